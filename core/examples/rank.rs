@@ -1,0 +1,104 @@
+//! A rank that does what its arguments say, one after the other: what the launcher's tests start. Below the library
+//! proper, so that it can also do what no program should.
+//!
+//! ```text
+//! tasuki run -n 4 target/debug/examples/rank join @1:exit:3 wait leave
+//! ```
+//!
+//! `@R:step` is for rank R alone. `join`, `leave`; `meet` until all have joined; `wait` as a call does, until a rank
+//! has died; `fail:WHY` tells that it gives up; `say:TEXT`, `sleep:MS`, `hold` for ever; `child` starts a
+//! descendant that holds; `exit:N`, `abort`.
+
+use std::io::Write;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::bootstrap::{Membership, Settings, launched};
+use tasuki_core::engine::board::Stage;
+use tasuki_core::engine::park::DROWSY;
+use tasuki_core::os::{clock, futex};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the program has come to.
+#[derive(Default)]
+struct State {
+    joined: Option<(Membership, launched::Connection)>,
+}
+
+fn run() -> Result<ExitCode> {
+    let rank = std::env::var("TASUKI_RANK").unwrap_or_default();
+    let mut state = State::default();
+    for argument in std::env::args().skip(1) {
+        let step = match argument.strip_prefix('@').and_then(|rest| rest.split_once(':')) {
+            Some((whose, _)) if whose != rank => continue,
+            Some((_, step)) => step,
+            None => &argument,
+        };
+        let (verb, object) = step.split_once(':').unwrap_or((step, ""));
+        if let Some(code) = state.take(verb, object)? {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl State {
+    /// One step; the code if it is the last.
+    fn take(&mut self, verb: &str, object: &str) -> Result<Option<ExitCode>> {
+        match verb {
+            "join" => self.joined = Some(launched::join(&Settings::from_environment()?)?),
+            "leave" => self.joined.take().into_iter().for_each(|(_, connection)| connection.leave()),
+            "meet" => self.meet(),
+            "wait" => return Ok(Some(self.wait())),
+            "fail" => {
+                let membership = self.membership();
+                membership.board.declare_dead(membership.rank, object, clock::now_ns());
+            }
+            "say" => writeln!(std::io::stdout(), "{object}").expect("standard output"),
+            "sleep" => std::thread::sleep(Duration::from_millis(object.parse().expect("milliseconds"))),
+            "hold" => std::thread::sleep(Duration::from_secs(3600)),
+            "child" => drop(Command::new("sleep").arg("3600").spawn().expect("a descendant")),
+            "exit" => return Ok(Some(ExitCode::from(object.parse::<u8>().expect("an exit code")))),
+            "abort" => std::process::abort(),
+            other => panic!("{other} is no step"),
+        }
+        Ok(None)
+    }
+
+    fn membership(&self) -> &Membership {
+        &self.joined.as_ref().expect("a rank that has joined").0
+    }
+
+    fn meet(&self) {
+        let board = &self.membership().board;
+        while Rank::all(board.size()).any(|rank| board.seat(rank).stage() == Stage::Absent) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits for a signal that never comes, published and asleep.
+    fn wait(&self) -> ExitCode {
+        let Membership { rank, board, .. } = self.membership();
+        let seat = board.seat(*rank);
+        seat.publish_wait("wait(signal 7 >= 4)", clock::now_ns());
+        while !board.is_over() {
+            let epoch = seat.park().lie_down(DROWSY, || ());
+            if !board.is_over() {
+                futex::wait(seat.park().futex(), epoch.0, Duration::from_secs(1), futex::Scope::Shared);
+            }
+            seat.park().get_up();
+        }
+        let death = board.death().expect("the job is over");
+        eprintln!("rank {rank}: wait(signal 7 >= 4): rank {} died", death.rank);
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,9 @@
+//! Words that everything else is written in: ranks, errors, atomics, messages to the person who runs it.
+
+pub mod error;
+pub mod log;
+mod rank;
+pub mod sync;
+
+pub use error::{Blame, Cause, Error, Result};
+pub use rank::Rank;

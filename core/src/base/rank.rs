@@ -1,0 +1,42 @@
+//! The number of a process (or thread) in a job.
+
+use std::fmt;
+
+/// One of the processes, or threads, of a job: `0 .. job.size()`, below [`Rank::MAX`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Rank(pub u32);
+
+impl Rank {
+    /// The highest number a rank can have: 24 bits of a global address name it.
+    pub const MAX: Rank = Rank((1 << 24) - 1);
+
+    /// The number as an index into a table.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// All ranks of a job of `size`, in order.
+    pub fn all(size: usize) -> impl DoubleEndedIterator<Item = Rank> + ExactSizeIterator + Clone {
+        (0..size as u32).map(Rank)
+    }
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// So that `job.rank() == 0` reads as it is meant.
+impl PartialEq<u32> for Rank {
+    fn eq(&self, number: &u32) -> bool {
+        self.0 == *number
+    }
+}
+
+impl From<u32> for Rank {
+    fn from(number: u32) -> Rank {
+        Rank(number)
+    }
+}

@@ -1,0 +1,18 @@
+//! Atomics and locks, real or loom's: every structure that processors share takes them from here, so that the same
+//! code runs in production and in the models of `core/tests/loom_*.rs`.
+
+#[cfg(not(loom))]
+pub use std::sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence, fence},
+};
+
+#[cfg(loom)]
+pub use loom::sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
+};
+
+/// Under loom a compiler fence is nothing: it orders no processors.
+#[cfg(loom)]
+pub fn compiler_fence(_: Ordering) {}

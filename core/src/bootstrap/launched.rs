@@ -1,0 +1,260 @@
+//! A rank that `tasuki run` started: how it joins, and the line to the launcher that shows that it lives.
+
+use super::Membership;
+use super::settings::{Door, Launched, Settings, Start};
+use super::wire::{self, Answer, Greeting, Request};
+use crate::base::{Cause, Error, Rank, Result};
+use crate::engine::board::{Board, Stage};
+use crate::os::membarrier::{self, Group};
+use crate::os::memfile::MemFile;
+use crate::os::{process, socket};
+use crate::segment::{Window, layout};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Descriptors that a program may want for itself beside those of its peers' memory.
+const DESCRIPTORS_SPARED: u64 = 256;
+
+/// The line to the launcher, open while the rank lives. A rank whose line closes before it has left is dead, even
+/// where its process is not a child of the launcher.
+#[derive(Debug)]
+pub struct Connection {
+    stream: UnixStream,
+    board: Arc<Board>,
+    rank: Rank,
+    pid: u32,
+}
+
+impl Connection {
+    /// The rank has left in order: nobody needs it any more. In a forked child it does nothing.
+    pub fn leave(self) {
+        if std::process::id() == self.pid {
+            self.board.seat(self.rank).set_stage(Stage::Left);
+        }
+        drop(self.stream);
+    }
+}
+
+/// Joins the job that started this process. Waits until all its ranks are there; the launcher ends the wait with an
+/// error when one of them cannot come any more.
+///
+/// Costs one system call a rank for its memory file, and a descriptor a rank.
+pub fn join(settings: &Settings) -> Result<(Membership, Connection)> {
+    let Start::Launched(launched) = &settings.start else {
+        return Err(Cause::Bug("join() in a process that was not launched".into()).into());
+    };
+    enter(settings, launched).map_err(|error| error.on_rank(launched.rank).in_call(|| "join".into()))
+}
+
+fn enter(settings: &Settings, launched: &Launched) -> Result<(Membership, Connection)> {
+    let (rank, size) = (launched.rank, launched.size);
+    process::allow_descriptors(size as u64 + DESCRIPTORS_SPARED)?;
+    let file = Window::create_file()?;
+    // Before Hello: nobody may get an address of ours, nor we of others, while a fence would skip us.
+    let barrier = membarrier::register(Group::Registered, settings.denied);
+    let greeting = Greeting::own();
+    let hello = Request::Hello { greeting, layout: layout::HASH, key: launched.door.key, rank, barrier };
+    let stream = call(&launched.door, &hello, file.as_fd())?;
+    let mut descriptors = welcome(&stream, size)?.into_iter();
+    let board = descriptors.next().ok_or_else(|| broken("the board is missing"))?;
+    let board = Arc::new(Board::adopt(board, size)?);
+    let mut files = Vec::with_capacity(size);
+    for descriptor in descriptors {
+        files.push(Arc::new(MemFile::adopt(descriptor, layout::WINDOW)?));
+    }
+    files[rank.index()] = file;
+    let pid = std::process::id();
+    board.seat(rank).set_pid(pid);
+    board.seat(rank).set_stage(Stage::Joined);
+    let connection = Connection { stream, board: board.clone(), rank, pid };
+    Ok((Membership { rank, board, files }, connection))
+}
+
+/// Shows the board of a job of threads to the launcher that started the process, so that it can say what the ranks
+/// wait for. The answer stays open while the job runs.
+pub fn show_board(door: &Door, board: &Board) -> Result<UnixStream> {
+    let size = board.size() as u32;
+    let request = Request::Host { greeting: Greeting::own(), layout: layout::HASH, key: door.key, size };
+    let stream = call(door, &request, board.file().as_fd())?;
+    match answer(&stream)? {
+        (Answer::Welcome { .. }, _) => Ok(stream),
+        (other, _) => Err(unwelcome(other)),
+    }
+}
+
+/// Asks the job behind `socket` how it is. The answer is a text; `limit` bounds the wait for it.
+pub fn ask(socket: &str, limit: Duration) -> Result<String> {
+    let stream = knock(socket)?;
+    let bounded = stream.set_read_timeout(Some(limit)).and_then(|()| stream.set_write_timeout(Some(limit)));
+    bounded.map_err(|error| Error::from_io("setsockopt", &error))?;
+    socket::send(&stream, &Request::Ask(Greeting::own()).encode(), &[])?;
+    match answer(&stream)? {
+        (Answer::Report(text), _) => Ok(text),
+        (other, _) => Err(unwelcome(other)),
+    }
+}
+
+/// Connects to the launcher, if it is of the same user, and says something.
+fn call(door: &Door, request: &Request, file: BorrowedFd<'_>) -> Result<UnixStream> {
+    let stream = knock(&door.socket).map_err(|error| error.note("is `tasuki run` still there?"))?;
+    socket::send(&stream, &request.encode(), &[file])?;
+    Ok(stream)
+}
+
+fn knock(name: &str) -> Result<UnixStream> {
+    let stream = socket::connect(name)?;
+    let (theirs, ours) = (socket::credentials(&stream)?.user, process::effective_user());
+    if theirs == ours {
+        return Ok(stream);
+    }
+    Err(Cause::Join(format!("the job belongs to user {theirs}; this process acts as user {ours}")).into())
+}
+
+/// All descriptors that come with the welcome: the board's, then the memory files'.
+fn welcome(stream: &UnixStream, size: usize) -> Result<Vec<OwnedFd>> {
+    let mut all = Vec::with_capacity(size + 1);
+    while all.len() < size + 1 {
+        let (said, descriptors) = answer(stream)?;
+        let promised = match said {
+            Answer::Welcome { size: said, descriptors } if all.is_empty() && said as usize == size => {
+                descriptors
+            }
+            Answer::More { descriptors } if !all.is_empty() => descriptors,
+            other => return Err(unwelcome(other)),
+        };
+        if descriptors.len() != promised as usize || descriptors.is_empty() {
+            return Err(broken("descriptors were lost on the way"));
+        }
+        all.extend(descriptors);
+        socket::send(stream, &Request::Taken.encode(), &[])?;
+    }
+    if all.len() == size + 1 { Ok(all) } else { Err(broken("there are too many descriptors")) }
+}
+
+/// The launcher's next message, with its descriptors.
+fn answer(stream: &UnixStream) -> Result<(Answer, Vec<OwnedFd>)> {
+    let gone = || Error::new(Cause::Join("the launcher hung up".into()));
+    let mut length = [0; wire::LENGTH_BYTES];
+    let descriptors = socket::receive(stream, &mut length)?.ok_or_else(gone)?;
+    let length = wire::length(&length, wire::ANSWER_BYTES_MAX)?.ok_or_else(gone)?;
+    let mut message = vec![0; length];
+    socket::receive(stream, &mut message)?.ok_or_else(gone)?;
+    Answer::decode(&message).map(|answer| (answer, descriptors))
+}
+
+/// The error behind an answer that is not the wished one.
+fn unwelcome(answer: Answer) -> Error {
+    match answer {
+        Answer::Refused(why) => Cause::Join(why).into(),
+        Answer::Dead { rank, how } => Cause::PeerDied { peer: rank, how, ago: Duration::ZERO }.into(),
+        other => broken(&format!("{other:?} was not expected")),
+    }
+}
+
+fn broken(what: &str) -> Error {
+    Cause::Bug(format!("the launcher's answer is wrong: {what}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rendezvous::{Rendezvous, Terms, Verdict};
+    use super::super::settings::Key;
+    use super::*;
+    use crate::base::log::Level;
+    use crate::os::denied::Denied;
+    use std::thread;
+
+    fn door(name: &str) -> Door {
+        Door { socket: format!("tasuki-test-{name}-{}", std::process::id()), key: Key([3; 16]) }
+    }
+
+    fn settings(rank: u32, size: usize, door: &Door) -> Settings {
+        let launched = Launched { rank: Rank(rank), size, door: door.clone() };
+        Settings {
+            log: Level::Warn,
+            denied: Denied::default(),
+            wake: None,
+            own_memory_asked: false,
+            direct: true,
+            start: Start::Launched(launched),
+        }
+    }
+
+    /// Reads one request as a launcher would.
+    fn request(stream: &UnixStream) -> (Request, Vec<OwnedFd>) {
+        let mut length = [0; wire::LENGTH_BYTES];
+        let files = socket::receive(stream, &mut length).unwrap().unwrap();
+        let mut message = vec![0; wire::length(&length, wire::REQUEST_BYTES_MAX).unwrap().unwrap()];
+        socket::receive(stream, &mut message).unwrap().unwrap();
+        (Request::decode(&message).unwrap(), files)
+    }
+
+    /// A launcher that admits `size` ranks in the order in which they come, and keeps their lines.
+    fn serve(door: &Door, size: usize) -> thread::JoinHandle<(Rendezvous, Vec<UnixStream>)> {
+        let listener = socket::listen(&door.socket).unwrap();
+        let terms = Terms { key: door.key, user: process::effective_user(), own: Greeting::own() };
+        let mut meeting = Rendezvous::new(terms, size, None, size).unwrap();
+        thread::spawn(move || {
+            let mut lines = Vec::new();
+            while !meeting.is_complete() {
+                let (line, _) = listener.accept().unwrap();
+                let (hello, files) = request(&line);
+                match meeting.admit(hello, socket::credentials(&line).unwrap(), files) {
+                    Verdict::Refused(why) => {
+                        socket::send(&line, &Answer::Refused(why).encode(), &[]).unwrap()
+                    }
+                    _ => lines.push(line),
+                }
+            }
+            for line in &lines {
+                let (answer, descriptors) = meeting.part(0).unwrap();
+                socket::send(line, &answer.encode(), &descriptors).unwrap();
+                assert_eq!(request(line).0, Request::Taken);
+            }
+            (meeting, lines)
+        })
+    }
+
+    #[test]
+    fn ranks_meet_and_leave() {
+        let door = door("meet");
+        let launcher = serve(&door, 3);
+        let ranks: Vec<_> = (0..3)
+            .map(|rank| {
+                let settings = settings(rank, 3, &door);
+                thread::spawn(move || join(&settings).unwrap())
+            })
+            .collect();
+        let ranks: Vec<_> = ranks.into_iter().map(|rank| rank.join().unwrap()).collect();
+        let (meeting, lines) = launcher.join().unwrap();
+        for (index, (membership, connection)) in ranks.into_iter().enumerate() {
+            assert_eq!((membership.rank.index(), membership.size(), membership.files.len()), (index, 3, 3));
+            assert_eq!(meeting.board().seat(membership.rank).stage(), Stage::Joined);
+            assert_eq!(meeting.board().seat(membership.rank).pid(), std::process::id());
+            connection.leave();
+            assert_eq!(meeting.board().seat(membership.rank).stage(), Stage::Left);
+        }
+        for line in lines {
+            assert!(socket::receive(&line, &mut [0]).unwrap().is_none(), "the line is closed");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_rank_and_why() {
+        let door = door("refuse");
+        let launcher = serve(&door, 1);
+        let error = join(&settings(5, 6, &door)).unwrap_err();
+        assert_eq!(error.to_string(), "rank 5: join: there is no rank 5 in this job of 1");
+        let (membership, _) = join(&settings(0, 1, &door)).unwrap();
+        assert_eq!(membership.rank, Rank(0));
+        launcher.join().unwrap();
+    }
+
+    #[test]
+    fn without_a_launcher_there_is_an_error() {
+        let error = join(&settings(0, 1, &door("nobody"))).unwrap_err().to_string();
+        assert!(error.contains("rank 0: join: connect") && error.contains("tasuki run"), "{error}");
+    }
+}

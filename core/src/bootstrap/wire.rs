@@ -1,0 +1,303 @@
+//! Messages between a launcher and its ranks, over a local stream socket.
+//!
+//! A message is `length: u32 | kind: u8 | body`, little-endian; texts and keys carry their own lengths. Descriptors
+//! travel with the first byte of the message that names their number.
+//!
+//! ```text
+//! rank                            launcher
+//!   Hello + memory file     ->
+//!                           <-      Refused | Dead | Welcome + board + files (first part)
+//!   Taken                   ->
+//!                           <-      More + files (next part)
+//!   Taken                   ->
+//!   ... the socket stays open while the rank lives ...
+//! ```
+//!
+//! A process whose ranks are threads shows its board instead (`Host` + board, answered by an empty Welcome), and
+//! `tasuki ps` asks (`Ask`, answered by a Report). What begins a conversation starts with a [`Greeting`], whose form
+//! never changes, so that any two versions can tell each other what they are.
+
+use super::settings::Key;
+use crate::base::{Cause, Error, Rank, Result};
+use crate::segment::layout;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-w");
+/// Longest message that a launcher reads: it believes nobody.
+pub const REQUEST_BYTES_MAX: usize = 16 << 10;
+/// Longest message that a launcher sends; a Report of 16 thousand ranks is near it.
+pub const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Longest text in a request or a refusal.
+pub const TEXT_BYTES_MAX: usize = 4096;
+/// Bytes of the length before each message.
+pub const LENGTH_BYTES: usize = 4;
+
+/// What a process says of itself before anything else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Greeting {
+    /// Version of the handshake.
+    pub protocol: u32,
+    /// Version of the library.
+    pub version: String,
+    /// Path of the executable.
+    pub executable: String,
+}
+
+impl Greeting {
+    /// This process's own.
+    pub fn own() -> Greeting {
+        let path = std::env::current_exe().map(|path| path.display().to_string());
+        let mut executable = path.unwrap_or_else(|_| "(unknown executable)".to_string());
+        executable.truncate(executable.floor_char_boundary(TEXT_BYTES_MAX));
+        Greeting { protocol: layout::PROTOCOL, version: env!("CARGO_PKG_VERSION").to_string(), executable }
+    }
+}
+
+/// What a process says to a launcher.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// A rank wants to join. Its memory file comes along.
+    Hello {
+        /// Who it is.
+        greeting: Greeting,
+        /// Its layout of shared memory.
+        layout: u64,
+        /// The job's secret.
+        key: Key,
+        /// Which rank it is.
+        rank: Rank,
+        /// Whether it has registered for fences by membarrier.
+        barrier: bool,
+    },
+    /// A process that runs all ranks as threads shows its board, which comes along.
+    Host {
+        /// Who it is.
+        greeting: Greeting,
+        /// Its layout of shared memory.
+        layout: u64,
+        /// The job's secret.
+        key: Key,
+        /// How many ranks it runs.
+        size: u32,
+    },
+    /// The last part has arrived.
+    Taken,
+    /// Somebody wants to know how the job is.
+    Ask(Greeting),
+    /// Somebody who speaks another version; the rest of what he says means nothing to us.
+    Stranger(Greeting),
+}
+
+/// What a launcher says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// No, and why.
+    Refused(String),
+    /// All ranks are there. The board and the first memory files come along.
+    Welcome {
+        /// How many ranks the job has.
+        size: u32,
+        /// Descriptors of this part.
+        descriptors: u32,
+    },
+    /// More memory files.
+    More {
+        /// Descriptors of this part.
+        descriptors: u32,
+    },
+    /// A rank died before all were there.
+    Dead {
+        /// Which.
+        rank: Rank,
+        /// How.
+        how: String,
+    },
+    /// How the job is, for `tasuki ps`.
+    Report(String),
+}
+
+const HELLO: u8 = 1;
+const HOST: u8 = 2;
+const TAKEN: u8 = 3;
+const ASK: u8 = 4;
+const REFUSED: u8 = 16;
+const WELCOME: u8 = 17;
+const MORE: u8 = 18;
+const DEAD: u8 = 19;
+const REPORT: u8 = 20;
+
+impl Request {
+    /// The message as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Request::Hello { greeting, layout, key, rank, barrier } => {
+                let said = Writer::new(HELLO).greeting(greeting).u64(*layout).bytes(&key.0);
+                said.u32(rank.0).u32(u32::from(*barrier)).done()
+            }
+            Request::Host { greeting, layout, key, size } => {
+                Writer::new(HOST).greeting(greeting).u64(*layout).bytes(&key.0).u32(*size).done()
+            }
+            Request::Taken => Writer::new(TAKEN).done(),
+            Request::Ask(greeting) | Request::Stranger(greeting) => {
+                Writer::new(ASK).greeting(greeting).done()
+            }
+        }
+    }
+
+    /// Reads a message, without its length. What makes no sense is an error, never a panic.
+    pub fn decode(message: &[u8]) -> Result<Request> {
+        let mut from = Reader(message);
+        let kind = from.u8()?;
+        if kind == TAKEN {
+            return from.end(Request::Taken);
+        }
+        let greeting = from.greeting()?;
+        if greeting.protocol != layout::PROTOCOL {
+            return Ok(Request::Stranger(greeting));
+        }
+        let request = match kind {
+            HELLO => Request::Hello {
+                greeting,
+                layout: from.u64()?,
+                key: from.key()?,
+                rank: Rank(from.u32()?),
+                barrier: from.u32()? != 0,
+            },
+            HOST => Request::Host { greeting, layout: from.u64()?, key: from.key()?, size: from.u32()? },
+            ASK => Request::Ask(greeting),
+            _ => return Err(malformed("its kind is unknown")),
+        };
+        from.end(request)
+    }
+}
+
+impl Answer {
+    /// The message as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Answer::Refused(why) => Writer::new(REFUSED).text(why).done(),
+            Answer::Welcome { size, descriptors } => Writer::new(WELCOME).u32(*size).u32(*descriptors).done(),
+            Answer::More { descriptors } => Writer::new(MORE).u32(*descriptors).done(),
+            Answer::Dead { rank, how } => Writer::new(DEAD).u32(rank.0).text(how).done(),
+            Answer::Report(text) => Writer::new(REPORT).text(text).done(),
+        }
+    }
+
+    /// Reads a message, without its length. What makes no sense is an error, never a panic.
+    pub fn decode(message: &[u8]) -> Result<Answer> {
+        let mut from = Reader(message);
+        let answer = match from.u8()? {
+            REFUSED => Answer::Refused(from.text(ANSWER_BYTES_MAX)?),
+            WELCOME => Answer::Welcome { size: from.u32()?, descriptors: from.u32()? },
+            MORE => Answer::More { descriptors: from.u32()? },
+            DEAD => Answer::Dead { rank: Rank(from.u32()?), how: from.text(ANSWER_BYTES_MAX)? },
+            REPORT => Answer::Report(from.text(ANSWER_BYTES_MAX)?),
+            _ => return Err(malformed("its kind is unknown")),
+        };
+        from.end(answer)
+    }
+}
+
+/// The length of the message that begins with `bytes`, without those of the length itself; `None` until there are
+/// enough of them. An error if it is longer than `limit` or empty.
+pub fn length(bytes: &[u8], limit: usize) -> Result<Option<usize>> {
+    let Some(first) = bytes.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*first) as usize;
+    if length == 0 || length > limit {
+        return Err(malformed(&format!("it claims {length} bytes, and {limit} are allowed")));
+    }
+    Ok(Some(length))
+}
+
+fn malformed(why: &str) -> Error {
+    Cause::Join(format!("a message between launcher and rank makes no sense: {why}")).into()
+}
+
+/// Puts a message together.
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn new(kind: u8) -> Writer {
+        Writer(vec![0, 0, 0, 0, kind])
+    }
+
+    fn bytes(mut self, bytes: &[u8]) -> Writer {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn u32(self, number: u32) -> Writer {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    fn u64(self, number: u64) -> Writer {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    fn text(self, text: &str) -> Writer {
+        self.u32(text.len() as u32).bytes(text.as_bytes())
+    }
+
+    fn greeting(self, greeting: &Greeting) -> Writer {
+        self.u64(MAGIC).u32(greeting.protocol).text(&greeting.version).text(&greeting.executable)
+    }
+
+    fn done(mut self) -> Vec<u8> {
+        let length = (self.0.len() - LENGTH_BYTES) as u32;
+        self.0[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+        self.0
+    }
+}
+
+/// Takes a message apart.
+struct Reader<'m>(&'m [u8]);
+
+impl<'m> Reader<'m> {
+    fn bytes(&mut self, count: usize) -> Result<&'m [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| malformed("it is too short"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        self.bytes(N).map(|bytes| bytes.try_into().expect("as many as were asked for"))
+    }
+
+    fn u8(&mut self) -> Result<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn key(&mut self) -> Result<Key> {
+        self.array().map(Key)
+    }
+
+    fn text(&mut self, limit: usize) -> Result<String> {
+        let length = self.u32()? as usize;
+        if length > limit {
+            return Err(malformed("a text in it is too long"));
+        }
+        Ok(String::from_utf8_lossy(self.bytes(length)?).into_owned())
+    }
+
+    fn greeting(&mut self) -> Result<Greeting> {
+        if self.u64()? != MAGIC {
+            return Err(malformed("it is not Tasuki's"));
+        }
+        let protocol = self.u32()?;
+        Ok(Greeting { protocol, version: self.text(TEXT_BYTES_MAX)?, executable: self.text(TEXT_BYTES_MAX)? })
+    }
+
+    fn end<T>(self, message: T) -> Result<T> {
+        if self.0.is_empty() { Ok(message) } else { Err(malformed("it is too long")) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

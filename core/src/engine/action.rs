@@ -1,0 +1,257 @@
+//! An operation as it waits in the table: what it moves, and how far it has come.
+#![allow(unsafe_code)]
+//! Unsafe: carries addresses of local buffers between threads; whoever issued the operation promised that they
+//! stay valid until it ends.
+
+use crate::fabric::{Atomic, Capabilities, Limits};
+use crate::segment::GlobalAddress;
+use std::fmt;
+
+/// A buffer of this process, valid until the operation that names it has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Local(pub *mut u8);
+
+// SAFETY: an address; the issuer of the operation answers for the buffer.
+unsafe impl Send for Local {}
+// SAFETY: as above.
+unsafe impl Sync for Local {}
+
+impl Local {
+    fn add(self, bytes: u64) -> Local {
+        Local(self.0.wrapping_add(bytes as usize))
+    }
+}
+
+/// What an operation does. Addresses are global; lengths in bytes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Action {
+    /// Local buffer to global address.
+    Put {
+        /// Where to.
+        to: GlobalAddress,
+        /// Where from.
+        from: Local,
+        /// How much.
+        len: u64,
+    },
+    /// Global address to local buffer.
+    Get {
+        /// Where from.
+        from: GlobalAddress,
+        /// Where to.
+        to: Local,
+        /// How much.
+        len: u64,
+    },
+    /// Global address to global address.
+    Copy {
+        /// Where from.
+        from: GlobalAddress,
+        /// Where to.
+        to: GlobalAddress,
+        /// How much.
+        len: u64,
+    },
+    /// Put, then a signal of the same rank.
+    PutSignal {
+        /// Where to.
+        to: GlobalAddress,
+        /// Where from.
+        from: Local,
+        /// How much.
+        len: u64,
+        /// Which signal.
+        signal: GlobalAddress,
+        /// By how much it is raised.
+        amount: u64,
+    },
+    /// A signal alone.
+    Raise {
+        /// Which signal.
+        signal: GlobalAddress,
+        /// By how much.
+        amount: u64,
+    },
+    /// One word; the old value goes to own memory if an address is given.
+    Atomic {
+        /// Which word.
+        at: GlobalAddress,
+        /// What happens to it.
+        atomic: Atomic,
+        /// Own memory that takes the old value, of the word's width; null for none.
+        result: GlobalAddress,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Put { to, len, .. } => write!(f, "put({len} bytes to {to})"),
+            Action::Get { from, len, .. } => write!(f, "get({len} bytes from {from})"),
+            Action::Copy { from, to, len } => write!(f, "copy({len} bytes from {from} to {to})"),
+            Action::PutSignal { to, len, .. } => write!(f, "put_signal({len} bytes to {to})"),
+            Action::Raise { signal, amount } => write!(f, "raise(signal at {signal} by {amount})"),
+            Action::Atomic { at, atomic, .. } => {
+                let name = format!("{:?}", atomic.kind).to_lowercase();
+                let name = name.split(' ').next().unwrap_or_default();
+                write!(f, "atomic {name}({at}, {} bytes)", atomic.width.bytes())
+            }
+        }
+    }
+}
+
+/// One call of the fabric on behalf of an operation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Step {
+    Put { to: GlobalAddress, from: Local, len: u64 },
+    Get { from: GlobalAddress, to: Local, len: u64 },
+    Copy { from: GlobalAddress, to: GlobalAddress, len: u64 },
+    PutSignal { to: GlobalAddress, from: Local, len: u64, signal: GlobalAddress, amount: u64 },
+    Raise { signal: GlobalAddress, amount: u64 },
+    Atomic { at: GlobalAddress, atomic: Atomic },
+    Flush { peer: crate::base::Rank },
+}
+
+/// Bytes of a bounce buffer for third-party copies over fabrics that know no third party.
+const BOUNCE: u64 = 64 * 1024;
+
+/// An operation under way: cut into steps that a fabric takes one after the other.
+#[derive(Debug)]
+pub(super) struct Course {
+    pub(super) action: Action,
+    /// Bytes that have arrived at the destination (or its fabric).
+    moved: u64,
+    /// Bytes that wait in the bounce buffer.
+    bounced: u64,
+    bounce: Option<Box<[u8]>>,
+    flushed: bool,
+    begun: bool,
+    /// The fabric wants this copy carried out by get and put.
+    pub(super) by_relay: bool,
+}
+
+impl Course {
+    pub(super) fn new(action: Action) -> Course {
+        Course { action, moved: 0, bounced: 0, bounce: None, flushed: false, begun: false, by_relay: false }
+    }
+
+    /// The next step, or `None` when the operation has been carried out.
+    pub(super) fn step(&mut self, can: &Capabilities, limits: &Limits) -> Option<Step> {
+        let piece = |len: u64| (len - self.moved).min(limits.transfer_bytes_max);
+        let at = self.moved;
+        match self.action {
+            Action::Put { to, from, len } if at < len => {
+                Some(Step::Put { to: to.add(at), from: from.add(at), len: piece(len) })
+            }
+            Action::Get { from, to, len } if at < len => {
+                Some(Step::Get { from: from.add(at), to: to.add(at), len: piece(len) })
+            }
+            Action::Copy { from, to, len } if at < len => {
+                let (from, to, len) = (from.add(at), to.add(at), piece(len));
+                Some(if can.third_party && !self.by_relay {
+                    Step::Copy { from, to, len }
+                } else {
+                    self.relay(from, to, len)
+                })
+            }
+            Action::PutSignal { to, from, len, signal, amount } if !self.begun || at < len => {
+                let (to, from, last) = (to.add(at), from.add(at), len - at <= limits.transfer_bytes_max);
+                Some(match self.flush(to, can) {
+                    // The signal tells of the pieces before it, too.
+                    Some(flush) if last => flush,
+                    _ if last => Step::PutSignal { to, from, len: len - at, signal, amount },
+                    _ => Step::Put { to, from, len: piece(len) },
+                })
+            }
+            Action::Raise { signal, amount } if !self.begun => Some(Step::Raise { signal, amount }),
+            Action::Atomic { at, atomic, .. } if !self.begun => Some(Step::Atomic { at, atomic }),
+            Action::Put { to, .. } | Action::Copy { to, .. } => self.flush(to, can),
+            Action::Atomic { at, .. } => self.flush(at, can),
+            Action::Get { .. } | Action::PutSignal { .. } | Action::Raise { .. } => None,
+        }
+    }
+
+    /// Half of a copy between two others: into the bounce buffer, or out of it.
+    fn relay(&mut self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Step {
+        let bounce = self.bounce.get_or_insert_with(|| vec![0; BOUNCE as usize].into_boxed_slice());
+        let buffer = Local(bounce.as_mut_ptr());
+        match self.bounced {
+            0 => Step::Get { from, to: buffer, len: len.min(BOUNCE) },
+            len => Step::Put { to, from: buffer, len },
+        }
+    }
+
+    fn flush(&self, to: GlobalAddress, can: &Capabilities) -> Option<Step> {
+        let needed = self.begun && !self.flushed && !can.remote_completion;
+        needed.then(|| Step::Flush { peer: to.rank() })
+    }
+
+    /// A step has ended well.
+    pub(super) fn advance(&mut self, step: &Step) {
+        self.begun = true;
+        match (*step, self.action) {
+            (Step::Flush { .. }, _) => self.flushed = true,
+            (Step::Get { len, .. }, Action::Copy { .. }) => self.bounced = len,
+            (Step::Put { len, .. } | Step::Get { len, .. } | Step::Copy { len, .. }, _)
+            | (Step::PutSignal { len, .. }, _) => {
+                self.moved += len;
+                self.bounced = 0;
+            }
+            (Step::Raise { .. } | Step::Atomic { .. }, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Rank;
+
+    const CAN: Capabilities = Capabilities {
+        map: false,
+        third_party: false,
+        native_put_signal: true,
+        cpu_atomics: false,
+        remote_completion: false,
+    };
+    const LIMITS: Limits = Limits { transfer_bytes_max: 100_000, outstanding_max: 1 };
+
+    fn walk(action: Action) -> Vec<String> {
+        let (mut course, mut names) = (Course::new(action), Vec::new());
+        while let Some(step) = course.step(&CAN, &LIMITS) {
+            course.advance(&step);
+            names.push(match step {
+                Step::Put { len, .. } => format!("put {len}"),
+                Step::Get { len, .. } => format!("get {len}"),
+                Step::Copy { len, .. } => format!("copy {len}"),
+                Step::PutSignal { len, .. } => format!("put_signal {len}"),
+                Step::Raise { .. } => "raise".into(),
+                Step::Atomic { .. } => "atomic".into(),
+                Step::Flush { peer } => format!("flush {peer}"),
+            });
+        }
+        names
+    }
+
+    fn address(rank: u32) -> GlobalAddress {
+        GlobalAddress::new(Rank(rank), 1 << 30)
+    }
+
+    #[test]
+    fn long_transfers_are_cut_and_the_signal_comes_last() {
+        let from = Local(std::ptr::null_mut());
+        let put = Action::Put { to: address(1), from, len: 250_000 };
+        assert_eq!(walk(put), ["put 100000", "put 100000", "put 50000", "flush 1"]);
+        let signal = Action::PutSignal { to: address(1), from, len: 150_000, signal: address(1), amount: 1 };
+        assert_eq!(walk(signal), ["put 100000", "flush 1", "put_signal 50000"]);
+        let bare = Action::PutSignal { to: address(1), from, len: 0, signal: address(1), amount: 1 };
+        assert_eq!(walk(bare), ["put_signal 0"]);
+        assert_eq!(walk(Action::Put { to: address(1), from, len: 0 }), [""; 0]);
+    }
+
+    #[test]
+    fn a_third_party_copy_goes_through_the_bounce_buffer() {
+        let copy = Action::Copy { from: address(1), to: address(2), len: 70_000 };
+        assert_eq!(walk(copy), ["get 65536", "put 65536", "get 4464", "put 4464", "flush 2"]);
+    }
+}

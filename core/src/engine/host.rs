@@ -1,0 +1,37 @@
+//! What a rank stands on: a clock and a way to pause. Real processors, or a simulator's virtual time.
+
+use super::waiting::Condition;
+use std::fmt::Debug;
+
+/// One step of waiting, between two looks.
+pub struct Pause<'p> {
+    /// What the calling thread waits for.
+    pub condition: &'p Condition,
+    /// How long it has waited, in ns.
+    pub waited_ns: u64,
+    /// When it will give up, in ns of the host's clock.
+    pub until_ns: u64,
+    /// Whether a condition, this thread's or another's of the same rank, is met.
+    pub met: &'p dyn Fn(&Condition) -> bool,
+    /// Whether something else needs the rank: a peer's request, a completion, the end of the job.
+    pub work: &'p dyn Fn() -> bool,
+}
+
+/// Clock and pause of one rank.
+pub trait Host: Send + Sync + Debug {
+    /// Nanoseconds since a moment that all ranks of the node share.
+    fn now_ns(&self) -> u64;
+
+    /// Returns when the condition may have changed, or sooner for no reason. Spins, yields or sleeps, according to
+    /// how long the thread has waited.
+    fn pause(&self, pause: Pause<'_>);
+
+    /// How many times to look at a signal before the first pause.
+    fn spins(&self) -> u32;
+
+    /// Lets `ns` of work pass: burns processor time, or virtual time.
+    fn compute(&self, ns: u64);
+
+    /// Starts a thread of this rank.
+    fn spawn(&self, body: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn FnOnce() + Send>>;
+}

@@ -1,0 +1,177 @@
+//! One rank's machine: its fabric, its host, its board, and the operations under way.
+
+use super::host::Host;
+use super::life::Life;
+use super::operations::Operations;
+use crate::base::log::Log;
+use crate::base::{Cause, Error, Rank, Result};
+use crate::fabric::Fabric;
+use crate::node::board::{Board, Seat, Stage};
+use crate::segment::Registry;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Everything that a rank needs for one-sided operations. Any thread of the rank may make any call.
+#[derive(Debug)]
+pub struct Machine {
+    rank: Rank,
+    board: Arc<Board>,
+    fabric: Arc<dyn Fabric>,
+    host: Arc<dyn Host>,
+    life: Life,
+    operations: Operations,
+    spins: u32,
+    polling: AtomicBool,
+    telling: AtomicBool,
+    log: Log,
+}
+
+impl Machine {
+    /// The machine of `rank`, over a fabric and a host made for it.
+    pub fn new(
+        rank: Rank,
+        board: Arc<Board>,
+        fabric: Arc<dyn Fabric>,
+        host: Arc<dyn Host>,
+        log: Log,
+    ) -> Result<Machine> {
+        Ok(Machine {
+            rank,
+            fabric,
+            life: Life::new()?,
+            operations: Operations::new(rank),
+            spins: host.spins(),
+            host,
+            board,
+            polling: AtomicBool::new(false),
+            telling: AtomicBool::new(false),
+            log,
+        })
+    }
+
+    /// Which rank this is.
+    #[inline]
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// How many ranks the job has.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.board.size()
+    }
+
+    /// The node's board.
+    #[inline]
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// This rank's words on the board.
+    pub fn seat(&self) -> &Seat {
+        self.board.seat(self.rank)
+    }
+
+    /// What carries its bytes.
+    #[inline]
+    pub fn fabric(&self) -> &dyn Fabric {
+        &*self.fabric
+    }
+
+    /// Its clock and pause.
+    pub fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    /// What it has registered.
+    pub fn registry(&self) -> &Registry {
+        self.fabric.registry()
+    }
+
+    /// Its voice.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Whether it is still the rank that joined.
+    pub fn life(&self) -> &Life {
+        &self.life
+    }
+
+    pub(super) fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    #[inline]
+    pub(super) fn spins(&self) -> u32 {
+        self.spins
+    }
+
+    pub(super) fn polling(&self) -> &AtomicBool {
+        &self.polling
+    }
+
+    pub(super) fn telling(&self) -> &AtomicBool {
+        &self.telling
+    }
+
+    /// Whether calls are possible: this is the rank, it has not left, and nobody has died. Two loads.
+    #[inline]
+    pub fn check(&self) -> Result<(), Cause> {
+        if self.life.is_alive() && !self.board.is_over() { Ok(()) } else { Err(self.why_not()) }
+    }
+
+    #[cold]
+    fn why_not(&self) -> Cause {
+        if self.life.is_alive() { self.death().unwrap_or(Cause::JobOver) } else { self.life.why_not() }
+    }
+
+    /// That no rank of such a number is there, if so.
+    #[inline]
+    pub fn check_rank(&self, rank: Rank) -> Result<(), Cause> {
+        if rank.index() < self.size() { Ok(()) } else { Err(Cause::NoSuchRank { rank, size: self.size() }) }
+    }
+
+    /// The first death in the job, as a cause.
+    pub fn death(&self) -> Option<Cause> {
+        let death = self.board.death()?;
+        let ago = Duration::from_nanos(self.host.now_ns().saturating_sub(death.when_ns));
+        Some(Cause::PeerDied { peer: death.rank, how: death.how, ago })
+    }
+
+    /// Completes a cause with rank and call.
+    #[cold]
+    pub fn fault(&self, cause: Cause, call: impl FnOnce() -> String) -> Error {
+        Error::new(cause).in_call(call).on_rank(self.rank)
+    }
+
+    /// Returns when all that this rank's fabric has taken from it has arrived: lines, of whose end nobody is told, and
+    /// what ended before it was visible. One call of the fabric where nothing is on its way.
+    pub fn settle(&self, call: &dyn Fn() -> String) -> Result<()> {
+        if self.fabric.is_settled() { Ok(()) } else { self.wait(&super::Condition::Settled, None, call) }
+    }
+
+    /// Leaves the job in order: everything issued is completed, then no call is possible. Never waits for a rank
+    /// that is not needed for that.
+    pub fn leave(&self) -> Result<()> {
+        if !self.life.is_alive() {
+            return Ok(());
+        }
+        let completed = self.complete(super::Handle(self.operations.issued()));
+        // Fails only if the job is over, and then nobody waits for what is on its way.
+        let _ = self.settle(&|| "leave()".into());
+        self.seat().set_stage(Stage::Leaving);
+        self.life.end();
+        self.seat().set_stage(Stage::Left);
+        self.board.wake_all();
+        completed
+    }
+
+    /// Says that this rank failed (a panic, an error that its program returned): the others' calls end.
+    pub fn fail(&self, how: &str) {
+        if self.life.end() {
+            self.board.declare_dead(self.rank, how, self.host.now_ns());
+        }
+    }
+}

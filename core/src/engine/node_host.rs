@@ -1,0 +1,125 @@
+//! Waiting on real processors: spin, yield, doze, sleep.
+//!
+//! Several threads of a rank share its park line through its [`Room`](crate::node::room::Room).
+
+use super::host::{Host, Pause};
+use super::waiting::Condition;
+use crate::base::Rank;
+use crate::node::board::Board;
+use crate::node::park::{ASLEEP, DROWSY, Epoch, WakeMode};
+use crate::node::room::{Role, Room};
+use crate::os::futex::{self, Scope};
+use crate::os::membarrier::{self, Group};
+use crate::os::{clock, process};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// How long to spin before the processor is offered to others. Ranks with a processor each: longer than any
+/// hand-over under load. Ranks that share processors: whoever is to raise the signal may need this very one.
+const SPIN_NS: u64 = 20_000;
+/// How long to offer the processor before sleeping. A wake-up costs 3 to 6 us, so sleep is for longer waits.
+const YIELD_NS: u64 = 50_000;
+/// A doze: the most that a wake-up lost between two stores can cost.
+const DOZE: Duration = Duration::from_micros(100);
+/// Dozing for this long makes a sleep, which costs a membarrier, worth while.
+const DEEP_AFTER_NS: u64 = 1_000_000;
+/// The longest sleep before looking around.
+const SLEEP: Duration = Duration::from_millis(500);
+/// Looks at a signal before the first pause: about 1 us.
+const SPINS: u32 = 100;
+/// The same where ranks share processors.
+const SPINS_CROWDED: u32 = 20;
+
+/// The host of a rank that is a process or a thread of this machine.
+#[derive(Debug)]
+pub struct NodeHost {
+    rank: Rank,
+    board: Arc<Board>,
+    mode: WakeMode,
+    group: Group,
+    room: Room<Condition>,
+}
+
+impl NodeHost {
+    /// The host of `rank`. `group` is whom its membarrier reaches: all ranks must have registered with it.
+    pub fn new(rank: Rank, board: Arc<Board>, group: Group) -> NodeHost {
+        NodeHost { rank, mode: board.wake_mode(), board, group, room: Room::default() }
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.mode == WakeMode::Fence
+    }
+
+    /// Sleeps as the rank's parker, or as one of its other threads.
+    fn sleep(&self, pause: Pause<'_>) {
+        let left = Duration::from_nanos(pause.until_ns.saturating_sub(self.now_ns()));
+        let wake = |word: &AtomicU32| futex::wake(word, 1, Scope::Private);
+        match self.room.enter(*pause.condition) {
+            Role::Guest(waiter) => {
+                if !(pause.met)(pause.condition) {
+                    futex::wait(waiter.word(), 0, left.min(SLEEP), Scope::Private);
+                }
+                self.room.leave(&waiter, pause.met, wake);
+            }
+            Role::Parker(waiter) => {
+                self.park(&pause, left);
+                self.room.hand_on(&waiter, pause.met, wake);
+            }
+        }
+    }
+
+    fn park(&self, pause: &Pause<'_>, left: Duration) {
+        let line = self.board.seat(self.rank).park();
+        let (epoch, limit) = self.lie_down(pause.waited_ns);
+        if !(pause.work)() && !self.room.any(pause.met) {
+            futex::wait(line.futex(), epoch.0, left.min(limit), Scope::Shared);
+        }
+        line.get_up();
+    }
+
+    /// Lies down as deep as the wake mode and the node's bucket of barriers allow; for how long at most.
+    fn lie_down(&self, waited_ns: u64) -> (Epoch, Duration) {
+        let line = self.board.seat(self.rank).park();
+        if self.mode == WakeMode::Fence {
+            return (line.lie_down(ASLEEP, || ()), SLEEP);
+        }
+        if waited_ns < DEEP_AFTER_NS || !self.board.take_barrier_token(self.now_ns()) {
+            return (line.lie_down(DROWSY, || ()), DOZE);
+        }
+        (line.lie_down(ASLEEP, || membarrier::fence(self.group)), SLEEP)
+    }
+}
+
+impl Host for NodeHost {
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
+
+    fn pause(&self, pause: Pause<'_>) {
+        let spin_ns = if self.is_crowded() { 0 } else { SPIN_NS };
+        if pause.waited_ns < spin_ns {
+            (0..self.spins()).for_each(|_| std::hint::spin_loop());
+        } else if pause.waited_ns < spin_ns + YIELD_NS {
+            process::yield_now();
+        } else {
+            self.sleep(pause);
+        }
+    }
+
+    fn spins(&self) -> u32 {
+        if self.is_crowded() { SPINS_CROWDED } else { SPINS }
+    }
+
+    fn compute(&self, ns: u64) {
+        let end = self.now_ns() + ns;
+        while self.now_ns() < end {
+            std::hint::spin_loop();
+        }
+    }
+
+    fn spawn(&self, body: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn FnOnce() + Send>> {
+        let thread = std::thread::Builder::new().spawn(body)?;
+        Ok(Box::new(move || drop(thread.join())))
+    }
+}

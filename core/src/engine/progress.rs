@@ -1,0 +1,79 @@
+//! Moving operations on: what every waiting call does between two looks.
+
+use super::action::{Action, Step};
+use super::machine::Machine;
+use super::operations::Next;
+use crate::base::Cause;
+use crate::fabric::{Posted, Refused};
+use std::sync::atomic::Ordering;
+
+/// Completions taken from the fabric in one go.
+const BATCH: usize = 64;
+
+impl Machine {
+    /// Takes completions, serves peers, and starts whatever may start now.
+    pub fn progress(&self) {
+        if self.polling().swap(true, Ordering::Acquire) {
+            return; // another thread of this rank is at it
+        }
+        let mut ended = Vec::new();
+        self.fabric().poll(&mut |token, outcome| {
+            if ended.capacity() == 0 {
+                ended.reserve(BATCH);
+            }
+            ended.push((token, outcome));
+        });
+        for (number, outcome) in ended {
+            self.step_ended(number, outcome);
+        }
+        if self.operations().unfinished() > 0 {
+            self.start_ready();
+        }
+        self.polling().store(false, Ordering::Release);
+    }
+
+    fn start_ready(&self) {
+        let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
+        while let Some((number, step)) = self.operations().next_step(&can, &limits) {
+            match self.take_step(step, &|| number) {
+                Ok(Posted::Done(value)) => self.step_ended(number, Ok(value)),
+                Ok(Posted::Started) => {}
+                Err(Refused::Again) => return self.operations().put_back(number),
+                Err(Refused::Relay) => self.operations().relay(number),
+                Err(Refused::Never(cause)) => self.step_ended(number, Err(cause)),
+            }
+        }
+    }
+
+    pub(super) fn step_ended(&self, number: u64, outcome: Result<u64, Cause>) {
+        let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
+        match self.operations().step_ended(number, outcome, &can, &limits) {
+            Next::Finished { number, action: Action::Atomic { atomic, result, .. }, fetched } => {
+                let stored = self.store_result(result, atomic.width, fetched).map(|()| fetched);
+                self.operations().finish(number, stored);
+            }
+            Next::Finished { number, fetched, .. } => self.operations().finish(number, Ok(fetched)),
+            Next::More | Next::Gone => {}
+        }
+    }
+
+    /// One call of the fabric.
+    pub(super) fn take_step(&self, step: Step, accept: crate::fabric::Accept<'_>) -> Result<Posted, Refused> {
+        let fabric = self.fabric();
+        match step {
+            Step::Copy { from, to, len } => fabric.copy(accept, from, to, len),
+            Step::Raise { signal, amount } => fabric.raise(accept, signal, amount),
+            Step::Atomic { at, atomic } => fabric.atomic(accept, at, atomic),
+            Step::Flush { peer } => fabric.flush(accept, peer),
+            Step::Put { .. } | Step::Get { .. } | Step::PutSignal { .. } => {
+                self.take_local_step(step, accept)
+            }
+        }
+    }
+
+    /// A rank has died: the fabric fails what it has, we fail what it has not.
+    pub(super) fn fail_operations(&self, cause: &Cause) {
+        self.fabric().fail_all(cause);
+        self.operations().fail_idle(cause);
+    }
+}

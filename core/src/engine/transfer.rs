@@ -1,0 +1,311 @@
+//! Issuing operations: at once where the fabric does them at once, else through the table.
+#![allow(unsafe_code)]
+//! Unsafe: hands local buffers to the fabric. Blocking calls return only after the operation has ended; the others
+//! take a keeper that lives in the table until then.
+
+use super::action::{Action, Local, Step};
+use super::machine::Machine;
+use super::operations::{Draft, Keep};
+use super::order::{After, Handle, Order};
+use super::waiting::Condition;
+use crate::base::{Cause, Result};
+use crate::fabric::{Accept, Atomic, Posted, Refused, Width};
+use crate::os::copy;
+use crate::segment::{GlobalAddress, Kind};
+use std::cell::Cell;
+
+/// An operation that was issued without waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Issued {
+    /// Its handle.
+    pub handle: Handle,
+    /// Whether it has ended already, and well.
+    pub done: bool,
+}
+
+impl Machine {
+    /// Copies `from` to global memory; when it returns the bytes are there.
+    #[inline]
+    pub fn put(&self, to: GlobalAddress, from: &[u8]) -> Result<()> {
+        let from_ = Local(from.as_ptr().cast_mut());
+        self.carry_out(Action::Put { to, from: from_, len: from.len() as u64 }).map(drop)
+    }
+
+    /// Copies global memory into `to`.
+    #[inline]
+    pub fn get(&self, from: GlobalAddress, to: &mut [u8]) -> Result<()> {
+        let to_ = Local(to.as_mut_ptr());
+        self.carry_out(Action::Get { from, to: to_, len: to.len() as u64 }).map(drop)
+    }
+
+    /// Copies `from` to global memory and then raises `signal`, of the same rank, by `amount`. When it returns
+    /// `from` may be used again; the bytes are at their place when the signal is seen.
+    #[inline]
+    pub fn put_signal(
+        &self,
+        to: GlobalAddress,
+        from: &[u8],
+        signal: GlobalAddress,
+        amount: u64,
+    ) -> Result<()> {
+        let from_ = Local(from.as_ptr().cast_mut());
+        self.carry_out(Action::PutSignal { to, from: from_, len: from.len() as u64, signal, amount })
+            .map(drop)
+    }
+
+    /// Raises `signal` by `amount`.
+    #[inline]
+    pub fn raise(&self, signal: GlobalAddress, amount: u64) -> Result<()> {
+        self.carry_out(Action::Raise { signal, amount }).map(drop)
+    }
+
+    /// Changes one word; what it was.
+    #[inline]
+    pub fn atomic(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
+        self.carry_out(Action::Atomic { at, atomic, result: GlobalAddress::NULL })
+    }
+
+    /// Issues a copy from anywhere to anywhere.
+    pub fn copy(&self, from: GlobalAddress, to: GlobalAddress, len: u64, after: After) -> Result<Issued> {
+        self.issue(Action::Copy { from, to, len }, after, None)
+    }
+
+    /// Issues a change of one word; the old value goes to `result` in this rank's own memory, if that is not null.
+    pub fn issue_atomic(
+        &self,
+        at: GlobalAddress,
+        atomic: Atomic,
+        result: GlobalAddress,
+        after: After,
+    ) -> Result<Issued> {
+        let action = Action::Atomic { at, atomic, result };
+        if !result.is_null() {
+            let own = self
+                .own_place(result, atomic.width.bytes())
+                .and_then(|place| aligned(result, atomic.width).map(|()| place));
+            own.map_err(|cause| self.fault(cause, || action.to_string()))?;
+        }
+        self.issue(action, after, None)
+    }
+
+    /// Issues an operation on a local buffer.
+    ///
+    /// # Safety
+    /// The buffer that `action` names must stay valid, and be left alone, until the operation has ended: `keep`
+    /// holds it alive that long.
+    pub unsafe fn issue_kept(&self, action: Action, after: After, keep: Keep) -> Result<Issued> {
+        self.issue(action, after, keep)
+    }
+
+    /// Waits for everything up to `handle`; the first failure among it that nobody was told.
+    pub fn complete(&self, handle: Handle) -> Result<()> {
+        let through = handle.0;
+        if through > self.operations().issued() {
+            return Ok(()); // never issued
+        }
+        if self.operations().unfinished() > 0 {
+            self.wait(&Condition::FinishedThrough(through), None, &|| {
+                format!("complete(operation {through})")
+            })?;
+        }
+        self.operations().report(through)
+    }
+
+    /// Whether anything up to `handle` is still unfinished. Moves operations on.
+    pub fn inquire(&self, handle: Handle) -> bool {
+        if self.operations().unfinished() == 0 || handle.0 > self.operations().issued() {
+            return false;
+        }
+        self.progress();
+        !self.operations().is_finished_through(handle.0)
+    }
+
+    /// Whether that one operation is still unfinished. Moves operations on.
+    pub fn inquire_exactly(&self, handle: Handle) -> bool {
+        if self.operations().unfinished() == 0 {
+            return false;
+        }
+        self.progress();
+        !self.operations().is_finished(handle.0)
+    }
+
+    /// Waits for one operation alone and takes its outcome. Its failure is not told again by `complete`.
+    pub fn complete_exactly(&self, handle: Handle) -> Result<()> {
+        let number = handle.0;
+        if !self.operations().is_finished(number) {
+            self.wait(&Condition::Finished(number), None, &|| format!("complete(operation {number})"))?;
+        }
+        self.operations().report_exactly(number)
+    }
+
+    /// A blocking call: issues, waits for the end, and gives what was fetched.
+    #[inline]
+    fn carry_out(&self, action: Action) -> Result<u64> {
+        let opened = Cell::new(0);
+        let posted = self.check().map_err(Refused::Never).and_then(|()| {
+            self.post(&action, &|| {
+                opened.set(self.open(action, None, true));
+                opened.get()
+            })
+        });
+        match posted {
+            Ok(Posted::Done(value)) => Ok(value),
+            Ok(Posted::Started) => self.outcome(opened.get(), &action),
+            Err(refused) => self.carry_out_slowly(action, refused),
+        }
+    }
+
+    #[cold]
+    fn carry_out_slowly(&self, action: Action, refused: Refused) -> Result<u64> {
+        match refused {
+            Refused::Never(cause) => Err(self.fault(cause, || action.to_string())),
+            Refused::Again | Refused::Relay => {
+                let number = self.hold(action, Order::Free, None, true)?;
+                self.outcome(number, &action)
+            }
+        }
+    }
+
+    /// Waits for a claimed operation.
+    #[cold]
+    fn outcome(&self, number: u64, action: &Action) -> Result<u64> {
+        let waited = self.wait(&Condition::Finished(number), None, &|| action.to_string());
+        match self.operations().take(number) {
+            Some(outcome) => outcome,
+            None => Err(waited.err().unwrap_or_else(|| {
+                self.fault(Cause::Bug("an operation ended without an outcome".into()), || action.to_string())
+            })),
+        }
+    }
+
+    /// A call that does not wait, but for room in the table.
+    fn issue(&self, action: Action, after: After, keep: Keep) -> Result<Issued> {
+        self.check().map_err(|cause| self.fault(cause, || action.to_string()))?;
+        let order = after.fix(self.operations().issued());
+        let opened = Cell::new(0);
+        let mut posted = Err(Refused::Again);
+        if order == Order::Free || self.operations().is_quiet() {
+            posted = self.post(&action, &|| {
+                opened.set(self.open(action, keep.clone(), false));
+                opened.get()
+            });
+        }
+        match posted {
+            Ok(Posted::Done(value)) => {
+                if let Action::Atomic { atomic, result, .. } = action {
+                    self.store_result(result, atomic.width, value)
+                        .map_err(|cause| self.fault(cause, || action.to_string()))?;
+                }
+                Ok(Issued { handle: Handle(self.operations().number_done()), done: true })
+            }
+            Ok(Posted::Started) => Ok(Issued { handle: Handle(opened.get()), done: false }),
+            Err(Refused::Never(cause)) => Err(self.fault(cause, || action.to_string())),
+            Err(Refused::Again | Refused::Relay) => {
+                let number = self.hold(action, order, keep, false)?;
+                Ok(Issued { handle: Handle(number), done: false })
+            }
+        }
+    }
+
+    /// Posts an operation that the fabric can take in one step; `Again` for any other.
+    #[inline]
+    fn post(&self, action: &Action, accept: Accept<'_>) -> Result<Posted, Refused> {
+        let fabric = self.fabric();
+        // SAFETY: the caller of each public function promised for its buffer, or it is a slice that the blocking
+        // call has borrowed until the operation has ended.
+        unsafe {
+            match *action {
+                Action::Put { to, from, len } => fabric.put(accept, to, from.0, len),
+                Action::Get { from, to, len } => fabric.get(accept, from, to.0, len),
+                Action::PutSignal { to, from, len, signal, amount } => {
+                    fabric.put_signal(accept, to, from.0, len, signal, amount)
+                }
+                Action::Raise { signal, amount } => fabric.raise(accept, signal, amount),
+                Action::Atomic { at, atomic, .. } => fabric.atomic(accept, at, atomic),
+                Action::Copy { from, to, len } => fabric.copy(accept, from, to, len),
+            }
+        }
+    }
+
+    pub(super) fn take_local_step(&self, step: Step, accept: Accept<'_>) -> Result<Posted, Refused> {
+        // SAFETY: the buffer belongs to an operation in the table, which keeps it until it has ended, or to a
+        // blocking call that waits for it, or is the operation's own bounce buffer.
+        unsafe {
+            match step {
+                Step::Put { to, from, len } => self.fabric().put(accept, to, from.0, len),
+                Step::Get { from, to, len } => self.fabric().get(accept, from, to.0, len),
+                Step::PutSignal { to, from, len, signal, amount } => {
+                    self.fabric().put_signal(accept, to, from.0, len, signal, amount)
+                }
+                other => unreachable!("{other:?} has no local buffer"),
+            }
+        }
+    }
+
+    /// Enters an operation that its fabric has just accepted.
+    #[cold]
+    fn open(&self, action: Action, keep: Keep, claimed: bool) -> u64 {
+        let step = match action {
+            Action::Put { to, from, len } => Step::Put { to, from, len },
+            Action::Get { from, to, len } => Step::Get { from, to, len },
+            Action::Copy { from, to, len } => Step::Copy { from, to, len },
+            Action::PutSignal { to, from, len, signal, amount } => {
+                Step::PutSignal { to, from, len, signal, amount }
+            }
+            Action::Raise { signal, amount } => Step::Raise { signal, amount },
+            Action::Atomic { at, atomic, .. } => Step::Atomic { at, atomic },
+        };
+        self.operations().enter(Draft { action, order: Order::Free, keep, claimed }, Some(step))
+    }
+
+    /// Enters an operation that starts later, when its order and its fabric let it. Waits for room.
+    #[cold]
+    fn hold(&self, action: Action, order: Order, keep: Keep, claimed: bool) -> Result<u64> {
+        if !self.operations().has_room() {
+            self.wait(&Condition::Room, None, &|| format!("{action}: waiting for room"))?;
+        }
+        let number = self.operations().enter(Draft { action, order, keep, claimed }, None);
+        self.progress();
+        Ok(number)
+    }
+
+    /// Puts the old value of an atomic where its issuer wants it.
+    pub(super) fn store_result(&self, result: GlobalAddress, width: Width, value: u64) -> Result<(), Cause> {
+        if result.is_null() {
+            return Ok(());
+        }
+        let place = self.own_place(result, width.bytes())?;
+        // SAFETY: the place was just found to be registered memory of this rank, of that many bytes.
+        unsafe { copy::copy((&raw const value).cast(), place, width.bytes() as usize) };
+        Ok(())
+    }
+
+    /// Own registered memory in this process.
+    pub fn own_place(&self, at: GlobalAddress, len: u64) -> Result<*mut u8, Cause> {
+        if at.is_null() {
+            return Err(Cause::NullAddress);
+        }
+        if at.rank() != self.rank() {
+            return Err(Cause::Argument(format!(
+                "{at} is memory of rank {}, not of rank {}",
+                at.rank(),
+                self.rank()
+            )));
+        }
+        let window = self.registry().window();
+        let bug = |error: crate::base::Error| error.cause().clone();
+        let place = window.directory().map_err(bug)?.find(at.offset(), len, at.bits())?;
+        match place.kind {
+            Kind::Own(host) => Ok(host as *mut u8),
+            Kind::Job => window.at(at.offset(), place.start, place.len).map(|at| at.as_ptr()).map_err(bug),
+        }
+    }
+}
+
+/// Whether a word at that address is naturally aligned.
+#[inline]
+fn aligned(at: GlobalAddress, width: Width) -> Result<(), Cause> {
+    let align = width.bytes() as usize;
+    let even = at.offset().is_multiple_of(width.bytes());
+    if even { Ok(()) } else { Err(Cause::Misaligned { address: at.bits(), align }) }
+}

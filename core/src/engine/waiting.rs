@@ -1,0 +1,189 @@
+//! The one function that waits, for everything.
+
+use super::host::Pause;
+use super::machine::Machine;
+use crate::base::{Cause, Error, Rank, Result};
+use crate::fabric::SignalCell;
+use crate::node::board::Stage;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What a thread of a rank waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Condition {
+    /// An own signal has reached a value. If only one rank can raise it, its leaving ends the wait.
+    Signal(SignalCell, u64, Option<Rank>),
+    /// That operation has ended.
+    Finished(u64),
+    /// That operation and all before it have ended.
+    FinishedThrough(u64),
+    /// Another operation may be issued.
+    Room,
+    /// Nothing will: a pause only.
+    Never,
+    /// All ranks have reached a stage of their lives.
+    AllReached(Stage),
+    /// All that this rank sent has arrived.
+    Settled,
+}
+
+/// Waits shorter than this are not published: nobody could read them in time.
+const PUBLISH_AFTER_NS: u64 = 1_000_000;
+
+/// Whether `value` has reached `threshold`, also across the wrap of a counter that only grows.
+#[inline]
+pub(super) fn reached(value: u64, threshold: u64) -> bool {
+    value.wrapping_sub(threshold) as i64 >= 0
+}
+
+impl Machine {
+    /// Waits until the own signal at `cell` has reached `threshold`. `from` is the one rank that can raise it, if
+    /// that is known; `call` names the wait where it is told.
+    #[inline]
+    pub fn wait_signal(
+        &self,
+        cell: SignalCell,
+        threshold: u64,
+        from: Option<Rank>,
+        limit: Option<Duration>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        if let SignalCell::Direct(word) = &cell {
+            for _ in 0..self.spins() {
+                if reached(word.counter().load(Ordering::Acquire), threshold) {
+                    return Ok(()); // SYNC signal-raise
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.wait(&Condition::Signal(cell, threshold, from), limit, call)
+    }
+
+    /// Waits until `condition` holds. Meanwhile moves this rank's operations on, serves its peers, and tells the
+    /// board what it waits for. Ends with an error when the time runs out or a rank dies.
+    #[cold]
+    pub fn wait(
+        &self,
+        condition: &Condition,
+        limit: Option<Duration>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        if !self.life().is_alive() {
+            return Err(self.report(self.life().why_not(), call));
+        }
+        let start = self.host().now_ns();
+        let until_ns = limit.map_or(u64::MAX, |limit| {
+            start.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+        });
+        let mut told = Told { machine: self, by_us: false };
+        loop {
+            self.progress();
+            if self.met(condition) {
+                return Ok(());
+            }
+            if let Some(cause) = self.end_of_job(condition) {
+                return Err(self.report(cause, call));
+            }
+            let now = self.host().now_ns();
+            if now >= until_ns {
+                return Err(self.report(Cause::TimedOut { after: limit.unwrap_or_default() }, call));
+            }
+            let waited_ns = now - start;
+            if waited_ns > PUBLISH_AFTER_NS {
+                told.publish(call, start);
+            }
+            let met = |condition: &Condition| self.met(condition);
+            let work = || self.fabric().has_work() || self.board().is_over();
+            self.host().pause(Pause { condition, waited_ns, until_ns, met: &met, work: &work });
+        }
+    }
+
+    /// Whether a condition holds now.
+    pub fn met(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::Signal(cell, threshold, _) => reached(cell.read(self.fabric()), *threshold),
+            Condition::Finished(number) => self.operations().is_finished(*number),
+            Condition::FinishedThrough(number) => self.operations().is_finished_through(*number),
+            Condition::Never => false,
+            Condition::Room => self.operations().has_room(),
+            Condition::Settled => self.fabric().is_settled(),
+            Condition::AllReached(stage) => {
+                Rank::all(self.size()).all(|rank| self.board().seat(rank).stage() >= *stage)
+            }
+        }
+    }
+
+    /// Why a wait cannot end well any more. Operations under way are failed by their fabric first, so that no
+    /// buffer is in use when the wait for them ends.
+    fn end_of_job(&self, condition: &Condition) -> Option<Cause> {
+        let Some(cause) = self.death() else { return self.left(condition) };
+        match condition {
+            Condition::Finished(_) | Condition::FinishedThrough(_) => {
+                self.fail_operations(&cause);
+                None
+            }
+            _ => Some(cause),
+        }
+    }
+
+    /// That the ranks which could raise the signal have left, if so. What they did before is looked at once more.
+    fn left(&self, condition: &Condition) -> Option<Cause> {
+        let Condition::Signal(_, _, from) = condition else { return None };
+        let is_gone = |rank: Rank| self.board().seat(rank).stage() >= Stage::Leaving;
+        let mut others = Rank::all(self.size()).filter(|&rank| rank != self.rank());
+        let peer = match *from {
+            Some(peer) => (peer != self.rank() && is_gone(peer)).then_some(peer)?,
+            None => others.clone().next_back().filter(|_| others.all(is_gone))?,
+        };
+        (!self.met(condition)).then_some(Cause::PeerLeft { peer })
+    }
+
+    /// One step of waiting for something that no condition describes, such as room at a fabric.
+    pub fn relax(&self, call: &str) -> Result<()> {
+        self.progress();
+        self.check().map_err(|cause| self.report(cause, &|| call.to_string()))?;
+        let (now, never) = (self.host().now_ns(), Condition::Never);
+        let (met, work) = (|_: &Condition| false, || true);
+        self.host().pause(Pause { condition: &never, waited_ns: 0, until_ns: now, met: &met, work: &work });
+        Ok(())
+    }
+
+    fn report(&self, cause: Cause, call: &dyn Fn() -> String) -> Error {
+        Error::new(cause).in_call(call).on_rank(self.rank())
+    }
+}
+
+/// Takes the published wait back when the waiting ends, however it ends.
+struct Told<'m> {
+    machine: &'m Machine,
+    by_us: bool,
+}
+
+impl Told<'_> {
+    fn publish(&mut self, call: &dyn Fn() -> String, since_ns: u64) {
+        if !self.by_us && !self.machine.telling().swap(true, Ordering::Acquire) {
+            self.by_us = true;
+            self.machine.seat().publish_wait(&call(), since_ns);
+        }
+    }
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if self.by_us {
+            self.machine.seat().end_wait();
+            self.machine.telling().store(false, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reached;
+
+    #[test]
+    fn counters_are_compared_across_their_wrap() {
+        assert!(reached(5, 5) && reached(6, 5) && !reached(4, 5));
+        assert!(reached(2, u64::MAX - 2) && !reached(u64::MAX - 2, 2));
+    }
+}

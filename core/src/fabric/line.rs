@@ -1,0 +1,150 @@
+//! Signals and signal lines: the words that tell of arrivals, directly where memory is mapped, else by the fabric.
+#![allow(unsafe_code)]
+//! Unsafe: atomics in a mapped system piece of a rank. A `SignalCell` or `Line` is made by a fabric and used only
+//! while that fabric, which keeps the pieces mapped, lives; signal memory is never unmapped or given to others.
+
+use super::Fabric;
+use super::words::LineWords;
+use crate::base::sync::{AtomicU64, Ordering};
+use crate::node::board::Seat;
+use crate::node::park::WakeMode;
+use crate::segment::GlobalAddress;
+use crate::segment::layout::LINE_PAYLOAD;
+use std::ptr::NonNull;
+
+const WORDS: usize = LINE_PAYLOAD / 8;
+
+/// The payload of a signal line: up to 48 bytes, the rest zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinePayload {
+    words: [u64; WORDS],
+    used: u8,
+}
+
+impl LinePayload {
+    /// The bytes of one value of at most 48 bytes.
+    #[inline]
+    pub fn of<T: bytemuck::NoUninit>(value: &T) -> LinePayload {
+        const { assert!(size_of::<T>() <= LINE_PAYLOAD, "a signal line carries at most 48 bytes") };
+        let mut words = [0; WORDS];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<T>()]
+            .copy_from_slice(bytemuck::bytes_of(value));
+        LinePayload { words, used: size_of::<T>().div_ceil(8) as u8 }
+    }
+
+    /// The value that the bytes are.
+    #[inline]
+    pub fn to<T: bytemuck::AnyBitPattern>(&self) -> T {
+        const { assert!(size_of::<T>() <= LINE_PAYLOAD, "a signal line carries at most 48 bytes") };
+        bytemuck::pod_read_unaligned(&bytemuck::cast_slice::<u64, u8>(&self.words)[..size_of::<T>()])
+    }
+}
+
+/// Where one of this rank's own signals is read.
+#[derive(Clone, Copy, Debug)]
+pub enum SignalCell {
+    /// In memory that this process maps.
+    Direct(DirectCell),
+    /// By asking the fabric.
+    Via(GlobalAddress),
+}
+
+/// The first word of a signal line in mapped memory; the payload's words follow it.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectCell(NonNull<AtomicU64>);
+
+// SAFETY: a pointer to atomics in memory that is shared by design.
+unsafe impl Send for DirectCell {}
+// SAFETY: as above.
+unsafe impl Sync for DirectCell {}
+
+impl DirectCell {
+    /// The line whose counter lies at `word`.
+    ///
+    /// # Safety
+    /// `word` must be the start of a line (64 bytes) in signal memory, mapped while the cell is used.
+    pub unsafe fn new(word: NonNull<u8>) -> DirectCell {
+        DirectCell(word.cast())
+    }
+
+    #[inline]
+    fn words(&self) -> &LineWords {
+        // SAFETY: the promise of `new`.
+        unsafe { self.0.cast().as_ref() }
+    }
+
+    /// The counter.
+    #[inline]
+    pub fn counter(&self) -> &AtomicU64 {
+        &self.words().counter
+    }
+
+    /// Copies the payload out, if it still is the one that came with `value`.
+    #[inline]
+    pub fn payload(&self, value: u64) -> Option<LinePayload> {
+        let words = self.words().read(value)?;
+        Some(LinePayload { words, used: WORDS as u8 })
+    }
+}
+
+impl SignalCell {
+    /// The counter; bytes put before it was raised are visible once it is seen.
+    #[inline]
+    pub fn read(&self, fabric: &dyn Fabric) -> u64 {
+        match self {
+            SignalCell::Direct(cell) => cell.counter().load(Ordering::Acquire), // SYNC signal-raise
+            SignalCell::Via(signal) => fabric.read_signal(*signal),
+        }
+    }
+
+    /// The payload of the line, if the counter is still `value`; `None` if its writer has gone on.
+    #[inline]
+    pub fn read_payload(&self, fabric: &dyn Fabric, value: u64) -> Option<LinePayload> {
+        match self {
+            SignalCell::Direct(cell) => cell.payload(value),
+            SignalCell::Via(signal) => fabric.read_line(*signal, value),
+        }
+    }
+}
+
+/// A signal line of a peer, of which this rank is the one writer.
+#[derive(Clone, Copy, Debug)]
+pub enum Line<'f> {
+    /// In mapped memory: a few stores.
+    Direct(DirectLine<'f>),
+    /// By the fabric.
+    Via(ViaLine<'f>),
+}
+
+/// A line in mapped memory, and the seat of its owner.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectLine<'f> {
+    cell: DirectCell,
+    seat: &'f Seat,
+    mode: WakeMode,
+}
+
+/// A line that only the fabric reaches.
+#[derive(Clone, Copy, Debug)]
+pub struct ViaLine<'f> {
+    /// Who carries it.
+    pub fabric: &'f dyn Fabric,
+    /// Where it is.
+    pub signal: GlobalAddress,
+}
+
+impl<'f> DirectLine<'f> {
+    /// The line at `cell`, whose owner sits at `seat`.
+    pub fn new(cell: DirectCell, seat: &'f Seat, mode: WakeMode) -> DirectLine<'f> {
+        DirectLine { cell, seat, mode }
+    }
+
+    /// Writes the payload and then the counter, and wakes the owner if it sleeps.
+    #[inline]
+    pub fn write(&self, payload: LinePayload, value: u64) {
+        self.cell.words().write(&payload.words[..payload.used as usize], value);
+        if self.seat.park().roused(self.mode) {
+            self.seat.wake_futex();
+        }
+    }
+}

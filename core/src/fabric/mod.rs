@@ -1,0 +1,185 @@
+//! What carries bytes between the memories of ranks.
+#![allow(unsafe_code)]
+//! Unsafe: only declared here, as calls whose safety their callers promise.
+//!
+//! # What a fabric promises
+//! - put with signal: the signal is raised at the target after the bytes are visible there;
+//! - `flush(peer)`: completes after everything accepted before it for that peer is visible there;
+//! - each operation ends exactly once: by [`Posted::Done`] at once; or it draws a token from `accept`, once, before
+//!   it answers [`Posted::Started`], and ends by one call of the completion sink with that token, with its error
+//!   if it failed. After [`Fabric::fail_all`] too;
+//! - bounds and liveness of every address are checked: an access that begins after the end of a registration
+//!   happened fails and touches nothing.
+//!
+//! # What it does not promise
+//! Load and store of a peer's memory (ask [`Fabric::map`]); order between operations, even to one peer; visibility
+//! at local completion; ascending order of bytes, or the last byte last; a word other than a signal in one piece,
+//! if it was put; that a fabric's atomics are atomic against the processor's, unless [`Capabilities::cpu_atomics`]
+//! says so; progress at a target that makes no call; acceptance ([`Refused::Again`] is ordinary, and may be the
+//! only answer that a dead peer ever gives) or cancelling; any length beyond [`Limits`]; a third party as issuer,
+//! unless [`Capabilities::third_party`]; that a peer can be reached before [`Fabric::connect`] says so.
+//!
+//! Fabrics never wait and never call the engine: they are polled. Death of a peer comes from the bootstrap.
+
+mod line;
+mod operation;
+pub mod words;
+
+pub use line::{DirectCell, DirectLine, Line, LinePayload, SignalCell, ViaLine};
+pub use operation::{Accept, Atomic, AtomicKind, Posted, Refused, Token, Width};
+
+use crate::base::{Cause, Rank};
+use crate::segment::{GlobalAddress, Registry};
+use std::fmt::Debug;
+use std::ptr::NonNull;
+
+/// What a fabric can do here and now, confirmed by a probe when it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// Peers' job memory can be loaded and stored.
+    pub map: bool,
+    /// An issuer may copy between two other ranks.
+    pub third_party: bool,
+    /// Puts carry a signal; otherwise the fabric emulates it at the target, which must then make calls.
+    pub native_put_signal: bool,
+    /// The fabric's atomics and the processor's agree about a word.
+    pub cpu_atomics: bool,
+    /// When an operation has ended its bytes are visible at the target. Otherwise only the local buffer is free
+    /// then, and [`Fabric::flush`] tells of the rest.
+    pub remote_completion: bool,
+}
+
+/// Sizes that a fabric states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Longest single operation, in bytes.
+    pub transfer_bytes_max: u64,
+    /// Operations that may be under way at a time.
+    pub outstanding_max: usize,
+}
+
+/// How far the way to a peer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Connection {
+    /// Operations will be accepted.
+    Ready,
+    /// Poll, and ask again.
+    Pending,
+}
+
+/// Where completions go: the token of the operation, and what it fetched (0 if nothing) or why it failed.
+pub type Sink<'s> = dyn FnMut(Token, Result<u64, Cause>) + 's;
+
+/// One way of carrying bytes, as one rank of a job sees it. All calls may come from any thread of the rank.
+///
+/// Every operation either ends at once (`Done`), or is accepted (`Started`) and ends later through
+/// [`Fabric::poll`], or is refused and has no effect. `len` may be 0, and then addresses are not looked at.
+pub trait Fabric: Send + Sync + Debug {
+    /// `shm`, `sim`, ...
+    fn name(&self) -> &'static str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Its sizes.
+    fn limits(&self) -> Limits;
+
+    /// Makes or looks at the way to `peer`. Operations may be posted without it and are then refused with
+    /// `Again` until the way is there.
+    fn connect(&self, peer: Rank) -> Result<Connection, Cause>;
+
+    /// Copies `len` bytes at `from` in this process to `to`.
+    ///
+    /// # Safety
+    /// `from .. from + len` stays readable, and is not written by this process, until the operation has ended.
+    unsafe fn put(
+        &self,
+        accept: Accept<'_>,
+        to: GlobalAddress,
+        from: *const u8,
+        len: u64,
+    ) -> Result<Posted, Refused>;
+
+    /// Copies `len` bytes at `from` to `to` in this process.
+    ///
+    /// # Safety
+    /// `to .. to + len` stays writable, and is not touched by this process, until the operation has ended.
+    unsafe fn get(
+        &self,
+        accept: Accept<'_>,
+        from: GlobalAddress,
+        to: *mut u8,
+        len: u64,
+    ) -> Result<Posted, Refused>;
+
+    /// Copies `len` bytes from `from` to `to`, wherever both are. Only with [`Capabilities::third_party`].
+    fn copy(
+        &self,
+        accept: Accept<'_>,
+        from: GlobalAddress,
+        to: GlobalAddress,
+        len: u64,
+    ) -> Result<Posted, Refused>;
+
+    /// Changes one word; what it was arrives with the completion.
+    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: Atomic) -> Result<Posted, Refused>;
+
+    /// Copies like `put`, then raises `signal`, which belongs to the same rank, by `amount`.
+    ///
+    /// # Safety
+    /// As for `put`.
+    unsafe fn put_signal(
+        &self,
+        accept: Accept<'_>,
+        to: GlobalAddress,
+        from: *const u8,
+        len: u64,
+        signal: GlobalAddress,
+        amount: u64,
+    ) -> Result<Posted, Refused>;
+
+    /// Raises `signal` by `amount`.
+    fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused>;
+
+    /// Ends when everything accepted for `peer` before it is visible there.
+    fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Posted, Refused>;
+
+    /// The signal line at `signal`, of which this rank is the one writer.
+    fn line(&self, signal: GlobalAddress) -> Result<Line<'_>, Cause>;
+
+    /// Writes payload and counter of a line in one piece; only through [`Line::Via`].
+    fn write_line(&self, signal: GlobalAddress, payload: LinePayload, value: u64) -> Result<(), Refused>;
+
+    /// A signal of this rank's own.
+    fn own_signal(&self, index: u32) -> Result<SignalCell, Cause>;
+
+    /// The counter of an own signal that is not in this process's reach; only through [`SignalCell::Via`].
+    fn read_signal(&self, signal: GlobalAddress) -> u64;
+
+    /// The payload of an own line that is not in this process's reach, if it still is the one of `value`.
+    fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload>;
+
+    /// Takes completions and serves what peers ask of this rank. One thread at a time does it; others return.
+    fn poll(&self, sink: &mut Sink<'_>);
+
+    /// Whether `poll` would find something. Asked before sleeping.
+    fn has_work(&self) -> bool;
+
+    /// Whether all that this rank sent has arrived, lines and what ended before it was visible included. A rank
+    /// leaves only then: whoever waits for what it sent would otherwise hear that it left instead.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    /// A peer's job memory in this process, where loads and stores reach it; all `len` bytes.
+    fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>>;
+
+    /// Fails everything that was accepted: a rank has died. Later operations are refused.
+    fn fail_all(&self, cause: &Cause);
+
+    /// This rank's own range: what it has registered and where.
+    fn registry(&self) -> &Registry;
+
+    /// Bytes of private memory that the fabric holds for peers, for `job.memory()`.
+    fn peer_bytes(&self) -> u64;
+}

@@ -1,0 +1,394 @@
+//! What all ranks of a node and their launcher share: who is there, who sleeps, who waits for what, who died.
+#![allow(unsafe_code)]
+//! Unsafe: references to structures of atomics inside a mapping that lives as long as the board.
+//!
+//! One memory file of a page and 512 bytes a rank, made by whoever starts the job. Every word is atomic; which rank
+//! writes what stands at each field.
+
+use super::park::{ParkLine, WakeMode};
+use crate::base::{Error, Rank, Result};
+use crate::os::mapping::Mapping;
+use crate::os::memfile::MemFile;
+use crate::segment::layout;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-b");
+const HEADER_BYTES: usize = 4096;
+const SEAT_BYTES: usize = 512;
+/// Longest text of a death or of a waiting call that is kept.
+pub const TEXT_BYTES: usize = 192;
+
+/// The words of the whole node.
+#[repr(C)]
+struct Header {
+    magic: AtomicU64,
+    /// Layout that the maker was compiled with.
+    hash: AtomicU64,
+    size: AtomicU32,
+    /// 0 until decided, then 1 FENCE or 2 BARRIER. Written once, before any rank starts its program.
+    wake_mode: AtomicU32,
+    /// When the next membarrier of the node may run, in ns: a bucket of 500 a second.
+    next_barrier: AtomicU64,
+    /// 0 while all is well, then 1 + the rank that died first. Written once by whoever noticed (CAS), after `death`.
+    /// Read by every call of every rank: on a line of its own.
+    over: Line,
+    death: Death,
+}
+
+/// How the first rank died. Written under `claimed`, read after `over`.
+#[repr(C)]
+struct Death {
+    claimed: AtomicU32,
+    when_ns: AtomicU64,
+    how: Text,
+}
+
+/// A word with a line to itself.
+#[repr(C, align(128))]
+struct Line(AtomicU32, [u8; 0]);
+
+/// A short text in shared memory, written once or under a version.
+#[derive(Debug)]
+#[repr(C)]
+struct Text {
+    words: [AtomicU64; TEXT_BYTES / 8],
+}
+
+impl Text {
+    fn write(&self, text: &str) {
+        let mut end = text.len().min(TEXT_BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut bytes = [0; TEXT_BYTES];
+        bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
+        for (word, chunk) in self.words.iter().zip(bytes.chunks_exact(8)) {
+            word.store(u64::from_le_bytes(chunk.try_into().expect("chunks of eight")), Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self) -> String {
+        let bytes: Vec<u8> =
+            self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(TEXT_BYTES);
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+}
+
+/// Where a rank is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u32)]
+pub enum Stage {
+    /// Started, or not even that.
+    Absent = 0,
+    /// Joined and running its program.
+    Joined = 1,
+    /// Done: only empties what others still need of it.
+    Leaving = 2,
+    /// Left in order.
+    Left = 3,
+}
+
+/// The words of one rank.
+#[derive(Debug)]
+#[repr(C, align(512))]
+pub struct Seat {
+    park: ParkLine,
+    _pad: [u8; 64],
+    /// [`Stage`]; written by the rank.
+    stage: AtomicU32,
+    /// The rank's process; written by it when it joins.
+    pid: AtomicU32,
+    /// Odd while the record below is written. Written by the rank's waiting thread that holds `writing`.
+    version: AtomicU32,
+    /// 1 while the rank waits for something.
+    waiting: AtomicU32,
+    /// Since when it waits, in ns of the node's clock.
+    since_ns: AtomicU64,
+    /// The call, with its peer and object: `wait(signal 7 >= 4)`.
+    call: Text,
+}
+
+const _: () = assert!(size_of::<Seat>() == SEAT_BYTES && size_of::<Header>() <= HEADER_BYTES);
+
+/// A wait as its rank published it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PublishedWait {
+    /// The call with peer and object.
+    pub call: String,
+    /// When it began, in ns of the node's clock.
+    pub since_ns: u64,
+}
+
+/// The first death of a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeathRecord {
+    /// Who died.
+    pub rank: Rank,
+    /// How, in words.
+    pub how: String,
+    /// When, in ns of the node's clock.
+    pub when_ns: u64,
+}
+
+/// The mapped board of a node.
+#[derive(Debug)]
+pub struct Board {
+    file: MemFile,
+    mapping: Mapping,
+    size: usize,
+}
+
+impl Board {
+    /// A new board for `size` ranks.
+    pub fn create(size: usize) -> Result<Board> {
+        let board = Board::map(MemFile::create(c"tasuki-board", Board::bytes(size))?, size)?;
+        let header = board.header();
+        header.hash.store(layout::HASH, Ordering::Relaxed);
+        header.size.store(size as u32, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok(board)
+    }
+
+    /// The board behind a descriptor that the launcher handed over.
+    pub fn adopt(fd: OwnedFd, size: usize) -> Result<Board> {
+        let board = Board::map(MemFile::adopt(fd, Board::bytes(size))?, size)?;
+        let header = board.header();
+        let ours = header.magic.load(Ordering::Acquire) == MAGIC
+            && header.hash.load(Ordering::Relaxed) == layout::HASH
+            && header.size.load(Ordering::Relaxed) as usize == size;
+        if ours { Ok(board) } else { Err(Error::argument("the descriptor is not this job's board")) }
+    }
+
+    fn map(file: MemFile, size: usize) -> Result<Board> {
+        let mapping = Mapping::shared(&file, 0, file.len() as usize)?;
+        Ok(Board { file, mapping, size })
+    }
+
+    /// Bytes that the board of `size` ranks takes, once a node.
+    pub fn bytes(size: usize) -> u64 {
+        (HEADER_BYTES + size * SEAT_BYTES).next_multiple_of(4096) as u64
+    }
+
+    /// The file, to hand it on.
+    pub fn file(&self) -> &MemFile {
+        &self.file
+    }
+
+    /// How many ranks it has seats for.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping is page-aligned, at least HEADER_BYTES long, and Header is made of atomics.
+        unsafe { self.mapping.start().cast::<Header>().as_ref() }
+    }
+
+    /// The seat of `rank`, which must be below the size.
+    #[inline]
+    pub fn seat(&self, rank: Rank) -> &Seat {
+        assert!(rank.index() < self.size);
+        let at = HEADER_BYTES + rank.index() * SEAT_BYTES;
+        // SAFETY: the index was checked; seats are aligned by their size; Seat is made of atomics.
+        unsafe { self.mapping.start().add(at).cast::<Seat>().as_ref() }
+    }
+
+    /// The seat's address for callers that keep the board alive themselves.
+    #[inline]
+    pub fn seat_ptr(&self, rank: Rank) -> NonNull<Seat> {
+        NonNull::from(self.seat(rank))
+    }
+
+    /// Decides how sleepers are found; before any rank runs.
+    pub fn set_wake_mode(&self, mode: WakeMode) {
+        let word = match mode {
+            WakeMode::Fence => 1,
+            WakeMode::Barrier => 2,
+        };
+        self.header().wake_mode.store(word, Ordering::Release);
+    }
+
+    /// How sleepers are found. FENCE, which is right everywhere, until somebody decides.
+    pub fn wake_mode(&self) -> WakeMode {
+        if self.header().wake_mode.load(Ordering::Acquire) == 2 { WakeMode::Barrier } else { WakeMode::Fence }
+    }
+
+    /// Takes one of the node's 500 membarriers a second; false if there is none just now.
+    pub fn take_barrier_token(&self, now_ns: u64) -> bool {
+        const APART_NS: u64 = 2_000_000;
+        let next = self.header().next_barrier.load(Ordering::Relaxed);
+        let after = next.max(now_ns.saturating_sub(8 * APART_NS)) + APART_NS;
+        next <= now_ns
+            && self
+                .header()
+                .next_barrier
+                .compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Whether a rank has died. One load of a line that hardly ever changes.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.header().over.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says that `rank` died, and wakes everybody. False if another death was told before: the first one counts.
+    pub fn declare_dead(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
+        let death = &self.header().death;
+        if death.claimed.swap(1, Ordering::AcqRel) != 0 {
+            return false;
+        }
+        death.when_ns.store(now_ns, Ordering::Relaxed);
+        death.how.write(how);
+        self.header().over.0.store(rank.0 + 1, Ordering::Release); // SYNC board-death
+        self.wake_all();
+        true
+    }
+
+    /// The first death, if there was one.
+    pub fn death(&self) -> Option<DeathRecord> {
+        let rank = self.header().over.0.load(Ordering::Acquire).checked_sub(1)?; // SYNC board-death
+        let death = &self.header().death;
+        let when_ns = death.when_ns.load(Ordering::Relaxed);
+        Some(DeathRecord { rank: Rank(rank), how: death.how.read(), when_ns })
+    }
+
+    /// Wakes every rank that sleeps, to look around.
+    pub fn wake_all(&self) {
+        fence(Ordering::SeqCst);
+        for rank in Rank::all(self.size) {
+            self.seat(rank).wake();
+        }
+    }
+}
+
+impl Seat {
+    /// The rank's park line.
+    #[inline]
+    pub fn park(&self) -> &ParkLine {
+        &self.park
+    }
+
+    /// Wakes the rank if it sleeps, whatever it waits for.
+    pub fn wake(&self) {
+        if self.park.rouse() {
+            self.wake_futex();
+        }
+    }
+
+    /// Wakes whoever sleeps on the futex, after [`ParkLine::roused`] said so.
+    #[cold]
+    pub fn wake_futex(&self) {
+        #[cfg(not(loom))]
+        crate::os::futex::wake(self.park.futex(), 1, crate::os::futex::Scope::Shared);
+    }
+
+    /// Where the rank is in its life.
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => Stage::Absent,
+            1 => Stage::Joined,
+            2 => Stage::Leaving,
+            _ => Stage::Left,
+        }
+    }
+
+    /// The rank reaches a stage.
+    pub fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u32, Ordering::Release);
+    }
+
+    /// The rank's process id, 0 before it joined.
+    pub fn pid(&self) -> u32 {
+        self.pid.load(Ordering::Relaxed)
+    }
+
+    /// The rank says which process it is.
+    pub fn set_pid(&self, pid: u32) {
+        self.pid.store(pid, Ordering::Relaxed);
+    }
+
+    /// Publishes what the rank waits for. Only one thread of the rank at a time may call this or
+    /// [`Seat::end_wait`].
+    pub fn publish_wait(&self, call: &str, since_ns: u64) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release); // SYNC wait-record
+        self.call.write(call);
+        self.since_ns.store(since_ns, Ordering::Relaxed);
+        self.waiting.store(1, Ordering::Relaxed);
+        self.version.store(version.wrapping_add(2), Ordering::Release); // SYNC wait-record
+    }
+
+    /// The rank waits no more.
+    pub fn end_wait(&self) {
+        self.waiting.store(0, Ordering::Relaxed);
+    }
+
+    /// What the rank waits for, if it has waited long enough to say so.
+    pub fn published_wait(&self) -> Option<PublishedWait> {
+        for _ in 0..100 {
+            let version = self.version.load(Ordering::Acquire); // SYNC wait-record
+            if self.waiting.load(Ordering::Relaxed) == 0 {
+                return None;
+            }
+            let wait =
+                PublishedWait { call: self.call.read(), since_ns: self.since_ns.load(Ordering::Relaxed) };
+            fence(Ordering::Acquire);
+            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
+                return Some(wait);
+            }
+        }
+        None // the record changes faster than it can be read: the rank is not stuck
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_death_counts_and_wakes() {
+        let board = Board::create(3).unwrap();
+        assert!(!board.is_over() && board.death().is_none());
+        let epoch = board.seat(Rank(2)).park().lie_down(crate::node::park::ASLEEP, || ());
+        assert!(board.declare_dead(Rank(1), "signal 9", 5));
+        assert!(!board.declare_dead(Rank(0), "exit code 1", 6));
+        assert_eq!(board.death(), Some(DeathRecord { rank: Rank(1), how: "signal 9".into(), when_ns: 5 }));
+        assert_ne!(board.seat(Rank(2)).park().futex().load(Ordering::Relaxed), epoch.0);
+    }
+
+    #[test]
+    fn waits_are_published_and_cut_at_a_character() {
+        let board = Board::create(1).unwrap();
+        let seat = board.seat(Rank(0));
+        assert_eq!(seat.published_wait(), None);
+        seat.publish_wait(&"ä".repeat(TEXT_BYTES), 9);
+        assert_eq!(seat.published_wait().unwrap().call, "ä".repeat(TEXT_BYTES / 2));
+        seat.end_wait();
+        assert_eq!(seat.published_wait(), None);
+    }
+
+    #[test]
+    fn a_board_can_be_handed_on_but_not_forged() {
+        let board = Board::create(2).unwrap();
+        let copy = || board.file().as_fd().try_clone_to_owned().unwrap();
+        let other = Board::adopt(copy(), 2).unwrap();
+        board.seat(Rank(1)).set_stage(Stage::Joined);
+        assert_eq!(other.seat(Rank(1)).stage(), Stage::Joined);
+        let empty = MemFile::create(c"empty", Board::bytes(2)).unwrap();
+        assert!(Board::adopt(empty.as_fd().try_clone_to_owned().unwrap(), 2).is_err());
+    }
+
+    #[test]
+    fn barrier_tokens_are_bounded() {
+        let board = Board::create(1).unwrap();
+        let taken =
+            (0..1_000_u64).filter(|i| board.take_barrier_token(1_000_000_000 + i * 1_000_000)).count();
+        assert!((450..=520).contains(&taken), "{taken} in a second");
+    }
+}

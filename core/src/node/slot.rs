@@ -1,0 +1,174 @@
+//! A request to the owner of some memory: one slot, used by one asker after another, answered by the owner.
+//!
+//! ```text
+//! FREE --claim (asker, CAS)--> CLAIMED --post (asker)--> POSTED --answer (owner)--> DONE
+//!   ^                             ^                                                   |
+//!   +---------- release (asker) --|-------------------- claim_again (asker) ----------+
+//! ```
+//!
+//! Fields and buffer belong to the asker while CLAIMED and DONE, to the owner while POSTED. A slot is posted before
+//! the owner's count of requests is raised, so an owner that has seen the count finds the slot; the asker then wakes
+//! the owner as a raised signal would.
+
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
+
+const FREE: u32 = 0;
+const CLAIMED: u32 = 1;
+const POSTED: u32 = 2;
+const DONE: u32 = 3;
+
+/// What is asked, in words that both sides understand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Question {
+    /// Who asks, to be woken.
+    pub asker: u32,
+    /// What is to be done, by numbers of the fabric's.
+    pub kind: u32,
+    /// Width of a word that is to be changed.
+    pub width: u32,
+    /// Where, as an offset in the owner's range.
+    pub offset: u64,
+    /// How many bytes.
+    pub len: u64,
+    /// With which value.
+    pub operand: u64,
+    /// Compared with which value.
+    pub expected: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reply {
+    /// How it ended, by numbers of the fabric's.
+    pub status: u32,
+    /// What the word was.
+    pub value: u64,
+}
+
+/// One slot in the owner's memory. Two lines of its own.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Slot {
+    state: AtomicU32,
+    asker: AtomicU32,
+    kind: AtomicU32,
+    width: AtomicU32,
+    offset: AtomicU64,
+    len: AtomicU64,
+    operand: AtomicU64,
+    expected: AtomicU64,
+    value: AtomicU64,
+    status: AtomicU32,
+}
+
+/// How many requests were ever posted to a rank.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Posted(AtomicU64);
+
+impl Default for Posted {
+    fn default() -> Posted {
+        Posted(AtomicU64::new(0))
+    }
+}
+
+impl Posted {
+    /// How many there were. Whoever sees the count sees the slots that it counts as POSTED.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire) // SYNC slot-count
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Slot {
+        let (word, long) = (|| AtomicU32::new(0), || AtomicU64::new(0));
+        Slot {
+            state: AtomicU32::new(FREE),
+            asker: word(),
+            kind: word(),
+            width: word(),
+            offset: long(),
+            len: long(),
+            operand: long(),
+            expected: long(),
+            value: long(),
+            status: word(),
+        }
+    }
+}
+
+impl Slot {
+    /// Takes the slot if it is free. One asker gets it.
+    pub fn claim(&self) -> bool {
+        #[cfg(not(planted_fault = "slot_claim_by_store"))]
+        return self.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        #[cfg(planted_fault = "slot_claim_by_store")]
+        return self.state.load(Ordering::Acquire) == FREE && {
+            self.state.store(CLAIMED, Ordering::Relaxed);
+            true
+        };
+    }
+
+    /// Hands a claimed slot to the owner. The asker must then wake the owner.
+    pub fn post(&self, question: Question, posted: &Posted) {
+        self.asker.store(question.asker, Ordering::Relaxed);
+        self.kind.store(question.kind, Ordering::Relaxed);
+        self.width.store(question.width, Ordering::Relaxed);
+        self.offset.store(question.offset, Ordering::Relaxed);
+        self.len.store(question.len, Ordering::Relaxed);
+        self.operand.store(question.operand, Ordering::Relaxed);
+        self.expected.store(question.expected, Ordering::Relaxed);
+        #[cfg(not(planted_fault = "slot_count_first"))]
+        self.state.store(POSTED, Ordering::Release); // SYNC slot-posted
+        posted.0.fetch_add(1, Ordering::SeqCst); // SYNC slot-count
+        #[cfg(planted_fault = "slot_count_first")]
+        self.state.store(POSTED, Ordering::Release);
+    }
+
+    /// The owner's look: what is asked, if something is.
+    pub fn question(&self) -> Option<Question> {
+        #[cfg(not(planted_fault = "slot_question_relaxed"))]
+        let order = Ordering::Acquire; // SYNC slot-posted
+        #[cfg(planted_fault = "slot_question_relaxed")]
+        let order = Ordering::Relaxed;
+        (self.state.load(order) == POSTED).then(|| Question {
+            asker: self.asker.load(Ordering::Relaxed),
+            kind: self.kind.load(Ordering::Relaxed),
+            width: self.width.load(Ordering::Relaxed),
+            offset: self.offset.load(Ordering::Relaxed),
+            len: self.len.load(Ordering::Relaxed),
+            operand: self.operand.load(Ordering::Relaxed),
+            expected: self.expected.load(Ordering::Relaxed),
+        })
+    }
+
+    /// The owner's answer. The owner must then wake the asker.
+    pub fn answer(&self, reply: Reply) {
+        self.status.store(reply.status, Ordering::Relaxed);
+        self.value.store(reply.value, Ordering::Relaxed);
+        #[cfg(not(planted_fault = "slot_answer_relaxed"))]
+        let order = Ordering::Release; // SYNC slot-done
+        #[cfg(planted_fault = "slot_answer_relaxed")]
+        let order = Ordering::Relaxed;
+        self.state.store(DONE, order);
+    }
+
+    /// The asker's look: the answer, if it is there.
+    pub fn reply(&self) -> Option<Reply> {
+        let done = self.state.load(Ordering::Acquire) == DONE; // SYNC slot-done
+        done.then(|| Reply {
+            status: self.status.load(Ordering::Relaxed),
+            value: self.value.load(Ordering::Relaxed),
+        })
+    }
+
+    /// The asker keeps an answered slot for its next question.
+    pub fn claim_again(&self) {
+        self.state.store(CLAIMED, Ordering::Relaxed);
+    }
+
+    /// The asker gives an answered slot back.
+    pub fn release(&self) {
+        self.state.store(FREE, Ordering::Release);
+    }
+}

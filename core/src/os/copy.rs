@@ -1,0 +1,142 @@
+//! The one bulk copy of shared memory.
+#![allow(unsafe_code)]
+//! Unsafe: raw copies between ranges that callers promise to be mapped. A peer may write either range meanwhile,
+//! so the copy is no Rust memory access: it is one block of assembler, specified as a relaxed atomic copy byte by
+//! byte (of a byte that is written meanwhile, either value arrives). Under miri and loom it is exactly that, a loop
+//! over atomic bytes.
+//!
+//! The assembler calls the C library's `memmove`, which is tuned for each processor and needs nobody's headers;
+//! what is behind a call from assembler is outside Rust's memory model as the instructions themselves would be.
+
+/// Copies `len` bytes from `from` to `to`; the ranges may overlap. Costs a call of 2 ns and the bytes.
+///
+/// # Safety
+/// Both ranges must be mapped, readable and writable, for the length of the call. Nobody may hold a reference to
+/// plain data in `to`, nor a mutable one to plain data in `from`.
+#[inline]
+pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // The commonest sizes are worth a branch each: one word needs no call.
+    // SAFETY: the ranges are valid by the caller's promise, and aligned where a word is touched.
+    unsafe {
+        match len {
+            8 if (from as usize | to as usize) & 7 == 0 => word::<u64>(from, to),
+            4 if (from as usize | to as usize) & 3 == 0 => word::<u32>(from, to),
+            _ => bulk(from, to, len),
+        }
+    }
+}
+
+/// One aligned word, in one piece.
+///
+/// # Safety
+/// As for [`copy`], and both addresses are multiples of the word's size.
+#[inline]
+unsafe fn word<T>(from: *const u8, to: *mut u8) {
+    // SAFETY: aligned and mapped by the caller's check. Volatile accesses of one word are single instructions.
+    unsafe { to.cast::<T>().write_volatile(from.cast::<T>().read_volatile()) }
+}
+
+/// Any number of bytes.
+///
+/// # Safety
+/// As for [`copy`].
+#[cfg(all(not(miri), not(loom), target_arch = "x86_64"))]
+#[inline]
+unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: memmove reads and writes just the two ranges; a C call may change just the registers listed.
+    unsafe {
+        std::arch::asm!(
+            "call {memmove}",
+            memmove = in(reg) libc::memmove as *const (),
+            inout("rdi") to => _,
+            inout("rsi") from => _,
+            inout("rdx") len => _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// Any number of bytes.
+///
+/// # Safety
+/// As for [`copy`].
+#[cfg(all(not(miri), not(loom), target_arch = "aarch64"))]
+#[inline]
+unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: as on x86_64.
+    unsafe {
+        std::arch::asm!(
+            "blr {memmove}",
+            memmove = in(reg) libc::memmove as *const (),
+            inout("x0") to => _,
+            inout("x1") from => _,
+            inout("x2") len => _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// Any number of bytes.
+///
+/// # Safety
+/// As for [`copy`].
+#[cfg(any(miri, loom))]
+unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
+    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    let one = |i: usize| {
+        // SAFETY: i < len, and both ranges are mapped by the caller's promise.
+        unsafe {
+            (*to.add(i).cast::<AtomicU8>()).store((*from.add(i).cast::<AtomicU8>()).load(Relaxed), Relaxed)
+        }
+    };
+    if (from as usize) < to as usize { (0..len).rev().for_each(one) } else { (0..len).for_each(one) }
+}
+
+/// Orders what went before, copies past the caches included, before a later store of a signal. x86's ordinary
+/// release does not order such copies; the C library may use them above some megabytes and fences them itself
+/// today, which nothing promises.
+#[inline]
+pub fn fence_after_bulk(len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if len >= STREAMED {
+        // SAFETY: sfence exists on every x86_64.
+        unsafe { std::arch::x86_64::_mm_sfence() };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = len;
+}
+
+/// Below this no C library copies past the caches.
+#[cfg(target_arch = "x86_64")]
+const STREAMED: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_small_size_and_offset_arrives_and_nothing_else_changes() {
+        for len in (0..70).chain([127, 128, 129, 4095, 4096, 4097]) {
+            for (a, b) in [(0, 0), (1, 0), (0, 3), (5, 7)] {
+                let source: Vec<u8> = (0..len + 16).map(|i| i as u8 ^ 0x5a).collect();
+                let mut target = vec![0xee_u8; len + 32];
+                // SAFETY: both ranges lie inside the two vectors.
+                unsafe { copy(source.as_ptr().add(a), target.as_mut_ptr().add(8 + b), len) };
+                assert!(target[..8 + b].iter().chain(&target[8 + b + len..]).all(|&byte| byte == 0xee));
+                assert_eq!(&target[8 + b..8 + b + len], &source[a..a + len]);
+            }
+        }
+    }
+
+    #[test]
+    fn overlapping_ranges_move_both_ways() {
+        let base: Vec<u8> = (0..200).collect();
+        for (from, to) in [(0, 9), (9, 0), (3, 3)] {
+            let (mut ours, mut std) = (base.clone(), base.clone());
+            // SAFETY: both ranges lie inside the vector.
+            unsafe { copy(ours.as_ptr().add(from), ours.as_mut_ptr().add(to), 150) };
+            std.copy_within(from..from + 150, to);
+            assert_eq!(ours, std);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! This process, and descriptors that tell when another one ends.
+#![allow(unsafe_code)]
+//! Unsafe: system calls that take numbers only, and one new descriptor each.
+
+use super::denied::Denied;
+use crate::base::{Error, Result};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// A descriptor that becomes readable when process `pid` has ended; `None` where the kernel has no such thing.
+pub fn pidfd(pid: u32, denied: Denied) -> Option<OwnedFd> {
+    if denied.pidfd {
+        return None;
+    }
+    // SAFETY: the call takes numbers; the new descriptor (close-on-exec always) is owned by nobody else.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// The user that this process acts as.
+pub fn effective_user() -> u32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Whether `pid` is there, as a running process or one that nobody has reaped.
+pub fn exists(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks.
+    unsafe { libc::kill(pid as libc::pid_t, 0) == 0 || *libc::__errno_location() == libc::EPERM }
+}
+
+/// Lets this process open at least `wanted` descriptors, as far as the hard limit goes.
+pub fn allow_descriptors(wanted: u64) -> Result<()> {
+    // SAFETY: limit is a valid place for both calls.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return Err(Error::last_os("getrlimit"));
+        }
+        if limit.rlim_cur >= wanted {
+            return Ok(());
+        }
+        if limit.rlim_max < wanted {
+            let most = limit.rlim_max;
+            let why =
+                format!("{wanted} open files are needed, and {most} is the limit (`ulimit -Hn`): raise it");
+            return Err(crate::base::Cause::System { call: "setrlimit(RLIMIT_NOFILE)", why }.into());
+        }
+        limit.rlim_cur = wanted;
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &limit) != 0 {
+            return Err(Error::last_os("setrlimit"));
+        }
+    }
+    Ok(())
+}
+
+/// Gives up the rest of this thread's turn on the processor.
+pub fn yield_now() {
+    // SAFETY: takes nothing.
+    unsafe { libc::sched_yield() };
+}

@@ -1,0 +1,317 @@
+//! The owner's side of a rank's range: what it allocates, registers and frees.
+
+use super::directory::Directory;
+use super::extent::Facts;
+use super::layout::{
+    EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED, SIGNALS_MAX, STARTER, STARTER_BYTES, SYMMETRIC,
+};
+use super::window::Window;
+use super::zone::Zone;
+use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::{Cause, Error, Result};
+use crate::os::memory;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What a rank has registered at present, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Job memory allocated alike on all ranks.
+    pub symmetric: u64,
+    /// Job memory allocated by this rank alone.
+    pub local: u64,
+    /// Memory of the user's own that is registered.
+    pub registered: u64,
+    /// Signals made so far.
+    pub signals: u64,
+    /// Registrations that live.
+    pub extents: u64,
+}
+
+/// Hands out the range of one rank. Addresses are handed out upwards and used again only when the range is used
+/// up ([`Zone`]): what was freed is punched out of the file at once, and a late store meets a page that nobody reads.
+#[derive(Debug)]
+pub struct Registry {
+    window: Arc<Window>,
+    directory: Directory,
+    /// How often the whole job has met: what was freed before may be used again.
+    meetings: AtomicU64,
+    books: Mutex<Books>,
+}
+
+#[derive(Debug)]
+struct Books {
+    symmetric: Zone,
+    local: Zone,
+    registered: Zone,
+    signals: u64,
+    next_extent: u32,
+    dead_extents: VecDeque<u32>,
+    usage: Usage,
+}
+
+impl Registry {
+    /// The registry of the rank that owns `window`, whose file was made by [`Window::create_file`].
+    pub fn new(window: Arc<Window>) -> Result<Registry> {
+        let directory = window.directory()?;
+        let books = Books {
+            symmetric: Zone::new(SYMMETRIC),
+            local: Zone::new(LOCAL),
+            registered: Zone::new(REGISTERED),
+            signals: 0,
+            next_extent: STARTER_EXTENT + 1,
+            dead_extents: VecDeque::new(),
+            usage: Usage { symmetric: STARTER_BYTES, extents: 1, ..Usage::default() },
+        };
+        Ok(Registry { window, directory, meetings: AtomicU64::new(0), books: Mutex::new(books) })
+    }
+
+    /// Takes `bytes` of job memory that every rank takes alike; the same sequence of calls gives the same offsets.
+    /// The memory is backed at once: touching it later cannot fail. Whether there is room, the ranks have agreed
+    /// before: what one takes, all must. `None` when only used places are left: the
+    /// ranks must then agree on one ([`Registry::freed_symmetric`], [`Registry::allocate_symmetric_at`]).
+    pub fn allocate_symmetric(&self, bytes: u64) -> Result<Option<u64>> {
+        check_size(bytes)?;
+        let Some(start) = self.books().symmetric.take_fresh(bytes) else { return Ok(None) };
+        self.back(start, bytes).map(|()| Some(start))
+    }
+
+    /// The first freed place for `bytes` of symmetric memory from `from` on; `u64::MAX` if there is none.
+    pub fn freed_symmetric(&self, bytes: u64, from: u64) -> u64 {
+        self.books().symmetric.find_freed(bytes, from.max(SYMMETRIC.start), u64::MAX).unwrap_or(u64::MAX)
+    }
+
+    /// Takes the freed place at `start` that all ranks agreed on.
+    pub fn allocate_symmetric_at(&self, start: u64, bytes: u64) -> Result<u64> {
+        self.books().symmetric.take_freed(start, bytes);
+        self.back(start, bytes).map(|()| start)
+    }
+
+    /// As if all fresh symmetric addresses had been taken: tests cannot wait for half a TiB.
+    #[doc(hidden)]
+    pub fn use_up_symmetric(&self) {
+        self.books().symmetric.use_up();
+    }
+
+    /// Takes `bytes` of job memory for this rank alone.
+    pub fn allocate_local(&self, bytes: u64) -> Result<u64> {
+        check_size(bytes)?;
+        check_available(bytes)?;
+        let start = {
+            let mut books = self.books();
+            let taken = books.local.take(bytes, self.meetings());
+            taken.map_err(|shortage| books.local.error(bytes, &shortage))?
+        };
+        self.back(start, bytes).map(|()| start)
+    }
+
+    /// Backs a place that was taken by memory, and registers it.
+    fn back(&self, start: u64, bytes: u64) -> Result<()> {
+        let backed = self.window.file().reserve(start, bytes.next_multiple_of(PAGE));
+        let mut books = self.books();
+        let entered = backed.and_then(|()| self.enter(&mut books, start, bytes, 0));
+        entered.inspect_err(|_| {
+            self.window.file().punch(start, bytes.next_multiple_of(PAGE));
+            books.give_back(start, bytes, self.meetings());
+        })
+    }
+
+    /// The whole job has met: what was freed before may be used again.
+    pub fn met(&self) {
+        self.meetings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Registers `bytes` of memory at `host` in this process. Returns its offset in the range, and keeps the low
+    /// bits of `host` so that alignment is the same in both.
+    pub fn register(&self, host: u64, bytes: u64) -> Result<u64> {
+        if bytes == 0 || host == 0 {
+            return Err(Error::argument(
+                "a registration needs at least one byte at an address that is not null",
+            ));
+        }
+        let mut books = self.books();
+        let inside = host % PAGE;
+        let taken = books.registered.take(inside + bytes, self.meetings());
+        let start = taken.map_err(|shortage| books.registered.error(bytes, &shortage))? + inside;
+        self.enter(&mut books, start, bytes, host)?;
+        Ok(start)
+    }
+
+    /// Ends a registration that begins at `offset`. An access that begins after this one happened fails; one that
+    /// is under way has ended when this returns (user's own memory), or ends in bytes that nobody reads (job
+    /// memory, which is given back to the system).
+    pub fn free(&self, offset: u64) -> Result<()> {
+        let place = self.directory.find(offset, 1, offset).map_err(Error::new)?;
+        if place.start != offset || !is_freeable(offset) {
+            return Err(Error::argument(format!("no registration begins at offset {offset:#x}")));
+        }
+        let extent = self.directory.extent(place.extent);
+        extent.retire();
+        while extent.is_used() {
+            std::thread::yield_now(); // a system call of a peer is under way
+        }
+        let mut books = self.books();
+        books.dead_extents.push_back(place.extent);
+        *books.usage_of(offset) -= place.len;
+        books.usage.extents -= 1;
+        books.give_back(offset, place.len, self.meetings());
+        if !REGISTERED.contains(&offset) {
+            self.window.file().punch(offset, place.len.next_multiple_of(PAGE));
+        }
+        Ok(())
+    }
+
+    /// Makes a signal; the same sequence of calls gives the same numbers on every rank.
+    pub fn signal(&self) -> Result<u32> {
+        let mut books = self.books();
+        if books.signals == SIGNALS_MAX {
+            return Err(Cause::Full { what: "signal memory", capacity: SIGNALS_MAX as usize }.into());
+        }
+        books.signals += 1;
+        books.usage.signals = books.signals;
+        Ok((books.signals - 1) as u32)
+    }
+
+    /// What is registered at present.
+    pub fn usage(&self) -> Usage {
+        self.books().usage
+    }
+
+    /// The owner's own view of its range.
+    pub fn window(&self) -> &Arc<Window> {
+        &self.window
+    }
+
+    /// Writes an extent and its granules, in the order that a reader may rely on.
+    fn enter(&self, books: &mut Books, start: u64, bytes: u64, host: u64) -> Result<()> {
+        let number = books.new_extent()?;
+        self.directory.extent(number).publish(Facts { start, len: bytes, host });
+        self.directory.name_granules(start, bytes, number);
+        *books.usage_of(start) += bytes;
+        books.usage.extents += 1;
+        Ok(())
+    }
+
+    fn meetings(&self) -> u64 {
+        self.meetings.load(Ordering::Relaxed)
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Books {
+    /// A new entry of the extent table, or the one that has been dead for longest.
+    fn new_extent(&mut self) -> Result<u32> {
+        if u64::from(self.next_extent) < EXTENTS {
+            self.next_extent += 1;
+            return Ok(self.next_extent - 1);
+        }
+        let full = Cause::Full { what: "the table of registrations", capacity: EXTENTS as usize };
+        self.dead_extents.pop_front().ok_or_else(|| full.into())
+    }
+
+    /// A place may be used again after the next meeting.
+    fn give_back(&mut self, offset: u64, bytes: u64, meetings: u64) {
+        let start = offset / GRANULE * GRANULE; // registered memory begins inside its first granule
+        let bytes = bytes + (offset - start);
+        let zone = if REGISTERED.contains(&offset) {
+            &mut self.registered
+        } else if LOCAL.contains(&offset) {
+            &mut self.local
+        } else {
+            &mut self.symmetric
+        };
+        zone.give_back(start, bytes, meetings);
+    }
+
+    fn usage_of(&mut self, offset: u64) -> &mut u64 {
+        if REGISTERED.contains(&offset) {
+            &mut self.usage.registered
+        } else if LOCAL.contains(&offset) {
+            &mut self.usage.local
+        } else {
+            &mut self.usage.symmetric
+        }
+    }
+}
+
+/// Whether `bytes` can be had from machine and container, leaving them a sixty-fourth to live on.
+pub fn check_available(bytes: u64) -> Result<()> {
+    let available = memory::available();
+    if bytes > available.bytes - available.bytes / 64 {
+        return Err(
+            Cause::NoMemory { wanted: bytes, available: available.bytes, limit: available.limit }.into()
+        );
+    }
+    Ok(())
+}
+
+/// The extent of starter memory; 0 in the granule map means: nobody's.
+const STARTER_EXTENT: u32 = 1;
+
+/// Registers starter memory in a new range.
+pub(super) fn register_starter(directory: &Directory) {
+    directory.extent(STARTER_EXTENT).publish(Facts { start: STARTER, len: STARTER_BYTES, host: 0 });
+    directory.name_granules(STARTER, STARTER_BYTES, STARTER_EXTENT);
+}
+
+fn check_size(bytes: u64) -> Result<()> {
+    if bytes > 0 { Ok(()) } else { Err(Error::argument("an allocation needs at least one byte")) }
+}
+
+fn is_freeable(offset: u64) -> bool {
+    SYMMETRIC.contains(&offset) || LOCAL.contains(&offset) || REGISTERED.contains(&offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry() -> Registry {
+        Registry::new(Arc::new(Window::new(Window::create_file().unwrap()))).unwrap()
+    }
+
+    #[test]
+    fn ranges_end_at_their_last_byte() {
+        let registry = registry();
+        let start = registry.allocate_symmetric(100).unwrap().unwrap();
+        let find = |offset, bytes| registry.directory.find(offset, bytes, offset);
+        assert!(find(start, 100).is_ok() && find(start + 99, 1).is_ok());
+        for (offset, bytes) in [(start, 101), (start + 100, 1), (start - 1, 1), (start + 99, u64::MAX)] {
+            assert_eq!(find(offset, bytes), Err(Cause::OutOfRange { address: offset, bytes }));
+        }
+    }
+
+    #[test]
+    fn what_was_freed_is_stale_and_its_place_is_not_used_again() {
+        let registry = registry();
+        let (first, usage) = (registry.allocate_local(100).unwrap(), registry.usage());
+        registry.free(first).unwrap();
+        let stale = registry.directory.find(first, 1, first);
+        assert_eq!(stale, Err(Cause::Stale { address: first }));
+        assert_ne!(registry.allocate_local(100).unwrap(), first);
+        assert_eq!(registry.usage(), usage);
+        assert!(registry.free(first).is_err());
+    }
+
+    #[test]
+    fn own_memory_keeps_its_alignment_and_place() {
+        let registry = registry();
+        let bytes = [0_u8; 64];
+        let host = bytes.as_ptr() as u64 + 3;
+        let start = registry.register(host, 10).unwrap();
+        assert_eq!(start % 8, host % 8);
+        let place = registry.directory.find(start + 4, 6, 0).unwrap();
+        assert_eq!(place.kind, super::super::directory::Kind::Own(host + 4));
+    }
+
+    #[test]
+    fn a_request_beyond_the_machine_is_refused_before_anything_is_taken() {
+        let registry = registry();
+        let refused = registry.allocate_local(LOCAL.end - LOCAL.start).unwrap_err();
+        assert!(matches!(refused.cause(), Cause::NoMemory { .. }), "{refused}");
+        assert_eq!(registry.usage().local, 0);
+    }
+}

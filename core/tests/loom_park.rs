@@ -1,0 +1,108 @@
+//! Models of sleeping and waking: no wake-up is lost, in either wake mode.
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use loom::thread;
+use tasuki_core::node::park::{ASLEEP, Epoch, ParkLine, WakeMode};
+
+/// The sleeper's part: the epoch it sleeps on, or nothing if it saw the signal.
+fn lie_down(line: &ParkLine, signal: &AtomicU64, barrier: impl FnOnce()) -> Option<Epoch> {
+    let epoch = line.lie_down(ASLEEP, barrier);
+    if signal.load(Ordering::Relaxed) == 1 {
+        line.get_up();
+        return None;
+    }
+    Some(epoch)
+}
+
+#[test]
+fn fence_mode_loses_no_wake_up() {
+    loom::model(|| {
+        let (line, signal) = (Arc::new(ParkLine::default()), Arc::new(AtomicU64::new(0)));
+        let writer = {
+            let (line, signal) = (line.clone(), signal.clone());
+            thread::spawn(move || {
+                signal.store(1, Ordering::Relaxed);
+                line.roused(WakeMode::Fence)
+            })
+        };
+        let asleep = lie_down(&line, &signal, || ());
+        writer.join().unwrap();
+        assert!(asleep.is_none_or(|epoch| !line.keeps_asleep(epoch)), "asleep for ever");
+    });
+}
+
+#[test]
+fn of_two_writers_one_wakes_and_both_are_seen() {
+    loom::model(|| {
+        let (line, signals) =
+            (Arc::new(ParkLine::default()), Arc::new([AtomicU64::new(0), AtomicU64::new(0)]));
+        let writers: Vec<_> = (0..2)
+            .map(|i| {
+                let (line, signals) = (line.clone(), signals.clone());
+                thread::spawn(move || {
+                    signals[i].store(1, Ordering::Relaxed);
+                    line.roused(WakeMode::Fence)
+                })
+            })
+            .collect();
+        let epoch = line.lie_down(ASLEEP, || ());
+        let seen = signals.iter().any(|signal| signal.load(Ordering::Relaxed) == 1);
+        let woke =
+            writers.into_iter().filter(|_| true).map(|w| w.join().unwrap()).filter(|&woke| woke).count();
+        assert!(woke <= 1, "the futex is woken once a sleep");
+        assert!(seen || !line.keeps_asleep(epoch), "asleep for ever");
+    });
+}
+
+/// The kernel's fence on the writer's processor, at the moments that matter: it happens after the sleeper asked for
+/// it and before the sleeper goes on. A writer that has ended counts as fenced, as a thread that does not run does.
+#[derive(Default)]
+struct Membarrier {
+    asked: AtomicBool,
+    done: AtomicBool,
+}
+
+impl Membarrier {
+    fn interrupt(&self) {
+        if self.asked.load(Ordering::Acquire) && !self.done.load(Ordering::Relaxed) {
+            fence(Ordering::SeqCst);
+            self.done.store(true, Ordering::Release);
+        }
+    }
+
+    fn end(&self) {
+        fence(Ordering::SeqCst);
+        self.done.store(true, Ordering::Release);
+    }
+
+    fn execute(&self) {
+        self.asked.store(true, Ordering::Release);
+        while !self.done.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn barrier_mode_loses_no_wake_up_of_a_deep_sleeper() {
+    loom::model(|| {
+        let (line, signal) = (Arc::new(ParkLine::default()), Arc::new(AtomicU64::new(0)));
+        let barrier = Arc::new(Membarrier::default());
+        let writer = {
+            let (line, signal, barrier) = (line.clone(), signal.clone(), barrier.clone());
+            thread::spawn(move || {
+                barrier.interrupt();
+                signal.store(1, Ordering::Relaxed);
+                barrier.interrupt();
+                line.roused(WakeMode::Barrier);
+                barrier.end();
+            })
+        };
+        let asleep = lie_down(&line, &signal, || barrier.execute());
+        writer.join().unwrap();
+        assert!(asleep.is_none_or(|epoch| !line.keeps_asleep(epoch)), "asleep for ever");
+    });
+}

@@ -1,0 +1,73 @@
+//! The temperature of a plate in which a hot and a cold sash are wound into each other: Laplace's equation, a strip
+//! of rows on each rank. See `tasuki_examples::heat` for how it works.
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tasuki::prelude::*;
+use tasuki::{Cause, Error};
+use tasuki_examples::heat::{Picture, Plate, Solution, check_writable, serial, solve};
+
+/// Compute the temperature of a plate on all ranks and paint it.
+#[derive(Parser)]
+#[command(name = "heat", after_help = "Example: tasuki run -n 4 heat --rows 300 --columns 400")]
+struct Options {
+    /// Rows of the plate
+    #[arg(long, default_value_t = 256)]
+    rows: usize,
+    /// Columns of the plate
+    #[arg(long, default_value_t = 256)]
+    columns: usize,
+    /// Iterations
+    #[arg(long, default_value_t = 2000)]
+    iterations: usize,
+    /// Where rank 0 writes the picture
+    #[arg(long, default_value = "heat.png")]
+    output: PathBuf,
+    /// Do not compare with a serial run
+    #[arg(long)]
+    no_check: bool,
+}
+
+fn app(job: &Job, plate: Plate, options: &Options) -> tasuki::Result<()> {
+    if job.rank() == Rank(0) {
+        check_writable(&options.output).map_err(|error| unwritable(&options.output, &error))?;
+    }
+    match solve(job, plate, options.iterations, |_| ())? {
+        Some(solution) => report(&solution, options),
+        None => Ok(()),
+    }
+}
+
+/// What rank 0 does with the solution: check, paint, tell.
+fn report(solution: &Solution, options: &Options) -> tasuki::Result<()> {
+    let Solution { field, residual, parts, .. } = solution;
+    let difference = if options.no_check {
+        None
+    } else {
+        field.difference(&serial(field.plate(), options.iterations, |_| ()))
+    };
+    if let Some(difference) = difference {
+        return Err(Error::new(Cause::Program(format!("the solution {difference}"))));
+    }
+    let rows: Vec<usize> = parts.iter().map(|part| part.rows as usize).collect();
+    let painted = Picture::paint(field, &rows).save(&options.output);
+    painted.map_err(|error| unwritable(&options.output, &error))?;
+    let checked = if options.no_check { "not compared with" } else { "bit for bit as" };
+    let picture = options.output.display();
+    println!("residual {residual:.1e} on {} ranks, {checked} the serial run; see {picture}", parts.len());
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(Cause::Program(format!("cannot write {}: {error}", path.display())))
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match Plate::new(options.rows, options.columns) {
+        Ok(plate) => tasuki::main(|job| app(job, plate, &options)),
+        Err(why) => Options::command().error(ErrorKind::ValueValidation, why).exit(),
+    }
+}

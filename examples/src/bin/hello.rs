@@ -1,0 +1,12 @@
+//! Every rank says who it is.
+
+use tasuki::prelude::*;
+
+fn app(job: &Job) -> tasuki::Result<()> {
+    println!("rank {} of {}", job.rank(), job.size());
+    Ok(())
+}
+
+fn main() -> std::process::ExitCode {
+    tasuki::main(app)
+}

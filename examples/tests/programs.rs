@@ -1,0 +1,111 @@
+//! The example programs as a newcomer starts them: alone, with right and wrong options.
+#![allow(clippy::unwrap_used)]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tasuki_examples::heat::check_writable;
+
+/// A folder that is gone when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn run(&self, program: &str, arguments: &[impl AsRef<OsStr>]) -> Output {
+        Command::new(program).args(arguments).current_dir(&self.0).output().unwrap()
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const HEAT: &str = env!("CARGO_BIN_EXE_heat");
+const NOTHING: &[&str] = &[];
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn alone_hello_is_a_job_of_one_and_ring_a_ring_of_one() {
+    let folder = Folder::new("alone");
+    let hello = folder.run(env!("CARGO_BIN_EXE_hello"), NOTHING);
+    assert_eq!((text(&hello.stdout), text(&hello.stderr)), ("rank 0 of 1\n", ""));
+    let ring = folder.run(env!("CARGO_BIN_EXE_ring"), NOTHING);
+    assert_eq!((text(&ring.stdout), text(&ring.stderr)), ("rank 0: the token comes with hop 1\n", ""));
+}
+
+#[test]
+fn heat_writes_a_png_of_the_size_promised() {
+    let folder = Folder::new("png");
+    let heat = folder.run(HEAT, &["--rows", "30", "--columns", "40", "--iterations", "50"]);
+    assert!(heat.status.success(), "{heat:?}");
+    assert_eq!(text(&heat.stderr), "");
+    assert!(text(&heat.stdout).contains("bit for bit as the serial run; see heat.png"));
+    let file = std::io::BufReader::new(fs::File::open(folder.0.join("heat.png")).unwrap());
+    let mut reader = png::Decoder::new(file).read_info().unwrap();
+    assert_eq!((reader.info().width, reader.info().height), (1024, 768));
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    let colors: std::collections::BTreeSet<&[u8]> = pixels.chunks_exact(3).collect();
+    assert!(colors.len() > 100, "only {} colours", colors.len());
+}
+
+#[test]
+fn without_a_check_heat_says_so() {
+    let folder = Folder::new("unchecked");
+    let heat = folder.run(HEAT, &["--rows", "9", "--iterations", "2", "--no-check", "--output", "a.png"]);
+    assert!(text(&heat.stdout).contains("not compared with the serial run; see a.png"), "{heat:?}");
+    assert_eq!(folder.files(), ["a.png"]);
+}
+
+#[test]
+fn wrong_options_are_misuse_and_named() {
+    let folder = Folder::new("misuse");
+    let cases = [
+        (["--rows", "0"], "at least one row"),
+        (["--rows", "1000000000"], "3 GiB"),
+        (["--columns", "many"], "--columns"),
+        (["--iteration", "5"], "--iterations"),
+    ];
+    for (arguments, named) in cases {
+        let heat = folder.run(HEAT, &arguments);
+        assert_eq!(heat.status.code(), Some(2), "{arguments:?}: {heat:?}");
+        assert!(text(&heat.stderr).contains(named), "{arguments:?}: {heat:?}");
+    }
+    assert!(folder.files().is_empty(), "{:?}", folder.files());
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_an_error_before_any_work() {
+    let folder = Folder::new("unwritable");
+    // So many iterations that the test would not end if the work came first.
+    let heat = folder.run(HEAT, &["--output", "no/heat.png", "--iterations", "1000000000000"]);
+    assert_eq!(heat.status.code(), Some(1), "{heat:?}");
+    assert!(text(&heat.stderr).contains("cannot write no/heat.png: No such file or directory"), "{heat:?}");
+}
+
+#[test]
+fn asking_whether_a_place_can_be_written_changes_nothing_there() {
+    let folder = Folder::new("asked");
+    let (old, new) = (folder.0.join("old.png"), folder.0.join("new.png"));
+    fs::write(&old, "a picture").unwrap();
+    check_writable(&old).unwrap();
+    check_writable(&new).unwrap();
+    assert_eq!(fs::read_to_string(&old).unwrap(), "a picture");
+    assert_eq!(folder.files(), ["old.png"]);
+}

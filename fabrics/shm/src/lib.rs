@@ -1,0 +1,239 @@
+//! The fabric inside a node: every rank maps the memory of every other, so most operations are done by the
+//! issuer's own processor before the call returns.
+//!
+//! Ranks may be processes or threads of one process; the code is the same. Memory that a peer merely owns is
+//! reached by process_vm_readv and process_vm_writev where the kernel permits, else by asking its owner
+//! ([`requests`]).
+#![warn(clippy::print_stdout)]
+#![allow(unsafe_code)]
+//! Unsafe: copies between buffers that callers promise and places that [`memory`] has found to be mapped; see each.
+
+mod memory;
+mod requests;
+mod transfer;
+
+use memory::Peers;
+use requests::Requests;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::bootstrap::Membership;
+use tasuki_core::fabric::{
+    Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
+    Sink, ViaLine,
+};
+use tasuki_core::node::board::Board;
+use tasuki_core::node::park::WakeMode;
+use tasuki_core::os::denied::Denied;
+use tasuki_core::segment::{GlobalAddress, Registry};
+
+/// Switches that tests use to walk the paths for poorer systems.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Facilities of the system to treat as refused.
+    pub denied: Denied,
+    /// Never use process_vm: own memory of peers is reached by asking them.
+    pub ask_owners: bool,
+    /// Give signals and lines out as pointers; otherwise each access goes through the fabric.
+    pub direct: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { denied: Denied::default(), ask_owners: false, direct: true }
+    }
+}
+
+/// One rank's way to the memory of all ranks of its node.
+#[derive(Debug)]
+pub struct ShmFabric {
+    rank: Rank,
+    board: Arc<Board>,
+    mode: WakeMode,
+    peers: Peers,
+    registry: Registry,
+    requests: Requests,
+    options: Options,
+    /// The kernel has refused process_vm once: it is not asked again.
+    refused: AtomicBool,
+}
+
+impl ShmFabric {
+    /// The fabric of the rank that `membership` describes.
+    pub fn new(membership: &Membership, options: Options) -> Result<ShmFabric> {
+        let peers = Peers::new(&membership.files);
+        let registry = Registry::new(peers.window(membership.rank).clone())?;
+        Ok(ShmFabric {
+            rank: membership.rank,
+            board: membership.board.clone(),
+            mode: membership.board.wake_mode(),
+            requests: Requests::new(peers.window(membership.rank).system()?),
+            peers,
+            registry,
+            options,
+            refused: AtomicBool::new(options.ask_owners || options.denied.process_vm),
+        })
+    }
+
+    /// Wakes the owner of a signal that was just raised by a read-modify-write.
+    #[inline]
+    fn wake(&self, owner: Rank) {
+        let seat = self.board.seat(owner);
+        if seat.park().roused_after_add(self.mode) {
+            seat.wake_futex();
+        }
+    }
+}
+
+impl Fabric for ShmFabric {
+    fn name(&self) -> &'static str {
+        "shm"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            map: true,
+            third_party: true,
+            native_put_signal: true,
+            cpu_atomics: true,
+            remote_completion: true,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { transfer_bytes_max: u64::MAX, outstanding_max: requests::SLOTS }
+    }
+
+    fn connect(&self, peer: Rank) -> Result<Connection, Cause> {
+        self.peers.check(peer).map(|()| Connection::Ready)
+    }
+
+    unsafe fn put(
+        &self,
+        accept: Accept<'_>,
+        to: GlobalAddress,
+        from: *const u8,
+        len: u64,
+    ) -> Result<Posted, Refused> {
+        // SAFETY: the caller's promise for `from`.
+        unsafe { self.put_bytes(accept, to, from, len, None) }
+    }
+
+    unsafe fn get(
+        &self,
+        accept: Accept<'_>,
+        from: GlobalAddress,
+        to: *mut u8,
+        len: u64,
+    ) -> Result<Posted, Refused> {
+        // SAFETY: the caller's promise for `to`.
+        unsafe { self.get_bytes(accept, from, to, len) }
+    }
+
+    fn copy(
+        &self,
+        _: Accept<'_>,
+        from: GlobalAddress,
+        to: GlobalAddress,
+        len: u64,
+    ) -> Result<Posted, Refused> {
+        self.copy_bytes(from, to, len)
+    }
+
+    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: Atomic) -> Result<Posted, Refused> {
+        self.change_word(accept, at, atomic)
+    }
+
+    unsafe fn put_signal(
+        &self,
+        accept: Accept<'_>,
+        to: GlobalAddress,
+        from: *const u8,
+        len: u64,
+        signal: GlobalAddress,
+        amount: u64,
+    ) -> Result<Posted, Refused> {
+        if len > 0 && signal.rank() != to.rank() {
+            let text = format!("data for rank {} and a signal of rank {}", to.rank(), signal.rank());
+            return Err(Cause::Argument(format!("{text}: both must be the same rank's")).into());
+        }
+        let word = self.peers.signal(signal)?;
+        // SAFETY: the caller's promise for `from`.
+        match unsafe { self.put_bytes(accept, to, from, len, Some((signal, amount)))? } {
+            Posted::Started => Ok(Posted::Started),
+            Posted::Done(_) => {
+                word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
+                self.wake(signal.rank());
+                Ok(Posted::Done(0))
+            }
+        }
+    }
+
+    fn raise(&self, _: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused> {
+        self.peers.signal(signal)?.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
+        self.wake(signal.rank());
+        Ok(Posted::Done(0))
+    }
+
+    fn flush(&self, _: Accept<'_>, peer: Rank) -> Result<Posted, Refused> {
+        // Every operation here ends only when its bytes are there.
+        self.peers.check(peer)?;
+        Ok(Posted::Done(0))
+    }
+
+    fn line(&self, signal: GlobalAddress) -> Result<Line<'_>, Cause> {
+        if !self.options.direct {
+            self.peers.signal(signal)?;
+            return Ok(Line::Via(ViaLine { fabric: self, signal }));
+        }
+        self.direct_line(signal).map(Line::Direct)
+    }
+
+    fn write_line(&self, signal: GlobalAddress, payload: LinePayload, value: u64) -> Result<(), Refused> {
+        self.direct_line(signal)?.write(payload, value);
+        Ok(())
+    }
+
+    fn own_signal(&self, index: u32) -> Result<SignalCell, Cause> {
+        let signal = memory::signal_address(self.rank, index);
+        let cell = self.peers.signal(signal)?;
+        Ok(if self.options.direct { SignalCell::Direct(cell) } else { SignalCell::Via(signal) })
+    }
+
+    fn read_signal(&self, signal: GlobalAddress) -> u64 {
+        self.peers.signal(signal).map_or(0, |cell| cell.counter().load(Ordering::Acquire)) // SYNC signal-raise
+    }
+
+    fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
+        self.peers.signal(signal).ok()?.payload(value)
+    }
+
+    fn poll(&self, sink: &mut Sink<'_>) {
+        self.serve();
+        self.collect(sink);
+    }
+
+    fn has_work(&self) -> bool {
+        self.requests.has_work()
+    }
+
+    fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
+        match self.peers.resolve(at, len).ok()? {
+            memory::Target::Mapped(place) => Some(place),
+            memory::Target::Own { .. } => None,
+        }
+    }
+
+    fn fail_all(&self, cause: &Cause) {
+        self.requests.fail_all(cause);
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    fn peer_bytes(&self) -> u64 {
+        self.peers.bytes()
+    }
+}

@@ -1,0 +1,107 @@
+//! The memory of all ranks of the node, as this rank sees it.
+#![allow(unsafe_code)]
+//! Unsafe: pointers into windows that live as long as the fabric.
+
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+use tasuki_core::base::{Cause, Rank};
+use tasuki_core::fabric::{DirectCell, DirectLine};
+use tasuki_core::os::memfile::MemFile;
+use tasuki_core::segment::{GlobalAddress, Kind, Place, Window, layout};
+
+/// The windows of all ranks, made when first touched.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    files: Vec<Arc<MemFile>>,
+    windows: Vec<OnceLock<Arc<Window>>>,
+}
+
+/// Where the bytes of an access are.
+pub(crate) enum Target<'p> {
+    /// Mapped here.
+    Mapped(NonNull<u8>),
+    /// In memory that their owner merely owns, at `host` in its process.
+    Own { window: &'p Window, place: Place, host: u64 },
+}
+
+impl Peers {
+    pub(crate) fn new(files: &[Arc<MemFile>]) -> Peers {
+        Peers { files: files.to_vec(), windows: files.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    #[inline]
+    pub(crate) fn check(&self, rank: Rank) -> Result<(), Cause> {
+        let size = self.windows.len();
+        if rank.index() < size { Ok(()) } else { Err(Cause::NoSuchRank { rank, size }) }
+    }
+
+    /// The window of a rank of the job.
+    #[inline]
+    pub(crate) fn window(&self, rank: Rank) -> &Arc<Window> {
+        self.windows[rank.index()].get_or_init(|| Arc::new(Window::new(self.files[rank.index()].clone())))
+    }
+
+    /// Finds the bytes of an access and maps them if need be. Costs about ten loads that hit the cache.
+    #[inline]
+    pub(crate) fn resolve(&self, at: GlobalAddress, len: u64) -> Result<Target<'_>, Cause> {
+        if at.is_null() {
+            return Err(Cause::NullAddress);
+        }
+        self.check(at.rank())?;
+        let window = self.window(at.rank());
+        let directory = window.directory().map_err(cause)?;
+        let place = directory.find(at.offset(), len, at.bits()).map_err(|miss| name_signals(at, miss))?;
+        match place.kind {
+            Kind::Job => window.at(at.offset(), place.start, place.len).map(Target::Mapped).map_err(cause),
+            Kind::Own(host) => Ok(Target::Own { window, place, host }),
+        }
+    }
+
+    /// The words of a signal.
+    #[inline]
+    pub(crate) fn signal(&self, at: GlobalAddress) -> Result<DirectCell, Cause> {
+        self.check(at.rank())?;
+        if !layout::is_signal(at.offset()) {
+            return Err(no_signal(at));
+        }
+        let system = self.window(at.rank()).system().map_err(cause)?;
+        // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
+        Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
+    }
+
+    /// Bytes of private memory held for peers that were touched.
+    pub(crate) fn bytes(&self) -> u64 {
+        let touched: u64 =
+            self.windows.iter().filter_map(|window| window.get()).map(|w| w.table_bytes()).sum();
+        touched + (self.windows.len() * size_of::<OnceLock<Arc<Window>>>()) as u64
+    }
+}
+
+impl crate::ShmFabric {
+    pub(crate) fn direct_line(&self, signal: GlobalAddress) -> Result<DirectLine<'_>, Cause> {
+        let cell = self.peers.signal(signal)?;
+        Ok(DirectLine::new(cell, self.board.seat(signal.rank()), self.mode))
+    }
+}
+
+/// The address of a rank's signal.
+pub(crate) fn signal_address(rank: Rank, index: u32) -> GlobalAddress {
+    GlobalAddress::new(rank, layout::signal_offset(index))
+}
+
+#[cold]
+fn no_signal(at: GlobalAddress) -> Cause {
+    if at.is_null() { Cause::NullAddress } else { Cause::Argument(format!("no signal lies at {at}")) }
+}
+
+/// A miss in signal memory is named as such.
+#[cold]
+fn name_signals(at: GlobalAddress, miss: Cause) -> Cause {
+    let signals = layout::SIGNALS..layout::SIGNALS + layout::SIGNALS_MAX * layout::SIGNAL_STRIDE;
+    if signals.contains(&at.offset()) { Cause::SignalMemory { address: at.bits() } } else { miss }
+}
+
+#[cold]
+pub(crate) fn cause(error: tasuki_core::base::Error) -> Cause {
+    error.cause().clone()
+}

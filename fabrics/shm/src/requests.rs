@@ -1,0 +1,344 @@
+//! Asking the owner: the way to memory that a peer merely owns where the kernel does not let us copy.
+#![allow(unsafe_code)]
+//! Unsafe: references to atomics in system pieces, and copies between slot buffers there and local buffers whose
+//! owners promised to keep them.
+//!
+//! Each rank has a few slots in its system piece, each with a buffer; the protocol of a slot is in
+//! [`tasuki_core::node::slot`]. The asker finds its answer when it polls; longer errands take several turns of one
+//! slot.
+
+use crate::ShmFabric;
+use crate::transfer::apply;
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Mutex, MutexGuard};
+use tasuki_core::base::{Cause, Rank};
+use tasuki_core::fabric::{Accept, Atomic, AtomicKind, Fabric, Posted, Refused, Sink, Token, Width};
+use tasuki_core::node::slot::{Posted as PostedCount, Question, Reply, Slot};
+use tasuki_core::os::copy;
+use tasuki_core::os::process_vm::Way;
+use tasuki_core::segment::{GlobalAddress, Kind, layout};
+
+/// Slots of a rank: requests to it that can be under way at a time.
+pub(crate) const SLOTS: usize = 64;
+/// Bytes of a slot's buffer; longer errands take several turns.
+const BUFFER: u64 = 64 * 1024;
+
+/// What is asked of an owner.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Ask {
+    Put,
+    Get,
+    Atomic(Atomic),
+}
+
+impl Ask {
+    /// Which way its bytes go, seen from the asker.
+    pub(crate) fn way(self) -> Way {
+        if self == Ask::Get { Way::Read } else { Way::Write }
+    }
+}
+
+/// An errand of this rank: all that it asks, piece by piece.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Errand {
+    pub(crate) ask: Ask,
+    pub(crate) local: *mut u8,
+    pub(crate) at: GlobalAddress,
+    pub(crate) len: u64,
+    /// A signal to raise when all is done.
+    pub(crate) then: Option<(GlobalAddress, u64)>,
+}
+
+// SAFETY: the buffer is kept valid by whoever issued the operation, whichever thread polls.
+unsafe impl Send for Errand {}
+
+/// Where the buffers begin: after the count and the slots, on a page of their own.
+const FIRST_BUFFER: u64 = 16 * 1024;
+const _: () = assert!(size_of::<Slot>() * SLOTS + size_of::<PostedCount>() <= FIRST_BUFFER as usize);
+const _: () = assert!(FIRST_BUFFER + SLOTS as u64 * BUFFER <= layout::REQUESTS_BYTES);
+
+/// An errand that has ended, and the signal to raise if it ended well.
+type Ended = (Token, Result<u64, Cause>, Option<(GlobalAddress, u64)>);
+
+/// The slots of one rank, over its system piece.
+#[derive(Clone, Copy, Debug)]
+struct Slots(NonNull<u8>);
+
+// SAFETY: a pointer to atomics in shared memory that the fabric keeps mapped.
+unsafe impl Send for Slots {}
+// SAFETY: as above.
+unsafe impl Sync for Slots {}
+
+impl Slots {
+    fn new(system: NonNull<u8>) -> Slots {
+        // SAFETY: the request area lies in the system piece.
+        Slots(unsafe { system.add(layout::REQUESTS as usize) })
+    }
+
+    fn posted(&self) -> &PostedCount {
+        // SAFETY: inside the request area, aligned, made of atomics.
+        unsafe { self.0.cast().as_ref() }
+    }
+
+    fn slot(&self, number: usize) -> &Slot {
+        let at = size_of::<PostedCount>() + number % SLOTS * size_of::<Slot>();
+        // SAFETY: as above.
+        unsafe { self.0.add(at).cast().as_ref() }
+    }
+
+    fn buffer(&self, number: usize) -> *mut u8 {
+        // SAFETY: as above, by the assertion on the area's size.
+        unsafe { self.0.add((FIRST_BUFFER + (number % SLOTS) as u64 * BUFFER) as usize).as_ptr() }
+    }
+}
+
+/// What a rank asks of others, and what others ask of it.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    ours: Slots,
+    /// How many requests to us have been seen.
+    seen: AtomicU64,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    under_way: VecDeque<UnderWay>,
+    failed: Vec<(Token, Cause)>,
+    over: Option<Cause>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    token: Token,
+    errand: Errand,
+    moved: u64,
+    slots: Slots,
+    number: usize,
+}
+
+impl Requests {
+    pub(crate) fn new(system: NonNull<u8>) -> Requests {
+        Requests { ours: Slots::new(system), seen: AtomicU64::new(0), asked: Mutex::default() }
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        let unseen = self.ours.posted().count() != self.seen.load(Ordering::Relaxed);
+        unseen || self.asked().is_answered()
+    }
+
+    pub(crate) fn fail_all(&self, cause: &Cause) {
+        let mut asked = self.asked();
+        asked.over.get_or_insert_with(|| cause.clone());
+        let dropped: Vec<Token> = asked.under_way.drain(..).map(|one| one.token).collect();
+        asked.failed.extend(dropped.into_iter().map(|token| (token, cause.clone())));
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Asked {
+    fn is_answered(&self) -> bool {
+        let done = |one: &UnderWay| one.slots.slot(one.number).reply().is_some();
+        !self.failed.is_empty() || self.under_way.iter().any(done)
+    }
+}
+
+impl UnderWay {
+    /// Bytes of the piece that is asked for now.
+    fn piece(&self) -> u64 {
+        (self.errand.len - self.moved).min(BUFFER)
+    }
+
+    /// Fills the slot, which is CLAIMED by us, and hands it to the owner.
+    fn post(&self, asker: Rank) {
+        let mut question = Question {
+            asker: asker.0,
+            offset: self.errand.at.offset() + self.moved,
+            len: self.piece(),
+            ..Question::default()
+        };
+        match self.errand.ask {
+            Ask::Put => question.kind = PUT,
+            Ask::Get => question.kind = GET,
+            Ask::Atomic(atomic) => encode(atomic, &mut question),
+        }
+        if self.errand.ask == Ask::Put {
+            let from = self.errand.local.wrapping_add(self.moved as usize);
+            // SAFETY: the issuer keeps the buffer; the slot's buffer is ours while CLAIMED.
+            unsafe { copy::copy(from, self.slots.buffer(self.number), self.piece() as usize) };
+        }
+        self.slots.slot(self.number).post(question, self.slots.posted());
+    }
+
+    /// Takes the answer. `None`: the next piece is to be asked for.
+    fn take(&mut self, reply: Reply) -> Option<Result<u64, Cause>> {
+        let (address, bytes) = (self.errand.at.add(self.moved).bits(), self.piece());
+        match reply.status {
+            DONE => {}
+            STALE => return Some(Err(Cause::Stale { address })),
+            _ => return Some(Err(Cause::OutOfRange { address, bytes })),
+        }
+        if self.errand.ask == Ask::Get {
+            let to = self.errand.local.wrapping_add(self.moved as usize);
+            // SAFETY: the issuer keeps the buffer; the slot's buffer is ours while DONE.
+            unsafe { copy::copy(self.slots.buffer(self.number), to, bytes as usize) };
+        }
+        self.moved += bytes;
+        (self.moved == self.errand.len).then_some(Ok(reply.value))
+    }
+}
+
+impl ShmFabric {
+    /// Posts a request to the owner of `errand.at`.
+    pub(crate) fn post_request(&self, accept: Accept<'_>, errand: Errand) -> Result<Posted, Refused> {
+        let slots = Slots::new(self.peers.window(errand.at.rank()).system().map_err(crate::memory::cause)?);
+        let mut asked = self.requests.asked();
+        if let Some(cause) = &asked.over {
+            return Err(cause.clone().into());
+        }
+        let mut numbers = (0..SLOTS).map(|i| (i + self.rank.index() * 7) % SLOTS);
+        let Some(number) = numbers.find(|&number| slots.slot(number).claim()) else {
+            return Err(Refused::Again);
+        };
+        let one = UnderWay { token: accept(), errand, moved: 0, slots, number };
+        one.post(self.rank);
+        asked.under_way.push_back(one);
+        drop(asked);
+        self.wake(errand.at.rank());
+        Ok(Posted::Started)
+    }
+
+    /// Takes answers, asks for next pieces, and reports what has ended.
+    pub(crate) fn collect(&self, sink: &mut Sink<'_>) {
+        let mut ended: Vec<Ended> = Vec::new();
+        let mut asked = self.requests.asked();
+        ended.extend(asked.failed.drain(..).map(|(token, cause)| (token, Err(cause), None)));
+        let mut next = Vec::new();
+        asked.under_way.retain_mut(|one| {
+            let slots = one.slots;
+            let slot = slots.slot(one.number);
+            let Some(reply) = slot.reply() else { return true };
+            match one.take(reply) {
+                None => {
+                    slot.claim_again();
+                    one.post(self.rank);
+                    next.push(one.errand.at.rank());
+                    true
+                }
+                Some(outcome) => {
+                    slot.release();
+                    ended.push((one.token, outcome, one.errand.then));
+                    false
+                }
+            }
+        });
+        drop(asked);
+        next.into_iter().for_each(|owner| self.wake(owner));
+        for (token, outcome, then) in ended {
+            let raised = match (&outcome, then) {
+                (Ok(_), Some((signal, amount))) => self.raise(&|| 0, signal, amount),
+                _ => Ok(Posted::Done(0)),
+            };
+            sink(token, if let Err(Refused::Never(cause)) = raised { Err(cause) } else { outcome });
+        }
+    }
+
+    /// Carries out what peers have asked.
+    pub(crate) fn serve(&self) {
+        let slots = self.requests.ours;
+        let posted = slots.posted().count();
+        if posted == self.requests.seen.swap(posted, Ordering::Relaxed) {
+            return;
+        }
+        for number in 0..SLOTS {
+            let slot = slots.slot(number);
+            if let Some(question) = slot.question() {
+                slot.answer(self.serve_one(&question, slots.buffer(number)));
+                fence(Ordering::SeqCst); // as a raised signal: the asker's park line is looked at after the answer
+                let asker = Rank(question.asker);
+                if self.peers.check(asker).is_ok() {
+                    self.wake(asker);
+                }
+            }
+        }
+    }
+
+    /// Carries out one request.
+    fn serve_one(&self, question: &Question, buffer: *mut u8) -> Reply {
+        let status = |status| Reply { status, value: 0 };
+        let (len, offset) = (question.len.min(BUFFER), question.offset % layout::WINDOW);
+        let Ok(directory) = self.registry.window().directory() else { return status(OUTSIDE) };
+        let held = directory.find(offset, len, offset).and_then(|place| {
+            // Another thread of this rank may be about to free it: it waits for the section.
+            directory.enter(&place, offset, len, offset).map(|section| (place, section))
+        });
+        let (place, _section) = match held {
+            Ok(held) => held,
+            Err(Cause::Stale { .. }) => return status(STALE),
+            Err(_) => return status(OUTSIDE),
+        };
+        let Kind::Own(host) = place.kind else { return status(OUTSIDE) };
+        let host = host as *mut u8;
+        match question.kind {
+            // SAFETY: own registered memory of that length, held by the section; the buffer is ours while POSTED.
+            PUT => unsafe { copy::copy(buffer, host, len as usize) },
+            // SAFETY: as above.
+            GET => unsafe { copy::copy(host, buffer, len as usize) },
+            _ => {
+                let atomic = decode(question);
+                let Some(word) = NonNull::new(host) else { return status(OUTSIDE) };
+                if !(host as u64).is_multiple_of(atomic.width.bytes()) || len != atomic.width.bytes() {
+                    return status(OUTSIDE);
+                }
+                // SAFETY: own registered memory, aligned and of the word's width by the lines above.
+                return Reply { status: DONE, value: unsafe { apply(atomic, word) } };
+            }
+        }
+        status(DONE)
+    }
+}
+
+/// Kinds of a question.
+const PUT: u32 = 0;
+const GET: u32 = 1;
+/// Statuses of a reply.
+const DONE: u32 = 0;
+const OUTSIDE: u32 = 1;
+const STALE: u32 = 2;
+
+/// An atomic as a question; [`decode`] reads it.
+fn encode(atomic: Atomic, question: &mut Question) {
+    question.kind = match atomic.kind {
+        AtomicKind::Store => 2,
+        AtomicKind::Swap => 3,
+        AtomicKind::Add => 4,
+        AtomicKind::Xor => 5,
+        AtomicKind::Or => 6,
+        AtomicKind::And => 7,
+        AtomicKind::Cas { .. } => 8,
+        AtomicKind::Load => 9,
+    };
+    question.expected = if let AtomicKind::Cas { expected } = atomic.kind { expected } else { 0 };
+    question.width = atomic.width.bytes() as u32;
+    question.operand = atomic.operand;
+}
+
+fn decode(question: &Question) -> Atomic {
+    let kind = match question.kind {
+        2 => AtomicKind::Store,
+        3 => AtomicKind::Swap,
+        4 => AtomicKind::Add,
+        5 => AtomicKind::Xor,
+        6 => AtomicKind::Or,
+        7 => AtomicKind::And,
+        8 => AtomicKind::Cas { expected: question.expected },
+        _ => AtomicKind::Load,
+    };
+    let width = if question.width == 4 { Width::W4 } else { Width::W8 };
+    Atomic { kind, operand: question.operand, width }
+}

@@ -1,0 +1,267 @@
+//! Moving bytes: by the issuer's processor, by the kernel, or by a request to the owner.
+#![allow(unsafe_code)]
+//! Unsafe: bulk copies between a buffer that the caller promises and a place that `Peers::resolve` found; calls of
+//! process_vm whose remote side the kernel checks.
+
+use crate::ShmFabric;
+use crate::memory::Target;
+use crate::requests::{Ask, Errand};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tasuki_core::base::Cause;
+use tasuki_core::fabric::{Accept, Atomic, Posted, Refused, Width};
+use tasuki_core::os::copy;
+use tasuki_core::os::process_vm::{self, Refusal, Way};
+use tasuki_core::segment::{GlobalAddress, Place, Window};
+
+/// Bytes of the buffer through which memory passes that two peers merely own.
+const BOUNCE: usize = 64 * 1024;
+
+impl ShmFabric {
+    /// # Safety
+    /// As for [`Fabric::put`](tasuki_core::fabric::Fabric::put). `then` is a signal that a request raises when it
+    /// has ended; if the bytes are there when this returns, the caller raises it.
+    #[inline]
+    pub(crate) unsafe fn put_bytes(
+        &self,
+        accept: Accept<'_>,
+        to: GlobalAddress,
+        from: *const u8,
+        len: u64,
+        then: Option<(GlobalAddress, u64)>,
+    ) -> Result<Posted, Refused> {
+        if len == 0 {
+            return Ok(Posted::Done(0));
+        }
+        match self.peers.resolve(to, len)? {
+            Target::Mapped(place) => {
+                // SAFETY: `from` by the caller's promise, the place was just found.
+                unsafe { bulk(from, place.as_ptr(), len) };
+                Ok(Posted::Done(0))
+            }
+            own => {
+                let errand = Errand { ask: Ask::Put, local: from.cast_mut(), at: to, len, then };
+                // SAFETY: as above; `from` is only read.
+                unsafe { self.own_bytes(accept, own, errand) }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Fabric::get`](tasuki_core::fabric::Fabric::get).
+    #[inline]
+    pub(crate) unsafe fn get_bytes(
+        &self,
+        accept: Accept<'_>,
+        from: GlobalAddress,
+        to: *mut u8,
+        len: u64,
+    ) -> Result<Posted, Refused> {
+        if len == 0 {
+            return Ok(Posted::Done(0));
+        }
+        match self.peers.resolve(from, len)? {
+            Target::Mapped(place) => {
+                // SAFETY: `to` by the caller's promise, the place was just found.
+                unsafe { bulk(place.as_ptr(), to, len) };
+                Ok(Posted::Done(0))
+            }
+            own => {
+                let errand = Errand { ask: Ask::Get, local: to, at: from, len, then: None };
+                // SAFETY: as above.
+                unsafe { self.own_bytes(accept, own, errand) }
+            }
+        }
+    }
+
+    /// Bytes of memory that a rank merely owns.
+    ///
+    /// # Safety
+    /// `errand.local` is valid until the operation has ended, for reading or writing as its way says.
+    #[cold]
+    unsafe fn own_bytes(
+        &self,
+        accept: Accept<'_>,
+        target: Target<'_>,
+        errand: Errand,
+    ) -> Result<Posted, Refused> {
+        let Target::Own { window, place, host } = target else {
+            unreachable!("mapped memory is copied at once")
+        };
+        let Errand { ask, local, at, len, .. } = errand;
+        // SAFETY: the caller's promise; a section keeps the remote side registered.
+        match unsafe { self.by_kernel(ask.way(), window, &place, local, at, host, len) } {
+            Ok(()) => Ok(Posted::Done(0)),
+            Err(Unreached::Failed(cause)) => Err(cause.into()),
+            Err(Unreached::Forbidden) => self.post_request(accept, errand),
+        }
+    }
+
+    /// Copies between `local` and memory that rank `at.rank()` merely owns.
+    ///
+    /// # Safety
+    /// `local .. local + len` must be valid for the way.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn by_kernel(
+        &self,
+        way: Way,
+        window: &Window,
+        place: &Place,
+        local: *mut u8,
+        at: GlobalAddress,
+        host: u64,
+        len: u64,
+    ) -> Result<(), Unreached> {
+        let own = at.rank() == self.rank;
+        if !own && self.refused.load(Ordering::Relaxed) {
+            return Err(Unreached::Forbidden);
+        }
+        let directory = window.directory().map_err(crate::memory::cause).map_err(Unreached::Failed)?;
+        let section = directory.enter(place, at.offset(), len, at.bits()).map_err(Unreached::Failed)?;
+        if own {
+            let host = host as *mut u8;
+            let (from, to) =
+                if way == Way::Read { (host.cast_const(), local) } else { (local.cast_const(), host) };
+            // SAFETY: own registered memory, held by the section; `local` by the caller's promise.
+            unsafe { bulk(from, to, len) };
+            return Ok(());
+        }
+        let pid = self.board.seat(at.rank()).pid();
+        // SAFETY: `local` by the caller's promise.
+        let done = unsafe { process_vm::copy(way, pid, local, host, len as usize, self.options.denied) };
+        drop(section);
+        match done {
+            Ok(()) => Ok(()),
+            Err(Refusal::Permission) => {
+                self.refused.store(true, Ordering::Relaxed);
+                Err(Unreached::Forbidden)
+            }
+            Err(Refusal::Fault) => {
+                Err(Unreached::Failed(Cause::OutOfRange { address: at.bits(), bytes: len }))
+            }
+            Err(Refusal::Gone) => Err(Unreached::Failed(self.gone(at))),
+        }
+    }
+
+    /// The process of a rank is gone though the launcher has not told yet.
+    #[cold]
+    fn gone(&self, at: GlobalAddress) -> Cause {
+        let how = "its process is gone".to_string();
+        Cause::PeerDied { peer: at.rank(), how, ago: std::time::Duration::ZERO }
+    }
+
+    pub(crate) fn copy_bytes(
+        &self,
+        from: GlobalAddress,
+        to: GlobalAddress,
+        len: u64,
+    ) -> Result<Posted, Refused> {
+        if len == 0 {
+            return Ok(Posted::Done(0));
+        }
+        let (source, target) = (self.peers.resolve(from, len)?, self.peers.resolve(to, len)?);
+        let moved = match (source, target) {
+            (Target::Mapped(source), Target::Mapped(target)) => {
+                // SAFETY: both places were just found.
+                unsafe { bulk(source.as_ptr(), target.as_ptr(), len) };
+                return Ok(Posted::Done(0));
+            }
+            // SAFETY: the mapped side was just found, the other is checked.
+            (Target::Own { window, place, host }, Target::Mapped(to)) => unsafe {
+                self.by_kernel(Way::Read, window, &place, to.as_ptr(), from, host, len)
+            },
+            // SAFETY: as above.
+            (Target::Mapped(source), Target::Own { window, place, host }) => unsafe {
+                self.by_kernel(Way::Write, window, &place, source.as_ptr(), to, host, len)
+            },
+            (Target::Own { .. }, Target::Own { .. }) => self.bounce(from, to, len),
+        };
+        match moved {
+            Ok(()) => Ok(Posted::Done(0)),
+            Err(Unreached::Failed(cause)) => Err(cause.into()),
+            Err(Unreached::Forbidden) => Err(Refused::Relay),
+        }
+    }
+
+    /// Copies between two places that their owners merely own, through a buffer.
+    fn bounce(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Result<(), Unreached> {
+        let mut buffer = vec![0_u8; BOUNCE.min(len as usize)];
+        // Overlapping ranges inside one rank move as memmove does: upwards from the end, if the target is above.
+        let backwards = from.rank() == to.rank() && to > from && to < from.add(len);
+        let pieces = len.div_ceil(buffer.len() as u64);
+        for piece in 0..pieces {
+            let at = (if backwards { pieces - 1 - piece } else { piece }) * buffer.len() as u64;
+            let size = (len - at).min(buffer.len() as u64);
+            for (way, address) in [(Way::Read, from.add(at)), (Way::Write, to.add(at))] {
+                let Target::Own { window, place, host } =
+                    self.peers.resolve(address, size).map_err(Unreached::Failed)?
+                else {
+                    return Err(Unreached::Failed(Cause::Stale { address: address.bits() }));
+                };
+                // SAFETY: the buffer is ours and at least that long.
+                unsafe { self.by_kernel(way, window, &place, buffer.as_mut_ptr(), address, host, size)? };
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn change_word(
+        &self,
+        accept: Accept<'_>,
+        at: GlobalAddress,
+        atomic: Atomic,
+    ) -> Result<Posted, Refused> {
+        let bytes = atomic.width.bytes();
+        let target = self.peers.resolve(at, bytes)?;
+        if !at.offset().is_multiple_of(bytes) {
+            return Err(Cause::Misaligned { address: at.bits(), align: bytes as usize }.into());
+        }
+        match target {
+            // SAFETY: the word was just found and is aligned.
+            Target::Mapped(place) => Ok(Posted::Done(unsafe { apply(atomic, place) })),
+            Target::Own { host, .. } if at.rank() == self.rank => {
+                let place = NonNull::new(host as *mut u8).ok_or(Cause::NullAddress)?;
+                // SAFETY: own registered memory; the registration keeps the alignment of its addresses.
+                Ok(Posted::Done(unsafe { apply(atomic, place) }))
+            }
+            Target::Own { .. } => {
+                let local = std::ptr::null_mut();
+                self.post_request(
+                    accept,
+                    Errand { ask: Ask::Atomic(atomic), local, at, len: bytes, then: None },
+                )
+            }
+        }
+    }
+}
+
+/// Why the kernel did not copy.
+enum Unreached {
+    /// It may not: ask the owner.
+    Forbidden,
+    /// The access is wrong.
+    Failed(Cause),
+}
+
+/// # Safety
+/// Both ranges hold `len` bytes and are mapped.
+#[inline]
+unsafe fn bulk(from: *const u8, to: *mut u8, len: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { copy::copy(from, to, len as usize) };
+    copy::fence_after_bulk(len as usize);
+}
+
+/// # Safety
+/// `place` is an aligned word of the atomic's width, in memory that lives during the call.
+#[inline]
+pub(crate) unsafe fn apply(atomic: Atomic, place: NonNull<u8>) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match atomic.width {
+            Width::W4 => atomic.apply4(place.cast::<AtomicU32>().as_ref()),
+            Width::W8 => atomic.apply8(place.cast::<AtomicU64>().as_ref()),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How ranks and their threads end: in order, by a panic, killed.
+
+use crate::actor::State;
+use crate::trace::Mark;
+use crate::world::World;
+use tasuki_core::base::{Cause, Error, Rank};
+
+impl World {
+    /// A thread has ended; `panicked` is what its panic said.
+    pub(crate) fn retire(&mut self, actor: usize, panicked: Option<&str>) {
+        let rank = self.actors[actor].rank;
+        self.trace.note(self.now, Mark::Leave, [u64::from(rank.0), actor as u64, 4]);
+        self.actors[actor].state = State::Ended;
+        self.actors[actor].next = None;
+        self.rank_mut(rank).alive -= 1;
+        self.alive -= 1;
+        self.watch.acted();
+        if let Some(message) = panicked {
+            let how = format!("panicked: {message}");
+            self.board.declare_dead(rank, &how, self.now);
+            self.watch.fail(self.counts.steps, Error::new(Cause::Program(how)).on_rank(rank));
+        }
+        self.notice(rank);
+        self.stir(actor);
+        for other in 0..self.actors.len() {
+            if self.actors[other].joins == Some(actor) {
+                self.wake(other);
+            }
+        }
+        if self.rank(rank).alive == 0 {
+            self.memory.leave(rank);
+            self.sever(rank, None);
+            while let Some(what) = self.rank_mut(rank).inbox.pop_front() {
+                self.carry_out(what);
+            }
+        }
+    }
+
+    /// A rank dies: its calls unwind from now on. What it sent still arrives; what is sent to it never does.
+    pub(crate) fn die(&mut self, rank: Rank, silent: bool) {
+        if self.rank(rank).dead || self.rank(rank).alive == 0 {
+            return;
+        }
+        self.trace.note(self.now, Mark::Die, [u64::from(rank.0), u64::from(silent), 0]);
+        self.rank_mut(rank).dead = true;
+        self.sever(rank, None);
+        self.rank_mut(rank).completions.clear();
+        for place in 0..self.rank(rank).actors.len() {
+            let actor = self.rank(rank).actors[place];
+            self.actors[actor].killed = true;
+            if matches!(self.actors[actor].state, State::Ready | State::Paused) {
+                self.resume_at(actor, self.now);
+            }
+        }
+        if !silent {
+            let told = self.now + self.sim.faults.detection_ns;
+            self.schedule(told, rank, crate::agenda::What::Tell { rank });
+        }
+    }
+
+    /// The board tells of a death.
+    pub(crate) fn tell(&mut self, rank: Rank) {
+        self.trace.note(self.now, Mark::Tell, [u64::from(rank.0), 0, 0]);
+        self.board.declare_dead(rank, "killed by the simulator", self.now);
+        self.notice(rank);
+    }
+
+    /// Whether the rank is in a call in which its fabric makes progress.
+    pub(crate) fn is_in_call(&self, rank: Rank) -> bool {
+        let state = self.rank(rank);
+        state.serving || state.actors.iter().any(|&actor| self.actors[actor].state == State::Paused)
+    }
+
+    /// A call of the rank: what waited for one takes effect.
+    pub(crate) fn serve(&mut self, rank: Rank) {
+        if self.rank(rank).inbox.is_empty() {
+            return;
+        }
+        self.rank_mut(rank).serving = true;
+        while let Some(what) = self.rank_mut(rank).inbox.pop_front() {
+            self.carry_out(what);
+        }
+        self.rank_mut(rank).serving = false;
+    }
+}

@@ -1,0 +1,237 @@
+//! A run from its first event to its report.
+
+use crate::host::{Fate, live};
+use crate::options::Sim;
+use crate::turn::Run;
+use crate::world::World;
+use crate::{SimFabric, SimHost};
+use std::sync::Arc;
+use std::time::Duration;
+use tasuki_core::base::log::{Level, Log};
+use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::engine::Machine;
+use tasuki_core::node::board::{Board, Stage};
+use tasuki_core::node::park::WakeMode;
+use tasuki_core::os::process;
+
+/// What one rank of a run is made of.
+#[derive(Debug)]
+pub struct Member {
+    /// Which rank it is.
+    pub rank: Rank,
+    /// The board of the run, with a seat for each rank.
+    pub board: Arc<Board>,
+    /// Its way to the others' memory.
+    pub fabric: Arc<SimFabric>,
+    /// Its clock and pause.
+    pub host: Arc<SimHost>,
+}
+
+/// How one rank of a run ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome<R> {
+    /// Its function returned.
+    Returned(R),
+    /// It was killed, and its calls unwound.
+    Killed,
+    /// Its function panicked.
+    Panicked(String),
+}
+
+/// What is known of a run that has ended.
+#[derive(Debug)]
+pub struct Report<R> {
+    /// How each rank ended, by rank.
+    pub outcomes: Vec<Outcome<R>>,
+    /// Why the run as a whole failed: a rank panicked, nothing could happen any more, its time was up. Who waited
+    /// for what then stands in the error's notes. Killed ranks and errors that ranks return do not count.
+    pub failure: Option<Error>,
+    /// A fingerprint of all that happened, equal for equal runs.
+    pub trace_hash: u64,
+    /// Virtual time at the end, in ns.
+    pub end_ns: u64,
+    /// Scheduling points: calls of fabric or host.
+    pub steps: u64,
+    /// Things that happened between the calls: bytes read, landed, ends told, ranks killed.
+    pub events: u64,
+    /// How often the turn went from one thread to another.
+    pub switches: u64,
+    /// How often a thread was found asleep though it had something to do. Not 0: a wake-up is missing somewhere.
+    pub rescues: u64,
+    /// A line for each event, if [`Sim::keep_trace`] asked for it.
+    pub trace: Vec<String>,
+}
+
+impl<R> Report<R> {
+    /// What all ranks returned, by rank; the run's failure, or that a rank ended otherwise.
+    pub fn values(self) -> Result<Vec<R>> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let value = |(rank, outcome): (usize, Outcome<R>)| {
+            let rank = Rank(rank as u32);
+            match outcome {
+                Outcome::Returned(value) => Ok(value),
+                Outcome::Killed => {
+                    let (how, ago) = ("killed by the simulator".into(), Duration::ZERO);
+                    Err(Error::new(Cause::PeerDied { peer: rank, how, ago }).on_rank(rank))
+                }
+                Outcome::Panicked(message) => {
+                    Err(Error::new(Cause::Program(format!("panicked: {message}"))).on_rank(rank))
+                }
+            }
+        };
+        self.outcomes.into_iter().enumerate().map(value).collect()
+    }
+}
+
+impl Member {
+    /// The rank joins: its machine, ready for calls. `log` is its voice.
+    pub fn join(self, log: Log) -> Result<Machine> {
+        let seat = self.board.seat(self.rank);
+        seat.set_pid(std::process::id());
+        seat.set_stage(Stage::Joined);
+        Machine::new(self.rank, self.board, self.fabric, self.host, log)
+    }
+}
+
+/// How many descriptors a process may want besides the ranks' memory files.
+const SPARE_DESCRIPTORS: u64 = 128;
+/// A rank that runs for that long without a call is named: nobody else can run meanwhile.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How often its silence is measured.
+const MEASURE: Duration = Duration::from_secs(1);
+
+/// Runs `body` once for each rank that `sim` describes, in virtual time, until all have returned or ended otherwise.
+///
+/// Each rank has a thread, and one of them runs at a time. They must not wait for each other but by their fabrics and
+/// hosts, and threads of a rank come from [`Host::spawn`](tasuki_core::engine::Host::spawn). Errors: no ranks, or the
+/// system has no room for so many files or threads. Costs 0.1 us a call, some us for each change of thread.
+///
+/// ```
+/// use tasuki_core::base::Rank;
+/// use tasuki_core::base::log::{Level, Log};
+/// use tasuki_core::segment::{GlobalAddress, layout};
+/// use tasuki_fabric_sim::{Sim, simulate};
+///
+/// let report = simulate(&Sim::seed(7).ranks(64), |member| {
+///     let machine = member.join(Log::new("doc", Level::Warn))?;
+///     let next = Rank((machine.rank().0 + 1) % 64);
+///     let inbox = GlobalAddress::new(next, layout::STARTER);
+///     machine.put_signal(inbox, &[7; 8], GlobalAddress::new(next, layout::signal_offset(0)), 1)?;
+///     machine.wait_signal(machine.fabric().own_signal(0)?, 1, None, None, &|| "wait".into())?;
+///     machine.leave()
+/// })?;
+/// assert!(report.end_ns > 1_000); // one latency at least, in virtual time
+/// report.values()?.into_iter().collect::<Result<Vec<()>, _>>()?;
+/// # Ok::<(), tasuki_core::base::Error>(())
+/// ```
+pub fn simulate<R: Send>(sim: &Sim, body: impl Fn(Member) -> R + Sync) -> Result<Report<R>> {
+    if sim.ranks == 0 || sim.ranks > Rank::MAX.index() + 1 {
+        let most = Rank::MAX.index() + 1;
+        return Err(Error::argument(format!("a run has 1 to {most} ranks, not {}", sim.ranks)));
+    }
+    if let Some(death) = sim.faults.deaths.iter().find(|death| death.rank.index() >= sim.ranks) {
+        return Err(Cause::NoSuchRank { rank: death.rank, size: sim.ranks }.into());
+    }
+    process::allow_descriptors(sim.ranks as u64 + SPARE_DESCRIPTORS)?;
+    let board = Arc::new(Board::create(sim.ranks)?);
+    board.set_wake_mode(WakeMode::Fence);
+    let run = Arc::new(Run::new(World::new(sim, board.clone())?));
+    let members: Result<Vec<Member>> = Rank::all(sim.ranks)
+        .map(|rank| {
+            let fabric = Arc::new(SimFabric::new(run.clone(), rank, sim.can, sim.limits)?);
+            let host = Arc::new(SimHost::new(run.clone(), rank));
+            Ok(Member { rank, board: board.clone(), fabric, host })
+        })
+        .collect();
+    let fates = run_all(sim, &run, members?, &body)?;
+    let report = report(&run, fates);
+    let Report { trace_hash, end_ns, steps, events, switches, .. } = &report;
+    Log::new("sim", sim.log).say(
+        Level::Info,
+        format_args!(
+            "seed {}: {end_ns} ns, {steps} calls, {events} events, {switches} switches, trace {trace_hash:016x}",
+            sim.seed
+        ),
+    );
+    Ok(report)
+}
+
+/// Starts a thread for each rank, lets them run, and waits for all threads of the run.
+fn run_all<R: Send>(
+    sim: &Sim,
+    run: &Run,
+    members: Vec<Member>,
+    body: &(impl Fn(Member) -> R + Sync),
+) -> Result<Vec<Result<R, Fate>>> {
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        let mut refused = None;
+        for member in members {
+            let actor = run.lock().add_actor(member.rank);
+            let builder = std::thread::Builder::new().name(format!("rank {}", member.rank));
+            let thread = builder
+                .stack_size(sim.stack_bytes)
+                .spawn_scoped(scope, move || live(run, actor, || body(member)));
+            let mut world = run.lock();
+            match thread {
+                Ok(thread) => {
+                    world.resume_at(actor, 0);
+                    threads.push(thread);
+                }
+                Err(error) => {
+                    world.retire(actor, None);
+                    refused = Some(Error::from_io("thread", &error));
+                    break;
+                }
+            }
+        }
+        if refused.is_some() {
+            run.lock().actors.iter_mut().for_each(|actor| actor.killed = true);
+        }
+        run.start();
+        watch(run, &Log::new("sim", sim.log));
+        let fates = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Fate::Killed))).collect();
+        refused.map_or(Ok(fates), Err)
+    })
+}
+
+/// Waits for the end of the run, and names a rank that keeps all others from running.
+fn watch(run: &Run, log: &Log) {
+    let mut world = run.lock();
+    let (mut steps, mut silent) = (0, Duration::ZERO);
+    while world.alive > 0 {
+        let waited = run.ended.wait_timeout(world, MEASURE);
+        world = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        silent = if world.counts.steps == steps { silent + MEASURE } else { Duration::ZERO };
+        steps = world.counts.steps;
+        if silent == SILENCE {
+            let rank = world.actors[world.running].rank;
+            let text = "has run for 10 s without a call: it loops, or waits for another rank by other means";
+            log.say(Level::Warn, format_args!("rank {rank} {text}"));
+        }
+    }
+}
+
+fn report<R>(run: &Run, fates: Vec<Result<R, Fate>>) -> Report<R> {
+    let mut world = run.lock();
+    let outcome = |(rank, fate): (usize, Result<R, Fate>)| match fate {
+        Ok(_) if world.ranks[rank].dead => Outcome::Killed, // it caught its own death and made no more calls
+        Ok(value) => Outcome::Returned(value),
+        Err(Fate::Killed) => Outcome::Killed,
+        Err(Fate::Panicked(message)) => Outcome::Panicked(message),
+    };
+    let outcomes = fates.into_iter().enumerate().map(outcome).collect();
+    Report {
+        outcomes,
+        failure: world.watch.failure.take(),
+        trace_hash: world.trace.hash(),
+        end_ns: world.now,
+        steps: world.counts.steps,
+        events: world.counts.events,
+        switches: world.counts.switches,
+        rescues: world.watch.rescues,
+        trace: world.trace.take_lines(),
+    }
+}

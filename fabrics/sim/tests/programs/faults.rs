@@ -1,0 +1,410 @@
+//! What goes wrong in networks and programs, and how each call ends.
+#![allow(unsafe_code)]
+//! Unsafe: buffers handed to a fabric outlive the operations on them; one word of own signal memory is read.
+
+use crate::ranks::{cause, change, meet, pattern, run, run_well, signal, starter, wait};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::{After, Host};
+use tasuki_core::fabric::{AtomicKind, Fabric, Posted, Refused, Token};
+use tasuki_core::segment::{GlobalAddress, layout};
+use tasuki_fabric_sim::{Outcome, Sim, simulate};
+
+#[test]
+fn wrong_addresses_are_told_and_nothing_is_touched() {
+    for seed in 0..64 {
+        let sim = Sim::seed(seed).remote_completion(seed % 2 == 0).third_party(seed % 3 == 0);
+        run_well(&sim, |machine| {
+            let freed = GlobalAddress::new(machine.rank(), machine.registry().allocate_local(64)?);
+            machine.registry().free(freed.offset())?;
+            let beyond = starter(1, layout::STARTER_BYTES - 4);
+            let add = change(AtomicKind::Add, 1);
+            let bits = GlobalAddress::bits;
+            let mut eight = [0; 8];
+            assert_eq!(cause(machine.put(GlobalAddress::NULL, &[1])), Cause::NullAddress);
+            let nobody = Cause::NoSuchRank { rank: Rank(2), size: 2 };
+            assert_eq!(cause(machine.get(starter(2, 0), &mut eight)), nobody);
+            assert_eq!(cause(machine.raise(signal(2, 0), 1)), nobody);
+            let out = Cause::OutOfRange { address: bits(beyond), bytes: 8 };
+            assert_eq!(cause(machine.put(beyond, &[9; 8])), out);
+            assert_eq!(cause(machine.put_signal(beyond, &[9; 8], signal(1, 9), 1)), out);
+            assert_eq!(cause(machine.get(beyond, &mut eight)), out);
+            assert_eq!(cause(machine.put(freed, &[1])), Cause::Stale { address: bits(freed) });
+            assert_eq!(cause(machine.atomic(freed, add)), Cause::Stale { address: bits(freed) });
+            let odd = starter(1, 4);
+            assert_eq!(cause(machine.atomic(odd, add)), Cause::Misaligned { address: bits(odd), align: 8 });
+            let word = signal(1, 0);
+            assert_eq!(cause(machine.put(word, &[1])), Cause::SignalMemory { address: bits(word) });
+            assert_eq!(cause(machine.atomic(word, add)), Cause::SignalMemory { address: bits(word) });
+            assert!(matches!(cause(machine.raise(starter(1, 0), 1)), Cause::Argument(_)));
+            let two_ranks = machine.put_signal(starter(1, 0), &[1], signal(0, 0), 1);
+            assert!(matches!(cause(two_ranks), Cause::Argument(_)));
+            let copied = machine.copy(beyond, starter(1, 0), 8, After::Nothing);
+            let copied = copied.and_then(|issued| machine.complete(issued.handle));
+            assert_eq!(cause(copied), out);
+            meet(machine, 0, 0)?;
+            machine.get(starter(1, layout::STARTER_BYTES - 8), &mut eight)?;
+            assert_eq!(eight, [0; 8]);
+            assert_eq!(machine.fabric().read_signal(signal(machine.rank().0, 9)), 0);
+            meet(machine, 0, 1)
+        });
+    }
+}
+
+#[test]
+fn a_storm_passes() {
+    for seed in 0..100 {
+        let sim = Sim::seed(seed).ranks(4).again_storm(0.6).outstanding_max(2).connect_ns(3_000);
+        run_well(&sim, |machine| {
+            let me = machine.rank().0;
+            for round in 0..10 {
+                machine.copy(starter(me, 0), starter((me + 1) % 4, 8), 8, After::Nothing)?;
+                machine.raise(signal((me + round) % 4, 0), 1)?;
+            }
+            meet(machine, 1, 0)?;
+            assert_eq!(machine.fabric().read_signal(signal(me, 0)), 10);
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn a_peer_that_never_has_room_is_named_by_who_waits_for_it() {
+    let sim = Sim::seed(3).ranks(3).again_for_ever(Rank(2));
+    let report = run(&sim, |machine| {
+        if machine.rank().0 == 0 {
+            machine.put(starter(2, 0), &[1; 8])?;
+        }
+        Ok(())
+    });
+    let failure = report.failure.unwrap().to_string();
+    assert!(failure.contains("deadlock: 1 ranks wait"), "{failure}");
+    assert!(failure.contains("rank 0 waits in put(8 bytes to 2:"), "{failure}");
+    let Outcome::Returned(Err(error)) = &report.outcomes[0] else { panic!("{:?}", report.outcomes) };
+    assert!(error.to_string().contains("deadlock"), "{error}");
+}
+
+#[test]
+fn a_retry_that_never_ends_ends_with_the_run_s_time() {
+    let sim = Sim::seed(3).again_for_ever(Rank(1)).time_max_ns(10_000_000);
+    let report = run(&sim, |machine| {
+        let payload = Default::default();
+        while machine.rank().0 == 0 && machine.fabric().write_line(signal(1, 0), payload, 1).is_err() {
+            machine.relax("line.put")?;
+        }
+        Ok(())
+    });
+    let failure = report.failure.unwrap().to_string();
+    assert!(failure.contains("10000000 ns of virtual time are up") && failure.contains("rank 0 runs"));
+    assert!(report.steps < 10_000, "breaks should grow: {} steps", report.steps);
+}
+
+/// Rank 1 dies while all others wait for it.
+fn death(sim: &Sim) -> Vec<Outcome<Result<()>>> {
+    let report = run(sim, |machine| {
+        if machine.rank().0 == 1 {
+            loop {
+                machine.host().compute(100);
+            }
+        }
+        wait(machine, 0, 1)
+    });
+    assert!(report.failure.is_none() && report.rescues == 0);
+    report.outcomes
+}
+
+#[test]
+fn a_killed_rank_unwinds_and_the_others_hear_of_it() {
+    for seed in 0..20 {
+        let outcomes = death(&Sim::seed(seed).ranks(4).kill(Rank(1), 20_000));
+        assert!(matches!(outcomes[1], Outcome::Killed));
+        for rank in [0, 2, 3] {
+            let Outcome::Returned(Err(error)) = &outcomes[rank] else { panic!("{outcomes:?}") };
+            let text = error.to_string();
+            assert!(text.contains("rank 1 died (killed by the simulator)"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_can_be_killed_at_any_moment_of_its_work() {
+    for seed in 0..200 {
+        let sim = Sim::seed(seed).ranks(3).kill(Rank(1), seed * 150).outstanding_max(4);
+        let report = run(&sim, |machine| {
+            let me = machine.rank().0;
+            let mut bytes = vec![0; 3_000];
+            for round in 0..8 {
+                machine.put(starter((me + 1) % 3, 0), &pattern(round, 3_000))?;
+                machine.get(starter((me + 2) % 3, 0), &mut bytes)?;
+                machine.copy(starter(me, 0), starter((me + 1) % 3, 4_000), 100, After::All)?;
+            }
+            meet(machine, 0, 0)
+        });
+        assert!(report.failure.is_none(), "seed {seed}: {:?}", report.failure);
+        for (rank, outcome) in report.outcomes.iter().enumerate() {
+            match outcome {
+                Outcome::Killed => assert_eq!(rank, 1),
+                Outcome::Returned(Err(error)) => assert!(
+                    matches!(error.cause(), Cause::PeerDied { peer: Rank(1), .. }),
+                    "seed {seed}: {error}"
+                ),
+                Outcome::Returned(Ok(())) => {} // it had finished before
+                Outcome::Panicked(message) => panic!("seed {seed}: {message}"),
+            }
+        }
+    }
+}
+
+/// Keeps what a buffer held when its owner's stack was unwound.
+struct Unwound<'b> {
+    buffer: &'b [AtomicU8],
+    held: &'b Mutex<Vec<u8>>,
+}
+
+impl Drop for Unwound<'_> {
+    fn drop(&mut self) {
+        *self.held.lock().unwrap() = contents(self.buffer);
+    }
+}
+
+fn contents(buffer: &[AtomicU8]) -> Vec<u8> {
+    buffer.iter().map(|byte| byte.load(Ordering::SeqCst)).collect()
+}
+
+#[test]
+fn no_buffer_of_a_killed_rank_is_touched_after_it_has_unwound() {
+    let mut unfinished = 0;
+    for seed in 0..100 {
+        let buffer: Vec<AtomicU8> = (0..2_000).map(|_| AtomicU8::new(1)).collect();
+        let held = Mutex::default();
+        let report = simulate(&Sim::seed(seed).kill(Rank(0), 40 + seed * 40), |member| {
+            if member.rank == Rank(1) {
+                return member.host.compute(1_000_000);
+            }
+            let _unwound = Unwound { buffer: &buffer, held: &held };
+            let place = buffer.as_ptr().cast_mut().cast::<u8>();
+            // SAFETY: the buffer outlives the run, and is made of atomics.
+            let posted = unsafe { member.fabric.get(&|| 1, starter(1, 0), place, 2_000) };
+            assert_eq!(posted, Ok(Posted::Started));
+            member.host.compute(1_000_000);
+        });
+        assert!(report.unwrap().outcomes[0] == Outcome::Killed);
+        assert_eq!(contents(&buffer), *held.lock().unwrap(), "seed {seed}");
+        unfinished += usize::from(contents(&buffer).contains(&1));
+    }
+    assert!(unfinished > 20, "{unfinished}");
+}
+
+/// One of the threads that are at work, while it lives.
+struct AtWork(Arc<AtomicUsize>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Joins threads in whatever way its own thread goes on.
+struct Started<'s> {
+    joins: Vec<Box<dyn FnOnce() + Send>>,
+    lent: Lent<'s>,
+}
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        self.joins.drain(..).for_each(|join| join());
+    }
+}
+
+/// What the threads use: when it goes it notes how many of them were still at work.
+struct Lent<'s> {
+    at_work: Arc<AtomicUsize>,
+    outlived_by: &'s AtomicUsize,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.outlived_by.fetch_add(self.at_work.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_thread_outlives_those_that_it_joins_also_when_it_is_killed() {
+    let mut killed = 0;
+    for seed in 0..150 {
+        let outlived_by = AtomicUsize::new(0);
+        let report = simulate(&Sim::seed(seed).kill(Rank(0), seed * 250), |member| {
+            let lent = Lent { at_work: Arc::default(), outlived_by: &outlived_by };
+            let mut started = Started { joins: Vec::new(), lent };
+            for _ in 0..3 {
+                started.lent.at_work.fetch_add(1, Ordering::SeqCst);
+                let (guard, host) = (AtWork(started.lent.at_work.clone()), member.host.clone());
+                let body = move || {
+                    (0..4).for_each(|_| host.compute(3_000));
+                    drop(guard);
+                };
+                started.joins.push(member.host.spawn(Box::new(body)).unwrap());
+            }
+        });
+        killed += usize::from(report.unwrap().outcomes[0] == Outcome::Killed);
+        assert_eq!(outlived_by.into_inner(), 0, "seed {seed}");
+    }
+    assert!((20..150).contains(&killed), "{killed}");
+}
+
+#[test]
+fn what_a_dying_rank_has_sent_arrives_and_what_it_has_not_does_not() {
+    let arrived = |at| {
+        let report = run(&Sim::seed(5).kill(Rank(0), at).detection_ns(100_000), |machine| {
+            if machine.rank().0 == 0 {
+                machine.raise(signal(1, 0), 1)?;
+                machine.host().compute(1_000_000);
+            }
+            machine.host().compute(50_000);
+            Ok(machine.fabric().read_signal(signal(1, 0)))
+        });
+        matches!(report.outcomes[1], Outcome::Returned(Ok(1)))
+    };
+    assert!(!arrived(0) && arrived(900) && arrived(10_000));
+}
+
+#[test]
+fn after_a_silent_death_only_time_outs_end_calls() {
+    let sim = Sim::seed(1).silent_death(Rank(1), 5_000);
+    let report = run(&sim, |machine| {
+        if machine.rank().0 == 1 {
+            machine.host().compute(1_000_000);
+        }
+        let cell = machine.fabric().own_signal(0)?;
+        machine.wait_signal(cell, 1, None, Some(Duration::from_millis(3)), &|| "wait".into())
+    });
+    let Outcome::Returned(Err(error)) = &report.outcomes[0] else { panic!() };
+    assert!(error.is_timeout(), "{error}");
+    assert!(matches!(report.outcomes[1], Outcome::Killed) && report.failure.is_none());
+
+    for seed in 0..10 {
+        let report = run(&Sim::seed(seed).silent_death(Rank(1), 5_000), |machine| {
+            if machine.rank().0 == 1 {
+                machine.host().compute(1_000_000);
+            }
+            machine.host().compute(10_000);
+            machine.put(starter(1, 0), &[1])
+        });
+        let failure = report.failure.unwrap().to_string();
+        assert!(failure.contains("rank 0 waits in put(1 bytes to 1:"), "seed {seed}: {failure}");
+        assert!(failure.contains("rank 1 is dead"), "seed {seed}: {failure}");
+    }
+}
+
+#[test]
+fn a_panic_is_told_to_all() {
+    let report = run(&Sim::seed(1).ranks(3), |machine| {
+        assert_ne!(machine.rank().0, 2, "rank 2 does not like it here");
+        wait(machine, 0, 1)
+    });
+    let failure = report.failure.unwrap();
+    assert_eq!(failure.rank(), Some(Rank(2)));
+    assert!(failure.to_string().contains("panicked: ") && failure.to_string().contains("does not like"));
+    let Outcome::Returned(Err(error)) = &report.outcomes[0] else { panic!() };
+    assert!(matches!(error.cause(), Cause::PeerDied { peer: Rank(2), .. }), "{error}");
+    assert!(matches!(&report.outcomes[2], Outcome::Panicked(message) if message.contains("does not like")));
+}
+
+#[test]
+fn a_passive_target_takes_what_arrives_in_its_calls_only() {
+    let seen_while_computing = |passive, native| {
+        let sim = Sim::seed(7).passive_targets(passive).native_put_signal(native);
+        let seen = run_well(&sim, |machine| {
+            if machine.rank().0 == 0 {
+                machine.put_signal(starter(1, 0), &[5; 8], signal(1, 0), 1)?;
+                return Ok(vec![]);
+            }
+            let counter = machine.registry().window().at(layout::signal_offset(0), 0, layout::PIECE)?;
+            machine.host().compute(100_000);
+            let before = read_word(counter.as_ptr());
+            for _ in 0..2 {
+                machine.progress(); // the bytes in one call, their signal in the next
+                machine.host().compute(1_000);
+            }
+            Ok(vec![before, machine.fabric().read_signal(signal(1, 0))])
+        });
+        seen[1].clone()
+    };
+    assert_eq!(seen_while_computing(false, true), [1, 1]);
+    assert_eq!(seen_while_computing(false, false), [0, 1]);
+    assert_eq!(seen_while_computing(true, true), [0, 1]);
+}
+
+fn read_word(place: *const u8) -> u64 {
+    // SAFETY: an aligned word of this rank's own signal memory.
+    unsafe { place.cast::<u64>().read_volatile() }
+}
+
+/// Ends of operations by token, as a fabric tells them.
+fn ends(fabric: &dyn Fabric) -> Vec<(Token, Result<u64, Cause>)> {
+    let mut ends = Vec::new();
+    fabric.poll(&mut |token, outcome| ends.push((token, outcome)));
+    ends
+}
+
+#[test]
+fn everything_accepted_ends_once_also_when_all_is_failed() {
+    for seed in 0..200 {
+        let sim = Sim::seed(seed).remote_completion(seed % 2 == 0).outstanding_max(20);
+        let report = simulate(&sim, |member| {
+            let fabric = &*member.fabric;
+            if member.rank == Rank(1) {
+                return;
+            }
+            let mut buffers = vec![vec![0xee_u8; 100]; 30];
+            let (mut accepted, mut ended) = (Vec::new(), Vec::new());
+            for (number, buffer) in buffers.iter_mut().enumerate() {
+                let posted = post(fabric, number as u64, buffer);
+                match posted {
+                    Ok(Posted::Started) => accepted.push(number as u64),
+                    Ok(Posted::Done(_)) => panic!("nothing ends at once here"),
+                    Err(refused) => assert_eq!(refused, Refused::Again),
+                }
+                if number as u64 % 7 == seed % 7 {
+                    ended.extend(ends(fabric));
+                }
+            }
+            fabric.fail_all(&Cause::JobOver);
+            assert_eq!(post(fabric, 99, &mut buffers[0]), Err(Refused::Never(Cause::JobOver)));
+            let before = buffers.clone();
+            member.host.compute(1_000_000);
+            ended.extend(ends(fabric));
+            ended.extend(ends(fabric));
+            assert_eq!(buffers, before, "seed {seed}: a buffer was touched after it was given back");
+            let mut tokens: Vec<Token> = ended.iter().map(|&(token, _)| token).collect();
+            tokens.sort_unstable();
+            assert_eq!(tokens, accepted, "seed {seed}");
+            let well = ended.iter().filter(|end| end.1.is_ok()).count();
+            assert!(well < accepted.len(), "seed {seed}: all had ended before");
+        });
+        report.unwrap().values().unwrap();
+    }
+}
+
+fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Result<Posted, Refused> {
+    let (accept, len, peer) = (move || token, buffer.len() as u64, starter(1, 0));
+    // SAFETY: the buffers live until all operations have ended, and are only looked at after that.
+    unsafe {
+        match token % 5 {
+            0 => fabric.put(&accept, peer, buffer.as_ptr(), len),
+            1 => fabric.get(&accept, peer, buffer.as_mut_ptr(), len),
+            2 => fabric.put_signal(&accept, peer, buffer.as_ptr(), len, signal(1, 0), 1),
+            3 => fabric.atomic(&accept, peer, change(AtomicKind::Swap, 1)),
+            _ => fabric.flush(&accept, Rank(1)),
+        }
+    }
+}
+
+#[test]
+fn descriptions_that_make_no_sense_are_refused() {
+    assert!(simulate(&Sim::seed(1).ranks(0), |_| ()).is_err());
+    let nobody = simulate(&Sim::seed(1).ranks(2).kill(Rank(2), 0), |_| ());
+    assert_eq!(cause(nobody), Cause::NoSuchRank { rank: Rank(2), size: 2 });
+}

@@ -1,0 +1,9 @@
+//! Programs in the simulator, over the real engine: what holds on every seed, and twins that must fail.
+#![cfg(test)]
+
+mod faults;
+mod operations;
+mod order;
+mod ranks;
+mod repeat;
+mod waiting;

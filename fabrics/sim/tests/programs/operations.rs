@@ -1,0 +1,149 @@
+//! Put, get, copy and atomics do what they say, whatever the fabric can and the seed draws.
+
+use crate::ranks::{change, load, meet, pattern, run_well, signal, starter, wait};
+use tasuki_core::engine::{After, Handle};
+use tasuki_core::fabric::AtomicKind;
+use tasuki_fabric_sim::Sim;
+
+/// A fabric whose capabilities and limits follow from the seed, storms included.
+fn any(seed: u64) -> Sim {
+    let bit = |n: u64| (seed >> n) & 1 == 1;
+    let sim = Sim::seed(seed)
+        .map(bit(0))
+        .third_party(bit(1))
+        .native_put_signal(bit(2))
+        .remote_completion(bit(3))
+        .reorder(bit(4))
+        .cpu_atomics(bit(5))
+        .passive_targets(bit(6));
+    let sim = if bit(7) { sim.again_storm(0.2).connect_ns(5_000) } else { sim };
+    let sim = if bit(1) { sim.transfer_bytes_max(1_000) } else { sim };
+    if bit(3) { sim.outstanding_max(3) } else { sim }
+}
+
+#[test]
+fn what_is_put_can_be_got_and_nothing_beside_it_changes() {
+    for seed in 0..256 {
+        run_well(&any(seed).ranks(3), |machine| {
+            let me = machine.rank().0;
+            for round in 0..6 {
+                let len = [0, 1, 7, 8, 9, 3_000][round as usize];
+                let to = (me + 1 + (seed + round) as u32 % 3) % 3;
+                let at = starter(to, 8192 * u64::from(me) + 3);
+                let bytes = pattern(seed + round, len);
+                machine.put(at, &bytes)?;
+                let mut back = vec![0; len + 2];
+                machine.get(starter(to, 8192 * u64::from(me) + 2), &mut back)?;
+                assert_eq!(back[1..len + 1], bytes);
+                assert_eq!(back[0], 0, "seed {seed}");
+                machine.put(at, &vec![0; len])?;
+                machine.get(at, &mut back)?;
+                assert_eq!(back, vec![0; len + 2], "seed {seed}");
+            }
+            meet(machine, 0, 0)
+        });
+    }
+}
+
+#[test]
+fn copies_reach_any_rank_from_any_rank() {
+    for seed in 0..128 {
+        run_well(&any(seed).ranks(4), |machine| {
+            let me = machine.rank().0;
+            machine.put(starter(me, 0), &pattern(u64::from(me), 2_000))?;
+            meet(machine, 0, 0)?;
+            if me == 3 {
+                let mut last = Handle::NULL;
+                for from in 0..4_u32 {
+                    for to in 0..4 {
+                        let place = 4_096 + u64::from(from) * 4_096;
+                        let copy =
+                            machine.copy(starter(from, 0), starter(to, place), 2_000, After::Nothing)?;
+                        last = copy.handle;
+                    }
+                }
+                machine.complete(last)?;
+            }
+            meet(machine, 0, 1)?;
+            for from in 0..4_u32 {
+                let mut bytes = vec![0; 2_000];
+                machine.get(starter(me, 4_096 + u64::from(from) * 4_096), &mut bytes)?;
+                assert_eq!(bytes, pattern(u64::from(from), 2_000), "seed {seed}, from {from} to {me}");
+            }
+            meet(machine, 0, 2)
+        });
+    }
+}
+
+#[test]
+fn memory_of_ones_own_is_reached_like_job_memory() {
+    for seed in 0..64 {
+        run_well(&any(seed).ranks(2), |machine| {
+            let mut own = pattern(seed, 500);
+            let offset = machine.registry().register(own.as_mut_ptr() as u64, 500)?;
+            let (me, peer) = (machine.rank().0, 1 - machine.rank().0);
+            machine.put(starter(peer, 0), &offset.to_ne_bytes())?;
+            machine.raise(signal(peer, 0), 1)?;
+            wait(machine, 0, 1)?;
+            let theirs = load(machine, starter(me, 0))?;
+            let at = tasuki_core::segment::GlobalAddress::new(tasuki_core::base::Rank(peer), theirs);
+            let mut bytes = vec![0; 500];
+            machine.get(at, &mut bytes)?;
+            assert_eq!(bytes, pattern(seed, 500));
+            machine.put(at.add(100), &pattern(seed + 1, 50))?;
+            machine.get(at.add(100), &mut bytes[..50])?;
+            assert_eq!(bytes[..50], pattern(seed + 1, 50));
+            meet(machine, 1, 0)?;
+            machine.registry().free(offset)?;
+            drop(own);
+            meet(machine, 1, 1)
+        });
+    }
+}
+
+#[test]
+fn an_overlapping_copy_inside_a_rank_moves_as_memmove_does() {
+    for seed in 0..64 {
+        run_well(&Sim::seed(seed).third_party(seed % 2 == 0).bandwidth(50_000_000), |machine| {
+            for (from, to) in [(0, 100), (100, 0), (50, 50)] {
+                if machine.rank().0 == 1 {
+                    break;
+                }
+                let mut bytes = pattern(seed, 1_000);
+                machine.put(starter(1, 0), &bytes)?;
+                let copy = machine.copy(starter(1, from), starter(1, to), 700, After::Nothing)?;
+                machine.complete(copy.handle)?;
+                bytes.copy_within(from as usize..from as usize + 700, to as usize);
+                let mut after = vec![0; 1_000];
+                machine.get(starter(1, 0), &mut after)?;
+                assert_eq!(after, bytes, "seed {seed}: {from} to {to}");
+            }
+            meet(machine, 0, 0)
+        });
+    }
+}
+
+/// What every rank fetches when all add to one word.
+fn fetched(sim: &Sim) -> Vec<u64> {
+    let adds = run_well(sim, |machine| {
+        let add = |_| machine.atomic(starter(0, 64), change(AtomicKind::Add, 1));
+        let fetched: Vec<u64> = (0..20).map(add).collect::<Result<_, _>>()?;
+        meet(machine, 0, 0)?;
+        Ok(fetched)
+    });
+    let mut all = adds.concat();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn no_two_adds_fetch_the_same_value() {
+    for seed in 0..64 {
+        assert_eq!(fetched(&any(seed).ranks(5)), (0..100).collect::<Vec<u64>>(), "seed {seed}");
+    }
+}
+
+#[test]
+fn twin_adds_that_are_torn_lose_some() {
+    assert!((0..8).any(|seed| fetched(&Sim::seed(seed).ranks(5).torn_atomics(true)).last() != Some(&99)));
+}

@@ -1,0 +1,352 @@
+//! Claims of order hold on every seed, and fail once the order that they rest on is taken away.
+#![allow(unsafe_code)]
+//! Unsafe: own memory is read while peers write it, by the copy that tolerates that; a buffer handed to a fabric
+//! outlives the operation on it.
+
+use crate::ranks::{load, meet, pattern, run, run_well, signal, starter, wait};
+use tasuki_core::base::{Cause, Rank};
+use tasuki_core::engine::{After, Handle, Machine};
+use tasuki_core::fabric::{Line, LinePayload, Posted, Refused, Token};
+use tasuki_core::segment::{GlobalAddress, layout};
+use tasuki_fabric_sim::Sim;
+
+const SEEDS: u64 = 200;
+
+/// Whether all bytes are there whenever a put's signal is seen.
+fn signals_follow_bytes(sim: &Sim) -> bool {
+    let seen = run_well(sim, |machine| {
+        let mut good = true;
+        for round in 0..5 {
+            let bytes = pattern(round, 700);
+            if machine.rank().0 == 0 {
+                machine.put_signal(starter(1, 0), &bytes, signal(1, 0), 1)?;
+                wait(machine, 0, round + 1)?;
+            } else {
+                wait(machine, 0, round + 1)?;
+                let mut here = vec![0; 700];
+                let place = machine.own_place(starter(1, 0), 700)?;
+                read_own(place, &mut here);
+                good &= here == bytes;
+                machine.raise(signal(0, 0), 1)?;
+            }
+        }
+        Ok(good)
+    });
+    seen.into_iter().all(|good| good)
+}
+
+fn read_own(place: *mut u8, into: &mut [u8]) {
+    // SAFETY: the place was found to be own memory of that length.
+    unsafe { tasuki_core::os::copy::copy(place, into.as_mut_ptr(), into.len()) };
+}
+
+#[test]
+fn a_signal_is_seen_after_its_bytes() {
+    for seed in 0..SEEDS {
+        let sim = Sim::seed(seed).native_put_signal(seed % 2 == 0).remote_completion(seed % 3 == 0);
+        let sim = if seed % 5 == 0 { sim.transfer_bytes_max(300) } else { sim };
+        assert!(signals_follow_bytes(&sim), "seed {seed}");
+    }
+}
+
+#[test]
+fn twin_signals_that_are_not_ordered_overtake_their_bytes() {
+    assert!((0..20).any(|seed| !signals_follow_bytes(&Sim::seed(seed).unordered_signals(true))));
+}
+
+/// Whether c equals the remote bytes after remote -> a -> b -> c.
+fn chain_arrives(sim: &Sim, after: impl Fn(Handle) -> After + Sync) -> bool {
+    let arrived = run_well(sim, |machine| {
+        let bytes = pattern(machine.rank().0.into(), 600);
+        machine.put(starter(machine.rank().0, 0), &bytes)?;
+        meet(machine, 0, 0)?;
+        let mut good = true;
+        if machine.rank().0 == 0 {
+            let places = [starter(2, 0), starter(1, 1_000), starter(0, 2_000), starter(1, 3_000)];
+            let mut last = Handle::NULL;
+            for pair in places.windows(2) {
+                last = machine.copy(pair[0], pair[1], 600, after(last))?.handle;
+            }
+            machine.complete(last)?;
+            let mut arrived = vec![0; 600];
+            machine.get(starter(1, 3_000), &mut arrived)?;
+            good = arrived == pattern(2, 600);
+        }
+        meet(machine, 0, 1)?;
+        Ok(good)
+    });
+    arrived.into_iter().all(|good| good)
+}
+
+#[test]
+fn a_chain_of_order_handles_delivers() {
+    for seed in 0..SEEDS {
+        let sim = Sim::seed(seed).ranks(3).third_party(seed % 2 == 0).remote_completion(seed % 3 == 0);
+        assert!(chain_arrives(&sim, After::Exact), "seed {seed}");
+    }
+}
+
+#[test]
+fn twin_a_chain_without_order_shows_a_stale_value() {
+    let sim = |seed| Sim::seed(seed).ranks(3).third_party(true);
+    assert!((0..20).any(|seed| !chain_arrives(&sim(seed), |_| After::Nothing)));
+}
+
+#[test]
+fn twin_a_chain_over_a_fabric_that_ends_too_early_shows_a_stale_value() {
+    let sim = |seed| Sim::seed(seed).ranks(3).third_party(true).early_ends(true);
+    assert!((0..20).any(|seed| !chain_arrives(&sim(seed), After::Exact)));
+}
+
+/// A token that the engine never gives.
+const TOKEN: Token = Token::MAX;
+
+/// Posts to the fabric itself and waits until that has ended; how it did.
+fn ended(machine: &Machine, post: impl Fn() -> Result<Posted, Refused>) -> Result<u64, Cause> {
+    assert_eq!(post(), Ok(Posted::Started));
+    let mut end = None;
+    while end.is_none() {
+        machine.fabric().poll(&mut |token, outcome| {
+            assert_eq!((token, end.is_none()), (TOKEN, true));
+            end = Some(outcome);
+        });
+    }
+    end.unwrap()
+}
+
+/// Whether the bytes of a put are there, seen by their owner, when the flush after it has ended; and whether they
+/// were when the put itself had.
+fn flushed(sim: &Sim) -> (bool, bool) {
+    let seen = run_well(sim, |machine| {
+        let mut seen = (true, true);
+        if machine.rank().0 == 0 {
+            let bytes = pattern(1, 64);
+            put_and_wait(machine, starter(1, 0), &bytes);
+            seen.1 = peek(machine, starter(1, 0), 64) == bytes;
+            ended(machine, || machine.fabric().flush(&|| TOKEN, Rank(1))).unwrap();
+            seen.0 = peek(machine, starter(1, 0), 64) == bytes;
+        }
+        meet(machine, 0, 0)?;
+        Ok(seen)
+    });
+    seen[0]
+}
+
+fn put_and_wait(machine: &Machine, to: GlobalAddress, bytes: &[u8]) {
+    // SAFETY: the bytes are borrowed until the operation has ended.
+    let put =
+        ended(machine, || unsafe { machine.fabric().put(&|| TOKEN, to, bytes.as_ptr(), bytes.len() as u64) });
+    assert_eq!(put, Ok(0));
+}
+
+/// Bytes of another rank as they are at this moment, by mapping.
+fn peek(machine: &Machine, at: GlobalAddress, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    read_own(machine.fabric().map(at, len as u64).unwrap().as_ptr(), &mut bytes);
+    bytes
+}
+
+#[test]
+fn a_flush_ends_after_everything_before_it_is_visible() {
+    let mut early = 0;
+    for seed in 0..SEEDS {
+        let sim = Sim::seed(seed).map(true).remote_completion(seed % 2 == 0);
+        let (when_flushed, when_ended) = flushed(&sim);
+        assert!(when_flushed, "seed {seed}");
+        assert!(when_ended || seed % 2 == 1, "seed {seed}: completion should have been remote");
+        early += u64::from(!when_ended);
+    }
+    assert!(early > SEEDS / 4, "local completion should mostly come before the bytes: {early}");
+}
+
+#[test]
+fn twin_a_flush_that_does_not_wait_ends_too_early() {
+    let sim = |seed| Sim::seed(seed).map(true).remote_completion(false).early_flush(true);
+    assert!((0..50).any(|seed| !flushed(&sim(seed)).0));
+}
+
+#[test]
+fn what_fails_after_its_local_end_is_told_by_the_flush() {
+    let mut told = 0;
+    for seed in 0..SEEDS {
+        let failed = run_well(&Sim::seed(seed).remote_completion(false), |machine| {
+            let place = GlobalAddress::new(Rank(1), layout::LOCAL.start); // where the first allocation lies
+            if machine.rank().0 == 1 {
+                let offset = machine.registry().allocate_local(64)?;
+                assert_eq!(offset, place.offset());
+                machine.raise(signal(0, 0), 1)?;
+                machine.host().compute(2_000 + seed * 40);
+                machine.registry().free(offset)?;
+                return meet(machine, 1, 0).map(|()| None);
+            }
+            wait(machine, 0, 1)?;
+            put_and_wait(machine, place, &[9; 64]);
+            let failed = ended(machine, || machine.fabric().flush(&|| TOKEN, Rank(1))).err();
+            meet(machine, 1, 0).map(|()| failed)
+        });
+        if let Some(cause) = &failed[0] {
+            assert!(matches!(cause, Cause::Stale { .. }), "seed {seed}: {cause}");
+            told += 1;
+        }
+    }
+    assert!((10..SEEDS).contains(&told), "{told}");
+}
+
+#[test]
+fn a_copy_does_not_end_before_a_passive_source_was_read() {
+    for seed in 0..50 {
+        let sim = Sim::seed(seed).ranks(3).third_party(true).remote_completion(false).passive_targets(true);
+        run_well(&sim, |machine| {
+            if machine.rank().0 == 0 {
+                let copy = || machine.fabric().copy(&|| TOKEN, starter(1, 0), starter(2, 0), 64);
+                assert_eq!(ended(machine, copy), Ok(0));
+                assert!(machine.host().now_ns() >= 50_000, "seed {seed}");
+            } else if machine.rank().0 == 1 {
+                machine.host().compute(50_000);
+            }
+            meet(machine, 0, 0)
+        });
+    }
+}
+
+/// Whether a line's payload is there whenever its counter is seen.
+fn lines_come_whole(sim: &Sim) -> bool {
+    let seen = run_well(sim, |machine| {
+        let mut good = true;
+        for round in 1..=10_u64 {
+            if machine.rank().0 == 0 {
+                let Line::Via(line) = machine.fabric().line(signal(1, 3))? else { unreachable!() };
+                let payload = LinePayload::of(&[round; 6]);
+                while line.fabric.write_line(line.signal, payload, round) == Err(Refused::Again) {
+                    machine.relax("line")?;
+                }
+                wait(machine, 0, round)?;
+            } else {
+                let cell = machine.fabric().own_signal(3)?;
+                wait(machine, 3, round)?;
+                good &= cell.read_payload(machine.fabric(), round).map(|line| line.to()) == Some([round; 6]);
+                machine.raise(signal(0, 0), 1)?;
+            }
+        }
+        meet(machine, 1, 0)?;
+        Ok(good)
+    });
+    seen.into_iter().all(|good| good)
+}
+
+#[test]
+fn a_line_comes_with_its_payload() {
+    for seed in 0..SEEDS {
+        let sim = Sim::seed(seed).again_storm(0.2).passive_targets(seed % 2 == 0);
+        assert!(lines_come_whole(&sim), "seed {seed}");
+    }
+}
+
+#[test]
+fn twin_torn_lines_come_without_their_payload() {
+    assert!((0..20).any(|seed| !lines_come_whole(&Sim::seed(seed).torn_lines(true))));
+}
+
+#[test]
+fn a_line_that_was_overtaken_does_not_come_back() {
+    for seed in 0..SEEDS {
+        run_well(&Sim::seed(seed), |machine| {
+            if machine.rank().0 == 0 {
+                for value in 1..=5_u64 {
+                    let written = machine.fabric().write_line(signal(1, 3), LinePayload::of(&value), value);
+                    assert_eq!(written, Ok(()));
+                }
+                return Ok(());
+            }
+            let mut last = 0;
+            while last < 5 {
+                let now = machine.fabric().read_signal(signal(1, 3));
+                assert!(now >= last, "seed {seed}: from {last} back to {now}");
+                last = now;
+            }
+            machine.host().compute(100_000);
+            assert_eq!(machine.fabric().read_line(signal(1, 3), 5).map(|line| line.to()), Some(5_u64));
+            Ok(())
+        });
+    }
+}
+
+/// What a rank sees of two signals that another raises one after the other: the second without the first?
+fn second_first(sim: &Sim) -> bool {
+    let seen = run_well(sim, |machine| {
+        if machine.rank().0 == 0 {
+            machine.fabric().raise(&|| TOKEN, signal(1, 0), 1).unwrap();
+            machine.fabric().raise(&|| TOKEN, signal(1, 1), 1).unwrap();
+            return meet(machine, 2, 0).map(|()| false);
+        }
+        wait(machine, 1, 1)?;
+        let second_first = machine.fabric().read_signal(signal(1, 0)) == 0;
+        meet(machine, 2, 0).map(|()| second_first)
+    });
+    seen[1]
+}
+
+#[test]
+fn operations_overtake_each_other_where_they_may_and_only_there() {
+    let overtaken =
+        |reorder| (0..SEEDS).filter(|&seed| second_first(&Sim::seed(seed).reorder(reorder))).count();
+    assert_eq!(overtaken(false), 0);
+    assert!(overtaken(true) > 10);
+}
+
+/// What a reader sees of two words that are put in one operation.
+#[test]
+fn the_bytes_of_one_put_arrive_in_no_order() {
+    let halves = |seed| {
+        let sim = Sim::seed(seed).bandwidth(100_000_000);
+        let seen = run_well(&sim, |machine| {
+            let mut seen = (0, 0);
+            if machine.rank().0 == 0 {
+                machine.put(starter(1, 0), &[1; 1_000])?;
+                machine.raise(signal(1, 0), 1)?;
+            } else {
+                while machine.fabric().read_signal(signal(1, 0)) == 0 {
+                    let bytes = [own_byte(machine, 0)?, own_byte(machine, 999)?];
+                    seen = (seen.0 | (bytes[0] & !bytes[1]), seen.1 | (bytes[1] & !bytes[0]));
+                }
+            }
+            Ok(seen)
+        });
+        seen[1]
+    };
+    let all: Vec<(u8, u8)> = (0..40).map(halves).collect();
+    assert!(all.iter().any(|seen| seen.0 == 1) && all.iter().any(|seen| seen.1 == 1), "{all:?}");
+}
+
+fn own_byte(machine: &Machine, offset: u64) -> tasuki_core::base::Result<u8> {
+    let mut byte = [0];
+    read_own(machine.own_place(starter(1, offset), 1)?, &mut byte);
+    Ok(byte[0])
+}
+
+#[test]
+fn what_was_sent_before_leaving_arrives() {
+    for seed in 0..2 * SEEDS {
+        let with_line = seed % 4 == 0;
+        let report = run(&Sim::seed(seed).remote_completion(seed % 3 == 0), |machine| {
+            if machine.rank().0 == 0 {
+                machine.put_signal(starter(1, 0), &[7; 8], signal(1, 0), 1)?;
+                if with_line {
+                    let written = machine.fabric().write_line(signal(1, 1), LinePayload::of(&seed), 1);
+                    assert_eq!(written, Ok(()));
+                }
+                return Ok(());
+            }
+            for index in 0..=u32::from(with_line) {
+                let cell = machine.fabric().own_signal(index)?;
+                machine.wait_signal(cell, 1, Some(Rank(0)), None, &|| "wait".into())?;
+            }
+            assert_eq!(load(machine, starter(1, 0))?, u64::from_ne_bytes([7; 8]));
+            Ok(())
+        });
+        assert_eq!(report.rescues, 0, "seed {seed}");
+        for value in report.values().unwrap() {
+            value.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A meeting of all ranks: a barrier that also finds out whether they agree.
+//!
+//! Dissemination: in round k each rank writes a line at the rank 2^k further on and waits for the one 2^k before
+//! it; after ceil(log2 P) rounds everybody has heard of everybody. The line carries the least and the largest value
+//! heard of so far, and least and largest do not mind being told twice.
+//!
+//! The writer of a line may be one meeting ahead of its reader, never two: it can finish meeting n+1 only when the
+//! reader has entered it, which is after the reader read meeting n. So two lines in turn suffice.
+//!
+//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
+
+use std::sync::Mutex;
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::Machine;
+use tasuki_core::fabric::{Line, LinePayload, Refused, SignalCell};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+
+/// The lines of one rank's meetings, and how many there were. Memory: two lines of 128 bytes a round.
+#[derive(Debug)]
+pub struct Meeting {
+    /// Number of the first of `2 * rounds` signals, the same on all ranks.
+    first: u32,
+    rounds: u32,
+    /// How many meetings this rank has finished. Held during a meeting: two at a time would be two threads of a
+    /// rank in collective calls whose order the other ranks cannot know.
+    held: Mutex<u64>,
+}
+
+impl Meeting {
+    /// Takes the signals for meetings of all ranks of the job. All ranks must do it at the same point of their
+    /// sequence of signals; nothing is communicated.
+    pub fn new(machine: &Machine) -> Result<Meeting> {
+        let rounds = machine.size().next_power_of_two().trailing_zeros();
+        let mut first = 0;
+        for line in 0..2 * rounds {
+            let signal = machine.registry().signal()?;
+            first = if line == 0 { signal } else { first };
+        }
+        Ok(Meeting { first, rounds, held: Mutex::new(0) })
+    }
+
+    /// Returns when all ranks have called it: the least and the largest of their values. `call` names the call in
+    /// errors and to those who ask what this rank waits for.
+    ///
+    /// Everything that a rank did before it called is visible to every rank after the call. An error if another
+    /// thread of this rank is in a meeting, if a rank dies, or if one leaves instead of coming. Costs
+    /// ceil(log2 P) lines written and as many waits.
+    pub fn agree(&self, machine: &Machine, value: u64, call: &str) -> Result<(u64, u64)> {
+        machine.check().map_err(|cause| machine.fault(cause, || call.into()))?;
+        let Ok(mut held) = self.held.try_lock() else {
+            let text =
+                "another thread of this rank is in a collective call; their order must be known to all ranks";
+            return Err(machine.fault(Cause::Argument(text.into()), || call.into()));
+        };
+        machine.settle(&|| call.into())?; // its own lines could overtake what it sent before
+        let instance = *held + 1;
+        let mut range = (value, value);
+        for round in 0..self.rounds {
+            let heard = self.round(machine, round, instance, range, call)?;
+            range = (range.0.min(heard.0), range.1.max(heard.1));
+        }
+        *held = instance;
+        Ok(range)
+    }
+
+    fn round(
+        &self,
+        machine: &Machine,
+        round: u32,
+        instance: u64,
+        range: (u64, u64),
+        call: &str,
+    ) -> Result<(u64, u64)> {
+        let (size, step) = (machine.size() as u32, 1 << round);
+        let me = machine.rank().0;
+        let (next, before) = (Rank((me + step) % size), Rank((me + size - step) % size));
+        let signal = self.first + round * 2 + (instance % 2) as u32;
+        self.tell(machine, next, signal, instance, range, call)?;
+        let cell =
+            machine.fabric().own_signal(signal).map_err(|cause| machine.fault(cause, || call.into()))?;
+        self.hear(machine, cell, before, instance, call)
+    }
+
+    fn tell(
+        &self,
+        machine: &Machine,
+        to: Rank,
+        signal: u32,
+        instance: u64,
+        range: (u64, u64),
+        call: &str,
+    ) -> Result<()> {
+        let at = GlobalAddress::new(to, signal_offset(signal));
+        let line = machine.fabric().line(at).map_err(|cause| machine.fault(cause, || call.into()))?;
+        let payload = LinePayload::of(&[range.0, range.1]);
+        match line {
+            Line::Direct(line) => line.write(payload, instance),
+            Line::Via(line) => loop {
+                match line.fabric.write_line(line.signal, payload, instance) {
+                    Ok(()) => break,
+                    Err(Refused::Again | Refused::Relay) => machine.relax(call)?,
+                    Err(Refused::Never(cause)) => return Err(machine.fault(cause, || call.into())),
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn hear(
+        &self,
+        machine: &Machine,
+        cell: SignalCell,
+        from: Rank,
+        instance: u64,
+        call: &str,
+    ) -> Result<(u64, u64)> {
+        let waits = || format!("{call}: waiting for rank {from}");
+        machine.wait_signal(cell, instance, Some(from), None, &waits)?;
+        let payload = cell.read_payload(machine.fabric(), instance).ok_or_else(|| {
+            machine.fault(Cause::Bug("a line of a meeting was overwritten unread".into()), || call.into())
+        })?;
+        let [least, most] = payload.to::<[u64; 2]>();
+        Ok((least, most))
+    }
+}

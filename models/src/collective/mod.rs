@@ -1,0 +1,5 @@
+//! Calls that all ranks of a job make together.
+
+mod meeting;
+
+pub use meeting::Meeting;

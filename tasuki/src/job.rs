@@ -1,0 +1,277 @@
+//! The job: what a program's function is given.
+
+use crate::array::Array;
+use crate::line::Line;
+use crate::signal::Signal;
+use crate::{Error, GlobalAddress, GlobalPtr, Pod, Rank, Result};
+use std::sync::Arc;
+use std::time::Duration;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::Machine;
+use tasuki_core::segment::{check_available, layout};
+use tasuki_models::collective::Meeting;
+
+/// One rank's membership in a job. Any thread of the rank may make any call; several jobs may live in one process.
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) machine: Arc<Machine>,
+    meeting: Meeting,
+}
+
+/// What a rank's memory goes into, in bytes. The formula stands in docs/memory.md.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// Job memory allocated alike on all ranks, this rank's part.
+    pub symmetric: u64,
+    /// Job memory allocated by this rank alone.
+    pub local: u64,
+    /// Memory of the program's own that is registered; Tasuki takes none for it but its table entry.
+    pub registered: u64,
+    /// Registrations that live, starter memory included.
+    pub registrations: u64,
+    /// Signals and lines made so far.
+    pub signals: u64,
+    /// Private tables for peers that were touched.
+    pub peers: u64,
+    /// Bytes of the rank's memory file that are backed by memory: job memory, tables and signals as touched.
+    pub file: u64,
+}
+
+impl Job {
+    pub(crate) fn new(machine: Machine) -> Result<Job> {
+        let meeting = Meeting::new(&machine)?;
+        Ok(Job { machine: Arc::new(machine), meeting })
+    }
+
+    /// Which rank this is, `0 .. size`.
+    #[inline]
+    pub fn rank(&self) -> Rank {
+        self.machine.rank()
+    }
+
+    /// How many ranks the job has.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.machine.size()
+    }
+
+    /// The rank `steps` further on, around the end; negative steps go back.
+    pub fn rank_after(&self, steps: i64) -> Rank {
+        Rank((i64::from(self.rank().0) + steps).rem_euclid(self.size() as i64) as u32)
+    }
+
+    /// All ranks, in order.
+    pub fn ranks(&self) -> impl DoubleEndedIterator<Item = Rank> + ExactSizeIterator + Clone + use<> {
+        Rank::all(self.size())
+    }
+
+    /// Returns when all ranks have called it; what any rank did before is visible to all after.
+    ///
+    /// Collective. Errors: a rank died, left, or another thread of this rank is in a collective call. Costs
+    /// ceil(log2 P) signals sent and awaited.
+    pub fn barrier(&self) -> Result<()> {
+        self.agree(0, "barrier").map(drop)
+    }
+
+    /// Allocates `count` zeroed values on every rank.
+    ///
+    /// Collective: all ranks, in the same order, with the same count. The memory is backed when the call returns,
+    /// so that touching it cannot fail later; each rank's part is freed when its [`Array`] is dropped. Errors:
+    /// `count` is 0 or differs between ranks; machine, container or address range have no room (then nobody has
+    /// allocated). Costs two barriers and a system call.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u64>(100)?;
+    ///     let peer = tasuki::Rank(1 - job.rank().0);
+    ///     job.put(table.on(peer).at(7), &[u64::from(job.rank().0)])?;
+    ///     job.barrier()?;
+    ///     assert_eq!(table.get(7)?, u64::from(peer.0));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn alloc<T: Pod>(&self, count: usize) -> Result<Array<T>> {
+        let call = format!("alloc({count} x {} bytes)", size_of::<T>());
+        let bytes = self.bytes_of::<T>(count);
+        self.agree_on_room(*bytes.as_ref().unwrap_or(&0), &call)?;
+        let bytes = bytes.map_err(|error| error.in_call(|| call.clone()).on_rank(self.rank()))?;
+        let taken = match self.machine.registry().allocate_symmetric(bytes) {
+            Ok(None) => self.freed_place(bytes, &call)?,
+            Ok(Some(start)) => Ok(start),
+            Err(error) => Err(error),
+        };
+        Ok(Array::new(self.machine.clone(), self.unanimous(taken, &call)?, count))
+    }
+
+    /// All ranks ask for as much, and the node has room for all of it; else nobody takes anything.
+    fn agree_on_room(&self, bytes: u64, call: &str) -> Result<()> {
+        const NO_ROOM: u64 = u64::MAX;
+        let room = check_available(bytes.saturating_mul(self.size() as u64));
+        let (least, most) = self.agree(if room.is_ok() { bytes } else { NO_ROOM }, call)?;
+        room.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
+        let cause = match most {
+            NO_ROOM => {
+                Cause::Unsupported("another rank found no room for its part; nobody has allocated".into())
+            }
+            _ if least != most => Cause::Disagree { what: "bytes", least, most },
+            _ => return Ok(()),
+        };
+        Err(self.machine.fault(cause, || call.to_string()))
+    }
+
+    /// All fresh places are used up, on all ranks alike: agrees on one that every rank has freed. The inner error is
+    /// this rank's alone, the outer one everybody's.
+    fn freed_place(&self, bytes: u64, call: &str) -> Result<Result<u64>> {
+        let mut from = 0;
+        loop {
+            let ours = self.machine.registry().freed_symmetric(bytes, from);
+            let (least, most) = self.agree(ours, call)?;
+            if most == u64::MAX {
+                let limit = "the range of addresses for symmetric memory".to_string();
+                let cause = Cause::NoMemory { wanted: bytes, available: 0, limit };
+                return Err(self.machine.fault(cause, || call.to_string()));
+            }
+            if least == most {
+                return Ok(self.machine.registry().allocate_symmetric_at(most, bytes));
+            }
+            from = most;
+        }
+    }
+
+    /// Allocates `count` zeroed values on this rank alone. Others reach them through [`Array::pointer`], which
+    /// may be sent to them.
+    ///
+    /// Not collective. Errors: `count` is 0; no room. Costs a system call.
+    pub fn alloc_local<T: Pod>(&self, count: usize) -> Result<Array<T>> {
+        let call = || format!("alloc_local({count} x {} bytes)", size_of::<T>());
+        let offset =
+            self.bytes_of::<T>(count).and_then(|bytes| self.machine.registry().allocate_local(bytes));
+        let offset = offset.map_err(|error| error.in_call(call).on_rank(self.rank()))?;
+        Ok(Array::new(self.machine.clone(), offset, count))
+    }
+
+    /// Starter memory of `rank`: 64 KiB, zero at the start, at an address that everyone knows without being told.
+    pub fn starter(&self, rank: Rank) -> Result<GlobalPtr<u8>> {
+        self.check_rank(rank, "starter")?;
+        Ok(GlobalPtr::new(GlobalAddress::new(rank, layout::STARTER)))
+    }
+
+    /// Makes a signal: a counter that only grows, on every rank.
+    ///
+    /// All ranks must make their signals and lines in the same order; nothing is communicated, and peers may raise
+    /// it before this rank has made it. Signals live as long as the job: 128 bytes each.
+    pub fn signal(&self) -> Result<Signal<'_>> {
+        let index = self.machine.registry().signal().map_err(|error| error.in_call(|| "signal()".into()))?;
+        Signal::new(self, index)
+    }
+
+    /// Makes a line: a counter with up to 48 bytes of payload beside it, on every rank, for one writer each.
+    ///
+    /// All ranks must make their signals and lines in the same order. The quickest way to hand a few bytes over.
+    pub fn line(&self) -> Result<Line<'_>> {
+        let index = self.machine.registry().signal().map_err(|error| error.in_call(|| "line()".into()))?;
+        Line::new(self, index)
+    }
+
+    /// The job's clock, from some moment that all ranks of a node share: real, or virtual on sim.
+    pub fn clock(&self) -> Duration {
+        Duration::from_nanos(self.machine.host().now_ns())
+    }
+
+    /// Lets `duration` of work pass: keeps the processor busy, or on sim lets virtual time go by.
+    pub fn compute(&self, duration: Duration) {
+        self.machine.host().compute(duration.as_nanos() as u64);
+    }
+
+    /// What this rank's memory goes into.
+    pub fn memory(&self) -> Memory {
+        let usage = self.machine.registry().usage();
+        Memory {
+            symmetric: usage.symmetric,
+            local: usage.local,
+            registered: usage.registered,
+            registrations: usage.extents,
+            signals: usage.signals,
+            peers: self.machine.fabric().peer_bytes(),
+            file: self.machine.registry().window().file().backed(),
+        }
+    }
+
+    /// What carries this job's bytes: `shm` or `sim`.
+    pub fn fabric(&self) -> &'static str {
+        self.machine.fabric().name()
+    }
+
+    /// What that fabric can do.
+    pub fn capabilities(&self) -> tasuki_core::fabric::Capabilities {
+        self.machine.fabric().capabilities()
+    }
+
+    /// The outcome of a step that every rank takes: an error on one is an error on all.
+    fn unanimous(&self, own: Result<u64>, call: &str) -> Result<u64> {
+        let (least, _) = self.agree(u64::from(own.is_ok()), call)?;
+        let own = own.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
+        if least == 1 {
+            return Ok(own);
+        }
+        self.machine.registry().free(own)?;
+        let other = Cause::Unsupported("another rank could not allocate its part; nobody has".into());
+        Err(self.machine.fault(other, || call.to_string()))
+    }
+
+    /// Meets all ranks: the least and the largest of their values.
+    fn agree(&self, value: u64, call: &str) -> Result<(u64, u64)> {
+        let range = self.meeting.agree(&self.machine, value, call)?;
+        self.machine.registry().met();
+        Ok(range)
+    }
+
+    fn bytes_of<T>(&self, count: usize) -> Result<u64> {
+        let size = size_of::<T>();
+        let bytes = (count as u64).checked_mul(size as u64);
+        match bytes {
+            Some(bytes) if bytes > 0 => Ok(bytes),
+            Some(_) => Err(Error::argument("an allocation needs at least one byte")),
+            None => Err(Error::argument(format!("{count} x {size} bytes are more than an address space"))),
+        }
+    }
+
+    pub(crate) fn check_rank(&self, rank: Rank, call: &str) -> Result<()> {
+        self.machine
+            .check_rank(rank)
+            .map_err(|cause| self.machine.fault(cause, || format!("{call}(rank {rank})")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_used_up_range_is_used_again_where_all_ranks_have_freed() {
+        crate::local(3, |job| {
+            let mut arrays: Vec<Array<u8>> = (0..4).map(|_| job.alloc(100_000)).collect::<Result<_>>()?;
+            job.machine.registry().use_up_symmetric();
+            assert!(matches!(job.alloc::<u8>(1).unwrap_err().cause(), Cause::NoMemory { .. }));
+            let third = arrays[2].pointer();
+            // Every rank frees two places, but only the third on all of them.
+            let other = [0, 1, 3][job.rank().index()];
+            let keep: Vec<_> = arrays.drain(..).enumerate().filter(|(i, _)| *i != 2 && *i != other).collect();
+            let again = job.alloc::<u8>(100_000)?;
+            assert_eq!(again.pointer(), third);
+            assert!(again.to_vec()?.iter().all(|&byte| byte == 0));
+            assert!(matches!(job.alloc::<u8>(1).unwrap_err().cause(), Cause::NoMemory { .. }));
+            drop(keep);
+            job.barrier()
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn ranks_that_disagree_about_a_count_are_all_told() {
+        let errors = crate::local(3, |job| Ok(job.alloc::<u64>(job.rank().index()).unwrap_err())).unwrap();
+        let disagree = Cause::Disagree { what: "bytes", least: 0, most: 16 };
+        assert!(errors.iter().all(|error| *error.cause() == disagree && error.call().starts_with("alloc(")));
+    }
+}

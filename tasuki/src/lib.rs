@@ -1,0 +1,65 @@
+//! Communication for programs of many processes: put, get, atomics and signals between the memories of ranks.
+//!
+//! A program is a function of a [`Job`]; how many ranks run it, and as what, is decided when it is started:
+//!
+//! ```
+//! use tasuki::prelude::*;
+//!
+//! fn app(job: &Job) -> tasuki::Result<()> {
+//!     let inbox = job.alloc::<u64>(1)?;                       // one word on every rank
+//!     let arrived = job.signal()?;                            // a counter on every rank
+//!     let next = job.rank_after(1);
+//!     job.put_signal(inbox.on(next), &[u64::from(job.rank().0)], arrived.on(next), 1)?;
+//!     arrived.wait_at_least(1)?;                              // the word is there now
+//!     let previous = inbox.get(0)?;
+//!     assert_eq!((previous + 1) % job.size() as u64, u64::from(job.rank().0));
+//!     job.barrier()
+//! }
+//!
+//! tasuki::local(4, app)?;                                     // four threads; fn main calls tasuki::main(app)
+//! # Ok::<(), tasuki::Error>(())
+//! ```
+//!
+//! | started by | is |
+//! |---|---|
+//! | `cargo run` | a job of one |
+//! | `tasuki run -n 4 prog` | four processes |
+//! | `tasuki run -n 4 --threads prog`, [`local`] | four threads of one process |
+//! | `tasuki run -n 4 --fabric sim --seed 7 prog`, [`sim`](sim()) | four simulated ranks in virtual time |
+//!
+//! Blocking calls end: with success, or with an [`Error`] that names the rank, the call, and what happened.
+#![warn(clippy::print_stdout)]
+
+mod array;
+mod job;
+mod line;
+mod onesided;
+mod pointer;
+mod registered;
+mod request;
+mod signal;
+mod start;
+mod threads;
+mod word;
+
+pub use array::Array;
+pub use bytemuck::Pod;
+pub use job::{Job, Memory};
+pub use line::{Line, LineReader, LineWriter};
+pub use onesided::Change;
+pub use pointer::GlobalPtr;
+pub use registered::{RawRegistration, Registered};
+pub use request::Request;
+pub use signal::{RemoteSignal, Signal};
+pub use start::{Simulated, local, main, sim};
+pub use tasuki_core::base::{Blame, Cause, Error, Rank, Result};
+pub use tasuki_core::engine::{After, Handle};
+pub use tasuki_core::fabric::Capabilities;
+pub use tasuki_core::segment::GlobalAddress;
+pub use tasuki_fabric_sim::Sim;
+pub use word::Word;
+
+/// What most programs use.
+pub mod prelude {
+    pub use crate::{After, Array, Change, GlobalPtr, Handle, Job, Pod, Rank, Signal};
+}

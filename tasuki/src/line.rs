@@ -1,0 +1,120 @@
+//! Lines: a counter with a few bytes beside it, handed over in one cache line.
+
+use crate::job::Job;
+use crate::{GlobalAddress, Pod, Rank, Result};
+use tasuki_core::base::Cause;
+use tasuki_core::fabric::{Line as CoreLine, LinePayload, Refused, SignalCell};
+use tasuki_core::segment::layout::signal_offset;
+
+/// A counter with room for 48 bytes, on every rank. Each rank's line has one writer and one reader. Made by
+/// [`Job::line`].
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'job> {
+    job: &'job Job,
+    index: u32,
+    cell: SignalCell,
+}
+
+/// The one writer of some rank's line.
+#[derive(Debug)]
+pub struct LineWriter<'job> {
+    job: &'job Job,
+    line: CoreLine<'job>,
+    to: Rank,
+    written: u64,
+}
+
+/// The reader of this rank's line.
+#[derive(Debug)]
+pub struct LineReader<'job> {
+    job: &'job Job,
+    cell: SignalCell,
+    index: u32,
+    from: Option<Rank>,
+    read: u64,
+}
+
+impl<'job> Line<'job> {
+    pub(crate) fn new(job: &'job Job, index: u32) -> Result<Line<'job>> {
+        let cell = job.machine.fabric().own_signal(index);
+        let cell = cell.map_err(|cause| job.machine.fault(cause, || "line()".into()))?;
+        Ok(Line { job, index, cell })
+    }
+
+    /// This rank becomes the one writer of the line of `to`. That there is one only is the program's promise;
+    /// two would overwrite each other's payload, and readers would find it torn or lost, never unsafe.
+    pub fn writer(&self, to: Rank) -> Result<LineWriter<'job>> {
+        self.job.check_rank(to, "line.writer")?;
+        let at = GlobalAddress::new(to, signal_offset(self.index));
+        let line = self.job.machine.fabric().line(at);
+        let line =
+            line.map_err(|cause| self.job.machine.fault(cause, || format!("line.writer(rank {to})")))?;
+        Ok(LineWriter { job: self.job, line, to, written: 0 })
+    }
+
+    /// The reader of this rank's line, which is written by `from` if that is known: its leaving then ends a wait.
+    pub fn reader(&self, from: Option<Rank>) -> LineReader<'job> {
+        LineReader { job: self.job, cell: self.cell, index: self.index, from, read: 0 }
+    }
+}
+
+impl LineWriter<'_> {
+    /// Writes a value of at most 48 bytes (checked when compiled) and counts the line up.
+    ///
+    /// The reader must have read the value before: nothing is kept. Never waits on mapped memory; otherwise until
+    /// the fabric has room. Costs the stores of one cache line.
+    #[inline]
+    pub fn put<T: bytemuck::NoUninit>(&mut self, value: &T) -> Result<()> {
+        let machine = &self.job.machine;
+        machine.check().map_err(|cause| machine.fault(cause, || format!("line.put(to rank {})", self.to)))?;
+        self.written = self.written.wrapping_add(1);
+        match &self.line {
+            CoreLine::Direct(line) => line.write(LinePayload::of(value), self.written),
+            CoreLine::Via(_) => self.put_via(LinePayload::of(value))?,
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn put_via(&self, payload: LinePayload) -> Result<()> {
+        let CoreLine::Via(line) = self.line else { return Ok(()) };
+        let machine = &self.job.machine;
+        loop {
+            match line.fabric.write_line(line.signal, payload, self.written) {
+                Ok(()) => return Ok(()),
+                Err(Refused::Again | Refused::Relay) => machine.relax("line.put")?,
+                Err(Refused::Never(cause)) => {
+                    return Err(machine.fault(cause, || format!("line.put(to rank {})", self.to)));
+                }
+            }
+        }
+    }
+}
+
+impl LineReader<'_> {
+    /// Waits for the next value.
+    ///
+    /// Errors: a rank died or the writer left; the writer wrote again before this value was read.
+    #[inline]
+    pub fn receive<T: Pod>(&mut self) -> Result<T> {
+        let next = self.read.wrapping_add(1);
+        let machine = &self.job.machine;
+        machine.wait_signal(self.cell, next, self.from, None, &|| {
+            format!("line {}: value {next}", self.index)
+        })?;
+        match self.cell.read_payload(machine.fabric(), next) {
+            Some(payload) => {
+                self.read = next;
+                Ok(payload.to())
+            }
+            None => Err(self.overrun(next)),
+        }
+    }
+
+    #[cold]
+    fn overrun(&self, next: u64) -> crate::Error {
+        let text =
+            "the writer wrote again before this value was read; answer each value, or use several lines";
+        self.job.machine.fault(Cause::Argument(text.into()), || format!("line {}: value {next}", self.index))
+    }
+}

@@ -1,0 +1,94 @@
+//! Typed global addresses.
+#![allow(unsafe_code)]
+//! Unsafe: one promise that a pointer is a plain word (`repr(transparent)` over a 64-bit address).
+
+use crate::{GlobalAddress, Pod, Rank};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The address of values of type `T` in some rank's memory: 8 bytes, `Copy`, may be sent to anyone.
+///
+/// Holding one keeps nothing alive, and any bits are safe: each access checks that it lies in a live registration.
+#[repr(transparent)]
+pub struct GlobalPtr<T> {
+    address: GlobalAddress,
+    of: PhantomData<fn() -> T>,
+}
+
+// SAFETY: a transparent wrapper of a 64-bit word without padding, for which every bit pattern is legal.
+unsafe impl<T: 'static> bytemuck::Zeroable for GlobalPtr<T> {}
+// SAFETY: as above.
+unsafe impl<T: 'static> Pod for GlobalPtr<T> {}
+
+impl<T> GlobalPtr<T> {
+    /// The pointer to nothing; every access refuses it.
+    pub const NULL: GlobalPtr<T> = GlobalPtr::new(GlobalAddress::NULL);
+
+    /// The pointer to values at `address`.
+    #[inline]
+    pub const fn new(address: GlobalAddress) -> GlobalPtr<T> {
+        GlobalPtr { address, of: PhantomData }
+    }
+
+    /// The address without its type.
+    #[inline]
+    pub const fn address(self) -> GlobalAddress {
+        self.address
+    }
+
+    /// Whose memory it is.
+    #[inline]
+    pub const fn rank(self) -> Rank {
+        self.address.rank()
+    }
+
+    /// The value `index` further on, in the same registration. Beyond the range of the rank it becomes null.
+    #[inline]
+    #[must_use]
+    pub const fn at(self, index: usize) -> GlobalPtr<T> {
+        GlobalPtr::new(match (index as u64).checked_mul(size_of::<T>() as u64) {
+            Some(bytes) => self.address.add(bytes),
+            None => GlobalAddress::NULL,
+        })
+    }
+
+    /// The same place as values of another type.
+    #[inline]
+    pub const fn cast<U>(self) -> GlobalPtr<U> {
+        GlobalPtr::new(self.address)
+    }
+
+    /// Whether it points to nothing.
+    #[inline]
+    pub const fn is_null(self) -> bool {
+        self.address.is_null()
+    }
+}
+
+impl<T> Clone for GlobalPtr<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for GlobalPtr<T> {}
+
+impl<T> PartialEq for GlobalPtr<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.address == other.address
+    }
+}
+
+impl<T> Eq for GlobalPtr<T> {}
+
+impl<T> fmt::Debug for GlobalPtr<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+impl<T> fmt::Display for GlobalPtr<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
+}

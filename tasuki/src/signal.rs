@@ -1,0 +1,99 @@
+//! Signals: counters that only grow, raised by anyone, awaited by their owner.
+
+use crate::job::Job;
+use crate::{GlobalAddress, GlobalPtr, Pod, Rank, Result};
+use std::time::Duration;
+use tasuki_core::engine::Condition;
+use tasuki_core::fabric::SignalCell;
+use tasuki_core::segment::layout::signal_offset;
+
+/// A 64-bit counter on every rank, which others raise and this rank waits for. Made by [`Job::signal`].
+///
+/// Counting wraps; a wait compares by signed difference, so thresholds may run on for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct Signal<'job> {
+    job: &'job Job,
+    index: u32,
+    cell: SignalCell,
+}
+
+/// A signal of some rank, as others raise it: 8 bytes, may be sent to anyone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct RemoteSignal(pub(crate) GlobalAddress);
+
+impl RemoteSignal {
+    /// Whose signal it is.
+    pub fn rank(self) -> Rank {
+        self.0.rank()
+    }
+}
+
+impl<'job> Signal<'job> {
+    pub(crate) fn new(job: &'job Job, index: u32) -> Result<Signal<'job>> {
+        let cell = job.machine.fabric().own_signal(index);
+        let cell = cell.map_err(|cause| job.machine.fault(cause, || "signal()".into()))?;
+        Ok(Signal { job, index, cell })
+    }
+
+    /// The signal as `rank` has it, to be raised.
+    #[inline]
+    pub fn on(&self, rank: Rank) -> RemoteSignal {
+        RemoteSignal(GlobalAddress::new(rank, signal_offset(self.index)))
+    }
+
+    /// How far this rank's counter has come. Bytes put before a raise that is seen are visible.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.cell.read(self.job.machine.fabric())
+    }
+
+    /// Waits until this rank's counter has reached `threshold`; bytes that were put with the raises that make it up
+    /// are visible then.
+    ///
+    /// A count does not say *which* puts have arrived: of two that raise the same signal, the later may be seen
+    /// first. Where several may be under way and that matters, give each a signal of its own (for a double buffer:
+    /// one per place).
+    ///
+    /// Serves peers and moves this rank's own operations on meanwhile. Errors: a rank died, or all others left.
+    /// Costs nothing but the hand-over of a line when the signal is on its way; sleeps when it takes long.
+    #[inline]
+    pub fn wait_at_least(&self, threshold: u64) -> Result<()> {
+        self.job.machine.wait_signal(self.cell, threshold, None, None, &|| self.call(threshold))
+    }
+
+    /// The same, for at most `limit`; then an error for which [`Error::is_timeout`](crate::Error::is_timeout)
+    /// holds. The signal is not changed by it.
+    pub fn wait_timeout(&self, threshold: u64, limit: Duration) -> Result<()> {
+        let condition = Condition::Signal(self.cell, threshold, None);
+        self.job.machine.wait(&condition, Some(limit), &|| self.call(threshold))
+    }
+
+    fn call(&self, threshold: u64) -> String {
+        format!("wait(signal {} >= {threshold})", self.index)
+    }
+}
+
+impl Job {
+    /// Copies `values` to `to` and then raises `signal`, which must belong to the same rank, by `amount`.
+    ///
+    /// When it returns `values` may be used again; when this raise of the signal is seen, the values are at their
+    /// place. Two calls are not ordered among each other, not even to one rank: see [`Signal::wait_at_least`]. Errors:
+    /// as for [`Job::put`], and signal and data of different ranks. Costs one copy and one atomic addition.
+    #[inline]
+    pub fn put_signal<T: Pod>(
+        &self,
+        to: GlobalPtr<T>,
+        values: &[T],
+        signal: RemoteSignal,
+        amount: u64,
+    ) -> Result<()> {
+        self.machine.put_signal(to.address(), bytemuck::cast_slice(values), signal.0, amount)
+    }
+
+    /// Raises a signal by `amount`.
+    #[inline]
+    pub fn raise(&self, signal: RemoteSignal, amount: u64) -> Result<()> {
+        self.machine.raise(signal.0, amount)
+    }
+}

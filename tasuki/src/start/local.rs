@@ -1,0 +1,101 @@
+//! Ranks as threads of this process: the embedded way, and the quickest.
+
+use super::rank;
+use crate::{Job, Rank, Result};
+use std::sync::Arc;
+use tasuki_core::base::log::{Level, Log};
+use tasuki_core::base::{Cause, Error};
+use tasuki_core::bootstrap::settings::Door;
+use tasuki_core::bootstrap::{Membership, Settings, launched};
+use tasuki_core::engine::{Machine, NodeHost};
+use tasuki_core::node::board::{Board, Stage};
+use tasuki_core::node::park::WakeMode;
+use tasuki_core::os::membarrier::{self, Group};
+use tasuki_core::os::{memfile::MemFile, processors};
+use tasuki_core::segment::Window;
+use tasuki_fabric_shm::{Options, ShmFabric};
+
+/// Runs `app` on `ranks` threads of this process, each a rank of one job; their values by rank, or the first error.
+///
+/// Everything is real but the processes: memory, signals, waiting. Meant for a first try, for tests, and for
+/// programs without state of the whole process. Several jobs may run at once. A rank that panics or returns an
+/// error ends the others' calls with an error that names it. Costs a thread and a memory file per rank.
+///
+/// ```
+/// let sizes = tasuki::local(3, |job| Ok(job.size()))?;
+/// assert_eq!(sizes, [3, 3, 3]);
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub fn local<T: Send>(ranks: usize, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Vec<T>> {
+    threads(ranks, &Settings::from_environment()?, None, app)
+}
+
+/// [`local`] with settings that were read before, and the launcher to show the board to, if there is one.
+pub(super) fn threads<T: Send>(
+    ranks: usize,
+    settings: &Settings,
+    door: Option<&Door>,
+    app: impl Fn(&Job) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    if ranks == 0 || ranks > Rank::MAX.index() + 1 {
+        return Err(Error::argument(format!("a job has 1 to {} ranks, not {ranks}", Rank::MAX.index() + 1)));
+    }
+    let board = Arc::new(Board::create(ranks)?);
+    board.set_wake_mode(wake_mode(ranks, settings));
+    let _shown = door.map(|door| launched::show_board(door, &board)).transpose()?;
+    let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| Window::create_file()).collect();
+    let files = files?;
+    let app = &app;
+    let outcomes: Vec<Result<T>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = Rank::all(ranks)
+            .map(|rank| {
+                let membership = Membership { rank, board: board.clone(), files: files.clone() };
+                let body = move || rank::run(machine(membership, settings, Group::Process), app);
+                std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
+            })
+            .collect();
+        threads.into_iter().map(|thread| joined(thread, &board)).collect()
+    });
+    rank::all_or_first(outcomes)
+}
+
+/// The outcome of a rank's thread. One that could not even be started counts as dead, so that the others end.
+fn joined<T>(
+    thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<T>>>,
+    board: &Board,
+) -> Result<T> {
+    match thread {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| {
+            Err(Error::new(Cause::Bug(format!("a rank's thread panicked: {}", rank::message(&*panic)))))
+        }),
+        Err(error) => {
+            let rank = Rank::all(board.size()).find(|&rank| board.seat(rank).stage() == Stage::Absent);
+            board.declare_dead(rank.unwrap_or_default(), "its thread could not be started", 0);
+            Err(Error::from_io("thread", &error))
+        }
+    }
+}
+
+/// How sleepers of a job of threads are found.
+fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
+    let registered = membarrier::register(Group::Process, settings.denied);
+    match settings.wake {
+        Some(WakeMode::Barrier) if registered => WakeMode::Barrier,
+        None if registered && ranks <= processors::usable() => WakeMode::Barrier,
+        _ => WakeMode::Fence,
+    }
+}
+
+/// The machine of a rank on real processors.
+pub(super) fn machine(membership: Membership, settings: &Settings, group: Group) -> Result<Machine> {
+    let options =
+        Options { denied: settings.denied, ask_owners: settings.own_memory_asked, direct: settings.direct };
+    let fabric = Arc::new(ShmFabric::new(&membership, options)?);
+    let Membership { rank, board, .. } = membership;
+    board.seat(rank).set_pid(std::process::id());
+    board.seat(rank).set_stage(Stage::Joined);
+    let host = Arc::new(NodeHost::new(rank, board.clone(), group));
+    let log = Log::new(format!("rank {rank}"), settings.log);
+    log.say(Level::Info, format_args!("fabric shm, wake mode {:?}", board.wake_mode()));
+    Machine::new(rank, board, fabric, host, log)
+}

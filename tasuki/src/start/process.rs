@@ -1,0 +1,47 @@
+//! The program's main function: how it was started decides what it becomes.
+
+use super::local::{machine, threads};
+use super::rank;
+use super::simulated::started;
+use crate::{Error, Job, Result};
+use std::io::Write;
+use std::process::ExitCode;
+use tasuki_core::bootstrap::{Settings, Start, launched};
+use tasuki_core::os::membarrier::Group;
+
+/// Runs `app` as this process's part of a job, and turns its outcome into an exit code: 0, or 1 with the error on
+/// standard error.
+///
+/// Alone the process is a job of one; started by `tasuki run` it is one rank of several, or, with `--threads` or
+/// `--fabric sim`, all of them. Started several times by something else, it is an error: N jobs of one would only
+/// look like a job of N.
+pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
+    match Settings::from_environment().and_then(|settings| run(&settings, app)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error),
+    }
+}
+
+fn run(settings: &Settings, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
+    match &settings.start {
+        Start::Alone => threads(1, settings, None, app).map(drop),
+        Start::Threads { ranks, door } => threads(*ranks, settings, door.as_ref(), app).map(drop),
+        Start::Launched(_) => one_of_several(settings, app),
+        Start::Simulated { ranks, seed, door } => {
+            started(*ranks, *seed, settings, door.as_ref(), app).map(drop)
+        }
+    }
+}
+
+/// This process is one rank of a job that `tasuki run` started.
+fn one_of_several(settings: &Settings, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
+    let (membership, connection) = launched::join(settings)?;
+    rank::run(machine(membership, settings, Group::Registered), app)?;
+    connection.leave();
+    Ok(())
+}
+
+fn report(error: &Error) -> ExitCode {
+    let _ = writeln!(std::io::stderr().lock(), "error: {error}");
+    ExitCode::FAILURE
+}

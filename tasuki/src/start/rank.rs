@@ -1,0 +1,60 @@
+//! One rank's run of the program: made, run, left, and its failure told.
+
+use crate::{Error, Job, Rank, Result};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use tasuki_core::base::Cause;
+use tasuki_core::engine::Machine;
+
+/// Runs `app` as one rank. An error or a panic of it is told to the board, so that the others' calls end; then
+/// nothing waits for anybody. Otherwise the rank leaves in order.
+pub(super) fn run<T>(machine: Result<Machine>, app: impl FnOnce(&Job) -> Result<T>) -> Result<T> {
+    let job = Job::new(machine?)?;
+    let machine = job.machine.clone();
+    match catch_unwind(AssertUnwindSafe(|| app(&job))) {
+        Ok(Ok(value)) => machine.leave().map(|()| value),
+        Ok(Err(error)) => {
+            machine.fail(&format!("its program failed: {}", error.headline()));
+            Err(error)
+        }
+        // The simulation has killed this rank and tells the others itself.
+        Err(panic) if panic.is::<tasuki_fabric_sim::Killed>() => resume_unwind(panic),
+        Err(panic) => {
+            let how = format!("panicked: {}", message(&*panic));
+            machine.fail(&how);
+            Err(panicked(&message(&*panic)).on_rank(machine.rank()))
+        }
+    }
+}
+
+/// The error of a rank that panicked.
+pub(super) fn panicked(message: &str) -> Error {
+    Error::new(Cause::Program(format!("panicked: {message}")))
+}
+
+/// What a panic said.
+pub(super) fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
+}
+
+/// Of the ranks' outcomes, all values, or the error that came first: the one that no other rank's death explains.
+pub(super) fn all_or_first<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
+    let mut values = Vec::with_capacity(outcomes.len());
+    let mut first: Option<Error> = None;
+    for (rank, outcome) in outcomes.into_iter().enumerate() {
+        match outcome {
+            Ok(value) => values.push(value),
+            Err(error) => {
+                let error = error.on_rank(Rank(rank as u32));
+                let is_cause = !matches!(error.cause(), Cause::PeerDied { .. });
+                let better =
+                    first.as_ref().is_none_or(|f| matches!(f.cause(), Cause::PeerDied { .. }) && is_cause);
+                if better {
+                    first = Some(error);
+                }
+            }
+        }
+    }
+    first.map_or(Ok(values), Err)
+}

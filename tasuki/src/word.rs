@@ -1,0 +1,41 @@
+//! Words that atomic operations work on.
+
+use tasuki_core::fabric::Width;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// An integer of 4 or 8 bytes that atomic operations can change. Arithmetic wraps.
+pub trait Word: crate::Pod + PartialEq + sealed::Sealed {
+    #[doc(hidden)]
+    const WIDTH: Width;
+    #[doc(hidden)]
+    fn to_bits(self) -> u64;
+    #[doc(hidden)]
+    fn from_bits(bits: u64) -> Self;
+}
+
+macro_rules! words {
+    ($($type:ty, $width:ident, $unsigned:ty;)*) => {$(
+        impl sealed::Sealed for $type {}
+        impl Word for $type {
+            const WIDTH: Width = Width::$width;
+            #[inline]
+            fn to_bits(self) -> u64 {
+                u64::from(self as $unsigned)
+            }
+            #[inline]
+            fn from_bits(bits: u64) -> $type {
+                bits as $type
+            }
+        }
+    )*};
+}
+
+words! {
+    u32, W4, u32;
+    i32, W4, u32;
+    u64, W8, u64;
+    i64, W8, u64;
+}

@@ -1,0 +1,33 @@
+//! Runs one case as a program: `conformance NAME`, started in any way that Tasuki programs are started.
+//!
+//! Without a name it lists all cases.
+
+use std::process::ExitCode;
+use tasuki::{Error, Job, Result};
+use tasuki_tests::watchdog::Watchdog;
+use tasuki_tests::{Body, failing, table};
+
+fn main() -> ExitCode {
+    let Some(name) = std::env::args().nth(1) else {
+        list();
+        return ExitCode::from(2);
+    };
+    let _watched = Watchdog::over(name.clone());
+    tasuki::main(|job: &Job| -> Result<()> { body(&name)?(job) })
+}
+
+fn body(name: &str) -> Result<Body> {
+    let case = table::find(name).map(|case| case.body);
+    let body = case.or_else(|| failing::find(name).map(|failing| failing.body));
+    body.ok_or_else(|| Error::argument(format!("there is no case {name}; without a name all are listed")))
+}
+
+fn list() {
+    for case in table::CASES {
+        let (least, most) = (case.ranks.start(), case.ranks.end());
+        eprintln!("{:12} {:55} {least} to {most} ranks, {:?}", case.id, case.name, case.ways);
+    }
+    for failing in failing::FAILING {
+        eprintln!("{:12} {:55} {} ranks, {:?}", "must fail", failing.name, failing.ranks, failing.ways);
+    }
+}

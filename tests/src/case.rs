@@ -1,0 +1,43 @@
+//! What a case is: a body, the ranks it needs, and the ways in which it can run.
+
+use std::ops::RangeInclusive;
+use tasuki::{Job, Result};
+
+/// What every rank of a case's job runs. It asserts: a rank that panics ends the job with an error that names it.
+pub type Body = fn(&Job) -> Result<()>;
+
+/// One property, as a program.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Name of the body, and of the tests that run it.
+    pub name: &'static str,
+    /// Which cases of the list of behaviour to hold it covers, e.g. `A4`.
+    pub id: &'static str,
+    /// How few ranks it needs, and how many make sense.
+    pub ranks: RangeInclusive<usize>,
+    /// In which ways it can run.
+    pub ways: Ways,
+    /// The body.
+    pub body: Body,
+}
+
+/// In which ways of starting a job a case makes sense.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ways {
+    /// Threads, processes, simulated ranks.
+    Everywhere,
+    /// Threads and processes: it needs real time, real threads, or memory of real size.
+    Real,
+    /// A process for each rank: what it does to its process would hit the other ranks.
+    Processes,
+}
+
+/// How many ranks the cases run on, as far as they can.
+pub const COUNTS: [usize; 6] = [1, 2, 3, 4, 5, 8];
+
+impl Case {
+    /// The numbers of ranks to run it on.
+    pub fn counts(&self) -> impl Iterator<Item = usize> {
+        COUNTS.into_iter().filter(|count| self.ranks.contains(count))
+    }
+}

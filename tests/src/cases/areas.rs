@@ -1,0 +1,63 @@
+//! An area on every rank in each kind of memory there is, for cases that move bytes between all of them.
+
+use crate::exchange::tell_all;
+use tasuki::{Array, GlobalPtr, Job, Rank, Registered, Result};
+
+/// Kinds of memory that a rank can offer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Allocated alike on all ranks.
+    Shared,
+    /// The program's own, registered.
+    Own,
+}
+
+pub(crate) const KINDS: [Kind; 2] = [Kind::Shared, Kind::Own];
+
+/// One area of bytes of each kind on every rank.
+#[derive(Debug)]
+pub(crate) struct Areas {
+    shared: Array<u8>,
+    own: Registered<u8>,
+    owns: Vec<GlobalPtr<u8>>,
+}
+
+impl Areas {
+    /// Areas of `bytes` bytes, zeroed. Collective.
+    pub(crate) fn new(job: &Job, bytes: usize) -> Result<Areas> {
+        let shared = job.alloc::<u8>(bytes)?;
+        let own = job.register(vec![0_u8; bytes])?;
+        let owns = tell_all(job, own.pointer())?;
+        Ok(Areas { shared, own, owns })
+    }
+
+    /// Where that kind of `rank` begins.
+    pub(crate) fn on(&self, kind: Kind, rank: Rank) -> GlobalPtr<u8> {
+        match kind {
+            Kind::Shared => self.shared.on(rank),
+            Kind::Own => self.owns[rank.index()],
+        }
+    }
+
+    /// This rank's area as it is now, read without the fabric.
+    pub(crate) fn image(&self, kind: Kind) -> Result<Vec<u8>> {
+        match kind {
+            Kind::Shared => self.shared.to_vec(),
+            Kind::Own => Ok(self.own.to_vec()),
+        }
+    }
+
+    /// Writes this rank's area, before anybody else uses it.
+    pub(crate) fn set(&self, job: &Job, kind: Kind, image: &[u8]) -> Result<()> {
+        match kind {
+            Kind::Shared => self.shared.write(0, image),
+            Kind::Own => job.put(self.owns[job.rank().index()], image),
+        }
+    }
+
+    /// Fills this rank's areas with one byte.
+    pub(crate) fn fill(&self, job: &Job, byte: u8) -> Result<()> {
+        let image = vec![byte; self.shared.len()];
+        KINDS.into_iter().try_for_each(|kind| self.set(job, kind, &image))
+    }
+}

@@ -1,0 +1,123 @@
+//! Processes that a rank makes: other programs work and inherit nothing; a fork of the rank is not the rank.
+#![allow(unsafe_code)]
+//! Unsafe: a fork whose child makes calls of the library, which must refuse them, and ends without returning.
+
+use crate::exchange::next;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use tasuki::{After, Array, Cause, Change, GlobalPtr, Job, Registered, Result, Signal};
+
+/// A rank may start programs: they run, their output comes back, and none of the descriptors they find is ours.
+pub fn other_programs_inherit_nothing(job: &Job) -> Result<()> {
+    let (table, _own) = (job.alloc::<u64>(1)?, job.register(vec![0_u64])?);
+    job.put(table.on(next(job)), &[1])?;
+    job.barrier()?;
+    let listing = Command::new("ls").args(["-l", "/proc/self/fd"]).output().expect("ls runs");
+    assert!(listing.status.success());
+    let text = String::from_utf8_lossy(&listing.stdout).into_owned();
+    let names = text.lines().filter_map(|line| line.split_once(" -> "));
+    let (mut seen, mut ours) = (0, Vec::new());
+    for (before, target) in names {
+        let number = before.rsplit(' ').next().unwrap_or_default();
+        seen += 1;
+        // Others may have left a file or a pipe open for all their descendants; of these kinds we open some.
+        let is_beyond_the_standard = number.parse::<u32>().is_ok_and(|number| number > 2);
+        let kinds = ["socket:", "anon_inode:", "/memfd:"];
+        if target.contains("tasuki") || is_beyond_the_standard && kinds.iter().any(|k| target.starts_with(k))
+        {
+            ours.push(target);
+        }
+    }
+    assert!(seen >= 3, "the listing was not understood: {text}");
+    assert!(ours.is_empty(), "inherited: {ours:?}");
+    assert_eq!(table.get(0)?, 1);
+    job.barrier()
+}
+
+/// Ends a forked child with that code, running nothing of what the parent left to be run at its end.
+fn become_another(code: i32) -> ! {
+    let failed = Command::new("sh").args(["-c", &format!("exit {code}")]).exec();
+    eprintln!("a forked child cannot become another program: {failed}");
+    std::process::abort()
+}
+
+/// What a forked child has of its parent's job.
+struct Inherited<'job> {
+    job: &'job Job,
+    table: Array<u64>,
+    signal: Signal<'job>,
+    own: Registered<u64>,
+}
+
+/// In a forked child each call fails and says so, none waits, and nothing of the rank's is changed; dropping what the
+/// child inherited frees nothing either.
+pub fn calls_from_a_forked_child_fail(job: &Job) -> Result<()> {
+    let (table, signal) = (job.alloc::<u64>(4)?, job.signal()?);
+    let own = job.register(vec![7_u64])?;
+    job.raise(signal.on(job.rank()), 5)?;
+    job.barrier()?;
+    let before = job.memory();
+    let inherited = Inherited { job, table, signal, own };
+    // SAFETY: the child calls only the library, the allocator (which the C library keeps usable) and exec.
+    let inherited = match unsafe { fork() }.expect("fork works") {
+        ForkResult::Child => {
+            let code = inherited.try_everything();
+            drop(inherited);
+            become_another(code)
+        }
+        ForkResult::Parent { child } => {
+            let ended = waitpid(child, None).expect("the child can be waited for");
+            assert!(matches!(ended, WaitStatus::Exited(_, 0)), "the child ended as {ended:?}");
+            inherited
+        }
+    };
+    assert_eq!(inherited.table.to_vec()?, [0; 4], "the child wrote into the rank's memory");
+    assert_eq!((signal.value(), inherited.own.to_vec()), (5, vec![7]));
+    let after = job.memory();
+    assert_eq!((after.registrations, after.signals), (before.registrations, before.signals));
+    let fresh = job.alloc_local::<u64>(4)?;
+    assert_eq!(fresh.to_vec()?, [0; 4]);
+    job.put(inherited.table.on(next(job)), &[1])?;
+    job.barrier()?;
+    assert_eq!(inherited.table.get(0)?, 1);
+    job.barrier()
+}
+
+impl Inherited<'_> {
+    /// Makes every call; 0 if all were refused as they should be, else which one was not.
+    fn try_everything(&self) -> i32 {
+        let Inherited { job, table, signal, own } = self;
+        let place = table.on(job.rank()).at(1);
+        let short = std::time::Duration::from_millis(1);
+        let outcomes: [(&str, Result<()>); 20] = [
+            ("put", job.put(place, &[9])),
+            ("get", job.get(place, &mut [0])),
+            ("get_value", job.get_value(place).map(drop)),
+            ("put_signal", job.put_signal(place, &[9], signal.on(job.rank()), 1)),
+            ("raise", job.raise(signal.on(job.rank()), 1)),
+            ("fetch_add", job.fetch_add(place, 1).map(drop)),
+            ("store", job.store(place, 9)),
+            ("copy", job.copy(own.pointer(), place, 1, After::Nothing).map(drop)),
+            ("ichange", job.ichange(place, Change::Add(1), GlobalPtr::NULL, After::Nothing).map(drop)),
+            ("iput", job.iput(place, vec![9], After::Nothing).map(drop)),
+            ("wait_timeout", signal.wait_timeout(100, short)),
+            ("wait_timeout, met", signal.wait_timeout(5, short)),
+            ("wait_at_least", signal.wait_at_least(100)),
+            ("wait_at_least, met", signal.wait_at_least(5)),
+            ("barrier", job.barrier()),
+            ("alloc", job.alloc::<u64>(4).map(drop)),
+            ("alloc_local", job.alloc_local::<u64>(4).and_then(|array| array.fill(9))),
+            ("register", job.register(vec![9_u64]).map(drop)),
+            ("array.set", table.set(2, 9)),
+            ("array.get", table.get(0).map(drop)),
+        ];
+        let is_forked = |outcome: &Result<()>| matches!(outcome, Err(e) if *e.cause() == Cause::Forked);
+        let wrong: Vec<_> = outcomes.iter().filter(|(_, outcome)| !is_forked(outcome)).collect();
+        for (call, outcome) in &wrong {
+            eprintln!("in a forked child {call} gives {outcome:?}");
+        }
+        i32::from(!wrong.is_empty())
+    }
+}

@@ -1,0 +1,24 @@
+//! The bodies, one file for each thing that is promised.
+
+pub mod atomics;
+pub mod children;
+pub mod contention;
+pub mod copies;
+pub mod failures;
+pub mod flood;
+pub mod handles;
+pub mod jobs;
+pub mod large;
+pub mod memory;
+pub mod misuse;
+pub mod order;
+pub mod own_memory;
+pub mod owner_atomics;
+pub mod promises;
+pub mod registrations;
+pub mod requests;
+pub mod signals;
+pub mod sleep;
+pub mod threads;
+
+mod areas;

@@ -1,0 +1,96 @@
+//! Memory that its owner merely registered: by the kernel, or by asking the owner.
+
+use crate::exchange::{effort, next, previous, tell_all};
+use crate::pattern;
+use tasuki::{After, GlobalPtr, Job, Rank, Registered, Request, Result};
+
+/// Sizes around those of the buffers that requests travel in.
+const SIZES: [usize; 10] = [1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 131_072, 200_001, 1 << 20];
+
+/// Puts and gets of every size reach it and nothing beside it; the owner finds them when it takes it back.
+pub fn puts_and_gets_of_every_size(job: &Job) -> Result<()> {
+    for (round, &size) in SIZES.iter().enumerate() {
+        let mine = job.register(vec![pattern::GUARD; size + 100])?;
+        let theirs = tell_all(job, mine.pointer())?[next(job).index()];
+        let round = round as u64 + u64::from(job.rank().0) * 100;
+        job.put(theirs.at(50), &pattern::bytes(round, size))?;
+        let mut back = vec![0; size];
+        job.get(theirs.at(50), &mut back)?;
+        pattern::check(&back, round, &format!("{size} bytes read back"));
+        job.barrier()?;
+        let found = mine.unregister();
+        let from = u64::from(previous(job).0) * 100 + round % 100;
+        pattern::check(&found[50..50 + size], from, &format!("{size} bytes put"));
+        assert!(found[..50].iter().chain(&found[50 + size..]).all(|&byte| byte == pattern::GUARD));
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// All ranks ask one owner at once, each for more than the owner can hold open: all are served.
+pub fn many_requests_at_one_owner(job: &Job) -> Result<()> {
+    const LEN: usize = 3000;
+    const EACH: usize = 90;
+    let owner = Rank(0);
+    for round in 0..effort(job, 10, 2) as u64 {
+        let mine = job.register(vec![0_u8; LEN * EACH * job.size()])?;
+        let target = tell_all(job, mine.pointer())?[owner.index()];
+        let place = |index: usize| target.at((job.rank().index() * EACH + index) * LEN);
+        let seed = |rank: u64, index: usize| round * 3 + rank * 1000 + index as u64;
+        let me = u64::from(job.rank().0);
+        let puts: Result<Vec<Request<u8>>> = (0..EACH)
+            .map(|index| job.iput(place(index), pattern::bytes(seed(me, index), LEN), After::Nothing))
+            .collect();
+        for put in puts? {
+            put.wait()?;
+        }
+        job.barrier()?;
+        if job.rank() == owner {
+            for (number, part) in mine.to_vec().chunks(LEN).enumerate() {
+                let (rank, index) = (number / EACH, number % EACH);
+                pattern::check(part, seed(rank as u64, index), &format!("put {index} of rank {rank}"));
+            }
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// Bytes put into it are there when their signal is seen, also where the put is a request.
+pub fn signals_follow_their_bytes(job: &Job) -> Result<()> {
+    let mine = job.register(vec![0_u8; 200_000])?;
+    let theirs = tell_all(job, mine.pointer())?[next(job).index()];
+    let (arrived, taken) = (job.signal()?, job.signal()?);
+    for round in 1..=effort(job, 60, 5) as u64 {
+        let size = [10, 65_536, 200_000][round as usize % 3];
+        job.put_signal(theirs, &pattern::bytes(round, size), arrived.on(next(job)), 1)?;
+        arrived.wait_at_least(round)?;
+        pattern::check(&mine.to_vec()[..size], round, "bytes of the signal");
+        job.raise(taken.on(previous(job)), 1)?;
+        taken.wait_at_least(round)?;
+    }
+    Ok(())
+}
+
+/// It may be registered for as short as one likes, by many ranks at once, and be passed on by anyone.
+pub fn addresses_travel(job: &Job) -> Result<()> {
+    let mail = job.alloc::<GlobalPtr<u64>>(1)?;
+    let posted = job.signal()?;
+    for round in 1..=effort(job, 200, 10) as u64 {
+        let mine: Registered<u64> = job.register(vec![round, 0])?;
+        job.put_signal(mail.on(next(job)), &[mine.pointer()], posted.on(next(job)), 1)?;
+        posted.wait_at_least(2 * round - 1)?;
+        let second_hand = mail.get(0)?;
+        job.barrier()?;
+        job.put_signal(mail.on(next(job)), &[second_hand], posted.on(next(job)), 1)?;
+        posted.wait_at_least(2 * round)?;
+        let origin = mail.get(0)?;
+        let two_before = (job.rank().0 + 2 * job.size() as u32 - 2) % job.size() as u32;
+        assert_eq!(origin.rank(), Rank(two_before));
+        job.put(origin.at(1), &[job.get_value(origin)? + u64::from(job.rank().0)])?;
+        job.barrier()?;
+        let two_after = (job.rank().0 + 2) % job.size() as u32;
+        assert_eq!(mine.unregister(), [round, round + u64::from(two_after)]);
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! Protocols 22 and 23: what an access meets whose memory is being freed, or was.
+
+use crate::exchange::{effort, next, tell_all, tell_all_of};
+use crate::patience::Idle;
+use crate::refusal::{ended, misused};
+use std::time::Duration;
+use tasuki::{After, Array, Cause, Change, GlobalPtr, Job, Rank, Registered, Result};
+
+/// What a peer writes that may write too late.
+const LATE: u64 = 0xeeee_eeee_eeee_eeee;
+
+/// (i) An access that begins after the free happened before it fails, on every rank and by every call, and touches
+/// nothing: not even the signal that was to follow the bytes.
+pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
+    let signal = job.signal()?;
+    let shared = job.alloc::<u64>(4)?;
+    let local = job.alloc_local::<u64>(4)?;
+    let own = job.register(vec![1_u64; 4])?;
+    let live = job.alloc::<u64>(4)?;
+    let told = tell_all_of(job, &[shared.pointer(), local.pointer(), own.pointer()])?;
+    for place in told.iter().flatten() {
+        job.get_value(*place)?;
+    }
+    job.barrier()?;
+    drop((shared, local));
+    assert_eq!(own.unregister(), [1; 4]);
+    job.barrier()?;
+    let good = live.pointer();
+    for peer in [next(job), job.rank()] {
+        for &stale in &told[peer.index()] {
+            let texts = ["was freed", "hint: meet"];
+            let mut kept = [3_u64];
+            misused(job, job.put(stale, &[9]), &texts);
+            misused(job, job.get(stale, &mut kept), &texts);
+            misused(job, job.fetch_add(stale, 1), &texts);
+            misused(job, job.put_signal(stale, &[9], signal.on(peer), 1), &texts);
+            misused(job, ended(job, job.copy(stale, good, 1, After::Nothing)), &texts);
+            misused(job, ended(job, job.copy(good, stale, 1, After::Nothing)), &texts);
+            misused(job, ended(job, job.ichange(stale, Change::Swap(1), good, After::Nothing)), &texts);
+            misused(job, ended(job, job.iput(stale, vec![9], After::Nothing)), &texts);
+            assert_eq!(kept, [3]);
+        }
+    }
+    job.barrier()?;
+    assert_eq!(signal.value(), 0, "a signal was raised for bytes that were refused");
+    assert_eq!(live.to_vec()?, [0; 4]);
+    Ok(())
+}
+
+/// (i) The same where a signal says that the memory was freed.
+pub fn a_signal_orders_the_free_before_the_access(job: &Job) -> Result<()> {
+    let freed = job.signal()?;
+    for round in 1..=effort(job, 200, 20) as u64 {
+        let own = job.register(vec![round; 100])?;
+        let theirs = tell_all(job, own.pointer())?[next(job).index()];
+        assert_eq!(job.get_value(theirs.at(99))?, round);
+        job.barrier()?;
+        own.unregister();
+        let previous = crate::exchange::previous(job);
+        job.raise(freed.on(previous), 1)?;
+        freed.wait_at_least(round)?;
+        misused(job, job.get_value(theirs), &["was freed"]);
+    }
+    Ok(())
+}
+
+/// (ii) A put that races with the free of job memory fails or ends in the old bytes; what is allocated next never
+/// shows it.
+pub fn late_puts_never_reach_memory_given_to_others(job: &Job) -> Result<()> {
+    let peers = Hammered::new(job)?;
+    if job.rank() != Hammered::OWNER {
+        peers.hammer(job)?;
+        return job.barrier();
+    }
+    for _ in 0..effort(job, 300, 30) {
+        let old = job.alloc_local::<u64>(Hammered::WORDS)?;
+        peers.tell(job, old.pointer())?;
+        job.compute(Duration::from_micros(30));
+        drop(old);
+        let new = job.alloc_local::<u64>(Hammered::WORDS)?;
+        for _ in 0..4 {
+            assert!(new.to_vec()?.iter().all(|&word| word == 0), "a late put arrived in new memory");
+            job.compute(Duration::from_micros(10));
+        }
+    }
+    peers.stop(job)?;
+    job.barrier()
+}
+
+/// (iii) Own memory is given back only when no access is inside: after `unregister` it never changes.
+pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
+    let peers = Hammered::new(job)?;
+    if job.rank() != Hammered::OWNER {
+        peers.hammer(job)?;
+        return job.barrier();
+    }
+    let mut values = vec![0_u64; Hammered::WORDS];
+    let mut reached = 0;
+    for _ in 0..effort(job, 200, 30) {
+        values.fill(0);
+        let old = job.register(values)?;
+        peers.tell(job, old.pointer())?;
+        peers.idle.serve(Duration::from_micros(50))?;
+        values = old.unregister();
+        reached += u64::from(values.contains(&LATE));
+        let given_back = values.clone();
+        for _ in 0..4 {
+            job.compute(Duration::from_micros(10));
+            assert!(values == given_back, "memory changed after it was given back");
+        }
+    }
+    assert!(reached > 0, "no put ever reached the memory: this showed nothing");
+    peers.stop(job)?;
+    job.barrier()
+}
+
+/// One rank whose memory comes and goes, and others that write to the last address they heard of.
+struct Hammered<'job> {
+    address: Array<u64>,
+    idle: Idle<'job>,
+}
+
+impl<'job> Hammered<'job> {
+    const OWNER: Rank = Rank(0);
+    /// 128 KiB: long enough to be in the middle of.
+    const WORDS: usize = 16 * 1024;
+    const STOP: u64 = u64::MAX;
+
+    fn new(job: &'job Job) -> Result<Hammered<'job>> {
+        Ok(Hammered { address: job.alloc::<u64>(1)?, idle: Idle::new(job)? })
+    }
+
+    fn tell(&self, job: &Job, place: GlobalPtr<u64>) -> Result<()> {
+        for peer in job.ranks().filter(|&rank| rank != Hammered::OWNER) {
+            job.store(self.address.on(peer), place.address().bits())?;
+        }
+        Ok(())
+    }
+
+    fn stop(&self, job: &Job) -> Result<()> {
+        self.tell(job, GlobalPtr::new(tasuki::GlobalAddress::from_bits(Hammered::STOP)))
+    }
+
+    fn hammer(&self, job: &Job) -> Result<()> {
+        let late = vec![LATE; Hammered::WORDS];
+        let (mut arrived, mut refused) = (0_u64, 0_u64);
+        loop {
+            match job.load(self.address.pointer())? {
+                Hammered::STOP => break,
+                0 => job.compute(Duration::from_micros(1)),
+                bits => match job.put(GlobalPtr::new(tasuki::GlobalAddress::from_bits(bits)), &late) {
+                    Ok(()) => arrived += 1,
+                    Err(error) => {
+                        refused += 1;
+                        let expected =
+                            matches!(error.cause(), Cause::Stale { .. } | Cause::OutOfRange { .. });
+                        assert!(expected, "a late put should find freed memory: {error}");
+                    }
+                },
+            }
+        }
+        assert!(arrived > 0 && refused > 0, "{arrived} puts arrived, {refused} were refused: no race");
+        Ok(())
+    }
+}
+
+/// Freeing and allocating goes on while others work: the same number of bytes is in use afterwards.
+pub fn freed_memory_is_given_back(job: &Job) -> Result<()> {
+    job.barrier()?;
+    let before = job.memory();
+    for _ in 0..20 {
+        let (shared, local) = (job.alloc::<u8>(300_000)?, job.alloc_local::<u8>(3_000_000)?);
+        let own: Registered<u8> = job.register(vec![0; 1000])?;
+        let used = job.memory();
+        assert_eq!(used.symmetric, before.symmetric + 300_000);
+        assert_eq!((used.local, used.registered), (before.local + 3_000_000, before.registered + 1000));
+        assert_eq!(used.registrations, before.registrations + 3);
+        assert!(used.file >= before.file + 3_300_000, "{} after {}", used.file, before.file);
+        job.put(shared.on(next(job)), &[1])?;
+        job.barrier()?;
+        drop((shared, local, own));
+    }
+    let after = job.memory();
+    assert_eq!(
+        (after.symmetric, after.local, after.registered),
+        (before.symmetric, before.local, before.registered)
+    );
+    assert_eq!(after.registrations, before.registrations);
+    assert!(
+        after.file < before.file + 3_000_000,
+        "{} after {}: freed memory is kept",
+        after.file,
+        before.file
+    );
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! A: registrations of the program's own memory, raw and many.
+#![allow(unsafe_code)]
+//! Unsafe: raw registrations of vectors that outlive them and that nobody touches by reference meanwhile, and calls
+//! with senseless ranges, which must be refused before anything looks at them.
+
+use crate::exchange::{next, previous, tell_all, tell_all_of};
+use crate::refusal::misused;
+use tasuki::{GlobalPtr, Job, RawRegistration, Registered, Result};
+
+/// How many regions a rank registers.
+const REGIONS: usize = 10_000;
+
+/// The address of each byte of a raw registration is found, and of no byte beside it.
+pub fn a3_addresses_of_pointers(job: &Job) -> Result<()> {
+    let (mut ours, others) = (vec![0_u8; 100], vec![0_u8; 100]);
+    let start = ours.as_mut_ptr();
+    // SAFETY: the vector outlives the registration and is not touched while it lives.
+    let raw = unsafe { job.register_raw(start, 100)? };
+    let at = |offset: isize| start.cast_const().wrapping_offset(offset);
+    assert_eq!(raw.address_of(at(0))?, raw.address());
+    assert_eq!(raw.address_of(at(99))?, raw.address().add(99));
+    for byte in [at(-1), at(100), others.as_ptr(), std::ptr::null()] {
+        misused(job, raw.address_of(byte), &["is not one of the 100 bytes registered"]);
+    }
+    Ok(())
+}
+
+/// One buffer registered twice: what is written through either address is seen through both.
+pub fn a5_one_buffer_registered_twice(job: &Job) -> Result<()> {
+    let mut buffer = vec![0_u64; 64];
+    let start = buffer.as_mut_ptr().cast::<u8>();
+    // SAFETY: the vector outlives both registrations and is read again after they have ended.
+    let raw: [RawRegistration; 2] = unsafe { [job.register_raw(start, 512)?, job.register_raw(start, 512)?] };
+    let own = [raw[0].address(), raw[1].address()];
+    assert_ne!(own[0], own[1]);
+    let peer = tell_all_of(job, &own)?[next(job).index()].clone();
+    let views: Vec<GlobalPtr<u64>> = peer.into_iter().map(GlobalPtr::new).collect();
+    let me = u64::from(job.rank().0);
+    job.put(views[0].at(3), &[me + 10])?;
+    job.put(views[1].at(60), &[me + 20])?;
+    for view in &views {
+        assert_eq!((job.get_value(view.at(3))?, job.get_value(view.at(60))?), (me + 10, me + 20));
+    }
+    job.barrier()?;
+    let [first, second] = raw;
+    drop(first);
+    job.barrier()?;
+    misused(job, job.put(views[0], &[1]), &["was freed"]);
+    job.put(views[1].at(4), &[me + 30])?;
+    job.barrier()?;
+    drop(second);
+    let from = u64::from(previous(job).0);
+    assert_eq!((buffer[3], buffer[4], buffer[60]), (from + 10, from + 30, from + 20));
+    Ok(())
+}
+
+/// What is no memory cannot be registered: nothing at null, no zero bytes, no more bytes than an address space has.
+pub fn a6_a7_senseless_ranges_are_refused(job: &Job) -> Result<()> {
+    let mut byte = vec![0_u8; 4096];
+    let start = byte.as_mut_ptr();
+    let before = job.memory();
+    for (start, bytes) in [(std::ptr::null_mut(), 8), (start, 0)] {
+        // SAFETY: a range without bytes, or none at all: there is nothing to keep valid.
+        misused(job, unsafe { job.register_raw(start, bytes) }, &["at least one byte", "not null"]);
+    }
+    for bytes in [isize::MAX as usize, usize::MAX - 4096, usize::MAX] {
+        // SAFETY: no such range exists, so the call must refuse it; nobody is told its address.
+        let outcome = unsafe { job.register_raw(start, bytes) };
+        assert!(outcome.is_err(), "{bytes} bytes were registered");
+    }
+    let after = job.memory();
+    let kept = (after.registered, after.registrations);
+    assert_eq!(kept, (before.registered, before.registrations), "a refused registration left something");
+    let live = job.register(vec![1_u8])?;
+    assert_eq!(job.get_value(live.pointer())?, 1);
+    Ok(())
+}
+
+/// 10,000 regions, a third of them unregistered, as many registered again: old addresses are refused on every
+/// rank, also where they were used before; the others go on to work; no address is given twice.
+pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
+    let base = u64::from(job.rank().0) << 32;
+    let mut regions: Vec<Option<Registered<u64>>> = Vec::new();
+    for index in 0..REGIONS as u64 {
+        regions.push(Some(job.register(vec![base + index])?));
+    }
+    let own: Vec<_> = regions.iter().flatten().map(Registered::pointer).collect();
+    let peer = next(job);
+    let theirs = tell_all_of(job, &own)?[peer.index()].clone();
+    let value = |index: usize| (u64::from(peer.0) << 32) + index as u64;
+    for (index, &at) in theirs.iter().enumerate() {
+        assert_eq!(job.get_value(at)?, value(index), "region {index} before");
+    }
+    job.barrier()?;
+    for (index, region) in regions.iter_mut().enumerate().filter(|(index, _)| index % 3 == 0) {
+        let values = region.take().map(Registered::unregister);
+        assert_eq!(values, Some(vec![base + index as u64]));
+    }
+    let again: Result<Vec<_>> = (0..REGIONS.div_ceil(3) as u64).map(|n| job.register(vec![!n])).collect();
+    let again = again?;
+    let fresh: Vec<_> = again.iter().map(Registered::pointer).collect();
+    assert!(fresh.iter().all(|at| !own.contains(at)), "an address was given twice");
+    let fresh = tell_all_of(job, &fresh)?[peer.index()].clone();
+    for (index, &at) in theirs.iter().enumerate() {
+        if index % 3 == 0 {
+            misused(job, job.get_value(at), &["was freed", "hint:"]);
+            misused(job, job.put(at, &[0]), &["was freed", "hint:"]);
+        } else {
+            assert_eq!(job.get_value(at)?, value(index), "region {index} after");
+        }
+    }
+    for (number, &at) in fresh.iter().enumerate() {
+        assert_eq!(job.get_value(at)?, !(number as u64));
+    }
+    for &at in own.iter().step_by(3) {
+        misused(job, job.get_value(at), &["was freed"]);
+    }
+    job.barrier()
+}
+
+/// A program may register and unregister for as long as it runs, if it meets now and then: neither table entries nor
+/// addresses run out.
+pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
+    let mut small = vec![7_u8];
+    for round in 0..1_100_000 {
+        small = registered_once(job, small).map_err(|error| error.note(format!("in round {round}")))?;
+    }
+    let mut large = vec![7_u8; 1 << 20];
+    for round in 0..300_000 {
+        if round % 50_000 == 0 {
+            job.barrier()?;
+        }
+        large =
+            registered_once(job, large).map_err(|error| error.note(format!("in round {round} of 1 MiB")))?;
+    }
+    let live = job.register(large)?;
+    let theirs = tell_all(job, live.pointer())?[next(job).index()];
+    assert_eq!(job.get_value(theirs.at((1 << 20) - 1))?, 7);
+    job.barrier()
+}
+
+/// Where it never meets, freed addresses cannot be used again; the error says so, and meeting helps.
+pub fn a4_meeting_gives_addresses_back(job: &Job) -> Result<()> {
+    const LEN: usize = 512 << 20;
+    // SAFETY: an address is registered, never looked at: nobody is told it before the registration ends.
+    let once = || unsafe { job.register_raw(std::ptr::without_provenance_mut(1 << 30), LEN) }.map(drop);
+    for _ in 0..3 {
+        let refused =
+            (0..1000).find_map(|_| once().err()).expect("the range of addresses is used up at last");
+        crate::refusal::told(
+            job,
+            &refused,
+            tasuki::Blame::System,
+            &["no room for", "meets in a barrier", "hint:"],
+        );
+        job.barrier()?;
+        job.barrier()?;
+    }
+    once()
+}
+
+fn registered_once(job: &Job, values: Vec<u8>) -> Result<Vec<u8>> {
+    job.register(values).map(Registered::unregister)
+}

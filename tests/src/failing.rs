@@ -1,0 +1,249 @@
+//! Jobs that must fail: in every way of starting them, on every rank that waits, with an error that names the cause.
+
+use crate::exchange::tell_all;
+use crate::gate::{Gate, KEEPER};
+use crate::patience::{Idle, stay_away};
+use crate::{Body, Ways};
+use std::time::Duration;
+use tasuki::{After, Cause, Change, Error, GlobalPtr, Job, Rank, Result, Signal};
+
+/// A job that fails.
+#[derive(Clone, Debug)]
+pub struct Failing {
+    /// Name of the body, and of the tests that run it.
+    pub name: &'static str,
+    /// How many ranks it has.
+    pub ranks: usize,
+    /// In which ways it can run.
+    pub ways: Ways,
+    /// What the error of the job says.
+    pub says: &'static [&'static str],
+    /// The body.
+    pub body: Body,
+}
+
+/// Hands the list of failing jobs to the macro `$with`, as lines `ways ranks name [text, ..];`.
+#[macro_export]
+macro_rules! each_failing_job {
+    ($with:ident) => {
+        $with! {
+            Everywhere 2 a_panic_ends_all ["rank 1", "panicked: out of order 17"];
+            Everywhere 5 a_panic_ends_all ["rank 4", "panicked: out of order 17"];
+            Everywhere 1 an_error_ends_all ["rank 0", "not today"];
+            Everywhere 4 an_error_ends_all ["rank 3", "not today"];
+            Everywhere 8 every_wait_ends_when_a_rank_dies ["rank 1", "panicked: the keeper is gone"];
+            Everywhere 2 held_operations_do_not_hide_the_cause ["rank 1", "panicked: the keeper is gone"];
+            Everywhere 2 who_leaves_a_barrier_is_named ["rank 0: barrier", "rank 1 has left", "hint: a rank may leave"];
+            Everywhere 5 who_leaves_a_barrier_is_named ["barrier", "rank 4 has left", "hint: a rank may leave"];
+            Everywhere 3 a_signal_that_nobody_can_raise ["rank 0: wait(signal", "has left", "hint: a rank may leave"];
+            Everywhere 3 a_line_whose_writer_left ["rank 0: line", "rank 2 has left", "hint: a rank may leave"];
+            Everywhere 2 failures_are_told_at_the_end ["rank 0: put", "do not lie in one registration", "hint:"];
+        }
+    };
+}
+
+macro_rules! as_table {
+    ($($ways:ident $ranks:literal $name:ident [$($text:literal),*];)*) => {
+        /// All failing jobs.
+        pub const FAILING: &[Failing] = &[$(Failing {
+            name: concat!(stringify!($name), "_of_", $ranks),
+            ranks: $ranks,
+            ways: Ways::$ways,
+            says: &[$($text),*],
+            body: $name,
+        }),*];
+    };
+}
+
+each_failing_job!(as_table);
+
+/// Jobs that hang today instead of failing: their lines move up with the change that ends them.
+pub mod open {
+    use super::*;
+
+    macro_rules! each_open_job {
+        ($with:ident) => {
+            $with! {
+                Everywhere 2 asking_a_rank_that_left ["rank 0: atomic add", "rank 1 has left", "hint:"];
+                Everywhere 2 a_rank_that_leaves_unanswered ["rank 0: atomic", "rank 1 has left", "hint:"];
+            }
+        };
+    }
+
+    each_open_job!(as_table);
+}
+
+/// The failing job of that name.
+pub fn find(name: &str) -> Option<&'static Failing> {
+    FAILING.iter().find(|failing| failing.name == name)
+}
+
+fn last(job: &Job) -> Rank {
+    Rank(job.size() as u32 - 1)
+}
+
+/// A call that must end because `peer` died says so; the error is passed on.
+#[track_caller]
+fn ended_by<T>(job: &Job, peer: Rank, outcome: Result<T>) -> Result<()> {
+    let Err(error) = outcome else { panic!("a call went well though rank {peer} died") };
+    let text = error.to_string();
+    assert_eq!(error.blame(), tasuki::Blame::Peer, "{text}");
+    assert!(error.rank() == Some(job.rank()) && !error.call().is_empty(), "{text}");
+    assert!(matches!(error.cause(), Cause::PeerDied { peer: named, .. } if *named == peer), "{text}");
+    Err(error)
+}
+
+/// The last rank panics while the others wait for it.
+fn a_panic_ends_all(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == last(job) {
+        job.compute(Duration::from_millis(5));
+        panic!("out of order 17");
+    }
+    ended_by(job, last(job), job.barrier())
+}
+
+/// The last rank returns an error while the others wait for it.
+fn an_error_ends_all(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == last(job) {
+        return Err(Error::argument("not today"));
+    }
+    ended_by(job, last(job), job.barrier())
+}
+
+/// The keeper of a gate dies. Every other rank is in another kind of wait by then, and each ends.
+fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
+    let (gate, ready, never) = (Gate::new(job)?, job.signal()?, job.signal()?);
+    let line = job.line()?;
+    let waits = || job.raise(ready.on(KEEPER), 1);
+    let long = Duration::from_secs(3600);
+    let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
+    match job.rank().0 {
+        1 => keeper_dies(job, &gate, ready),
+        0 => gate.close(job).and_then(|held| waits().and_then(|()| ends(job.complete(held)))),
+        2 => waits().and_then(|()| ends(never.wait_at_least(1))),
+        3 => waits().and_then(|()| ends(never.wait_timeout(1, long))),
+        4 => waits().and_then(|()| ends(job.barrier())),
+        5 => waits().and_then(|()| ends(line.reader(None).receive::<u64>().map(drop))),
+        6 => waits().and_then(|()| ends(job.alloc::<u64>(1).map(drop))),
+        _ => {
+            let closed = gate.close(job)?;
+            let near = job.alloc_local::<u64>(1)?;
+            let put = job.iput(near.pointer(), vec![1], After::Exact(closed))?;
+            waits()?;
+            let outcome = put.wait();
+            let error =
+                outcome.expect_err("a request went well though it was ordered after one that cannot end");
+            assert_eq!(near.get(0)?, 0);
+            Err(error)
+        }
+    }
+}
+
+/// The keeper dies when all others are about to wait.
+fn keeper_dies(job: &Job, gate: &Gate, ready: Signal<'_>) -> Result<()> {
+    gate.go_away(job)?;
+    while ready.value() < job.size() as u64 - 1 {
+        stay_away(job);
+    }
+    job.compute(Duration::from_millis(20));
+    panic!("the keeper is gone");
+}
+
+/// A rank with a chain of operations that cannot start any more does not blame their order, but the death.
+fn held_operations_do_not_hide_the_cause(job: &Job) -> Result<()> {
+    let (gate, ready) = (Gate::new(job)?, job.signal()?);
+    if job.rank() == KEEPER {
+        return keeper_dies(job, &gate, ready);
+    }
+    let near = job.alloc_local::<u64>(2)?;
+    let mut end = gate.close(job)?;
+    for _ in 0..100 {
+        end = job.copy(near.pointer(), near.pointer().at(1), 1, After::Exact(end))?;
+    }
+    job.raise(ready.on(KEEPER), 1)?;
+    ended_by(job, KEEPER, job.complete(end))
+}
+
+/// The last rank leaves while the others come to a barrier.
+fn who_leaves_a_barrier_is_named(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == last(job) {
+        return Ok(());
+    }
+    job.barrier()
+}
+
+/// All others leave while rank 0 waits for a signal.
+fn a_signal_that_nobody_can_raise(job: &Job) -> Result<()> {
+    let signal = job.signal()?;
+    if job.rank() != Rank(0) {
+        return job.raise(signal.on(Rank(0)), 1);
+    }
+    signal.wait_at_least(2)?;
+    signal.wait_at_least(3)
+}
+
+/// The one writer of a line leaves, the others stay.
+fn a_line_whose_writer_left(job: &Job) -> Result<()> {
+    let (line, end) = (job.line()?, job.signal()?);
+    if job.rank() == last(job) {
+        return line.writer(Rank(0))?.put(&5_u64);
+    }
+    if job.rank() != Rank(0) {
+        return end.wait_at_least(1);
+    }
+    let mut reader = line.reader(Some(last(job)));
+    assert_eq!(reader.receive::<u64>()?, 5, "what was written before it left is there");
+    let left = reader.receive::<u64>().map(drop);
+    job.ranks().try_for_each(|rank| job.raise(end.on(rank), 1))?;
+    left
+}
+
+/// A rank leaves whose memory is still registered; the other one asks it for something that only it can do.
+fn asking_a_rank_that_left(job: &Job) -> Result<()> {
+    let word = forgotten_word(job)?;
+    if job.rank() == KEEPER {
+        return Ok(());
+    }
+    while job.barrier().is_ok() {}
+    job.fetch_add(word, 1).map(drop)
+}
+
+/// A rank leaves that had been asked for something and never looked.
+fn a_rank_that_leaves_unanswered(job: &Job) -> Result<()> {
+    let (word, asked) = (forgotten_word(job)?, job.signal()?);
+    if job.rank() == KEEPER {
+        while asked.value() == 0 {
+            stay_away(job);
+        }
+        return Ok(());
+    }
+    let request = job.ichange(word, Change::Add(1), GlobalPtr::NULL, After::Nothing)?;
+    job.raise(asked.on(KEEPER), 1)?;
+    let outcome = job.complete(request);
+    if job.fabric() == "sim" && outcome.is_ok() {
+        return job.fetch_add(word, 1).map(drop);
+    }
+    outcome
+}
+
+/// A word of the keeper's own that stays registered for ever.
+fn forgotten_word(job: &Job) -> Result<GlobalPtr<u64>> {
+    let own = job.register(vec![0_u64])?;
+    let word = tell_all(job, own.pointer())?[KEEPER.index()];
+    std::mem::forget(own);
+    Ok(word)
+}
+
+/// An operation that nobody waited for failed: its rank's end tells it.
+fn failures_are_told_at_the_end(job: &Job) -> Result<()> {
+    let (gate, table, idle) = (Gate::new(job)?, job.alloc::<u64>(1)?, Idle::new(job)?);
+    gate.held(job, |gate| {
+        let closed = gate.close(job)?;
+        let request = job.iput(table.on(KEEPER).at(1), vec![1], After::Exact(closed))?;
+        gate.open(job)?;
+        idle.until(|| Ok(request.is_finished()))
+    })
+}

@@ -1,0 +1,25 @@
+//! The conformance suite: what Tasuki promises, as cases that run in every way a job can be started.
+//!
+//! A [`Case`] is one body, `fn(&Job) -> Result<()>`, which asserts; all of them stand in one table ([`each_case`]).
+//! The runners below `tests/` make a test of each: ranks as threads, the same with test switches thrown, ranks as
+//! processes, simulated ranks. A body that a fabric cannot hold to every assertion asks which fabric it runs on.
+//!
+//! Beside them stand [`failing`] jobs, which must end in a certain error on every rank. Each test has a
+//! [`Watchdog`](watchdog::Watchdog); none asserts that something is quick. README.md says how each case was seen to
+//! fail.
+
+pub mod case;
+pub mod cases;
+pub mod failing;
+pub mod run;
+pub mod table;
+pub mod watchdog;
+
+mod exchange;
+mod gate;
+mod patience;
+mod pattern;
+mod random;
+mod refusal;
+
+pub use case::{Body, Case, Ways};

@@ -1,0 +1,41 @@
+//! Bytes whose value tells where and when they were written.
+
+/// What surrounds a range that may be written.
+pub(crate) const GUARD: u8 = 0xa5;
+
+/// The byte at `index` of round `round`. Neighbours differ, and so does every byte of neighbouring rounds.
+pub(crate) fn byte(round: u64, index: usize) -> u8 {
+    let index = index as u64;
+    (round.wrapping_mul(37) ^ index.wrapping_mul(7) ^ (index >> 8).wrapping_mul(11) ^ (index >> 16)) as u8
+}
+
+/// The first `len` bytes of round `round`.
+pub(crate) fn bytes(round: u64, len: usize) -> Vec<u8> {
+    (0..len).map(|index| byte(round, index)).collect()
+}
+
+/// Asserts that `found` are the bytes of `round`, and says which are not.
+#[track_caller]
+pub(crate) fn check(found: &[u8], round: u64, what: &str) {
+    let wrong = (0..found.len()).filter(|&index| found[index] != byte(round, index));
+    let wrong: Vec<usize> = wrong.collect();
+    if let (Some(first), Some(last)) = (wrong.first(), wrong.last()) {
+        let count = wrong.len();
+        panic!("{what}: {count} of {} bytes are wrong, from {first} to {last}", found.len());
+    }
+}
+
+/// Asserts that two images are equal, and says where they are not.
+#[track_caller]
+pub(crate) fn check_image(found: &[u8], expected: &[u8], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    if let Some(first) = (0..found.len()).find(|&index| found[index] != expected[index]) {
+        let count = (0..found.len()).filter(|&index| found[index] != expected[index]).count();
+        panic!(
+            "{what}: {count} of {} bytes are wrong, the first at {first}: {:#x} instead of {:#x}",
+            found.len(),
+            found[first],
+            expected[first]
+        );
+    }
+}

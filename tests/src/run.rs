@@ -1,0 +1,92 @@
+//! How a case becomes a test.
+
+use crate::failing::Failing;
+use crate::watchdog::Watchdog;
+use crate::{Case, failing, table};
+use std::process::{Command, Output};
+
+/// What the program of all cases is asked to do without, or to do instead.
+pub type Switches = &'static [(&'static str, &'static str)];
+
+/// Runs a case on threads of this process, on every number of ranks it is for.
+pub fn on_threads(name: &str) {
+    let case = the_case(name);
+    for ranks in case.counts() {
+        let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
+        if let Err(error) = tasuki::local(ranks, case.body) {
+            panic!("{name} on {ranks} threads: {error}");
+        }
+    }
+}
+
+/// Runs a failing job on threads of this process.
+pub fn failing_on_threads(name: &str) {
+    let failing = the_failing(name);
+    let _watched = Watchdog::over(format!("{name} on threads"));
+    let outcome = tasuki::local(failing.ranks, failing.body);
+    let error = outcome.expect_err("the job must fail");
+    says_what_it_should(failing, &error.to_string());
+}
+
+/// Runs a case in a process of its own with switches thrown, on few threads and on many.
+pub fn on_switched_threads(program: &str, name: &str, switches: Switches) {
+    let case = the_case(name);
+    let few = (*case.ranks.start()).max(2).min(*case.ranks.end());
+    let many = 4.min(*case.ranks.end());
+    for ranks in [few, many].into_iter().take(if few == many { 1 } else { 2 }) {
+        let output = start(program, name, ranks, switches);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{name} on {ranks} threads, {switches:?}: {}\n{said}",
+            output.status
+        );
+    }
+}
+
+/// Runs a failing job in a process of its own with switches thrown.
+pub fn failing_on_switched_threads(program: &str, name: &str, switches: Switches) {
+    let failing = the_failing(name);
+    let output = start(program, name, failing.ranks, switches);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{name}, {switches:?}: {said}");
+    says_what_it_should(failing, &said);
+}
+
+/// Runs a case in a process that nobody launched: a job of one.
+pub fn alone(program: &str, name: &str) {
+    let output = start(program, name, 0, &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name} alone: {}\n{said}", output.status);
+}
+
+/// The program with none of our variables but those. No ranks means: not told how many.
+fn start(program: &str, name: &str, ranks: usize, switches: Switches) -> Output {
+    let mut command = Command::new(program);
+    for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TASUKI_"))
+    {
+        command.env_remove(variable);
+    }
+    if ranks > 0 {
+        command.env("TASUKI_THREADS", ranks.to_string());
+    }
+    command
+        .arg(name)
+        .envs(switches.iter().copied())
+        .output()
+        .expect("the program of all cases can be started")
+}
+
+fn says_what_it_should(failing: &Failing, text: &str) {
+    for wanted in failing.says {
+        assert!(text.contains(wanted), "{}: {wanted:?} is not in: {text}", failing.name);
+    }
+}
+
+fn the_case(name: &str) -> &'static Case {
+    table::find(name).expect("the test was made from the table")
+}
+
+fn the_failing(name: &str) -> &'static Failing {
+    failing::find(name).expect("the test was made from the table")
+}

@@ -1,0 +1,145 @@
+//! The one list of all cases.
+
+use crate::cases::*;
+use crate::{Case, Ways};
+
+/// Hands the list to the macro `$with`, as lines `ways "id" least..=most module::name;`.
+#[macro_export]
+macro_rules! each_case {
+    ($with:ident) => {
+        $with! {
+            Everywhere "A1" 1..=8 memory::a1_addresses_differ_and_name_their_rank;
+            Everywhere "A3" 1..=8 memory::a3_bounds_of_registrations;
+            Everywhere "A3" 1..=8 registrations::a3_addresses_of_pointers;
+            Everywhere "A4" 1..=5 registrations::a4_stale_addresses_are_refused;
+            Everywhere "A4" 1..=3 registrations::a4_meeting_gives_addresses_back;
+            Everywhere "A5" 1..=8 registrations::a5_one_buffer_registered_twice;
+            Everywhere "A6" 1..=8 memory::a6_zero_size_is_refused;
+            Processes "A8" 2..=2 large::a8_transfers_beyond_32_bits;
+            Everywhere "P22-23" 1..=8 promises::after_the_free_every_access_fails;
+            Everywhere "P22-23" 1..=8 promises::a_signal_orders_the_free_before_the_access;
+            Everywhere "P22-23" 2..=4 promises::late_puts_never_reach_memory_given_to_others;
+            Everywhere "P22-23" 2..=3 promises::unregister_waits_for_accesses_under_way;
+            Everywhere "P22-23" 1..=8 promises::freed_memory_is_given_back;
+            Everywhere "B1" 1..=8 copies::b1_any_rank_to_any_rank;
+            Everywhere "B2" 1..=2 copies::b2_sizes_and_guards;
+            Everywhere "B2" 1..=3 copies::b2_too_long_moves_nothing;
+            Everywhere "B2" 1..=8 copies::b2_counts_are_values;
+            Everywhere "B4" 2..=8 order::b4_chain_by_handles;
+            Everywhere "B4" 2..=8 order::b4_chain_waits_for_its_head;
+            Everywhere "B5" 2..=8 order::b5_prefix_and_exact;
+            Everywhere "B6" 2..=8 order::b6_all;
+            Everywhere "B7" 2..=8 order::b7_cont_on_another_path;
+            Everywhere "B7" 2..=8 order::b7_cont_on_one_path;
+            Everywhere "B8" 2..=8 handles::b8_completion_implies_what_came_before;
+            Everywhere "B8" 2..=8 handles::b8_null_and_finished_handles;
+            Everywhere "B8" 2..=8 handles::b8_any_order_and_again;
+            Everywhere "B9" 2..=2 flood::b9_a_million_copies;
+            Everywhere "B9" 2..=2 flood::b9_copies_to_own_memory;
+            Everywhere "B9" 2..=2 flood::b9_a_chain_of_copies;
+            Everywhere "B10" 2..=8 order::b10_unmet_order_delays_nobody;
+            Everywhere "B11" 2..=8 failures::b11_successors_do_not_start;
+            Everywhere "B11" 2..=8 failures::b11_told_once_by_complete;
+            Everywhere "B11" 2..=8 failures::b11_failed_atomics_leave_the_result;
+            Everywhere "C1" 1..=3 atomics::c1_add;
+            Everywhere "C2" 1..=3 atomics::c2_compare_swap;
+            Everywhere "C3" 1..=3 atomics::c3_swap_and_bits;
+            Everywhere "C4" 1..=3 atomics::c4_wraps;
+            Everywhere "C5" 1..=8 atomics::c5_results_go_to_own_memory;
+            Everywhere "C6" 1..=3 atomics::c6_misaligned_words;
+            Everywhere "C7" 1..=8 contention::c7_fetch_adds_are_exact;
+            Everywhere "C7" 1..=8 contention::c7_nonblocking_adds_are_exact;
+            Everywhere "C7" 1..=8 contention::c7_bits_of_one_word;
+            Everywhere "C8" 1..=8 owner_atomics::c8_owner_and_remote_atomics_agree;
+            Everywhere "C9" 1..=8 contention::c9_lock_excludes_and_starves_nobody;
+            Everywhere "C10" 1..=8 order::c10_result_before_dependent_copy;
+            Everywhere "D1" 1..=8 signals::d1_bytes_are_there_when_the_signal_is_seen;
+            Everywhere "D1" 1..=8 signals::d1_one_signal_counts_many_writers;
+            Everywhere "D2" 1..=8 signals::d2_store_after_copy;
+            Everywhere "D" 1..=8 signals::signals_count;
+            Everywhere "D" 1..=8 signals::signals_wrap;
+            Everywhere "D" 1..=8 signals::empty_puts_raise;
+            Everywhere "D" 1..=8 signals::lines_carry_their_payload;
+            Everywhere "D" 1..=8 signals::lines_tell_an_overrun;
+            Everywhere "D" 1..=8 signals::signal_memory_is_not_memory;
+            Everywhere "D20" 4..=4 sleep::d20_random_sleeps_and_wakes;
+            Everywhere "D20" 2..=8 sleep::d20_all_are_woken_at_once;
+            Everywhere "D20" 2..=8 sleep::d20_every_wait_is_woken;
+            Everywhere "D20" 2..=4 sleep::d20_threads_of_a_rank_are_woken;
+            Everywhere "G18" 1..=4 threads::g18_eight_threads_move_bytes;
+            Everywhere "G18" 1..=4 threads::g18_eight_threads_wait;
+            Everywhere "G18" 1..=4 threads::g18_eight_threads_order;
+            Everywhere "G18" 2..=4 threads::g18_one_collective_call_at_a_time;
+            Everywhere "own memory" 1..=8 own_memory::puts_and_gets_of_every_size;
+            Everywhere "own memory" 1..=8 own_memory::many_requests_at_one_owner;
+            Everywhere "own memory" 1..=8 own_memory::signals_follow_their_bytes;
+            Everywhere "own memory" 1..=8 own_memory::addresses_travel;
+            Everywhere "requests" 2..=3 requests::puts_outlive_their_request;
+            Everywhere "requests" 2..=3 requests::gets_outlive_their_request;
+            Everywhere "requests" 2..=3 requests::slow_requests_may_be_left;
+            Everywhere "requests" 2..=3 requests::requests_give_their_vector_back;
+            Everywhere "bad input" 1..=8 misuse::addresses_of_nothing;
+            Everywhere "bad input" 1..=8 misuse::ranges_that_end_outside;
+            Everywhere "bad input" 1..=8 misuse::signals_that_are_none;
+            Everywhere "bad input" 1..=8 misuse::no_room;
+            Everywhere "bad input" 2..=8 misuse::ranks_that_disagree;
+            Everywhere "bad input" 2..=8 misuse::one_rank_asks_for_nothing;
+            Everywhere "bad input" 1..=8 misuse::indexes_outside_of_an_array;
+            Everywhere "bad input" 1..=8 misuse::zero_counts_move_nothing;
+            Real "children" 1..=4 children::other_programs_inherit_nothing;
+            Processes "fork" 1..=4 children::calls_from_a_forked_child_fail;
+            Real "jobs" 1..=4 jobs::jobs_in_jobs;
+            Real "jobs" 1..=4 jobs::a_failing_job_harms_no_other;
+        }
+    };
+}
+
+/// Behaviour that the library does not hold yet, as cases that fail today. A line moves up into [`each_case`] with the
+/// change that makes it hold; `conformance NAME` runs any of them.
+#[macro_export]
+macro_rules! each_open_case {
+    ($with:ident) => {
+        $with! {
+            Everywhere "A2" 1..=8 memory::a2_memory_is_zero_at_first;
+            Everywhere "A3" 1..=8 memory::a3_starter_memory_ends;
+            Real "A4" 1..=2 registrations::a4_registering_never_ends;
+            Everywhere "A6 A7" 1..=3 registrations::a6_a7_senseless_ranges_are_refused;
+            Everywhere "A7" 1..=8 memory::a7_null_is_refused;
+            Everywhere "B8" 2..=8 handles::b8_handles_never_issued;
+            Everywhere "B8" 2..=8 handles::b8_order_after_handles_never_issued;
+            Everywhere "B11" 2..=8 failures::b11_others_do_not_inherit_a_failure;
+            Everywhere "B11" 2..=8 failures::b11_a_failure_that_was_told_stays_one;
+            Everywhere "B11" 2..=3 failures::b11_many_failures;
+            Everywhere "B12" 1..=3 copies::b12_overlap_moves_as_memmove;
+            Everywhere "D" 1..=4 signals::time_outs_are_not_early;
+            Everywhere "bad input" 1..=8 misuse::no_such_rank;
+        }
+    };
+}
+
+macro_rules! as_table {
+    ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
+        /// All cases, in the order of the list of behaviour to hold.
+        pub const CASES: &[Case] = &[$(Case {
+            name: stringify!($name),
+            id: $id,
+            ranks: $least..=$most,
+            ways: Ways::$ways,
+            body: $module::$name,
+        }),*];
+    };
+}
+
+each_case!(as_table);
+
+/// The open cases, in the same form.
+pub mod open {
+    use super::*;
+
+    each_open_case!(as_table);
+}
+
+/// The case of that name.
+pub fn find(name: &str) -> Option<&'static Case> {
+    CASES.iter().chain(open::CASES).find(|case| case.name == name)
+}

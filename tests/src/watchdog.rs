@@ -1,0 +1,38 @@
+//! The end of a test that hangs: after a generous time the test's process is aborted with a message that names it.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Longer than any case needs on a busy machine with a sanitizer; shorter than what ends a test without a word.
+const LIMIT: Duration = Duration::from_secs(150);
+
+/// Aborts the process if it is not dropped in time.
+#[derive(Debug)]
+pub struct Watchdog {
+    over: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// Watches what `name` says, from now on.
+    pub fn over(name: impl Into<String>) -> Watchdog {
+        let (name, (over, end)) = (name.into(), channel());
+        let thread = thread::spawn(move || {
+            if end.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("watchdog: {name} has not ended after {LIMIT:?}; aborting");
+                std::process::abort();
+            }
+        });
+        Watchdog { over: Some(over), thread: Some(thread) }
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.over.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

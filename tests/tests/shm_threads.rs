@@ -1,0 +1,24 @@
+//! Every case on ranks that are threads of this process.
+
+use tasuki_tests::{each_case, run};
+
+macro_rules! test_of {
+    (Processes $name:ident) => {};
+    ($ways:ident $name:ident) => {
+        #[test]
+        fn $name() {
+            run::on_threads(stringify!($name));
+        }
+    };
+}
+
+macro_rules! tests {
+    ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
+        mod shm_threads {
+            use super::run;
+            $(test_of!($ways $name);)*
+        }
+    };
+}
+
+each_case!(tests);

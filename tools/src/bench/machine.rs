@@ -1,0 +1,140 @@
+//! The machine as a reader of figures needs to know it, and who else worked on it meanwhile.
+
+use super::sizes;
+use rustix::thread::sched_getaffinity;
+use std::fmt;
+use std::fs;
+use std::time::Instant;
+
+/// More than this part of a processor, used by others or taken by the hypervisor, is said.
+const BUSY_ABOVE: f64 = 0.05;
+/// Clock ticks of /proc in a second; the kernel shows 100 to user space on every machine (proc(5)).
+const TICKS_PER_S: f64 = 100.0;
+
+/// What was measured on.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    processor: String,
+    /// Processors that we may use, by number.
+    pub(super) processors: Vec<usize>,
+    memory: u64,
+    kernel: String,
+}
+
+impl Machine {
+    /// This one.
+    pub(super) fn this() -> anyhow::Result<Machine> {
+        let allowed = sched_getaffinity(None)?;
+        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        let field = |text: String, name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name).map(str::to_string));
+            line.map(|line| line.trim_start_matches([' ', '\t', ':']).trim().to_string())
+        };
+        let kib = field(read("/proc/meminfo"), "MemTotal").unwrap_or_default();
+        let kib: u64 = kib.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        Ok(Machine {
+            processor: field(read("/proc/cpuinfo"), "model name")
+                .unwrap_or_else(|| std::env::consts::ARCH.into()),
+            processors: (0..rustix::thread::CpuSet::MAX_CPU)
+                .filter(|&number| allowed.is_set(number))
+                .collect(),
+            memory: kib * 1024,
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_string(),
+        })
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.processors.len();
+        let memory = sizes::show(self.memory.div_ceil(1 << 30) << 30);
+        let s = if count == 1 { "" } else { "s" };
+        write!(f, "{}, {count} processor{s}, {memory}, Linux {}", self.processor, self.kernel)
+    }
+}
+
+/// Watches what others take of the processors from now on.
+#[derive(Debug)]
+pub(super) struct Others {
+    start: Instant,
+    before: Ticks,
+}
+
+/// Processor time so far, in ticks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ticks {
+    /// Of everybody.
+    all: f64,
+    /// That the hypervisor gave to others.
+    stolen: f64,
+    /// Of ourselves and the processes that we have waited for.
+    ours: f64,
+}
+
+impl Others {
+    /// Begins.
+    pub(super) fn watch() -> Others {
+        Others { start: Instant::now(), before: Ticks::now() }
+    }
+
+    /// What is to be said about others, if anything.
+    pub(super) fn remark(&self) -> Option<String> {
+        let (now, seconds) = (Ticks::now(), self.start.elapsed().as_secs_f64());
+        let share = |ticks: f64| ticks / TICKS_PER_S / seconds;
+        let (before, ours) = (self.before, now.ours - self.before.ours);
+        let stolen = share(now.stolen - before.stolen);
+        let others = share(now.all - before.all - ours);
+        let mut remarks = Vec::new();
+        if others > BUSY_ABOVE {
+            remarks.push(format!("other processes used {:.0} % of a processor", others * 100.0));
+        }
+        if stolen > BUSY_ABOVE {
+            remarks.push(format!("the hypervisor took {:.0} % of a processor", stolen * 100.0));
+        }
+        (!remarks.is_empty()).then(|| format!("The machine was busy: {} meanwhile.", remarks.join(", ")))
+    }
+}
+
+impl Ticks {
+    fn now() -> Ticks {
+        let all = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let ours = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        Ticks::parse(&all, &ours)
+    }
+
+    /// Columns by proc(5): user nice system idle iowait irq softirq steal; utime stime cutime cstime are the 12th
+    /// and the next three behind the name.
+    fn parse(all: &str, ours: &str) -> Ticks {
+        let numbers = |text: &str| -> Vec<f64> {
+            text.split_whitespace().map(|field| field.parse().unwrap_or(0.0)).collect()
+        };
+        let columns = numbers(all.lines().next().unwrap_or_default().trim_start_matches("cpu"));
+        let column = |index: usize| columns.get(index).copied().unwrap_or(0.0);
+        let fields = numbers(ours.rsplit_once(')').map_or("", |(_, rest)| rest));
+        Ticks {
+            all: [0, 1, 2, 5, 6].into_iter().map(column).sum(),
+            stolen: column(7),
+            ours: fields.iter().skip(11).take(4).sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_processor() {
+        let machine = Machine::this().unwrap();
+        assert!(!machine.processors.is_empty() && machine.to_string().contains("processor"));
+    }
+
+    #[test]
+    fn ticks_are_read_from_the_right_columns() {
+        let all = "cpu  100 20 30 4000 5 6 7 80 0 0\ncpu0 1 2 3\n";
+        let ours = "42 (a (b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 20 0";
+        let ticks = Ticks::parse(all, ours);
+        assert_eq!((ticks.all, ticks.stolen), (163.0, 80.0));
+        assert_eq!(ticks.ours, 11.0 + 12.0 + 13.0 + 14.0);
+    }
+}

@@ -1,0 +1,89 @@
+//! Latencies of a word, each beside the limit that it is held against.
+
+use super::super::case::Case;
+use super::super::row::{Library, Row};
+use super::super::table::amount;
+use super::header::{self, Mark};
+use super::{Area, Drawn, INK, LIMIT, OURS, text};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Width of a bar, in places of one case each.
+const BAR: f64 = 0.3;
+/// Places there are at least, so that one case alone is not a wall.
+const PLACES_MIN: f64 = 4.0;
+
+/// The rows of this panel.
+pub(super) struct Words<'r> {
+    rows: Vec<&'r Row>,
+    hand_over: Option<f64>,
+}
+
+impl<'r> Words<'r> {
+    /// Those among `rows` that are latencies of ours.
+    pub(super) fn of(rows: &'r [Row]) -> Option<Words<'r>> {
+        let is_word = |row: &&Row| {
+            row.library == Library::Tasuki
+                && matches!(row.case, Case::PutNear | Case::Put | Case::Get | Case::Atomic)
+        };
+        let words: Vec<&Row> = rows.iter().filter(is_word).collect();
+        let hand_over = rows.iter().find(|row| row.variant == "hand_over").map(|row| row.median);
+        (!words.is_empty()).then_some(Words { rows: words, hand_over })
+    }
+
+    /// Draws the panel.
+    pub(super) fn draw(&self, area: &Area<'_>) -> Drawn {
+        let (head, body) = area.split_vertically(header::HEIGHT);
+        let marks = [
+            (Mark::Filled(OURS), "Tasuki"),
+            (Mark::Filled(LIMIT), "limit: the same by a bare loop"),
+            (Mark::Dashed(INK), "hand-over"),
+        ];
+        header::draw(&head, "8 bytes: time of one way, or of one operation (less is better)", &marks)?;
+        let heights = self.rows.iter().flat_map(|row| [row.median, row.limit.unwrap_or(0.0)]);
+        let top = heights.fold(0.0, f64::max) * 1.15;
+        let places = (self.rows.len() as f64).max(PLACES_MIN);
+        let mut chart = ChartBuilder::on(&body)
+            .margin_left(16)
+            .margin_right(20)
+            .x_label_area_size(44)
+            .y_label_area_size(56)
+            .build_cartesian_2d(0.0..places, 0.0..top)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh()
+            .x_labels(0)
+            .y_labels(6)
+            .y_label_formatter(&|ns| format!("{ns:.0}"))
+            .y_desc("ns")
+            .light_line_style(WHITE);
+        mesh.y_label_style(text(13)).axis_desc_style(text(14)).draw()?;
+        for (place, row) in self.rows.iter().enumerate() {
+            let middle = place as f64 + 0.5;
+            let bars = [(middle - BAR, Some(row.median), OURS), (middle, row.limit, LIMIT)];
+            for (left, height, color) in bars {
+                let Some(height) = height else { continue };
+                let (right, center) = (left + BAR - 0.01, left + BAR / 2.0);
+                chart.draw_series([Rectangle::new([(left, 0.0), (right, height)], color.filled())])?;
+                let above = text(13).pos(Pos::new(HPos::Center, VPos::Bottom));
+                let label = Text::new(amount(height, row.metric), (0, -3), above);
+                chart.draw_series([EmptyElement::at((center, height)) + label])?;
+            }
+            let below = text(14).pos(Pos::new(HPos::Center, VPos::Top));
+            let name = Text::new(name(row), (0, 8), below);
+            chart.draw_series([EmptyElement::at((middle, 0.0)) + name])?;
+        }
+        if let Some(height) = self.hand_over {
+            let ends = [(0.0, height), (places, height)];
+            chart.draw_series(DashedLineSeries::new(ends, 6, 4, INK.stroke_width(1)))?;
+        }
+        Ok(())
+    }
+}
+
+fn name(row: &Row) -> String {
+    match row.ratio_to_limit {
+        Some(ratio) => format!("{}: {ratio:.2} x limit", row.case),
+        None if !row.steady => format!("{}: unsteady", row.case),
+        None => row.case.to_string(),
+    }
+}

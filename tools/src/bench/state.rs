@@ -1,0 +1,36 @@
+//! Where the bytes of a bandwidth case are when they are copied.
+
+use std::fmt;
+
+/// Hot or cold, reused or fresh.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct State {
+    /// Rotating through more buffers than caches hold; else one pair of buffers.
+    pub(super) cold: bool,
+    /// The sender has just written every line, and the receiver reads every line; else both leave them alone.
+    pub(super) fresh: bool,
+}
+
+impl State {
+    /// All four.
+    pub(super) fn all() -> [State; 4] {
+        [(false, false), (false, true), (true, false), (true, true)]
+            .map(|(cold, fresh)| State { cold, fresh })
+    }
+
+    /// `hot` or `cold`.
+    pub(super) fn temperature(self) -> &'static str {
+        if self.cold { "cold" } else { "hot" }
+    }
+
+    /// `reused` or `fresh`.
+    pub(super) fn buffers(self) -> &'static str {
+        if self.fresh { "fresh" } else { "reused" }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.temperature(), self.buffers())
+    }
+}

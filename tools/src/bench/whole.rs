@@ -1,0 +1,111 @@
+//! Figures of whole jobs, with the hand-over taken by the bench itself before and after each repetition.
+
+use super::case::Case;
+use super::death::{self, Victim};
+use super::figure::Key;
+use super::idle;
+use super::limit::{Probe, Rounds};
+use super::memory;
+use super::part::Part;
+use super::progress::Progress;
+use super::repetition::{NEEDED, Patience, Repetition, Series, Summary};
+use super::row::Row;
+use super::startup;
+use anyhow::{Context, ensure};
+use std::time::{Duration, Instant};
+
+/// Takes the cases that are made of whole jobs.
+pub(super) struct Whole {
+    probe: Option<Probe>,
+    rounds: Rounds,
+    processors: Vec<usize>,
+}
+
+/// A job of milliseconds is repeated more often than one of ten seconds.
+const SHORT: Patience =
+    Patience { wanted: NEEDED + 2, repetitions_max: 30, time_max: Duration::from_secs(40) };
+const LONG: Patience = Patience { wanted: NEEDED, repetitions_max: 8, time_max: Duration::from_secs(90) };
+
+impl Whole {
+    /// Nothing is started before the first case.
+    pub(super) fn new(processors: &[usize], rounds: Rounds) -> Whole {
+        Whole { probe: None, rounds, processors: processors.to_vec() }
+    }
+
+    /// The rows of a case with `ranks` ranks.
+    pub(super) fn take(
+        &mut self,
+        case: Case,
+        ranks: usize,
+        progress: &mut Progress,
+    ) -> anyhow::Result<Vec<Row>> {
+        let one = |variant: &str, summary| vec![Row::new(key(case, variant), ranks, summary)];
+        match case {
+            Case::Startup => Ok(one("", self.repeat(SHORT, progress, &mut |_| startup::time(ranks))?)),
+            Case::Idle => {
+                Ok(one("signal_wait", self.repeat(LONG, progress, &mut |_| idle::time(ranks, idle::TIME))?))
+            }
+            Case::Death => {
+                let rank = self.repeat(SHORT, progress, &mut |n| death::time(ranks, Victim::Rank(n)))?;
+                let launcher = self.repeat(SHORT, progress, &mut |_| death::time(ranks, Victim::Launcher))?;
+                Ok([one("rank", rank), one("launcher", launcher)].concat())
+            }
+            Case::Memory => memory_rows(ranks),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Repeats until enough repetitions count.
+    fn repeat(
+        &mut self,
+        patience: Patience,
+        progress: &mut Progress,
+        body: &mut dyn FnMut(usize) -> anyhow::Result<f64>,
+    ) -> anyhow::Result<Summary> {
+        let (mut series, start) = (Series::default(), Instant::now());
+        let mut before = self.hand_over()?;
+        while patience.lasts(std::iter::once(&series), start.elapsed()) {
+            let figure = body(series.all().len())?;
+            let after = self.hand_over()?;
+            series.push(Repetition { figure, before, after });
+            before = after;
+            progress.share(series.counted() as f64 / patience.wanted as f64);
+        }
+        series.summary().context("no repetition")
+    }
+
+    fn hand_over(&mut self) -> anyhow::Result<f64> {
+        let mut probe = match self.probe.take() {
+            Some(probe) => probe,
+            None => self.start_probe()?,
+        };
+        let time = probe.measure();
+        self.probe = Some(probe);
+        Ok(time?)
+    }
+
+    fn start_probe(&self) -> anyhow::Result<Probe> {
+        ensure!(self.processors.len() >= 2, "the hand-over needs two processors");
+        let command = Part::Probe(self.processors[1], self.rounds).alone()?;
+        Probe::start(command, self.processors[0], self.rounds).context("the hand-over cannot be measured")
+    }
+}
+
+/// A row for each step. Bytes depend on no clock: every rank's count is a repetition that counts.
+fn memory_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (step, bytes) in memory::look(ranks)? {
+        ensure!(bytes.len() == ranks, "{} of {ranks} ranks told their memory", bytes.len());
+        let formula = step.formula(ranks as u64);
+        let setting = format!("by formula {formula}");
+        let summary = Summary::of(bytes, true).context("no rank")?;
+        let mut row = Row::new(Key { setting, ..key(Case::Memory, &step.to_string()) }, ranks, summary);
+        row.bar = Some(super::bar::Bar::Exactly(formula as f64));
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn key(case: Case, variant: &str) -> Key {
+    Key { case, variant: variant.into(), setting: "default".into(), bytes: 0 }
+}

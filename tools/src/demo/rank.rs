@@ -1,0 +1,79 @@
+//! One rank of the demonstration: a process of its own, started by the command.
+
+use super::news::News;
+use super::report::{Report, Row};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tasuki::prelude::*;
+use tasuki::{Cause, Error};
+use tasuki_examples::heat::{Picture, Plate, Solution, serial, solve};
+
+/// The hidden subcommand that is a rank.
+pub(crate) const SUBCOMMAND: &str = "__demo-rank";
+
+/// How often progress is told.
+const TOLD: usize = 100;
+
+/// A rank of `tasuki demo`.
+#[derive(clap::Args)]
+pub(crate) struct RankArgs {
+    /// Cells of each side
+    size: usize,
+    /// Iterations
+    iterations: usize,
+    /// The picture
+    output: PathBuf,
+}
+
+/// The rank's whole life.
+pub(crate) fn main(args: &RankArgs) -> ExitCode {
+    tasuki::main(|job| app(job, args))
+}
+
+fn app(job: &Job, args: &RankArgs) -> tasuki::Result<()> {
+    News::Here(std::process::id()).tell();
+    let plate = Plate::new(args.size, args.size).map_err(Error::argument)?;
+    let tells = job.rank() == Rank(0);
+    let solution = solve(job, plate, args.iterations, |done| {
+        if tells {
+            now_and_then(done, args.iterations, News::Iterated);
+        }
+    })?;
+    match solution {
+        Some(solution) => finish(&solution, args),
+        None => Ok(()),
+    }
+}
+
+fn now_and_then(done: usize, of: usize, news: impl Fn(usize) -> News) {
+    if done.is_multiple_of((of / TOLD).max(1)) {
+        news(done).tell();
+    }
+}
+
+/// What rank 0 does with the solution: compare, paint, tell.
+fn finish(solution: &Solution, args: &RankArgs) -> tasuki::Result<()> {
+    let field = &solution.field;
+    let told = |done| now_and_then(done, args.iterations, News::Compared);
+    let difference = field.difference(&serial(field.plate(), args.iterations, told));
+    let rows: Vec<usize> = solution.parts.iter().map(|part| part.rows as usize).collect();
+    let picture = Picture::paint(field, &rows);
+    picture.save(&args.output).map_err(|error| unwritable(args, &error))?;
+    News::Done(Report {
+        iterations: args.iterations,
+        residual: solution.residual,
+        difference: difference.map(|difference| difference.most),
+        pixels: (picture.width(), picture.height()),
+        gathered: solution.gathered.into(),
+        rows: solution.parts.iter().map(Row::from).collect(),
+    })
+    .tell();
+    match difference {
+        None => Ok(()),
+        Some(difference) => Err(Error::new(Cause::Program(format!("the solution {difference}")))),
+    }
+}
+
+fn unwritable(args: &RankArgs, error: &std::io::Error) -> Error {
+    Error::new(Cause::Program(format!("the picture {} cannot be written: {error}", args.output.display())))
+}

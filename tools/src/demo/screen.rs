@@ -1,0 +1,133 @@
+//! What the command shows while its ranks run: their processes, and a bar, or two plain lines where there is no
+//! terminal.
+
+use super::news::News;
+use super::report::Report;
+use crate::run::Stream;
+use crate::say;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Write, stderr};
+
+/// Indicatif fills the line, so that what others write meanwhile begins in the next.
+const BAR: &str = "{msg} [{bar:44}] {pos} of {len} iterations, {elapsed}";
+/// How many numbers of processes stand in a line of 100 columns.
+const PIDS_A_LINE: usize = 8;
+
+/// The stages.
+const STARTING: &str = "starting";
+const ITERATING: &str = "ranks";
+const COMPARING: &str = "serial run, to compare";
+
+/// The view, and what it has heard.
+pub(super) struct Screen {
+    bar: ProgressBar,
+    is_terminal: bool,
+    pids: Vec<Option<u32>>,
+    /// What is being done: one of the stages.
+    stage: &'static str,
+    report: Option<Report>,
+}
+
+impl Screen {
+    /// A view of `ranks` processes that do `iterations` iterations.
+    pub(super) fn new(ranks: usize, iterations: usize) -> Screen {
+        let bar = ProgressBar::with_draw_target(Some(iterations as u64), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(BAR) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_message(STARTING);
+        let is_terminal = stderr().is_terminal();
+        Screen { bar, is_terminal, pids: vec![None; ranks], stage: STARTING, report: None }
+    }
+
+    /// Takes a line that a rank wrote.
+    pub(super) fn take(&mut self, rank: usize, stream: Stream, line: &[u8]) {
+        match (stream, News::parse(line)) {
+            (Stream::Out, Some(news)) => self.hear(rank, news),
+            _ => self.pass(line),
+        }
+    }
+
+    /// Removes the bar; the report, if it has come.
+    pub(super) fn close(&mut self) -> Option<Report> {
+        if self.report.is_some() {
+            self.bar.finish_and_clear();
+        }
+        self.leave();
+        self.report.take()
+    }
+
+    /// Leaves the bar as it stands and goes on below: clearing it could remove errors that others wrote.
+    fn leave(&mut self) {
+        if !self.bar.is_hidden() && !self.bar.is_finished() {
+            let _ = writeln!(stderr());
+        }
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+
+    fn hear(&mut self, rank: usize, news: News) {
+        match news {
+            News::Here(pid) => self.joined(rank, pid),
+            News::Iterated(done) => self.show(ITERATING, done),
+            News::Compared(done) => self.show(COMPARING, done),
+            News::Done(report) => self.report = Some(report),
+        }
+    }
+
+    fn joined(&mut self, rank: usize, pid: u32) {
+        self.pids[rank] = Some(pid);
+        if let Some(pids) = self.pids.iter().copied().collect::<Option<Vec<u32>>>() {
+            // Nobody who reads is no reason to fail here: the report will find out.
+            let _ = say::print(&lines_of(&pids));
+            if self.is_terminal {
+                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+        }
+    }
+
+    fn show(&mut self, stage: &'static str, done: usize) {
+        if stage != self.stage {
+            self.stage = stage;
+            self.begin(stage);
+        }
+        self.bar.set_position(done as u64);
+    }
+
+    fn begin(&mut self, stage: &'static str) {
+        self.bar.reset();
+        self.bar.set_message(stage);
+        if !self.is_terminal {
+            let iterations = self.bar.length().unwrap_or(0);
+            let _ = writeln!(stderr(), "{stage}: {iterations} iterations ...");
+        }
+    }
+
+    /// A line that is no news: an error, most likely.
+    fn pass(&mut self, line: &[u8]) {
+        self.leave();
+        let _ = stderr().write_all(line);
+    }
+}
+
+/// The numbers of all processes, in lines that fit.
+fn lines_of(pids: &[u32]) -> String {
+    let numbers = |pids: &[u32]| pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = pids.chunks(PIDS_A_LINE).map(numbers).collect();
+    match pids.len() {
+        1 => format!("process of rank 0: {}\n", lines[0]),
+        ranks => format!("processes of ranks 0 to {}: {}\n", ranks - 1, lines.join("\n  ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_processes_fit_into_lines() {
+        assert_eq!(lines_of(&[7, 8]), "processes of ranks 0 to 1: 7 8\n");
+        assert_eq!(lines_of(&[7]), "process of rank 0: 7\n");
+        let many = lines_of(&vec![4_194_304; 256]);
+        assert!(many.lines().all(|line| line.len() <= 100));
+    }
+}

@@ -1,0 +1,71 @@
+//! The `tasuki` command: one file, or folder, for each of its subcommands.
+
+mod bench;
+mod demo;
+mod info;
+mod ps;
+mod run;
+mod say;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+use tasuki_core::bootstrap::nearest::nearest;
+
+/// Programs of many processes: start them, see what they wait for.
+#[derive(Parser)]
+#[command(name = "tasuki", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Run(run::args::Args),
+    Ps(ps::Args),
+    Bench(bench::Args),
+    Info(info::Args),
+    /// Is one of the demonstration's ranks.
+    #[command(name = demo::SUBCOMMAND, hide = true)]
+    DemoRank(demo::RankArgs),
+    /// Is a process of the bench: a rank, or one that answers hand-overs.
+    #[command(name = bench::SUBCOMMAND, hide = true)]
+    BenchPart(bench::PartArgs),
+    /// Ends the processes of a job whose launcher was killed.
+    #[command(name = run::keeper::SUBCOMMAND, hide = true)]
+    Keeper {
+        /// The job, to be seen in lists of processes.
+        job: String,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::try_parse().unwrap_or_else(|error| with_suggestion(error).exit()).command {
+        Command::Demo(args) => say::outcome(demo::command(&args)),
+        Command::DemoRank(args) => demo::rank(&args),
+        Command::Bench(args) => say::outcome(bench::command(&args)),
+        Command::BenchPart(args) => bench::play(&args),
+        Command::Run(args) => say::outcome(run::command(args)),
+        Command::Ps(args) => say::outcome(ps::command(&args)),
+        Command::Info(args) => say::outcome(info::command(&args)),
+        Command::Keeper { .. } => run::keeper::keep(),
+    }
+}
+
+/// Names the nearest subcommand for a wrong one where clap finds none near enough.
+fn with_suggestion(mut error: clap::Error) -> clap::Error {
+    if error.get(ContextKind::SuggestedSubcommand).is_none()
+        && let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand)
+    {
+        let cli = Cli::command();
+        let names =
+            cli.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+        if let Some(right) = nearest(wrong, names) {
+            let right = ContextValue::Strings(vec![right.to_string()]);
+            error.insert(ContextKind::SuggestedSubcommand, right);
+        }
+    }
+    error
+}

@@ -1,0 +1,135 @@
+//! The options of `tasuki run` as they are typed.
+
+use super::binding::Bind;
+use super::options::{Options, Output, Way};
+use crate::say::misuse;
+use clap::ValueEnum;
+use std::ffi::OsString;
+use std::time::Duration;
+use tasuki_core::bootstrap::settings::SIZE_MAX;
+
+const EXAMPLE: &str = "\
+Examples:
+  tasuki run -n 4 target/release/heat --rows 512
+  tasuki run -n 2 --label --timeout 30s --env TASUKI_LOG=info ./prog
+  tasuki run -n 4 --threads ./prog                  the same program, its ranks as threads
+  tasuki run -n 4 --fabric sim --seed 7 ./prog      the same, simulated
+
+Standard input goes to rank 0. Lines of different ranks never mix; a line longer than 64 KiB goes out
+in pieces. The exit code is that of the first rank that failed, 128 + the signal's number if a signal
+ended it, 124 after --timeout, 2 for misuse. SIGQUIT (Ctrl-\\) shows what every rank waits for.";
+
+/// Start a program on several ranks of this machine.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Args {
+    /// How many ranks
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = count)]
+    ranks: usize,
+    /// Where ranks run: none, core (one processor each, in turn), or the processor of each rank, as in
+    /// 0,1,0 [default: core if the ranks fill all processors, else none]
+    #[arg(long, value_name = "none|core|LIST")]
+    bind: Option<Bind>,
+    /// Begin each line of output with its rank
+    #[arg(long)]
+    label: bool,
+    /// End the job after this time: 90, 90s, 1.5m, 500ms
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// Set a variable for the ranks (may be given several times)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    env: Vec<(String, String)>,
+    /// Run the ranks as threads of one process
+    #[arg(long)]
+    threads: bool,
+    /// What carries the bytes
+    #[arg(long, value_enum, default_value = "shm")]
+    fabric: Fabric,
+    /// Which run of the simulation [default: 0]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+/// What carries the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Fabric {
+    /// Shared memory
+    Shm,
+    /// Simulated time, in one process
+    Sim,
+}
+
+impl Args {
+    /// What to start; checks what clap cannot.
+    pub(super) fn options(mut self) -> anyhow::Result<Options> {
+        let way = self.way()?;
+        let args = self.command.split_off(1);
+        let program = self.command.remove(0);
+        let (bind, timeout, env) = (self.bind, self.timeout, self.env);
+        let output = Output::Pass { label: self.label };
+        Ok(Options { ranks: self.ranks, way, bind, timeout, env, program, args, input: true, output })
+    }
+
+    fn way(&self) -> anyhow::Result<Way> {
+        match (self.fabric, self.threads, self.seed) {
+            (Fabric::Sim, _, seed) => Ok(Way::Simulated { seed: seed.unwrap_or(0) }),
+            (Fabric::Shm, _, Some(_)) => Err(misuse("--seed has a meaning with --fabric sim only")),
+            (Fabric::Shm, true, None) => Ok(Way::Threads),
+            (Fabric::Shm, false, None) => Ok(Way::Processes),
+        }
+    }
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(ranks) if (1..=SIZE_MAX).contains(&ranks) => Ok(ranks),
+        _ => Err(format!("a job has 1 to {SIZE_MAX} ranks")),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    let seconds = match &text[at..] {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("{unit} is no unit of time: give ms, s, m or h")),
+    };
+    let number: f64 = text[..at].trim().parse().map_err(|_| "give a time, as in 90, 90s or 1.5m")?;
+    let time = Duration::try_from_secs_f64(number * seconds).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| "the time must be above zero, and some day end".to_string())
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !text.contains('\0') => Ok((name.into(), value.into())),
+        _ => Err("give NAME=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "0", "-1", "s", "1d", "1e400", "nan", "inf", "1 2"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn assignments_are_read() {
+        assert_eq!(assignment("A=b=c"), Ok(("A".into(), "b=c".into())));
+        assert_eq!(assignment("A="), Ok(("A".into(), String::new())));
+        assert!(assignment("A").is_err() && assignment("=b").is_err());
+    }
+}

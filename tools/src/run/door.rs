@@ -1,0 +1,309 @@
+//! Where ranks, and those who ask after the job, come to the launcher.
+
+use super::options::{Options, Way};
+use super::visitor::{Role, Visitor};
+use super::watch::{Source, Watch};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tasuki_core::base::{Error, Rank};
+use tasuki_core::bootstrap::Settings;
+use tasuki_core::bootstrap::rendezvous::{Rendezvous, Terms, Verdict};
+use tasuki_core::bootstrap::settings::{Door as Address, Key};
+use tasuki_core::bootstrap::wire::{Answer, Greeting, Request};
+use tasuki_core::engine::board::Board;
+use tasuki_core::os::{process, processors, socket};
+
+/// Descriptors that may be on their way at a time: the kernel counts them per user and allows as many as there may
+/// be open files, 1024 as a rule.
+const IN_FLIGHT_MAX: usize = 800;
+/// When the kernel says that too many are on their way, those of other jobs: how soon to ask again.
+const RETRY: Duration = Duration::from_millis(10);
+/// ETOOMANYREFS, on both architectures.
+const TOO_MANY_IN_FLIGHT: i32 = 109;
+/// Beginning of the name of every job's socket, before user and job.
+const NAME: &str = "tasuki";
+
+/// What the names of a user's jobs begin with.
+pub(crate) fn prefix(user: u32) -> String {
+    format!("{NAME}-{user}-")
+}
+
+/// How ranks come to be.
+enum Meeting {
+    /// They come one by one.
+    Ranks(Rendezvous),
+    /// One process has them all, and shows their board if it likes.
+    Host { terms: Terms, size: usize, board: Option<Arc<Board>> },
+}
+
+/// What the job must know of a visit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    /// A rank wants to join.
+    Came(Rank),
+    /// A rank's connection has ended.
+    Lost(Rank),
+    /// Somebody wants to know how the job is.
+    Asks(u64),
+}
+
+/// The launcher's socket with everybody who has come.
+pub(crate) struct Door {
+    address: Address,
+    listener: UnixListener,
+    meeting: Meeting,
+    visitors: BTreeMap<u64, Visitor>,
+    next: u64,
+    in_flight: usize,
+    retry: Option<Instant>,
+    all_have_all: bool,
+}
+
+impl Door {
+    /// Opens a door for a new job, under a random name and with a random key.
+    pub(crate) fn open(options: &Options, settings: &Settings) -> anyhow::Result<Door> {
+        let user = process::effective_user();
+        let mut random = [0; 20];
+        getrandom(&mut random, GetRandomFlags::empty())?;
+        let (job, key) = random.split_first_chunk::<4>().expect("four of twenty");
+        let key = Key(key.try_into().expect("sixteen are left"));
+        let job = u32::from_le_bytes(*job);
+        let address = Address { socket: format!("{}{job:08x}", prefix(user)), key };
+        let listener = socket::listen(&address.socket)?;
+        listener.set_nonblocking(true)?;
+        let terms = Terms { key, user, own: Greeting::own() };
+        let size = options.ranks;
+        let meeting = match options.way {
+            Way::Processes => {
+                let processors = processors::usable();
+                Meeting::Ranks(Rendezvous::new(terms, size, settings.wake, processors)?)
+            }
+            Way::Threads | Way::Simulated { .. } => Meeting::Host { terms, size, board: None },
+        };
+        let (visitors, next, in_flight, retry) = (BTreeMap::new(), 0, 0, None);
+        Ok(Door { address, listener, meeting, visitors, next, in_flight, retry, all_have_all: false })
+    }
+
+    /// What ranks are told.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The job's short name.
+    pub(crate) fn job(&self) -> &str {
+        self.address.socket.rsplit('-').next().unwrap_or_default()
+    }
+
+    /// The ranks' board, where there is one already.
+    pub(crate) fn board(&self) -> Option<&Arc<Board>> {
+        match &self.meeting {
+            Meeting::Ranks(meeting) => Some(meeting.board()),
+            Meeting::Host { board, .. } => board.as_ref(),
+        }
+    }
+
+    /// Whether that rank has come, and waits for others.
+    pub(crate) fn is_joining(&self, rank: Rank) -> bool {
+        matches!(&self.meeting, Meeting::Ranks(meeting) if meeting.has(rank) && !meeting.is_complete())
+    }
+
+    /// Whether ranks wait for others that have not come.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.visitors
+            .values()
+            .any(|visitor| matches!(visitor.role, Role::Rank(rank) if self.is_joining(rank)))
+    }
+
+    /// Says what it waits for.
+    pub(crate) fn watch<'f>(&'f self, watch: &mut Watch<'f>) {
+        watch.read(Source::Knock, self.listener.as_fd());
+        for (&id, visitor) in &self.visitors {
+            watch.read(Source::Visitor(id), visitor.descriptor());
+            if visitor.has_outgoing() {
+                watch.write(Source::Visitor(id), visitor.descriptor());
+            }
+        }
+    }
+
+    /// When it wants to be asked to [`Door::hand_out`] again.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.retry
+    }
+
+    /// Lets in everybody who has knocked.
+    pub(crate) fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            let Ok(from) = socket::credentials(&stream) else { continue };
+            let Ok(mut visitor) = Visitor::new(stream, from) else { continue };
+            if let Err(why) = self.terms().check_user(from) {
+                visitor.say(&Answer::Refused(why));
+                continue;
+            }
+            self.visitors.insert(self.next, visitor);
+            self.next += 1;
+        }
+    }
+
+    fn terms(&self) -> &Terms {
+        match &self.meeting {
+            Meeting::Ranks(meeting) => meeting.terms(),
+            Meeting::Host { terms, .. } => terms,
+        }
+    }
+
+    /// Looks after a visitor whose connection has something to tell.
+    pub(crate) fn serve(&mut self, id: u64) -> Vec<Event> {
+        let Some(visitor) = self.visitors.get_mut(&id) else { return Vec::new() };
+        visitor.write();
+        let heard = visitor.listen();
+        let mut events: Vec<Event> =
+            heard.requests.into_iter().filter_map(|(request, files)| self.hear(id, request, files)).collect();
+        let answered = self.visitors.get(&id).is_some_and(|v| v.role == Role::Asker && !v.has_outgoing());
+        if heard.ended || (answered && events.is_empty()) {
+            events.extend(self.see_off(id));
+        }
+        self.hand_out();
+        events
+    }
+
+    fn hear(&mut self, id: u64, request: Request, files: Vec<OwnedFd>) -> Option<Event> {
+        match request {
+            Request::Hello { rank, .. } => self.hello(id, rank, request, files),
+            Request::Host { ref greeting, layout, key, size } => {
+                let from = self.visitors.get(&id)?.from;
+                let shown = self.terms().check(greeting, layout, key, from);
+                let answer = match shown.and_then(|()| self.show(size as usize, files)) {
+                    Ok(()) => Answer::Welcome { size, descriptors: 0 },
+                    Err(why) => Answer::Refused(why),
+                };
+                let visitor = self.visitors.get_mut(&id)?;
+                visitor.role = Role::Host;
+                visitor.say(&answer);
+                None
+            }
+            Request::Taken => {
+                let visitor = self.visitors.get_mut(&id)?;
+                self.in_flight -= visitor.in_flight;
+                visitor.in_flight = 0;
+                None
+            }
+            Request::Ask(_) => {
+                self.visitors.get_mut(&id)?.role = Role::Asker;
+                Some(Event::Asks(id))
+            }
+            Request::Stranger(greeting) => {
+                let why = self.terms().mismatch(&greeting, "versions");
+                self.answer(id, &Answer::Refused(why));
+                None
+            }
+        }
+    }
+
+    fn hello(&mut self, id: u64, rank: Rank, hello: Request, files: Vec<OwnedFd>) -> Option<Event> {
+        let from = self.visitors.get(&id)?.from;
+        let Meeting::Ranks(meeting) = &mut self.meeting else {
+            self.answer(id, &Answer::Refused("all ranks of this job are threads of one process".into()));
+            return None;
+        };
+        match meeting.admit(hello, from, files) {
+            Verdict::Refused(why) => {
+                self.answer(id, &Answer::Refused(why));
+                None
+            }
+            Verdict::Waits | Verdict::Complete => {
+                self.visitors.get_mut(&id)?.role = Role::Rank(rank);
+                Some(Event::Came(rank))
+            }
+        }
+    }
+
+    fn show(&mut self, size: usize, files: Vec<OwnedFd>) -> Result<(), String> {
+        let Meeting::Host { size: expected, board, .. } = &mut self.meeting else {
+            return Err("each rank of this job is a process".into());
+        };
+        if size != *expected {
+            return Err(format!("the job was started with {expected} ranks, and the program runs {size}"));
+        }
+        let [file]: [OwnedFd; 1] =
+            files.try_into().map_err(|_| "the board did not come along".to_string())?;
+        *board = Some(Arc::new(Board::adopt(file, size).map_err(|error: Error| error.to_string())?));
+        Ok(())
+    }
+
+    /// Answers a visitor who then leaves.
+    pub(crate) fn answer(&mut self, id: u64, answer: &Answer) {
+        if let Some(visitor) = self.visitors.get_mut(&id) {
+            visitor.role = Role::Asker;
+            visitor.say(answer);
+            if !visitor.has_outgoing() {
+                self.see_off(id);
+            }
+        }
+    }
+
+    fn see_off(&mut self, id: u64) -> Option<Event> {
+        let visitor = self.visitors.remove(&id)?;
+        self.in_flight -= visitor.in_flight;
+        let Role::Rank(rank) = visitor.role else { return None };
+        if let Meeting::Ranks(meeting) = &mut self.meeting {
+            meeting.withdraw(rank);
+        }
+        Some(Event::Lost(rank))
+    }
+
+    /// Tells those who still wait for others that one died.
+    pub(crate) fn tell_death(&mut self, rank: Rank, how: &str) {
+        if matches!(&self.meeting, Meeting::Ranks(meeting) if !meeting.is_complete()) {
+            for visitor in self.visitors.values_mut().filter(|v| matches!(v.role, Role::Rank(_))) {
+                visitor.say(&Answer::Dead { rank, how: how.to_string() });
+            }
+        }
+    }
+
+    /// Once all ranks are there: gives each of them the next part of what they all share, as far as the kernel
+    /// allows at a time.
+    pub(crate) fn hand_out(&mut self) {
+        self.retry = None;
+        let Meeting::Ranks(meeting) = &mut self.meeting else { return };
+        if !meeting.is_complete() || self.all_have_all {
+            return;
+        }
+        let mut owed = 0;
+        for visitor in self.visitors.values_mut().filter(|v| matches!(v.role, Role::Rank(_))) {
+            let Some(part) = visitor.part else { continue };
+            owed += 1;
+            if visitor.in_flight > 0 || self.in_flight >= IN_FLIGHT_MAX {
+                continue;
+            }
+            let Some((answer, descriptors)) = meeting.part(part) else {
+                visitor.part = None;
+                owed -= 1;
+                continue;
+            };
+            match visitor.hand(&answer, &descriptors) {
+                Ok(()) => {
+                    visitor.part = Some(part + 1);
+                    visitor.in_flight = descriptors.len();
+                    self.in_flight += descriptors.len();
+                }
+                Err(error) if is_full(&error) => self.retry = Some(Instant::now() + RETRY),
+                // It has gone, which shows when it is read.
+                Err(_) => {}
+            }
+        }
+        self.all_have_all = owed == 0;
+        if self.all_have_all {
+            meeting.release();
+        }
+    }
+}
+
+/// Whether the kernel takes no more for the moment.
+fn is_full(error: &std::io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(TOO_MANY_IN_FLIGHT)
+}

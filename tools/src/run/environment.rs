@@ -1,0 +1,68 @@
+//! The environment that ranks are given: ours, what `--env` adds, and what tells them who they are.
+
+use super::options::{Options, Way};
+use crate::say::misuse;
+use std::ffi::{OsStr, OsString};
+use tasuki_core::bootstrap::Settings;
+use tasuki_core::bootstrap::settings::Door;
+use tasuki_core::bootstrap::variables::{self as names, Environment, SetBy, VARIABLES};
+
+/// What all ranks are given, and what it means for the launcher.
+pub(crate) struct ForRanks {
+    base: Vec<(OsString, OsString)>,
+    /// The users' variables, as the ranks will read them.
+    pub(crate) settings: Settings,
+    /// Remarks on variables that look like ours and are not.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl ForRanks {
+    /// Checks everything once, before the first rank is started.
+    pub(crate) fn new(added: &[(String, String)]) -> anyhow::Result<ForRanks> {
+        if let Some((name, _)) = added.iter().find(|(name, _)| is_the_launcher_s(name)) {
+            return Err(misuse(format!("--env {name}: this variable is set by `tasuki run` itself")));
+        }
+        let mut base: Vec<_> = std::env::vars_os()
+            .filter(|(name, _)| name.to_str().is_none_or(|name| !is_the_launcher_s(name)))
+            .filter(|(name, _)| added.iter().all(|(other, _)| name != other.as_str()))
+            .collect();
+        base.extend(added.iter().map(|(name, value)| (name.into(), value.into())));
+        let shown = base.iter().map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy()));
+        let mut environment: Environment = shown.collect();
+        let remarks = environment.unknown();
+        // Whatever started us several times: the ranks are ours.
+        environment.set(names::THREADS, "1");
+        let settings = Settings::parse(&environment).map_err(|error| misuse(error.to_string()))?;
+        Ok(ForRanks { base, settings, remarks })
+    }
+
+    /// The variable PATH as ranks will see it.
+    pub(crate) fn path(&self) -> Option<&OsStr> {
+        self.base.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
+    }
+
+    /// The whole environment of process number `index`.
+    pub(crate) fn of(&self, index: usize, options: &Options, door: &Door) -> Vec<(OsString, OsString)> {
+        let mut all = self.base.clone();
+        let mut set = |name: &str, value: String| all.push((name.into(), value.into()));
+        set(names::JOB, door.socket.clone());
+        set(names::KEY, door.key.to_string());
+        match options.way {
+            Way::Processes => {
+                set(names::RANK, index.to_string());
+                set(names::SIZE, options.ranks.to_string());
+            }
+            Way::Threads => set(names::THREADS, options.ranks.to_string()),
+            Way::Simulated { seed } => {
+                set(names::THREADS, options.ranks.to_string());
+                set(names::FABRIC, "sim".into());
+                set(names::SEED, seed.to_string());
+            }
+        }
+        all
+    }
+}
+
+fn is_the_launcher_s(name: &str) -> bool {
+    VARIABLES.iter().any(|variable| variable.name == name && variable.set_by == SetBy::Launcher)
+}

@@ -1,0 +1,300 @@
+//! A running job: its processes, its door, its output, and the one loop over what happens to them.
+
+use super::binding;
+use super::door::{Door, Event};
+use super::ending::{Ending, Step};
+use super::environment::ForRanks;
+use super::inlet::Inlet;
+use super::judge::Verdict;
+use super::keeper::Keeper;
+use super::options::{Options, Way};
+use super::printer::Printer;
+use super::process::{Process, Start};
+use super::program;
+use super::shortage::Shortage;
+use super::signals::Signals;
+use super::watch::{Source, Watch};
+use crate::say::misuse;
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, set_child_subreaper};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tasuki_core::base::Rank;
+use tasuki_core::engine::board::Stage;
+use tasuki_core::os::process::allow_descriptors;
+use tasuki_core::os::processors;
+
+/// Descriptors for each process (its connection and memory file, two pipes, its pidfd), with some to spare.
+const DESCRIPTORS_A_PROCESS: u64 = 6;
+/// Descriptors for everything else.
+const DESCRIPTORS_SPARED: u64 = 128;
+/// How long what the job wrote may take to go out, once it has been ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A job of this launcher.
+pub(super) struct Job {
+    pub(super) options: Options,
+    pub(super) started: Instant,
+    pub(super) processes: Vec<Process>,
+    pub(super) door: Door,
+    pub(super) printer: Printer,
+    pub(super) ending: Option<Ending>,
+    pub(super) verdict: Option<Verdict>,
+    pub(super) inlet: Option<Inlet>,
+    pub(super) shortage: Shortage,
+    signals: Signals,
+    keeper: Keeper,
+    /// When `--timeout` strikes.
+    limit: Option<Instant>,
+    /// Set by a second Ctrl-C while the last lines go out.
+    pub(super) hurried: bool,
+}
+
+/// What is found out before anything is started.
+struct Plan {
+    program: PathBuf,
+    processors: Vec<usize>,
+}
+
+impl Plan {
+    fn new(options: &Options, environment: &ForRanks) -> anyhow::Result<Plan> {
+        let (allowed, usable) = (processors::allowed(), processors::usable());
+        let processors = binding::place(options.bind.as_ref(), options.ranks, options.way, &allowed, usable)?;
+        Ok(Plan { program: program::find(&options.program, environment.path())?, processors })
+    }
+
+    /// A program that the system does not start is misuse; a system that starts no more is not.
+    fn refused(&self, error: &std::io::Error) -> anyhow::Error {
+        let text = format!("{} could not be started: {error}", self.program.display());
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::OutOfMemory => anyhow::anyhow!(text),
+            _ => misuse(text),
+        }
+    }
+}
+
+impl Job {
+    /// Starts all processes.
+    pub(super) fn start(mut options: Options) -> anyhow::Result<Job> {
+        let started = Instant::now();
+        let environment = ForRanks::new(&options.env)?;
+        let plan = Plan::new(&options, &environment)?;
+        let count = options.processes();
+        let files = getrlimit(Resource::Nofile);
+        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS + DESCRIPTORS_SPARED)
+            .map_err(|error| misuse(format!("{count} processes are too many here: {error}")))?;
+        let signals = Signals::catch()?;
+        let door = Door::open(&options, &environment.settings)?;
+        let mut printer = Printer::new(&mut options);
+        environment.remarks.iter().for_each(|remark| printer.say(&format!("warning: {remark}")));
+        // Orphans of our processes come to us, so that we know when the last of them is gone.
+        set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
+        let keeper = Keeper::start(door.job()).context("the keeper could not be started")?;
+        let limit = options.timeout.and_then(|time| started.checked_add(time));
+        let (processes, inlet, ending, verdict) = (Vec::with_capacity(count), None, None, None);
+        let mut job = Job {
+            options,
+            started,
+            processes,
+            door,
+            printer,
+            ending,
+            verdict,
+            inlet,
+            shortage: Shortage::begin(),
+            signals,
+            keeper,
+            limit,
+            hurried: false,
+        };
+        if let Err(error) = job.start_processes(&plan, &environment, files) {
+            job.abandon();
+            return Err(error);
+        }
+        Ok(job)
+    }
+
+    fn start_processes(&mut self, plan: &Plan, environment: &ForRanks, files: Rlimit) -> anyhow::Result<()> {
+        for index in 0..self.options.processes() {
+            let carried = index == 0 && self.options.input && Inlet::is_needed();
+            let input = match (carried, index == 0 && self.options.input) {
+                (true, _) => Stdio::piped(),
+                (false, true) => Stdio::inherit(),
+                (false, false) => Stdio::null(),
+            };
+            let env = environment.of(index, &self.options, self.door.address());
+            let (keeper, denied) = (&self.keeper, environment.settings.denied);
+            let (program, processor) = (plan.program.as_path(), plan.processors.get(index).copied());
+            let start = Start { index, program, processor, env, input, keeper, files, denied };
+            let (process, input) =
+                Process::start(&self.options, start).map_err(|error| plan.refused(&error))?;
+            self.processes.push(process);
+            if let Some(input) = input {
+                self.inlet = Some(Inlet::new(input)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what has been started, without a word.
+    fn abandon(mut self) {
+        self.ending = Some(Ending::kill(Instant::now()));
+        while !self.is_over() {
+            self.turn();
+        }
+        self.keeper.release();
+    }
+
+    /// Runs the job to its end; its exit code.
+    pub(super) fn run(mut self) -> anyhow::Result<u8> {
+        while !self.is_over() {
+            self.turn();
+        }
+        self.flush();
+        self.keeper.release();
+        Ok(self.verdict.map_or(0, |verdict| verdict.code(&self.processes)))
+    }
+
+    fn is_over(&self) -> bool {
+        self.processes.iter().all(|process| process.gone)
+    }
+
+    /// Sleeps until something happens, and deals with it.
+    fn turn(&mut self) {
+        for source in self.watch().wait(self.deadline()) {
+            self.deal_with(source);
+        }
+        self.keep_time(Instant::now());
+    }
+
+    fn watch(&self) -> Watch<'_> {
+        let mut watch = Watch::default();
+        watch.read(Source::Signals, self.signals.descriptor());
+        self.printer.watch(&mut watch);
+        self.door.watch(&mut watch);
+        self.processes.iter().for_each(|process| process.watch(&mut watch, &self.printer));
+        self.inlet.iter().for_each(|inlet| inlet.watch(&mut watch));
+        watch
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let ending = self.ending.as_ref().map_or(self.limit, Ending::deadline);
+        let lost = self.processes.iter().filter_map(|process| process.lost).min();
+        [ending, lost, self.door.deadline()].into_iter().flatten().min()
+    }
+
+    fn deal_with(&mut self, source: Source) {
+        match source {
+            Source::Signals => self.take_signals(),
+            Source::Knock => self.door.accept(),
+            Source::Visitor(id) => self.serve(id),
+            Source::Spout(index, stream) => self.processes[index].read(stream, &mut self.printer),
+            Source::End => self.look_at_all(),
+            Source::Outlet(stream) => {
+                if let Err(error) = self.printer.write(stream) {
+                    self.output_failed(error);
+                }
+            }
+            Source::Input => self.inlet.iter_mut().for_each(Inlet::read),
+            Source::Feed => self.inlet.iter_mut().for_each(Inlet::feed),
+        }
+    }
+
+    fn serve(&mut self, id: u64) {
+        for event in self.door.serve(id) {
+            match event {
+                Event::Came(_) => self.check_that_all_can_come(),
+                Event::Lost(rank) => self.connection_ended(rank),
+                Event::Asks(id) => self.show(id),
+            }
+        }
+    }
+
+    fn take_signals(&mut self) {
+        for signal in self.signals.take() {
+            match signal {
+                Signal::CHILD => self.look_at_all(),
+                Signal::CONT => self.resume(),
+                Signal::TSTP => self.pause(),
+                Signal::QUIT => self.say_waits(),
+                signal => self.interrupted(signal),
+            }
+        }
+    }
+
+    /// Looks who has ended. Until it is known how, nobody's end is judged: a death explains others.
+    fn look_at_all(&mut self) {
+        for index in 0..self.processes.len() {
+            if let Some(exit) = self.processes[index].look(&self.keeper, &mut self.printer) {
+                self.process_ended(index, exit);
+            }
+        }
+    }
+
+    /// Does what is due.
+    fn keep_time(&mut self, now: Instant) {
+        if self.door.deadline().is_some_and(|when| when <= now) {
+            self.door.hand_out();
+        }
+        if let Some(index) = self.processes.iter().position(|p| p.lost.is_some_and(|when| when <= now)) {
+            self.program_ended(index);
+        }
+        if self.ending.is_none() && self.limit.is_some_and(|when| when <= now) {
+            self.time_is_up();
+        }
+        while let Some(step) = self.ending.as_mut().and_then(|ending| ending.due(now)) {
+            self.take_step(step);
+        }
+    }
+
+    fn take_step(&mut self, step: Step) {
+        match step {
+            Step::AskStrangers => {
+                let strangers =
+                    self.processes.iter().enumerate().filter(|(index, _)| !self.has_joined(*index));
+                strangers.for_each(|(_, process)| process.signal(Signal::TERM));
+            }
+            Step::Ask => self.signal_all(Signal::TERM),
+            Step::Kill => self.signal_all(Signal::KILL),
+            Step::GiveUp => {
+                for process in self.processes.iter_mut().filter(|process| !process.gone) {
+                    process.gone = true;
+                    let pid = process.pid();
+                    self.printer
+                        .say(&format!("process {pid} or a descendant of it does not end, even by SIGKILL"));
+                }
+            }
+        }
+    }
+
+    /// Sends a signal to every process and its descendants.
+    pub(super) fn signal_all(&self, signal: Signal) {
+        self.processes.iter().for_each(|process| process.signal(signal));
+    }
+
+    /// Whether the process has come to the door, or holds all ranks.
+    fn has_joined(&self, index: usize) -> bool {
+        match (self.options.way, self.door.board()) {
+            (Way::Processes, Some(board)) => {
+                let rank = Rank(index as u32);
+                self.door.is_joining(rank) || board.seat(rank).stage() != Stage::Absent
+            }
+            (_, board) => board.is_some(),
+        }
+    }
+
+    /// Lets the last lines go out: as long as it takes if the job ended by itself, else for a moment.
+    fn flush(&mut self) {
+        let patience = self.verdict.is_some().then(|| Instant::now() + LAST_WORDS);
+        while self.printer.has_waiting() && !self.hurried && patience.is_none_or(|end| Instant::now() < end) {
+            let mut watch = Watch::default();
+            watch.read(Source::Signals, self.signals.descriptor());
+            self.printer.watch(&mut watch);
+            for source in watch.wait(patience) {
+                self.deal_with(source);
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What happens to a job, and what follows from it: who died first, what is said, with which code it ends.
+
+use super::ending::Ending;
+use super::inlet::Inlet;
+use super::job::Job;
+use super::options::Way;
+use super::process::Process;
+use super::snapshot::{Seat, Snapshot, names, report};
+use crate::say::CLOSED;
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, kill_process};
+use std::time::{Duration, Instant};
+use tasuki_core::base::Rank;
+use tasuki_core::bootstrap::wire::Answer;
+use tasuki_core::engine::board::{Board, Stage};
+use tasuki_core::os::children::Exit;
+use tasuki_core::os::clock;
+
+/// The exit code of a job that took too long.
+const TIMED_OUT: u8 = 124;
+/// The exit code of a process that was killed.
+const KILLED: u8 = 128 + 9;
+/// From the end of a rank's connection to calling it dead: its process's end, which says more, comes first as a rule.
+const CONNECTION_GRACE: Duration = Duration::from_millis(100);
+
+/// With which code the job ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// This one.
+    Code(u8),
+    /// That of a process that has told its failure but not ended yet; the code if it never tells one.
+    OfProcess(usize, u8),
+}
+
+impl Verdict {
+    /// The code, once all have ended.
+    pub(super) fn code(self, processes: &[Process]) -> u8 {
+        match self {
+            Verdict::Code(code) => code,
+            Verdict::OfProcess(index, otherwise) => match processes[index].exit {
+                // Success, or what we ended it by, says nothing of its failure.
+                None | Some(Exit::Code(0) | Exit::Signal { number: 9 | 15, .. }) => otherwise,
+                Some(exit) => exit_code(exit),
+            },
+        }
+    }
+}
+
+/// The code that stands for an end, as shells have it.
+fn exit_code(exit: Exit) -> u8 {
+    match exit {
+        Exit::Code(code) => code as u8,
+        Exit::Signal { number, .. } => 128_u8.wrapping_add(number as u8),
+    }
+}
+
+impl Job {
+    /// A process has ended.
+    pub(super) fn process_ended(&mut self, index: usize, exit: Exit) {
+        self.processes[index].lost = None;
+        let rank = Rank(index as u32);
+        match (exit, self.stage(rank)) {
+            (Exit::Code(0), Some(Stage::Joined | Stage::Leaving)) => {
+                self.died(index, &format!("{exit} without leaving the job"), 1);
+            }
+            (Exit::Code(0), _) => self.check_that_all_can_come(),
+            _ => self.died(index, &exit.to_string(), exit_code(exit)),
+        }
+    }
+
+    /// The rank's stage, if it is a process of its own.
+    fn stage(&self, rank: Rank) -> Option<Stage> {
+        let board = self.door.board().filter(|_| self.options.way == Way::Processes)?;
+        Some(board.seat(rank).stage())
+    }
+
+    /// Ranks that wait for one that has ended would wait for ever.
+    pub(super) fn check_that_all_can_come(&mut self) {
+        if !self.door.is_awaited() {
+            return;
+        }
+        let cannot = |(index, process): &(usize, &Process)| {
+            process.exit.is_some() && !self.door.is_joining(Rank(*index as u32))
+        };
+        if let Some((index, process)) = self.processes.iter().enumerate().find(cannot) {
+            let how =
+                process.exit.map_or(String::new(), |exit| format!("{exit} without ever joining the job"));
+            self.died(index, &how, 1);
+        }
+    }
+
+    /// A rank's connection has closed. If it has not left, it is dead, though it may be no child of ours.
+    pub(super) fn connection_ended(&mut self, rank: Rank) {
+        let process = &mut self.processes[rank.index()];
+        if process.exit.is_none() && self.door.board().is_some_and(|b| b.seat(rank).stage() != Stage::Left) {
+            process.lost = Some(Instant::now() + CONNECTION_GRACE);
+        }
+    }
+
+    /// Its program has ended, and its process (which may be a shell around it) has not.
+    pub(super) fn program_ended(&mut self, index: usize) {
+        self.processes[index].lost = None;
+        let pid = self.door.board().map_or(0, |board| board.seat(Rank(index as u32)).pid());
+        self.died(index, &format!("its program (process {pid}) ended without leaving the job"), 1);
+    }
+
+    /// A rank is dead: everybody is told, once, and the job ends.
+    fn died(&mut self, index: usize, how: &str, code: u8) {
+        let own = self.options.way == Way::Processes;
+        let told = self.door.board().and_then(|board| board.death());
+        let (culprit, how, verdict) = match told {
+            // Another rank failed first and said so itself; this one only followed.
+            Some(death) if own && death.rank.index() != index => {
+                let first = death.rank.index();
+                (death.rank, death.how, Verdict::OfProcess(first, code))
+            }
+            Some(death) => (death.rank, format!("{} ({how})", death.how), Verdict::Code(code)),
+            None => (Rank(index as u32), how.to_string(), Verdict::Code(code)),
+        };
+        let waits: Vec<Seat> = self.seats().into_iter().filter(|seat| seat.waits_in.is_some()).collect();
+        if let (true, Some(board)) = (own, self.door.board()) {
+            board.declare_dead(culprit, &how, clock::now_ns());
+        }
+        if self.ending.is_some() {
+            return;
+        }
+        let who = if own || self.door.board().is_some_and(|board| board.is_over()) {
+            format!("rank {culprit}")
+        } else {
+            format!("the process of {}", names(&(0..self.options.ranks).collect::<Vec<_>>()))
+        };
+        self.door.tell_death(culprit, &how);
+        let hint = if code == KILLED { self.shortage.hint() } else { "" };
+        self.printer.say(&format!("{who} died: {how}{}{hint}", report(&waits)));
+        self.end(verdict, Ending::after_death(Instant::now()));
+    }
+
+    fn end(&mut self, verdict: Verdict, ending: Ending) {
+        self.verdict.get_or_insert(verdict);
+        self.ending.get_or_insert(ending);
+    }
+
+    /// `--timeout` strikes.
+    pub(super) fn time_is_up(&mut self) {
+        let limit = self.options.timeout.unwrap_or_default();
+        let text = format!("the job has not ended within {limit:?} (--timeout){}", report(&self.seats()));
+        self.printer.say(&text);
+        self.end(Verdict::Code(TIMED_OUT), Ending::at_once(Instant::now()));
+    }
+
+    /// SIGINT, SIGTERM or SIGHUP came: everybody gets it; a second one kills.
+    pub(super) fn interrupted(&mut self, signal: Signal) {
+        let now = Instant::now();
+        self.hurried = self.processes.iter().all(|process| process.gone) || self.ending.is_some();
+        if self.hurried {
+            self.ending = Some(Ending::kill(now));
+        } else {
+            self.signal_all(signal);
+        }
+        self.end(Verdict::Code(128 + signal.as_raw() as u8), Ending::after_signal(now));
+    }
+
+    /// Standard output takes no more.
+    pub(super) fn output_failed(&mut self, error: Errno) {
+        if error != Errno::PIPE {
+            self.printer.say(&format!("standard output: {error}"));
+        }
+        let code = if error == Errno::PIPE { CLOSED } else { 1 };
+        self.end(Verdict::Code(code), Ending::at_once(Instant::now()));
+    }
+
+    /// SIGQUIT: shows what every rank waits for, and goes on.
+    pub(super) fn say_waits(&mut self) {
+        let text = format!(
+            "job {} runs for {:.1?}{}",
+            self.door.job(),
+            self.started.elapsed(),
+            report(&self.seats())
+        );
+        self.printer.say(&text);
+    }
+
+    /// Ctrl-Z: the ranks stop with us.
+    pub(super) fn pause(&mut self) {
+        self.signal_all(Signal::TSTP);
+        let _ = kill_process(getpid(), Signal::STOP);
+    }
+
+    /// We go on, and so do the ranks.
+    pub(super) fn resume(&mut self) {
+        self.signal_all(Signal::CONT);
+        self.inlet.iter_mut().for_each(Inlet::resume);
+    }
+
+    /// Answers `tasuki ps`.
+    pub(super) fn show(&mut self, id: u64) {
+        let way = match self.options.way {
+            Way::Processes => "processes",
+            Way::Threads => "threads",
+            Way::Simulated { .. } => "simulated",
+        };
+        let snapshot = Snapshot {
+            job: self.door.job().to_string(),
+            program: self.options.program.to_string_lossy().into_owned(),
+            way: way.to_string(),
+            launcher: std::process::id(),
+            uptime_s: self.started.elapsed().as_secs_f64(),
+            ranks: self.seats(),
+        };
+        let answer = match serde_json::to_string(&snapshot) {
+            Ok(text) => Answer::Report(text),
+            Err(error) => Answer::Refused(error.to_string()),
+        };
+        self.door.answer(id, &answer);
+    }
+
+    /// All ranks as they are now.
+    fn seats(&self) -> Vec<Seat> {
+        (0..self.options.ranks).map(|rank| self.seat(rank)).collect()
+    }
+
+    fn seat(&self, rank: usize) -> Seat {
+        let process = &self.processes[rank.min(self.processes.len() - 1)];
+        let board = self.door.board();
+        let stage = board.map_or(Stage::Absent, |board| board.seat(Rank(rank as u32)).stage());
+        let pid = match board.map_or(0, |board| board.seat(Rank(rank as u32)).pid()) {
+            0 => process.pid(),
+            pid => pid,
+        };
+        let wait = board.filter(|_| process.exit.is_none()).and_then(|board| published(board, rank));
+        let (waits_in, waited_s) = wait.unzip();
+        let stage = match (process.exit, stage) {
+            (Some(exit), _) => format!("ended ({exit})"),
+            (None, _) if is_stopped(pid) => "stopped".into(),
+            (None, Stage::Absent) if self.door.is_joining(Rank(rank as u32)) => {
+                "waiting for the others to join".into()
+            }
+            (None, Stage::Absent) => "not joined".into(),
+            (None, Stage::Joined) if waits_in.is_some() => "waiting".into(),
+            (None, Stage::Joined) => "running".into(),
+            (None, Stage::Leaving) => "leaving".into(),
+            (None, Stage::Left) => "left".into(),
+        };
+        Seat { rank, pid, stage, waits_in, waited_s }
+    }
+}
+
+/// The call in which a rank waits, and for how many seconds it has.
+fn published(board: &Board, rank: usize) -> Option<(String, f64)> {
+    let wait = board.seat(Rank(rank as u32)).published_wait()?;
+    let waited = Duration::from_nanos(clock::now_ns().saturating_sub(wait.since_ns));
+    Some((wait.call, waited.as_secs_f64()))
+}
+
+/// Whether a debugger, or Ctrl-Z, has stopped the process: it is alive, and waits for nothing of ours.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['T', 't']))
+}

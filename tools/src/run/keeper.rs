@@ -1,0 +1,76 @@
+//! The keeper: a process that outlives a killed launcher by a moment, and ends the ranks' groups in its place.
+//!
+//! It sits in a session of its own and reads a pipe whose other end only the launcher holds, and each new process
+//! until it runs its program. Four bytes are a group that began, or, negative, one that the launcher has ended
+//! itself; zero ends them all in order. When the pipe closes, whatever is left is killed.
+
+use super::spawn;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+/// The hidden subcommand that is the keeper.
+pub(crate) const SUBCOMMAND: &str = "__keeper";
+
+/// The launcher's end.
+pub(crate) struct Keeper {
+    pipe: Arc<OwnedFd>,
+    /// The other end, too: if somebody kills the keeper, no rank dies of a broken pipe.
+    _read: OwnedFd,
+    child: Child,
+}
+
+impl Keeper {
+    /// Starts a keeper. `job` shows in lists of processes.
+    pub(crate) fn start(job: &str) -> std::io::Result<Keeper> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let mut command = Command::new("/proc/self/exe");
+        command.args([SUBCOMMAND, job]).current_dir("/");
+        command.stdin(read.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Keeper { pipe: Arc::new(write), _read: read, child: spawn::detached(command)? })
+    }
+
+    /// What a new process tells its group to.
+    pub(crate) fn pipe(&self) -> Arc<OwnedFd> {
+        self.pipe.clone()
+    }
+
+    /// The launcher has ended this group: its number may soon belong to somebody else.
+    pub(crate) fn forget(&self, group: Pid) {
+        self.tell(-group.as_raw_nonzero().get());
+    }
+
+    /// All have ended. Waits until the keeper has, too.
+    pub(crate) fn release(mut self) {
+        self.tell(0);
+        drop(self.pipe);
+        let _ = self.child.wait();
+    }
+
+    /// A keeper that somebody killed is no reason to fail.
+    fn tell(&self, record: i32) {
+        let _ = rustix::io::write(&*self.pipe, &record.to_le_bytes());
+    }
+}
+
+/// The keeper's whole life.
+pub(crate) fn keep() -> ExitCode {
+    let mut groups = BTreeSet::new();
+    let mut record = [0; 4];
+    let mut pipe = std::io::stdin().lock();
+    while pipe.read_exact(&mut record).is_ok() {
+        match i32::from_le_bytes(record) {
+            0 => groups.clear(),
+            ended if ended < 0 => drop(groups.remove(&ended.wrapping_neg())),
+            begun => drop(groups.insert(begun)),
+        }
+    }
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    ExitCode::SUCCESS
+}

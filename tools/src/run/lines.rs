@@ -1,0 +1,75 @@
+//! Cuts what a process writes into lines, so that lines of different ranks never mix.
+
+/// Longest line that is kept together, in bytes: what a rank holds of its launcher's memory for each stream. A longer
+/// one goes out in pieces of this size.
+pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// The beginning of a line whose end has not come yet.
+#[derive(Default)]
+pub(crate) struct Lines {
+    held: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes what was read, and gives whole lines (several at a time) to `out`.
+    pub(crate) fn push(&mut self, bytes: &[u8], mut out: impl FnMut(&[u8])) {
+        let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let (whole, rest) = bytes.split_at(end);
+        if !whole.is_empty() {
+            if self.held.is_empty() {
+                out(whole);
+            } else {
+                self.held.extend_from_slice(whole);
+                out(&self.held);
+                self.held.clear();
+            }
+        }
+        self.held.extend_from_slice(rest);
+        while self.held.len() >= LINE_BYTES_MAX {
+            out(&self.held[..LINE_BYTES_MAX]);
+            self.held.drain(..LINE_BYTES_MAX);
+        }
+    }
+
+    /// The process writes no more: gives a last line that has no end.
+    pub(crate) fn finish(&mut self, out: impl FnOnce(&[u8])) {
+        if !self.held.is_empty() {
+            out(&self.held);
+            self.held.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(parts: &[&[u8]]) -> Vec<Vec<u8>> {
+        let (mut lines, mut all) = (Lines::default(), Vec::new());
+        for part in parts {
+            lines.push(part, |block| all.push(block.to_vec()));
+            assert!(lines.held.len() < LINE_BYTES_MAX);
+        }
+        lines.finish(|block| all.push(block.to_vec()));
+        all
+    }
+
+    #[test]
+    fn only_whole_lines_go_out() {
+        assert_eq!(cut(&[b"a", b"b\nc\nd", b"\n"]), [b"ab\nc\n".to_vec(), b"d\n".to_vec()]);
+    }
+
+    #[test]
+    fn a_last_line_without_end_is_kept() {
+        assert_eq!(cut(&[b"a\nb"]), [b"a\n".to_vec(), b"b".to_vec()]);
+        assert!(cut(&[b""]).is_empty());
+    }
+
+    #[test]
+    fn endless_lines_go_out_in_pieces_and_nothing_is_lost() {
+        let (part, count) = ([b'x'; 10_000], 100);
+        let pieces = cut(&vec![&part[..]; count]);
+        assert!(pieces.iter().all(|piece| piece.len() <= LINE_BYTES_MAX));
+        assert_eq!(pieces.concat().len(), part.len() * count);
+    }
+}

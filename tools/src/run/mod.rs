@@ -1,0 +1,50 @@
+//! `tasuki run`, and how other subcommands start jobs: processes are started, joined to one job, heard, and ended.
+//!
+//! ```text
+//! job        one loop over everything that can happen (watch), with no clock but deadlines
+//! judge      what an event means: who died, what is said, with which code the job ends
+//! door       the socket: ranks that join, `tasuki ps`        visitor   one connection of it
+//! process    a process and its descendants                   spawn     what it begins with
+//! keeper     ends the processes if the launcher is killed    ending    what is sent to them, and when
+//! printer    lines out (lines, outlet)                       inlet     the terminal's lines in
+//! ```
+
+pub(crate) mod args;
+mod binding;
+mod door;
+mod ending;
+mod environment;
+mod inlet;
+mod job;
+mod judge;
+pub(crate) mod keeper;
+mod lines;
+mod options;
+mod outlet;
+mod printer;
+mod process;
+mod program;
+mod shortage;
+mod signals;
+mod snapshot;
+mod spawn;
+mod visitor;
+mod watch;
+
+pub(crate) use door::prefix;
+pub(crate) use options::{Options, Output, Stream, Way};
+pub(crate) use snapshot::{Seat, Snapshot};
+
+/// The subcommand; its exit code.
+pub(crate) fn command(args: args::Args) -> anyhow::Result<u8> {
+    launch(args.options()?)
+}
+
+/// Starts a job, prints or captures what it writes, and waits for its end; the exit code: that of the first rank
+/// that failed, 128 + n if a signal n ended it or us, 124 after a time-out, 141 if nobody reads our output any more.
+///
+/// Catches SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGTSTP meanwhile, and adopts orphaned descendants of its processes:
+/// one job at a time in a process.
+pub(crate) fn launch(options: Options) -> anyhow::Result<u8> {
+    job::Job::start(options)?.run()
+}

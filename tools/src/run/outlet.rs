@@ -1,0 +1,140 @@
+//! One of our own output streams: what waits to be written, written without ever stopping the launcher.
+
+use super::watch::ready_size;
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Bytes waiting above which the ranks' pipes are not read: a slow reader slows the ranks, as it would without us.
+const FULL: usize = 256 << 10;
+
+/// A writer of whole lines from several sources.
+pub(crate) struct Outlet<F> {
+    to: F,
+    /// Bytes that can be written at once without waiting, when poll(2) says so.
+    size: usize,
+    waiting: Vec<u8>,
+    /// Who wrote last, if that was not a whole line.
+    amid: Option<usize>,
+    closed: bool,
+}
+
+impl<F: AsFd> Outlet<F> {
+    /// Writes to `to`.
+    pub(crate) fn new(to: F) -> Outlet<F> {
+        let size = ready_size(to.as_fd());
+        Outlet { to, size, waiting: Vec::new(), amid: None, closed: false }
+    }
+
+    /// Adds lines of `source`, each with `label` before it. After a line without an end comes one, if somebody else
+    /// goes on.
+    pub(crate) fn put(&mut self, source: usize, label: &str, lines: &[u8]) {
+        if self.closed || lines.is_empty() {
+            return;
+        }
+        if self.amid.is_some_and(|other| other != source) {
+            self.waiting.push(b'\n');
+            self.amid = None;
+        }
+        if label.is_empty() {
+            self.waiting.extend_from_slice(lines);
+        } else {
+            self.put_labelled(label, lines);
+        }
+        self.amid = (!lines.ends_with(b"\n")).then_some(source);
+    }
+
+    fn put_labelled(&mut self, label: &str, lines: &[u8]) {
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            if self.amid.take().is_none() {
+                self.waiting.extend_from_slice(label.as_bytes());
+            }
+            self.waiting.extend_from_slice(line);
+        }
+    }
+
+    /// Whether there is something to write.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether no more should be added for the moment.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= FULL
+    }
+
+    /// Where it writes to.
+    pub(crate) fn target(&self) -> BorrowedFd<'_> {
+        self.to.as_fd()
+    }
+
+    /// Writes what can be written without waiting; to be called when the target is ready. An error closes it: what
+    /// comes later is dropped.
+    pub(crate) fn write(&mut self) -> Result<(), Errno> {
+        let end = self.waiting.len().min(self.size);
+        match rustix::io::write(&self.to, &self.waiting[..end]) {
+            Ok(written) => drop(self.waiting.drain(..written)),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => {
+                self.closed = true;
+                self.waiting = Vec::new();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    /// What comes out at the other end.
+    fn written(put: impl FnOnce(&mut Outlet<std::io::PipeWriter>)) -> String {
+        let (mut read, write) = std::io::pipe().unwrap();
+        let mut outlet = Outlet::new(write);
+        put(&mut outlet);
+        while outlet.has_waiting() {
+            outlet.write().unwrap();
+        }
+        drop(outlet);
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_line_without_end_gets_one_only_if_another_goes_on() {
+        assert_eq!(written(|out| out.put(0, "", b"half")), "half");
+        let goes_on =
+            |out: &mut Outlet<_>| [&b"ha"[..], b"lf\n"].iter().for_each(|part| out.put(0, "", part));
+        assert_eq!(written(goes_on), "half\n");
+        let other = |out: &mut Outlet<_>| {
+            out.put(0, "", b"half");
+            out.put(1, "", b"other\n");
+        };
+        assert_eq!(written(other), "half\nother\n");
+    }
+
+    #[test]
+    fn each_line_has_its_label_once() {
+        let text = written(|out| {
+            out.put(0, "[0] ", b"a\nb");
+            out.put(0, "[0] ", b"c\n");
+            out.put(0, "[0] ", b"d");
+            out.put(1, "[1] ", b"e\n");
+        });
+        assert_eq!(text, "[0] a\n[0] bc\n[0] d\n[1] e\n");
+    }
+
+    #[test]
+    fn a_closed_target_is_told_once() {
+        let (read, write) = std::io::pipe().unwrap();
+        let mut outlet = Outlet::new(write);
+        drop(read);
+        outlet.put(0, "", b"a\n");
+        assert_eq!(outlet.write(), Err(Errno::PIPE));
+        outlet.put(0, "", b"b\n");
+        assert!(!outlet.has_waiting());
+    }
+}

@@ -1,0 +1,204 @@
+//! A process of the job: started, heard, seen to its end together with its descendants.
+
+use super::keeper::Keeper;
+use super::lines::Lines;
+use super::options::{Options, Stream};
+use super::printer::Printer;
+use super::spawn::{self, Beginning};
+use super::watch::{Source, Watch, never_wait};
+use rustix::process::{
+    Pid, Rlimit, Signal, getpgid, kill_process, kill_process_group, test_kill_process_group,
+};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+use std::time::Instant;
+use tasuki_core::os::children::{Exit, Look, Whom, look, reap};
+use tasuki_core::os::denied::Denied;
+use tasuki_core::os::process::pidfd;
+
+/// Reads of a pipe at its process's end: more than a pipe holds, so nothing is missed, and bounded, in case somebody
+/// who left the group goes on writing.
+const LAST_READS_MAX: usize = 32;
+
+/// One process that we started.
+pub(crate) struct Process {
+    index: usize,
+    pid: Pid,
+    pidfd: Option<OwnedFd>,
+    out: Spout,
+    err: Spout,
+    /// How it ended.
+    pub(crate) exit: Option<Exit>,
+    /// Neither it nor any of its group is left.
+    pub(crate) gone: bool,
+    /// When to call it dead because its connection closed before it had left.
+    pub(crate) lost: Option<Instant>,
+}
+
+/// One of its two streams, until it ends.
+struct Spout {
+    pipe: Option<OwnedFd>,
+    lines: Lines,
+}
+
+/// What a process is started with.
+pub(crate) struct Start<'a> {
+    /// Its number among the job's processes.
+    pub(crate) index: usize,
+    /// The program's file.
+    pub(crate) program: &'a Path,
+    /// The processor that it is bound to.
+    pub(crate) processor: Option<usize>,
+    /// The whole environment.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    /// Its standard input.
+    pub(crate) input: Stdio,
+    /// Who ends it if we cannot.
+    pub(crate) keeper: &'a Keeper,
+    /// The limit of open files that we were started with.
+    pub(crate) files: Rlimit,
+    /// System facilities to do without.
+    pub(crate) denied: Denied,
+}
+
+impl Process {
+    /// Starts one, in a group of its own.
+    pub(crate) fn start(options: &Options, start: Start<'_>) -> io::Result<(Process, Option<ChildStdin>)> {
+        let Start { index, program, processor, env, input, keeper, files, denied } = start;
+        let mut command = Command::new(program);
+        command.arg0(&options.program).args(&options.args).env_clear().envs(env);
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = spawn::rank(command, Beginning { keeper: keeper.pipe(), processor, files })?;
+        let pid = Pid::from_child(&child);
+        let out = Spout::new(child.stdout.take().map(OwnedFd::from))?;
+        let err = Spout::new(child.stderr.take().map(OwnedFd::from))?;
+        let pidfd = pidfd(child.id(), denied);
+        Ok((Process { index, pid, pidfd, out, err, exit: None, gone: false, lost: None }, child.stdin.take()))
+    }
+
+    /// Its number in the system.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get() as u32
+    }
+
+    /// Says what it waits for: output where there is room for it, and the end.
+    pub(crate) fn watch<'f>(&'f self, watch: &mut Watch<'f>, printer: &Printer) {
+        for (stream, spout) in [(Stream::Out, &self.out), (Stream::Err, &self.err)] {
+            match &spout.pipe {
+                Some(pipe) if printer.takes(stream) => {
+                    watch.read(Source::Spout(self.index, stream), pipe.as_fd())
+                }
+                _ => {}
+            }
+        }
+        // Without a pidfd SIGCHLD alone tells.
+        if let (Some(pidfd), None) = (&self.pidfd, self.exit) {
+            watch.read(Source::End, pidfd.as_fd());
+        }
+    }
+
+    /// Takes what it wrote.
+    pub(crate) fn read(&mut self, stream: Stream, printer: &mut Printer) {
+        let index = self.index;
+        self.spout(stream).read(|lines| printer.put(index, stream, lines));
+    }
+
+    fn spout(&mut self, stream: Stream) -> &mut Spout {
+        match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        }
+    }
+
+    /// Sends a signal to it and its descendants.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.gone {
+            return;
+        }
+        let _ = kill_process_group(self.pid, signal);
+        // A shell that takes itself for an interactive one moves to another group.
+        if self.exit.is_none() && getpgid(Some(self.pid)).is_ok_and(|group| group != self.pid) {
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+
+    /// Looks whether it, or any of its group, has ended; how, if it has just done so.
+    ///
+    /// Its group is killed while its number still is its own: once it is reaped, the number may be somebody else's.
+    pub(crate) fn look(&mut self, keeper: &Keeper, printer: &mut Printer) -> Option<Exit> {
+        let mut news = None;
+        if let (None, Look::Ended(_, exit)) = (self.exit, look(Whom::Child(self.pid()))) {
+            let _ = kill_process_group(self.pid, Signal::KILL);
+            self.read_rest(printer);
+            keeper.forget(self.pid);
+            self.pidfd = None;
+            self.exit = Some(exit);
+            reap(self.pid());
+            news = Some(exit);
+        }
+        if !self.gone {
+            self.reap_orphans();
+        }
+        news
+    }
+
+    /// Reaps descendants whose parents ended before them: the system gives them to us.
+    fn reap_orphans(&mut self) {
+        loop {
+            match look(Whom::Group(self.pid())) {
+                Look::Ended(pid, _) if pid != self.pid() || self.exit.is_some() => reap(pid),
+                Look::Nobody if self.exit.is_some() => {
+                    self.gone = test_kill_process_group(self.pid).is_err();
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn read_rest(&mut self, printer: &mut Printer) {
+        let index = self.index;
+        for stream in [Stream::Out, Stream::Err] {
+            let spout = self.spout(stream);
+            for _ in 0..LAST_READS_MAX {
+                if !spout.read(|lines| printer.put(index, stream, lines)) {
+                    break;
+                }
+            }
+            spout.close(|lines| printer.put(index, stream, lines));
+        }
+    }
+}
+
+impl Spout {
+    fn new(pipe: Option<OwnedFd>) -> io::Result<Spout> {
+        pipe.as_ref().map_or(Ok(()), |pipe| never_wait(pipe.as_fd()))?;
+        Ok(Spout { pipe, lines: Lines::default() })
+    }
+
+    /// Reads once; whether there may be more at once.
+    fn read(&mut self, out: impl FnMut(&[u8])) -> bool {
+        let Some(pipe) = &self.pipe else { return false };
+        let mut bytes = [0; 64 << 10];
+        match rustix::io::read(pipe, &mut bytes) {
+            Ok(0) => {
+                self.close(out);
+                false
+            }
+            Ok(count) => {
+                self.lines.push(&bytes[..count], out);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn close(&mut self, out: impl FnOnce(&[u8])) {
+        self.pipe = None;
+        self.lines.finish(out);
+    }
+}

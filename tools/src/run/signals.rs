@@ -1,0 +1,63 @@
+//! Signals to the launcher, as something to read.
+
+use rustix::process::Signal;
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::flag::register_conditional_default;
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// While no job runs, these do what they do to any program.
+static IDLE: AtomicBool = AtomicBool::new(true);
+static PREPARED: AtomicBool = AtomicBool::new(false);
+
+/// The signals that have come. While it lives none of them does anything else; one job at a time has it.
+pub(crate) struct Signals {
+    delivery: SignalDelivery<UnixStream, SignalOnly>,
+}
+
+impl Signals {
+    /// Catches signals from now on. SIGHUP stays ignored if it was (nohup); the others are caught even then, since
+    /// shells start whatever is in the background with SIGINT and SIGQUIT ignored.
+    pub(crate) fn catch() -> io::Result<Signals> {
+        let mut caught = vec![SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP];
+        if !ignores(SIGHUP) {
+            caught.push(SIGHUP);
+        }
+        if !PREPARED.swap(true, Ordering::SeqCst) {
+            for &signal in caught.iter().filter(|signal| ![SIGCHLD, SIGCONT].contains(signal)) {
+                register_conditional_default(signal, &IDLE)?;
+            }
+        }
+        IDLE.store(false, Ordering::SeqCst);
+        let (read, write) = UnixStream::pair()?;
+        Ok(Signals { delivery: SignalDelivery::with_pipe(read, write, SignalOnly, caught)? })
+    }
+
+    /// Readable when signals have come.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.delivery.get_read().as_fd()
+    }
+
+    /// Takes those that have come.
+    pub(crate) fn take(&mut self) -> Vec<Signal> {
+        self.delivery.pending().filter_map(Signal::from_named_raw).collect()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        IDLE.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Whether this process was started with the signal ignored.
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
+}

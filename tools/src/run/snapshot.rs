@@ -1,0 +1,123 @@
+//! How a job is at one moment: what `tasuki ps` shows of it, and what is said when it ends badly.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A job.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// Its short name.
+    pub(crate) job: String,
+    /// The program, as it was called.
+    pub(crate) program: String,
+    /// `processes`, `threads` or `simulated`.
+    pub(crate) way: String,
+    /// The launcher's process.
+    pub(crate) launcher: u32,
+    /// How long it has been running.
+    pub(crate) uptime_s: f64,
+    /// All ranks, in order.
+    pub(crate) ranks: Vec<Seat>,
+}
+
+/// A rank.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Seat {
+    /// Its number.
+    pub(crate) rank: usize,
+    /// Its process.
+    pub(crate) pid: u32,
+    /// Where it is in its life.
+    pub(crate) stage: String,
+    /// The call in which it waits, with peer and object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_in: Option<String>,
+    /// How long it has waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waited_s: Option<f64>,
+}
+
+/// A line for all ranks that do the same, in the order of their first.
+pub(crate) fn report(seats: &[Seat]) -> String {
+    let mut groups: BTreeMap<(&str, &str), Vec<&Seat>> = BTreeMap::new();
+    for seat in seats {
+        groups.entry((&seat.stage, seat.waits_in.as_deref().unwrap_or(""))).or_default().push(seat);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, seats)| seats[0].rank);
+    let mut text = String::new();
+    for ((stage, call), seats) in groups {
+        let who = names(&seats.iter().map(|seat| seat.rank).collect::<Vec<_>>());
+        let _ = if call.is_empty() {
+            write!(text, "\n  {who}: {stage}")
+        } else {
+            write!(text, "\n  {who}: {stage} {}in {call}", waited(&seats))
+        };
+    }
+    text
+}
+
+/// `for 4.1 s ` or `for 0.2 to 4.1 s `.
+fn waited(seats: &[&Seat]) -> String {
+    let times = || seats.iter().filter_map(|seat| seat.waited_s);
+    let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
+    match (format!("{least:.1}"), format!("{most:.1}")) {
+        (least, most) if least == most => format!("for {most} s "),
+        (least, most) if times().next().is_some() => format!("for {least} to {most} s "),
+        _ => String::new(),
+    }
+}
+
+/// `rank 3` or `ranks 0-2, 5`.
+pub(crate) fn names(ranks: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &rank in ranks {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => runs.push((rank, rank)),
+        }
+    }
+    let runs: Vec<String> = runs
+        .into_iter()
+        .map(|(first, last)| match last - first {
+            0 => first.to_string(),
+            1 => format!("{first}, {last}"),
+            _ => format!("{first}-{last}"),
+        })
+        .collect();
+    format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, runs.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seat(rank: usize, stage: &str, wait: Option<(&str, f64)>) -> Seat {
+        let (waits_in, waited_s) = wait.map(|(call, time)| (call.to_string(), time)).unzip();
+        Seat { rank, pid: 1, stage: stage.into(), waits_in, waited_s }
+    }
+
+    #[test]
+    fn ranks_are_named_in_runs() {
+        assert_eq!(names(&[3]), "rank 3");
+        assert_eq!(names(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7, 8");
+    }
+
+    #[test]
+    fn ranks_that_do_the_same_share_a_line() {
+        let wait = |time| Some(("barrier(world)", time));
+        let seats = [
+            seat(0, "waiting", wait(4.13)),
+            seat(1, "running", None),
+            seat(2, "waiting", wait(4.11)),
+            seat(3, "waiting", Some(("wait(signal 7 >= 4)", 0.2))),
+            seat(4, "waiting", wait(0.2)),
+        ];
+        assert_eq!(
+            report(&seats),
+            "\n  ranks 0, 2, 4: waiting for 0.2 to 4.1 s in barrier(world)\n  rank 1: running\n  \
+             rank 3: waiting for 0.2 s in wait(signal 7 >= 4)"
+        );
+    }
+}

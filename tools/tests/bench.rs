@@ -1,0 +1,109 @@
+//! `tasuki bench` as a user types it, and its rank programs as processes, with little to do and no time asserted.
+
+mod launcher;
+
+use launcher::{Ended, Running, TASUKI, tasuki_run};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+fn bench(args: &[&str]) -> Ended {
+    let mut command = Command::new(TASUKI);
+    command.arg("bench").args(args).stdin(Stdio::null());
+    Running::start(command).wait()
+}
+
+/// Ranks that play a part of the bench; what they say, line by line.
+fn play(ranks: &str, part: &Value) -> Vec<Value> {
+    let part = part.to_string();
+    let ended =
+        Running::start(tasuki_run(&["-n", ranks, "--", TASUKI, "__bench-part", &part])).wait().expect(0);
+    ended.out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("tasuki-bench-{name}-{}", std::process::id()))
+}
+
+#[test]
+fn the_list_names_every_case_in_100_columns() {
+    let ended = bench(&["--list"]).expect(0);
+    let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let all = "limit put_near put get atomic bandwidth_put startup idle death memory";
+    assert_eq!(names.join(" "), all);
+    assert!(ended.out.lines().all(|line| line.len() <= 100));
+}
+
+#[test]
+fn misuse_is_told_with_the_nearest_right_word() {
+    for (args, right) in [
+        (&["put_naer"][..], "put_near"),
+        (&["bandwidth"][..], "bandwidth_put"),
+        (&["put", "--ranks", "3"][..], "startup"),
+        (&["memory", "--ranks", "0"][..], "1 to 4096"),
+        (&["memory", "--sizes", "64K"][..], "bandwidth_put"),
+        (&["limit", "--sizes", "7"][..], "multiple of 8"),
+        (&["memory", "--plot", "a.svg"][..], "put_near"),
+    ] {
+        let ended = bench(args).expect(2);
+        assert!(ended.err.contains(right), "{args:?}: {}", ended.err);
+        assert_eq!(ended.out, "", "{args:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+    for file in ["/dev/full", "/nowhere/figures.json"] {
+        let ended = bench(&["memory", "--json", file]).expect(1);
+        assert!(ended.err.contains(file) && ended.err.contains("cannot be written"), "{}", ended.err);
+        assert_eq!(ended.out, "");
+    }
+}
+
+#[test]
+fn memory_is_what_the_formula_says_and_json_has_a_row_for_each_step() {
+    let file = scratch("memory.json");
+    let ended = bench(&["memory", "--ranks", "3", "--json", file.to_str().unwrap()]).expect(0);
+    assert!(!ended.out.contains("missed") && ended.out.contains("met"), "{}", ended.out);
+    assert!(ended.out.lines().all(|line| line.chars().count() <= 100));
+    let rows = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!(
+            (&row["case"], &row["library"], &row["ranks"]),
+            (&json!("memory"), &json!("tasuki"), &json!(3))
+        );
+        assert_eq!((&row["metric"], &row["unit"]), (&json!("bytes"), &json!("B")));
+        assert_eq!(row["setting"], format!("by formula {:.0}", row["median"].as_f64().unwrap()));
+    }
+}
+
+#[test]
+fn two_processes_take_every_figure_in_turn() {
+    let file = scratch("limit");
+    // Words, and four areas of buffers: as large as the rotation through cold buffers, or two of the largest.
+    File::create(&file).unwrap().set_len((16 << 20) + 4 * (64 << 10)).unwrap();
+    let plan = json!({ "Two": {
+        "cases": ["limit", "put_near", "put", "get", "atomic", "bandwidth_put"],
+        "sizes": [4096, 8192],
+        "shared": file,
+        "effort": {
+            "hand_over": { "search": 5, "measure": 5 }, "rounds": 10, "words": 100, "passes": 1,
+            "moved_bytes": 16384, "blocks_max": 2, "cold_bytes": 65536,
+            "patience": { "wanted": 1, "repetitions_max": 1, "time_max": { "secs": 5, "nanos": 0 } },
+        },
+    } });
+    let said = play("2", &plan);
+    std::fs::remove_file(&file).unwrap();
+    let figures: Vec<&Value> = said.iter().filter_map(|event| event.get("figure")).collect();
+    let names: Vec<String> =
+        figures.iter().map(|figure| format!("{} {}", figure[0]["case"], figure[0]["variant"])).collect();
+    for name in ["put_near", "put", "get", "atomic"] {
+        assert!(names.contains(&format!("\"{name}\" \"\"")), "{names:?}");
+    }
+    // Four words and their two limits, the hand-over, and for each size and state ours, one and two copiers.
+    assert_eq!(figures.len(), 4 + 2 + 1 + 2 * 4 * 3, "{names:?}");
+}

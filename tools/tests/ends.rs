@@ -1,0 +1,217 @@
+//! How jobs end: deaths, time-outs, signals; L2 and L3 with single faults.
+
+mod launcher;
+
+use launcher::{Running, rank_program, run, run_ranks, send, start_ranks, tasuki_run};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Asks the launcher what its three ranks do until the answer has this in it.
+fn until_said(running: &mut Running, what: &str) {
+    running.until_ranks_run(3);
+    running.until(what, |running| {
+        running.signal(Signal::QUIT);
+        running.err().contains(what)
+    });
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_with_one_message() {
+    let mut running = start_ranks(3, "join meet wait leave");
+    until_said(&mut running, "ranks 0-2: waiting");
+    let victim = running.ranks()[1];
+    send(victim, Signal::KILL);
+    let ended = running.wait().expect(137);
+    let died: Vec<&str> = ended.messages().into_iter().filter(|line| line.contains("died")).collect();
+    assert_eq!(died, ["tasuki: rank 1 died: signal 9, SIGKILL"]);
+    let told = ended.err.split("died").nth(1).unwrap();
+    assert!(told.contains("ranks 0, 2: waiting for"), "what the others waited for: {told}");
+    assert!(told.contains("in wait(signal 7 >= 4)"), "{told}");
+    for other in [0, 2] {
+        let own = format!("rank {other}: wait(signal 7 >= 4): rank 1 died");
+        assert!(ended.err.contains(&own), "the others end by themselves: {}", ended.err);
+    }
+}
+
+#[test]
+fn without_pidfd_it_is_the_same() {
+    let mut command = tasuki_run(&["-n", "3", rank_program(), "join", "meet", "wait"]);
+    command.env("TASUKI_DENY", "pidfd,membarrier");
+    let mut running = Running::start(command);
+    until_said(&mut running, "ranks 0-2: waiting");
+    send(running.ranks()[2], Signal::KILL);
+    let ended = running.wait().expect(137);
+    assert!(ended.err.contains("rank 2 died: signal 9, SIGKILL"), "{}", ended.err);
+}
+
+#[test]
+fn a_code_of_a_joined_rank_ends_the_job() {
+    let ended = run_ranks(3, "join meet @1:exit:3 wait").expect(3);
+    assert!(ended.err.contains("rank 1 died: exit code 3"), "{}", ended.err);
+    let ended = run_ranks(3, "join meet @0:abort wait").expect(134);
+    assert!(ended.err.contains("rank 0 died: signal 6, SIGABRT"), "{}", ended.err);
+}
+
+#[test]
+fn an_end_in_peace_without_leaving_is_a_death() {
+    let ended = run_ranks(3, "join meet @2:exit:0 wait").expect(1);
+    assert!(ended.err.contains("rank 2 died: exit code 0 without leaving the job"), "{}", ended.err);
+}
+
+#[test]
+fn a_program_inside_a_shell_that_dies_is_told_by_its_connection() {
+    let script = format!("{} join meet @1:exit:0 wait; sleep 3600", rank_program());
+    let ended = run(&["-n", "2", "sh", "-c", &script]).expect(1);
+    assert!(ended.err.contains("rank 1 died: its program (process "), "{}", ended.err);
+    assert_eq!(ended.messages().len(), 1);
+}
+
+#[test]
+fn the_rank_that_failed_first_is_named_whoever_ends_first() {
+    let ended = run_ranks(3, "join meet @1:sleep:50 @1:fail:no_bread @1:sleep:200 @1:exit:7 wait").expect(7);
+    assert!(ended.err.contains("rank 1 died: no_bread"), "{}", ended.err);
+    assert_eq!(ended.messages().len(), 1);
+}
+
+#[test]
+fn ranks_that_wait_for_one_that_never_joins_are_told() {
+    for steps in ["@1:exit:0 join wait", "@1:sleep:100 @1:exit:0 join wait", "@1:exit:0 sleep:100 join wait"]
+    {
+        let ended = run_ranks(3, steps).expect(1);
+        assert!(ended.err.contains("rank 1 died: exit code 0 without ever joining the job"), "{}", ended.err);
+        assert!(ended.err.contains(": join: rank 1 died"), "the others' own words: {}", ended.err);
+        assert_eq!(ended.messages().len(), 1);
+    }
+}
+
+#[test]
+fn descendants_end_with_their_rank() {
+    let ended = run(&["-n", "2", "sh", "-c", "sleep 3600 & (sleep 3600 & sleep 3600) & echo done"]).expect(0);
+    assert_eq!(ended.out, "done\ndone\n");
+    run_ranks(2, "join child leave").expect(0);
+}
+
+#[test]
+fn ranks_that_ignore_sigterm_are_killed() {
+    let script = "trap '' TERM INT HUP; [ $TASUKI_RANK = 0 ] && exit 5; while :; do sleep 0.1; done";
+    run(&["-n", "3", "sh", "-c", script]).expect(5);
+}
+
+#[test]
+fn a_stopped_rank_is_alive() {
+    let mut running = start_ranks(3, "join meet @1:sleep:300 leave");
+    running.until_ranks_run(3);
+    let stopped = running.ranks()[1];
+    send(stopped, Signal::STOP);
+    until_said(&mut running, "rank 1: stopped");
+    send(stopped, Signal::CONT);
+    running.wait().expect(0);
+}
+
+#[test]
+fn a_timeout_shows_what_all_wait_for() {
+    let mut command = tasuki_run(&["-n", "3", "--timeout", "1s", rank_program(), "join", "meet"]);
+    command.args(["@1:hold", "wait"]);
+    let ended = Running::start(command).wait().expect(124);
+    assert!(ended.err.starts_with("tasuki: the job has not ended within 1s (--timeout)\n"), "{}", ended.err);
+    assert!(ended.err.contains("  ranks 0, 2: waiting for "), "{}", ended.err);
+    assert!(ended.err.contains("  rank 1: running\n"), "{}", ended.err);
+}
+
+#[test]
+fn ctrl_c_sigterm_and_sighup_end_all_and_are_handed_on() {
+    for (signal, name, code) in
+        [(Signal::INT, "INT", 130), (Signal::TERM, "TERM", 143), (Signal::HUP, "HUP", 129)]
+    {
+        let script = format!("trap 'echo got; exit 0' {name}; echo ready; while :; do sleep 0.01; done");
+        let mut running = Running::start(tasuki_run(&["-n", "2", "sh", "-c", &script]));
+        running.until("ready", |running| running.out().matches("ready").count() == 2);
+        running.signal(signal);
+        let ended = running.wait().expect(code);
+        assert_eq!(ended.out.matches("got").count(), 2, "{}", ended.out);
+        assert!(ended.messages().is_empty(), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_second_ctrl_c_kills() {
+    let script = "trap 'echo got' INT TERM; echo ready; while :; do sleep 0.01; done";
+    let mut running = Running::start(tasuki_run(&["-n", "2", "sh", "-c", script]));
+    running.until("ready", |running| running.out().matches("ready").count() == 2);
+    running.signal(Signal::INT);
+    running.until("handed on", |running| running.out().matches("got").count() >= 2);
+    running.signal(Signal::INT);
+    running.wait().expect(130);
+}
+
+#[test]
+fn nohup_is_respected() {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        &format!("trap '' HUP; exec {} run -n 1 sh -c 'echo ready; sleep 0.3'", launcher::TASUKI),
+    ]);
+    let mut running = Running::start(command);
+    running.until("ready", |running| running.out().contains("ready"));
+    running.signal(Signal::HUP);
+    running.wait().expect(0);
+}
+
+#[test]
+fn ctrl_z_stops_the_ranks_too() {
+    let mut running = start_ranks(2, "join meet sleep:200 leave");
+    running.until_ranks_run(2);
+    let ranks = running.ranks();
+    running.signal(Signal::TSTP);
+    let state = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(") ").next().unwrap_or_default().chars().next()
+    };
+    running.until("all stopped", |running| {
+        let pid = running.pid();
+        ranks.iter().chain([&pid]).all(|pid| state(*pid) == Some('T'))
+    });
+    running.signal(Signal::CONT);
+    running.wait().expect(0);
+}
+
+#[test]
+fn sigquit_shows_the_waits_and_goes_on() {
+    let mut running = start_ranks(3, "join meet @0:hold wait");
+    until_said(&mut running, "rank 0: running\n  ranks 1, 2: waiting for");
+    running.signal(Signal::TERM);
+    running.wait().expect(143);
+}
+
+#[test]
+fn a_killed_launcher_leaves_nothing() {
+    for steps in ["join meet child wait", "child hold"] {
+        let mut running = start_ranks(3, steps);
+        running.until("ranks and their descendants", |running| running.marked().len() >= 8);
+        running.signal(Signal::KILL);
+        assert_eq!(running.wait().status.code(), None);
+    }
+}
+
+#[test]
+fn a_killed_launcher_s_keeper_survives_the_terminal_s_signals() {
+    let mut command =
+        tasuki_run(&["-n", "2", "sh", "-c", "trap '' INT TERM HUP; echo ready; sleep 3600; sleep 3600"]);
+    command.process_group(0);
+    let mut running = Running::start(command);
+    running.until("ready", |running| running.out().matches("ready").count() == 2);
+    let group = Pid::from_raw(running.pid() as i32).unwrap();
+    kill_process_group(group, Signal::INT).unwrap();
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait().status.code(), None);
+}
+
+#[test]
+fn a_killed_launcher_s_stopped_ranks_end_too() {
+    let mut running = start_ranks(2, "child hold");
+    running.until("ranks and their descendants", |running| running.marked().len() >= 6);
+    running.ranks().into_iter().for_each(|pid| send(pid, Signal::STOP));
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait().status.code(), None);
+}

@@ -1,0 +1,161 @@
+//! How ranks become a job, and who may look at it: L4, L5, and `tasuki ps`.
+
+mod launcher;
+
+use launcher::{Running, TASUKI, environment, rank_program, run_ranks, start_ranks, tasuki_run, user};
+use rustix::process::Signal;
+use std::process::Command;
+
+fn ps(args: &[&str]) -> String {
+    let output = Command::new(TASUKI).arg("ps").args(args).output().expect("tasuki ps");
+    String::from_utf8(output.stdout).expect("a text")
+}
+
+fn socket_of(running: &mut Running) -> String {
+    let rank = running.ranks()[0];
+    let variables = environment(rank);
+    variables.iter().find_map(|variable| variable.strip_prefix("TASUKI_JOB=")).unwrap_or_default().to_string()
+}
+
+#[test]
+fn ranks_meet_and_leave() {
+    let ended = run_ranks(4, "join meet say:met leave").expect(0);
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), ("met\nmet\nmet\nmet\n", ""));
+}
+
+#[test]
+fn sixty_four_ranks_meet_and_leave() {
+    run_ranks(64, "join meet leave").expect(0);
+}
+
+#[test]
+fn more_ranks_than_one_message_has_descriptors_meet() {
+    run_ranks(210, "join leave").expect(0);
+}
+
+#[test]
+fn a_low_limit_of_open_files_is_raised_for_ranks_that_join_and_no_others() {
+    let limited = |rest: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -Sn 50; exec {TASUKI} run -n 60 {rest}")]);
+        Running::start(command).wait().expect(0)
+    };
+    limited(&format!("{} join meet leave", rank_program()));
+    assert_eq!(limited("sh -c 'ulimit -n'").out, "50\n".repeat(60));
+}
+
+#[test]
+fn another_launcher_s_variables_mean_nothing_to_ranks_of_ours() {
+    let mut command = tasuki_run(&["-n", "2", rank_program(), "join", "meet", "leave"]);
+    command.env("OMPI_COMM_WORLD_SIZE", "4");
+    Running::start(command).wait().expect(0);
+    let alone = Command::new(rank_program()).arg("join").env("OMPI_COMM_WORLD_SIZE", "4").output();
+    let said = String::from_utf8(alone.unwrap().stderr).unwrap();
+    assert!(said.contains("Open MPI's mpiexec started 4 copies"), "{said}");
+}
+
+#[test]
+fn one_rank_is_a_job_too() {
+    run_ranks(1, "join meet leave").expect(0);
+}
+
+#[test]
+fn two_jobs_at_once_do_not_meet() {
+    let jobs: Vec<Running> = (0..4).map(|_| start_ranks(3, "join meet sleep:50 leave")).collect();
+    for job in jobs {
+        assert_eq!(job.wait().expect(0).err, "");
+    }
+}
+
+#[test]
+fn a_rank_joins_once() {
+    let script = format!("{0} join leave && {0} join leave", rank_program());
+    let ended = Running::start(tasuki_run(&["-n", "2", "sh", "-c", &script])).wait().expect(1);
+    assert!(ended.err.contains("has joined already, as process"), "{}", ended.err);
+}
+
+#[test]
+fn a_shell_around_the_program_is_no_hindrance() {
+    let script = format!("{} join meet leave; echo after", rank_program());
+    let ended = Running::start(tasuki_run(&["-n", "2", "sh", "-c", &script])).wait().expect(0);
+    assert_eq!(ended.out, "after\nafter\n");
+}
+
+#[test]
+fn programs_that_never_join_share_a_job_with_nobody() {
+    run_ranks(3, "exit:0").expect(0);
+}
+
+#[test]
+fn ps_shows_who_waits_for_what() {
+    let mut running = start_ranks(3, "join meet @1:hold wait");
+    running.until_ranks_run(3);
+    running.until("shown", |running| {
+        let socket = socket_of(running);
+        let Some(job) = socket.rsplit('-').next().filter(|job| !job.is_empty()) else { return false };
+        let table = ps(&[]);
+        let ours =
+            table.split("\n\n").chain([table.as_str()]).find(|block| block.contains(&format!("job {job}:")));
+        let Some(ours) = ours else { return false };
+        assert!(ours.lines().all(|line| line.chars().count() <= 100), "{ours}");
+        ours.matches("wait(signal 7 >= 4)").count() == 2 && ours.contains("running")
+    });
+    let launcher = running.pid();
+    let all: serde_json::Value = serde_json::from_str(&ps(&["--json"])).unwrap();
+    let job = all.as_array().unwrap().iter().find(|job| job["launcher"] == launcher).unwrap();
+    let ranks = job["ranks"].as_array().unwrap();
+    assert_eq!((ranks.len(), &ranks[2]["waits_in"]), (3, &"wait(signal 7 >= 4)".into()));
+    assert!(ranks[2]["waited_s"].as_f64().unwrap() > 0.0 && ranks[1].get("waits_in").is_none());
+    running.signal(Signal::TERM);
+    running.wait().expect(143);
+}
+
+#[test]
+fn another_user_cannot_join_or_read() {
+    if user() != 0 {
+        eprintln!("skipped: only root can act as another user");
+        return;
+    }
+    let mut running = start_ranks(2, "@0:join hold");
+    running.until_ranks_run(2);
+    let variables = environment(running.ranks()[1]);
+    let ours = variables.iter().filter(|variable| variable.starts_with("TASUKI_"));
+    // The example, copied to where everybody may start it, with the job's own key.
+    let folder = std::env::temp_dir().join(format!("launcher-test-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("rank");
+    std::fs::copy(rank_program(), &program).unwrap();
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&folder, readable).unwrap();
+    let script = format!("{} {} join", ours.cloned().collect::<Vec<_>>().join(" "), program.display());
+    let stranger = Command::new("su").args(["nobody", "-s", "/bin/sh", "-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&stranger.stderr).into_owned();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(!stranger.status.success());
+    assert!(said.contains("the job belongs to user 0; this process acts as user"), "{said}");
+    running.signal(Signal::TERM);
+    running.wait().expect(143);
+}
+
+#[test]
+fn threads_are_one_process_that_is_told_so() {
+    let script = "echo $TASUKI_THREADS $TASUKI_RANK $TASUKI_FABRIC $TASUKI_SEED.";
+    let ended = Running::start(tasuki_run(&["-n", "3", "--threads", "sh", "-c", script])).wait().expect(0);
+    assert_eq!(ended.out, "3 .\n");
+    let args = ["-n", "3", "--fabric", "sim", "--seed", "7", "sh", "-c", script];
+    assert_eq!(Running::start(tasuki_run(&args)).wait().expect(0).out, "3 sim 7.\n");
+    let died = Running::start(tasuki_run(&["-n", "3", "--threads", "sh", "-c", "exit 4"])).wait().expect(4);
+    assert!(died.err.contains("the process of ranks 0-2 died: exit code 4"), "{}", died.err);
+}
+
+#[test]
+fn ranks_are_bound_as_asked() {
+    let allowed = tasuki_core::os::processors::allowed();
+    let last = allowed[allowed.len() - 1];
+    let list = format!("{last},{},{last}", allowed[0]);
+    let script = "echo $TASUKI_RANK $(grep Cpus_allowed_list /proc/self/status | cut -f 2)";
+    let ended =
+        Running::start(tasuki_run(&["-n", "3", "--bind", &list, "sh", "-c", script])).wait().expect(0);
+    let expected = [format!("0 {last}"), format!("1 {}", allowed[0]), format!("2 {last}")];
+    assert_eq!(ended.lines(), expected);
+}

@@ -1,0 +1,308 @@
+//! Starts the built `tasuki` under a watchdog, hears what it says, and looks what it has left behind.
+#![allow(dead_code)] // each test file uses its part
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// After this long something hangs. No test asserts how long it took.
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// The command under test.
+pub(crate) const TASUKI: &str = env!("CARGO_BIN_EXE_tasuki");
+
+/// Shows in the environment of everything that a test starts.
+const MARK: &str = "LAUNCHER_TEST_MARK";
+
+/// The program whose ranks do what their arguments say: the core's example `rank`, built beside the command.
+pub(crate) fn rank_program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let profile = Path::new(TASUKI).parent().expect("the command lies in a folder");
+        build_example(profile);
+        let path = profile.join("examples/rank");
+        assert!(path.exists(), "{} is missing", path.display());
+        path.to_str().expect("a path in Unicode").to_string()
+    })
+}
+
+/// `cargo test` builds examples of its own package only; this one belongs to the core.
+fn build_example(profile: &Path) {
+    let Ok(cargo) = std::env::var("CARGO") else { return };
+    let mut folder = profile.parent().expect("the profile's folder lies in the target's").to_path_buf();
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--offline", "--package", "tasuki-core", "--example", "rank"]);
+    if profile.ends_with("release") {
+        command.arg("--release");
+    }
+    if let Some(triple) =
+        folder.file_name().and_then(|name| name.to_str()).filter(|name| name.contains("-linux-"))
+    {
+        command.args(["--target", triple]);
+        folder.pop();
+    }
+    let status = command.arg("--target-dir").arg(folder).status().expect("cargo");
+    assert!(status.success(), "the example does not build");
+}
+
+/// A command that is running.
+pub(crate) struct Running {
+    child: Option<Child>,
+    mark: String,
+    out: Heard,
+    err: Heard,
+}
+
+/// What one of its streams has said so far.
+struct Heard {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// Its exit code; a signal's number is no code.
+    pub(crate) fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| panic!("killed by signal {:?}", self.status.signal()))
+    }
+
+    /// Its exit code, with what it said in case the code is wrong.
+    pub(crate) fn expect(self, code: i32) -> Ended {
+        assert_eq!(self.status.code(), Some(code), "{self:?}");
+        self
+    }
+
+    /// What the launcher itself said.
+    pub(crate) fn messages(&self) -> Vec<&str> {
+        self.err.lines().filter(|line| line.starts_with("tasuki: ")).collect()
+    }
+
+    /// The lines of standard output, sorted: ranks write in any order.
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        let mut lines: Vec<&str> = self.out.lines().collect();
+        lines.sort_unstable();
+        lines
+    }
+}
+
+/// `tasuki run` with these arguments.
+pub(crate) fn tasuki_run(args: &[&str]) -> Command {
+    let mut command = Command::new(TASUKI);
+    command.arg("run").args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs `tasuki run` to its end, and makes sure that nothing of it is left.
+pub(crate) fn run(args: &[&str]) -> Ended {
+    Running::start(tasuki_run(args)).wait()
+}
+
+/// Runs the program `rank` with these steps, each a word, on that many ranks.
+pub(crate) fn run_ranks(count: usize, steps: &str) -> Ended {
+    start_ranks(count, steps).wait()
+}
+
+/// Starts the program `rank`.
+pub(crate) fn start_ranks(count: usize, steps: &str) -> Running {
+    let mut command = tasuki_run(&["-n", &count.to_string(), rank_program()]);
+    command.args(steps.split_whitespace());
+    Running::start(command)
+}
+
+impl Running {
+    /// Starts a command whose output is to be heard.
+    pub(crate) fn start(mut command: Command) -> Running {
+        command.stdout(Stdio::piped());
+        Running::start_writing(command)
+    }
+
+    /// Starts a command whose standard output may go somewhere else.
+    pub(crate) fn start_writing(mut command: Command) -> Running {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        command.env(MARK, &mark).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command");
+        let out = child.stdout.take().map_or_else(|| Heard::new(std::io::empty()), Heard::new);
+        let err = Heard::new(child.stderr.take().expect("piped"));
+        Running { child: Some(child), mark, out, err }
+    }
+
+    fn child(&mut self) -> &mut Child {
+        self.child.as_mut().expect("it has not been waited for")
+    }
+
+    /// The launcher's process.
+    pub(crate) fn pid(&mut self) -> u32 {
+        self.child().id()
+    }
+
+    /// Sends a signal to the launcher.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    /// Writes to its standard input, and closes it.
+    pub(crate) fn feed(&mut self, text: &str) {
+        self.child().stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+    }
+
+    /// What it has written to standard output by now.
+    pub(crate) fn out(&self) -> String {
+        self.out.now()
+    }
+
+    /// What it has written to standard error by now.
+    pub(crate) fn err(&self) -> String {
+        self.err.now()
+    }
+
+    /// Processes that the launcher has started itself, in their order; its first is the keeper.
+    pub(crate) fn ranks(&mut self) -> Vec<u32> {
+        let pid = self.pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().skip(1).filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// Waits until that many ranks run their program: before, they show the launcher's environment, or none.
+    pub(crate) fn until_ranks_run(&mut self, count: usize) {
+        let runs = |rank: u32| environment(rank).iter().any(|variable| variable.starts_with("TASUKI_JOB="));
+        self.until("ranks that run", |running| {
+            let ranks = running.ranks();
+            ranks.len() >= count && ranks.into_iter().all(runs)
+        });
+    }
+
+    /// Everything that carries this run's mark.
+    pub(crate) fn marked(&self) -> Vec<u32> {
+        let mark = format!("{MARK}={}", self.mark);
+        processes().filter(|pid| environment(*pid).contains(&mark)).collect()
+    }
+
+    /// Waits until it is as the test needs it.
+    pub(crate) fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Running) -> bool) {
+        let start = Instant::now();
+        while !is_so(self) {
+            assert!(start.elapsed() < WATCHDOG, "never {what}; it said: {} {}", self.out(), self.err());
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Waits for its end, and that nothing of it is left.
+    pub(crate) fn wait(mut self) -> Ended {
+        let start = Instant::now();
+        let mut child = self.child.take().expect("it is waited for once");
+        let status = loop {
+            match child.try_wait().expect("it is our child") {
+                Some(status) => break status,
+                None if start.elapsed() > WATCHDOG => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    panic!("it hangs; it said: {} {}", self.out(), self.err());
+                }
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        self.assert_nothing_left();
+        let (out, err) = (self.out.end(), self.err.end());
+        Ended { status, out, err }
+    }
+
+    /// A killed launcher's processes are ended by its keeper, a moment later; one that ended by itself leaves nothing
+    /// from the start.
+    fn assert_nothing_left(&self) {
+        let start = Instant::now();
+        loop {
+            let left = self.marked();
+            if left.is_empty() {
+                break;
+            }
+            let shown: Vec<String> =
+                left.iter().map(|pid| format!("{pid} ({})", command_line(*pid))).collect();
+            assert!(start.elapsed() < WATCHDOG, "processes are left: {shown:?}; it said {}", self.err());
+            thread::sleep(Duration::from_millis(1));
+        }
+        for folder in ["/dev/shm", "/tmp"] {
+            let left: Vec<PathBuf> =
+                fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+            let ours =
+                left.iter().filter(|path| path.to_string_lossy().contains(&format!("tasuki-{}-", user())));
+            assert_eq!(ours.count(), 0, "files are left in {folder}");
+        }
+    }
+}
+
+/// A test that fails leaves nothing running.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Heard {
+    fn new(mut from: impl Read + Send + 'static) -> Heard {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let to = text.clone();
+        let reader = thread::spawn(move || {
+            let mut bytes = [0; 65536];
+            while let Ok(count @ 1..) = from.read(&mut bytes) {
+                to.lock().expect("nobody panics with it").extend_from_slice(&bytes[..count]);
+            }
+        });
+        Heard { text, reader: Some(reader) }
+    }
+
+    fn now(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().expect("nobody panics with it")).into_owned()
+    }
+
+    fn end(&mut self) -> String {
+        self.reader.take().expect("once").join().expect("it only reads");
+        self.now()
+    }
+}
+
+/// Sends a signal to a process that a test knows of.
+pub(crate) fn send(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid as i32).expect("no process has number 0");
+    let _ = kill_process(pid, signal);
+}
+
+/// The user whose jobs the tests start.
+pub(crate) fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The command line of a process, with blanks between its words.
+pub(crate) fn command_line(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).replace('\0', " ").trim().to_string()
+}
+
+/// The variables of a process; none of one that has ended.
+pub(crate) fn environment(pid: u32) -> Vec<String> {
+    let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    all.split(|&byte| byte == 0).map(|variable| String::from_utf8_lossy(variable).into_owned()).collect()
+}

@@ -1,0 +1,103 @@
+//! Planted faults: places in the sources that are wrong on purpose when `--cfg planted_fault="NAME"` is set.
+//! Each must be seen by the checker that it is meant for, or that checker checks nothing.
+
+use super::shell::{Run, Shell};
+use super::step::Outcome;
+use crate::tree::Tree;
+use anyhow::{Result, bail};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Who has to see a fault: said by the start of its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Checker {
+    /// Any name but those below.
+    Loom,
+    /// `asan_...`
+    Asan,
+    /// `sim_...`: seen by twins in the ordinary tests, not by a step of its own.
+    Sim,
+}
+
+/// Folders that may hold faults.
+const HOMES: &[&str] = &["core/src/", "fabrics/", "models/src/", "tasuki/src/"];
+const MARK: &str = "planted_fault = \"";
+
+impl Checker {
+    fn of(fault: &str) -> Checker {
+        match fault.split_once('_') {
+            Some(("asan", _)) => Checker::Asan,
+            Some(("sim", _)) => Checker::Sim,
+            _ => Checker::Loom,
+        }
+    }
+}
+
+/// Plants each of the checker's faults, one at a time, and runs the checker: `command` as it also runs on the
+/// healthy sources, `sees` to tell from its output that it saw the fault, and not just failed to compile.
+pub(super) fn hunt(
+    shell: &Shell,
+    checker: Checker,
+    command: fn(&Shell) -> Result<Command>,
+    sees: fn(&Run) -> bool,
+) -> Result<Outcome> {
+    let faults = faults(&Tree::read(shell.root())?, checker);
+    if faults.is_empty() {
+        bail!("no planted fault for {checker:?} in {HOMES:?}: nothing shows that it sees anything");
+    }
+    let mut unseen = Vec::new();
+    for fault in &faults {
+        let run = shell.run(command(shell)?.env("RUSTC_WORKSPACE_WRAPPER", wrapper(shell, fault)?))?;
+        let seen = !run.success && sees(&run);
+        shell.note(&format!("planted fault {fault}: {}", if seen { "seen" } else { "NOT SEEN" }))?;
+        if !seen {
+            unseen.push(fault.as_str());
+        }
+    }
+    if !unseen.is_empty() {
+        bail!("unseen: {}", unseen.join(", "));
+    }
+    Ok(Outcome::Passed(format!("{} of {} seen", faults.len(), faults.len())))
+}
+
+/// The names of the faults for a checker.
+fn faults(tree: &Tree, checker: Checker) -> BTreeSet<String> {
+    let sources = tree.rust().filter(|(file, _)| HOMES.iter().any(|home| file.below(home)));
+    let names = sources.flat_map(|(file, _)| file.lines().flat_map(|(_, line)| names_in(line)));
+    names.filter(|name| Checker::of(name) == checker).map(str::to_owned).collect()
+}
+
+fn names_in(line: &str) -> Vec<&str> {
+    let is_comment = line.trim_start().starts_with("//");
+    let behind_marks = line.split(MARK).skip(if is_comment { usize::MAX } else { 1 });
+    behind_marks.filter_map(|rest| Some(rest.split_once('"')?.0)).collect()
+}
+
+/// A program that calls the compiler with the fault planted. Cargo uses it for our own crates only, so that
+/// what they depend on is compiled once for all faults: flags in RUSTFLAGS would compile it again for each.
+fn wrapper(shell: &Shell, fault: &str) -> Result<PathBuf> {
+    let path = shell.folder("xtask/planted")?.join(fault);
+    fs::write(&path, format!("#!/bin/sh\nexec \"$@\" --cfg 'planted_fault=\"{fault}\"'\n"))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_found_where_code_plants_them() {
+        let code = "#[cfg(not(planted_fault = \"no_fence\"))]\nfn f() {\n    \
+            if cfg!(planted_fault = \"asan_past_end\") || cfg!(planted_fault = \"late\") {}\n}\n\
+            // planted_fault = \"in_a_comment\"\n";
+        let tree =
+            Tree::of(&[("core/src/a.rs", code), ("xtask/src/a.rs", "const A: &str = \"planted_fault = \";")]);
+        assert_eq!(faults(&tree, Checker::Loom).into_iter().collect::<Vec<_>>(), ["late", "no_fence"]);
+        assert_eq!(faults(&tree, Checker::Asan).into_iter().collect::<Vec<_>>(), ["asan_past_end"]);
+        assert_eq!(faults(&tree, Checker::Sim).len(), 0);
+    }
+}

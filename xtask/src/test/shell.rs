@@ -1,0 +1,102 @@
+//! Where a step's commands run, and the log that keeps all they print.
+
+use super::watchdog;
+use anyhow::{Context, Result, bail};
+use cargo_metadata::Metadata;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// No command of any step takes this long unless it hangs. The slowest (building and running all tests from
+/// nothing on two processors) takes a fifth.
+const COMMAND_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// A step's place of work.
+pub(super) struct Shell {
+    pub(super) workspace: Metadata,
+    log: PathBuf,
+}
+
+/// A command that is over.
+pub(super) struct Run {
+    pub(super) success: bool,
+    /// Standard output and error, as they came.
+    pub(super) output: String,
+}
+
+impl Shell {
+    /// Opens an empty log below the target folder.
+    pub(super) fn open(workspace: &Metadata, step: &str) -> Result<Shell> {
+        let shell = Shell { workspace: workspace.clone(), log: PathBuf::new() };
+        let log = shell.folder("xtask/logs")?.join(format!("{}.log", step.replace(' ', "_")));
+        File::create(&log).context("the step's log")?;
+        Ok(Shell { log, ..shell })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        self.workspace.workspace_root.as_std_path()
+    }
+
+    /// A folder below the target folder, made if it is not there.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.workspace.target_directory.as_std_path().join(name);
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// `cargo` with these arguments, separated by blanks, in the root of the workspace.
+    pub(super) fn cargo(&self, arguments: &str) -> Command {
+        let mut command = Command::new("cargo");
+        command.args(arguments.split_whitespace()).current_dir(self.root());
+        command
+    }
+
+    /// Runs a command to its end, whatever that is.
+    pub(super) fn run(&self, command: &mut Command) -> Result<Run> {
+        let mut log = File::options().read(true).append(true).open(&self.log)?;
+        writeln!(log, "$ {}", line_of(command))?;
+        let start = log.metadata()?.len();
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+        let child = command.spawn().with_context(|| format!("starting {}", bare_line(command)))?;
+        let status = watchdog::wait(child, COMMAND_LIMIT).with_context(|| bare_line(command))?;
+        log.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        log.read_to_end(&mut bytes)?;
+        Ok(Run { success: status.success(), output: String::from_utf8_lossy(&bytes).into_owned() })
+    }
+
+    /// Runs a command that must succeed, and returns what it printed.
+    pub(super) fn expect(&self, command: &mut Command) -> Result<String> {
+        let run = self.run(command)?;
+        if !run.success {
+            bail!("{} failed", bare_line(command));
+        }
+        Ok(run.output)
+    }
+
+    /// Adds a line of the step's own to the log.
+    pub(super) fn note(&self, line: &str) -> Result<()> {
+        Ok(writeln!(File::options().append(true).open(&self.log)?, "{line}")?)
+    }
+
+    /// All that the step's commands printed.
+    pub(super) fn log(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(&self.log)?).into_owned())
+    }
+}
+
+/// The command as one would type it, with the variables that it needs.
+fn line_of(command: &Command) -> String {
+    let assigned = command.get_envs().filter_map(|(name, value)| {
+        Some(format!("{}='{}' ", name.to_string_lossy(), value?.to_string_lossy()))
+    });
+    assigned.chain([bare_line(command)]).collect()
+}
+
+/// The command without its variables.
+fn bare_line(command: &Command) -> String {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}

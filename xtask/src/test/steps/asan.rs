@@ -1,0 +1,47 @@
+//! AddressSanitizer over the tests that run ranks as threads on shared memory: those whose names contain
+//! `shm_threads`.
+
+use crate::test::libtest::Tally;
+use crate::test::planted::{self, Checker};
+use crate::test::shell::{Run, Shell};
+use crate::test::step::Outcome;
+use anyhow::{Context, Result, bail};
+use std::process::Command;
+
+/// Nothing is read or written outside of what was allocated, and nothing allocated is lost.
+pub(super) fn tests(shell: &Shell) -> Result<Outcome> {
+    let tally = Tally::of(&shell.expect(&mut command(shell)?)?);
+    if tally.passed == 0 {
+        bail!("no test named shm_threads ran");
+    }
+    Ok(Outcome::Passed(format!("{} passed", tally.passed)))
+}
+
+/// The sanitizer reports what is planted for it.
+pub(super) fn planted_faults(shell: &Shell) -> Result<Outcome> {
+    planted::hunt(shell, Checker::Asan, command, sees_fault)
+}
+
+/// The stable compiler has the sanitizer and refuses it unless it is told to be its own nightly. A target must
+/// be named, for build scripts and procedural macros must stay without.
+fn command(shell: &Shell) -> Result<Command> {
+    let mut command = shell.cargo("test --package tasuki-tests --tests shm_threads");
+    command
+        .args(["--target", &host(shell)?])
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("ASAN_OPTIONS", "detect_stack_use_after_return=1")
+        .env("CARGO_TARGET_DIR", shell.folder("asan")?);
+    Ok(command)
+}
+
+/// The target triple of this machine.
+fn host(shell: &Shell) -> Result<String> {
+    let output = shell.expect(Command::new("rustc").arg("-vV"))?;
+    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc does not name its host")?.to_owned())
+}
+
+fn sees_fault(run: &Run) -> bool {
+    run.output.contains("ERROR: AddressSanitizer")
+}

@@ -1,0 +1,55 @@
+//! Every example runs in each of the three ways of starting: as processes, as threads, simulated.
+
+use crate::test::shell::Shell;
+use crate::test::step::Outcome;
+use anyhow::{Result, bail};
+use cargo_metadata::Target;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Behind `tasuki run -n 4`.
+const WAYS: &[&[&str]] = &[&[], &["--threads"], &["--fabric", "sim", "--seed", "1"]];
+const RANKS: &str = "4";
+
+pub(super) fn run(shell: &Shell) -> Result<Outcome> {
+    let tool = build(shell)?;
+    let examples = programs(shell);
+    if examples.is_empty() {
+        bail!("no program in tasuki-examples");
+    }
+    // What examples write belongs below the target folder.
+    let folder = shell.folder("xtask/examples")?;
+    for example in &examples {
+        for way in WAYS {
+            let mut command = Command::new(&tool);
+            command.args(["run", "-n", RANKS]).args(*way).arg(example).current_dir(&folder);
+            if shell.expect(&mut command)?.trim().is_empty() {
+                bail!("{} printed nothing, started with {way:?}", example.display());
+            }
+        }
+    }
+    Ok(Outcome::Passed(format!("{} examples, {} ways each", examples.len(), WAYS.len())))
+}
+
+/// Builds the tool and the examples; returns the tool.
+pub(super) fn build(shell: &Shell) -> Result<PathBuf> {
+    shell.expect(
+        &mut shell.cargo("build --package tasuki-tools --package tasuki-examples --bins --examples"),
+    )?;
+    Ok(built(shell).join("tasuki"))
+}
+
+/// The executables of the package of examples.
+fn programs(shell: &Shell) -> Vec<PathBuf> {
+    let packages = shell.workspace.packages.iter().filter(|package| package.name == "tasuki-examples");
+    packages.flat_map(|package| &package.targets).filter_map(|target| executable(shell, target)).collect()
+}
+
+fn executable(shell: &Shell, target: &Target) -> Option<PathBuf> {
+    let folder = if target.is_example() { built(shell).join("examples") } else { built(shell) };
+    (target.is_bin() || target.is_example()).then(|| folder.join(&target.name))
+}
+
+fn built(shell: &Shell) -> PathBuf {
+    shell.workspace.target_directory.as_std_path().join("debug")
+}

@@ -136,7 +136,7 @@ impl<T: Pod> Array<T> {
     /// The place of `count` values from `first` on, if the own part has them.
     #[inline]
     fn span(&self, first: usize, count: usize, call: &str) -> Result<*mut u8> {
-        if first <= self.len && count <= self.len - first {
+        if first <= self.len && count <= self.len - first && !self.machine.life().is_forked() {
             return Ok(self.start.wrapping_add(first * size_of::<T>()));
         }
         Err(self.outside(first, count, call))
@@ -144,6 +144,9 @@ impl<T: Pod> Array<T> {
 
     #[cold]
     fn outside(&self, first: usize, count: usize, call: &str) -> crate::Error {
+        if self.machine.life().is_forked() {
+            return self.machine.fault(Cause::Forked, || format!("{call}(own part)"));
+        }
         let text = format!("{count} values from {first} on are not in a part of {}", self.len);
         self.machine.fault(Cause::Argument(text), || format!("{call}(own part)"))
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Machine;
 use tasuki_core::segment::{check_available, layout};
-use tasuki_models::collective::Meeting;
+use tasuki_models::collective::{Agreement, Meeting};
 
 /// One rank's membership in a job. Any thread of the rank may make any call; several jobs may live in one process.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Job {
     fn agree_on_room(&self, bytes: u64, call: &str) -> Result<()> {
         const NO_ROOM: u64 = u64::MAX;
         let room = check_available(bytes.saturating_mul(self.size() as u64));
-        let (least, most) = self.agree(if room.is_ok() { bytes } else { NO_ROOM }, call)?;
+        let Agreement { least, most, .. } = self.agree(if room.is_ok() { bytes } else { NO_ROOM }, call)?;
         room.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
         let cause = match most {
             NO_ROOM => {
@@ -126,9 +126,10 @@ impl Job {
         let mut from = 0;
         loop {
             let ours = self.machine.registry().freed_symmetric(bytes, from);
-            let (least, most) = self.agree(ours, call)?;
-            if most == u64::MAX {
-                let limit = "the range of addresses for symmetric memory".to_string();
+            let Agreement { least, most, busy } = self.agree(ours, call)?;
+            if most == u64::MAX || busy {
+                let until = if busy { " until a rank's operations have ended" } else { "" };
+                let limit = format!("the range of addresses for symmetric memory{until}");
                 let cause = Cause::NoMemory { wanted: bytes, available: 0, limit };
                 return Err(self.machine.fault(cause, || call.to_string()));
             }
@@ -145,6 +146,7 @@ impl Job {
     /// Not collective. Errors: `count` is 0; no room. Costs a system call.
     pub fn alloc_local<T: Pod>(&self, count: usize) -> Result<Array<T>> {
         let call = || format!("alloc_local({count} x {} bytes)", size_of::<T>());
+        self.machine.check().map_err(|cause| self.machine.fault(cause, call))?;
         let offset =
             self.bytes_of::<T>(count).and_then(|bytes| self.machine.registry().allocate_local(bytes));
         let offset = offset.map_err(|error| error.in_call(call).on_rank(self.rank()))?;
@@ -162,16 +164,14 @@ impl Job {
     /// All ranks must make their signals and lines in the same order; nothing is communicated, and peers may raise
     /// it before this rank has made it. Signals live as long as the job: 128 bytes each.
     pub fn signal(&self) -> Result<Signal<'_>> {
-        let index = self.machine.registry().signal().map_err(|error| error.in_call(|| "signal()".into()))?;
-        Signal::new(self, index)
+        Signal::new(self, self.next_signal("signal()")?)
     }
 
     /// Makes a line: a counter with up to 48 bytes of payload beside it, on every rank, for one writer each.
     ///
     /// All ranks must make their signals and lines in the same order. The quickest way to hand a few bytes over.
     pub fn line(&self) -> Result<Line<'_>> {
-        let index = self.machine.registry().signal().map_err(|error| error.in_call(|| "line()".into()))?;
-        Line::new(self, index)
+        Line::new(self, self.next_signal("line()")?)
     }
 
     /// The job's clock, from some moment that all ranks of a node share: real, or virtual on sim.
@@ -181,7 +181,7 @@ impl Job {
 
     /// Lets `duration` of work pass: keeps the processor busy, or on sim lets virtual time go by.
     pub fn compute(&self, duration: Duration) {
-        self.machine.host().compute(duration.as_nanos() as u64);
+        self.machine.host().compute(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// What this rank's memory goes into.
@@ -210,7 +210,7 @@ impl Job {
 
     /// The outcome of a step that every rank takes: an error on one is an error on all.
     fn unanimous(&self, own: Result<u64>, call: &str) -> Result<u64> {
-        let (least, _) = self.agree(u64::from(own.is_ok()), call)?;
+        let least = self.agree(u64::from(own.is_ok()), call)?.least;
         let own = own.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
         if least == 1 {
             return Ok(own);
@@ -220,11 +220,19 @@ impl Job {
         Err(self.machine.fault(other, || call.to_string()))
     }
 
-    /// Meets all ranks: the least and the largest of their values.
-    fn agree(&self, value: u64, call: &str) -> Result<(u64, u64)> {
-        let range = self.meeting.agree(&self.machine, value, call)?;
-        self.machine.registry().met();
-        Ok(range)
+    /// Meets all ranks. Where no rank had operations unfinished, memory
+    /// that was freed before may be used again.
+    fn agree(&self, value: u64, call: &str) -> Result<Agreement> {
+        let agreed = self.meeting.agree(&self.machine, value, call)?;
+        if !agreed.busy {
+            self.machine.registry().met();
+        }
+        Ok(agreed)
+    }
+
+    fn next_signal(&self, call: &str) -> Result<u32> {
+        self.machine.check().map_err(|cause| self.machine.fault(cause, || call.into()))?;
+        self.machine.registry().signal().map_err(|error| error.in_call(|| call.into()).on_rank(self.rank()))
     }
 
     fn bytes_of<T>(&self, count: usize) -> Result<u64> {

@@ -41,6 +41,10 @@ macro_rules! each_case {
             Everywhere "B11" 2..=8 failures::b11_successors_do_not_start;
             Everywhere "B11" 2..=8 failures::b11_told_once_by_complete;
             Everywhere "B11" 2..=8 failures::b11_failed_atomics_leave_the_result;
+            Everywhere "B11" 2..=8 failures::b11_others_do_not_inherit_a_failure;
+            Everywhere "B11" 2..=8 failures::b11_a_failure_that_was_told_stays_one;
+            Everywhere "B11" 2..=3 failures::b11_many_failures;
+            Everywhere "B12" 1..=3 copies::b12_overlap_moves_as_memmove;
             Everywhere "C1" 1..=3 atomics::c1_add;
             Everywhere "C2" 1..=3 atomics::c2_compare_swap;
             Everywhere "C3" 1..=3 atomics::c3_swap_and_bits;
@@ -107,10 +111,6 @@ macro_rules! each_open_case {
             Everywhere "A7" 1..=8 memory::a7_null_is_refused;
             Everywhere "B8" 2..=8 handles::b8_handles_never_issued;
             Everywhere "B8" 2..=8 handles::b8_order_after_handles_never_issued;
-            Everywhere "B11" 2..=8 failures::b11_others_do_not_inherit_a_failure;
-            Everywhere "B11" 2..=8 failures::b11_a_failure_that_was_told_stays_one;
-            Everywhere "B11" 2..=3 failures::b11_many_failures;
-            Everywhere "B12" 1..=3 copies::b12_overlap_moves_as_memmove;
             Everywhere "D" 1..=4 signals::time_outs_are_not_early;
             Everywhere "bad input" 1..=8 misuse::no_such_rank;
         }

@@ -3,7 +3,7 @@
 //! Unsafe: carries addresses of local buffers between threads; whoever issued the operation promised that they
 //! stay valid until it ends.
 
-use crate::fabric::{Atomic, Capabilities, Limits};
+use crate::fabric::{Atomic, Limits};
 use crate::segment::GlobalAddress;
 use std::fmt;
 
@@ -136,7 +136,9 @@ impl Course {
     }
 
     /// The next step, or `None` when the operation has been carried out.
-    pub(super) fn step(&mut self, can: &Capabilities, limits: &Limits) -> Option<Step> {
+    ///
+    /// `remote_completion`: a step that has ended is visible at its target; otherwise a flush comes last.
+    pub(super) fn step(&mut self, limits: &Limits, remote_completion: bool) -> Option<Step> {
         let piece = |len: u64| (len - self.moved).min(limits.transfer_bytes_max);
         let at = self.moved;
         match self.action {
@@ -146,17 +148,10 @@ impl Course {
             Action::Get { from, to, len } if at < len => {
                 Some(Step::Get { from: from.add(at), to: to.add(at), len: piece(len) })
             }
-            Action::Copy { from, to, len } if at < len => {
-                let (from, to, len) = (from.add(at), to.add(at), piece(len));
-                Some(if can.third_party && !self.by_relay {
-                    Step::Copy { from, to, len }
-                } else {
-                    self.relay(from, to, len)
-                })
-            }
+            Action::Copy { from, to, len } if at < len => Some(self.copy(from, to, len, limits)),
             Action::PutSignal { to, from, len, signal, amount } if !self.begun || at < len => {
                 let (to, from, last) = (to.add(at), from.add(at), len - at <= limits.transfer_bytes_max);
-                Some(match self.flush(to, can) {
+                Some(match self.flush(to, remote_completion) {
                     // The signal tells of the pieces before it, too.
                     Some(flush) if last => flush,
                     _ if last => Step::PutSignal { to, from, len: len - at, signal, amount },
@@ -165,24 +160,35 @@ impl Course {
             }
             Action::Raise { signal, amount } if !self.begun => Some(Step::Raise { signal, amount }),
             Action::Atomic { at, atomic, .. } if !self.begun => Some(Step::Atomic { at, atomic }),
-            Action::Put { to, .. } | Action::Copy { to, .. } => self.flush(to, can),
-            Action::Atomic { at, .. } => self.flush(at, can),
+            Action::Put { to, .. } | Action::Copy { to, .. } => self.flush(to, remote_completion),
+            Action::Atomic { at, .. } => self.flush(at, remote_completion),
             Action::Get { .. } | Action::PutSignal { .. } | Action::Raise { .. } => None,
         }
     }
 
-    /// Half of a copy between two others: into the bounce buffer, or out of it.
-    fn relay(&mut self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Step {
+    /// The next piece of a copy: by the fabric, or into the bounce buffer, or out of it.
+    fn copy(&mut self, from: GlobalAddress, to: GlobalAddress, len: u64, limits: &Limits) -> Step {
+        let most = limits.transfer_bytes_max.min(if self.by_relay { BOUNCE } else { u64::MAX });
+        let left = len - self.moved;
+        let size = left.min(most);
+        let overlaps_upwards = from.rank() == to.rank() && from < to && to.bits() - from.bits() < len;
+        // As memmove does: what the copy overwrites of its own source, it has read before.
+        let at = if overlaps_upwards { left - size } else { self.moved };
+        let (from, to) = (from.add(at), to.add(at));
+        if !self.by_relay {
+            return Step::Copy { from, to, len: size };
+        }
         let bounce = self.bounce.get_or_insert_with(|| vec![0; BOUNCE as usize].into_boxed_slice());
         let buffer = Local(bounce.as_mut_ptr());
-        match self.bounced {
-            0 => Step::Get { from, to: buffer, len: len.min(BOUNCE) },
-            len => Step::Put { to, from: buffer, len },
+        if self.bounced == 0 {
+            Step::Get { from, to: buffer, len: size }
+        } else {
+            Step::Put { to, from: buffer, len: size }
         }
     }
 
-    fn flush(&self, to: GlobalAddress, can: &Capabilities) -> Option<Step> {
-        let needed = self.begun && !self.flushed && !can.remote_completion;
+    fn flush(&self, to: GlobalAddress, remote_completion: bool) -> Option<Step> {
+        let needed = self.begun && !self.flushed && !remote_completion;
         needed.then(|| Step::Flush { peer: to.rank() })
     }
 
@@ -207,18 +213,12 @@ mod tests {
     use super::*;
     use crate::base::Rank;
 
-    const CAN: Capabilities = Capabilities {
-        map: false,
-        third_party: false,
-        native_put_signal: true,
-        cpu_atomics: false,
-        remote_completion: false,
-    };
     const LIMITS: Limits = Limits { transfer_bytes_max: 100_000, outstanding_max: 1 };
 
     fn walk(action: Action) -> Vec<String> {
         let (mut course, mut names) = (Course::new(action), Vec::new());
-        while let Some(step) = course.step(&CAN, &LIMITS) {
+        course.by_relay = true;
+        while let Some(step) = course.step(&LIMITS, false) {
             course.advance(&step);
             names.push(match step {
                 Step::Put { len, .. } => format!("put {len}"),
@@ -253,5 +253,19 @@ mod tests {
     fn a_third_party_copy_goes_through_the_bounce_buffer() {
         let copy = Action::Copy { from: address(1), to: address(2), len: 70_000 };
         assert_eq!(walk(copy), ["get 65536", "put 65536", "get 4464", "put 4464", "flush 2"]);
+    }
+    #[test]
+    fn a_copy_onto_itself_goes_down_where_its_target_is_above() {
+        let from = address(1);
+        for (to, expected) in [(from.add(100_000), [130_000_u64, 30_000, 0]), (from, [0, 100_000, 200_000])] {
+            let mut course = Course::new(Action::Copy { from, to, len: 230_000 });
+            let mut offsets = Vec::new();
+            while let Some(step @ Step::Copy { from: at, to: into, .. }) = course.step(&LIMITS, true) {
+                assert_eq!(into.bits() - at.bits(), to.bits() - from.bits());
+                offsets.push(at.bits() - from.bits());
+                course.advance(&step);
+            }
+            assert_eq!(offsets, expected);
+        }
     }
 }

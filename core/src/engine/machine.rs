@@ -99,6 +99,11 @@ impl Machine {
         &self.life
     }
 
+    /// Whether nothing that this rank issued is unfinished.
+    pub fn is_idle(&self) -> bool {
+        self.operations.unfinished() == 0
+    }
+
     pub(super) fn operations(&self) -> &Operations {
         &self.operations
     }
@@ -163,7 +168,8 @@ impl Machine {
         let _ = self.settle(&|| "leave()".into());
         self.seat().set_stage(Stage::Leaving);
         self.life.end();
-        self.seat().set_stage(Stage::Left);
+        self.progress_last();
+        self.seat().set_stage(Stage::Left); // SYNC seat-left: who sees it knows that no answer comes after it
         self.board.wake_all();
         completed
     }

@@ -1,6 +1,7 @@
 //! What moves operations on: ordered operations, waiting and sleeping.
 
 mod action;
+mod failures;
 mod host;
 mod life;
 mod machine;
@@ -9,6 +10,7 @@ mod node_host;
 mod operations;
 mod order;
 mod progress;
+mod table;
 mod transfer;
 mod waiting;
 
@@ -19,7 +21,7 @@ pub use life::Life;
 pub use machine::Machine;
 #[cfg(not(loom))]
 pub use node_host::NodeHost;
-pub use operations::OPERATIONS_MAX;
+pub use operations::{FAILURES_MAX, OPERATIONS_MAX};
 pub use order::{After, Handle};
 pub use transfer::Issued;
 pub use waiting::Condition;

@@ -112,7 +112,7 @@ impl Host for NodeHost {
     }
 
     fn compute(&self, ns: u64) {
-        let end = self.now_ns() + ns;
+        let end = self.now_ns().saturating_add(ns);
         while self.now_ns() < end {
             std::hint::spin_loop();
         }

@@ -44,7 +44,10 @@ pub enum After {
 pub(super) enum Order {
     Free,
     Exact(u64),
-    Through(u64),
+    /// All up to that one, which was named.
+    Prefix(u64),
+    /// All up to that one, which merely was the last.
+    All(u64),
 }
 
 impl After {
@@ -56,8 +59,8 @@ impl After {
             // Never issued counts as complete, also if the number becomes somebody's later.
             After::Exact(Handle(number)) | After::Prefix(Handle(number)) if number > issued => Order::Free,
             After::Exact(Handle(number)) => Order::Exact(number),
-            After::Prefix(Handle(number)) => Order::Through(number),
-            After::All | After::Cont => Order::Through(issued),
+            After::Prefix(Handle(number)) => Order::Prefix(number),
+            After::All | After::Cont => Order::All(issued),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::action::{Action, Step};
 use super::machine::Machine;
-use super::operations::Next;
+use super::table::Next;
 use crate::base::Cause;
 use crate::fabric::{Posted, Refused};
 use std::sync::atomic::Ordering;
@@ -10,12 +10,28 @@ use std::sync::atomic::Ordering;
 /// Completions taken from the fabric in one go.
 const BATCH: usize = 64;
 
+/// Refusals after which no further operation is tried in one go. Others than the refused may go to other peers.
+const REFUSALS_MAX: usize = 16;
+
 impl Machine {
     /// Takes completions, serves peers, and starts whatever may start now.
     pub fn progress(&self) {
         if self.polling().swap(true, Ordering::Acquire) {
             return; // another thread of this rank is at it
         }
+        self.poll();
+        self.polling().store(false, Ordering::Release);
+    }
+
+    /// Serves peers for the last time: nobody polls after it.
+    pub(super) fn progress_last(&self) {
+        while self.polling().swap(true, Ordering::Acquire) {
+            self.breathe();
+        }
+        self.poll();
+    }
+
+    fn poll(&self) {
         let mut ended = Vec::new();
         self.fabric().poll(&mut |token, outcome| {
             if ended.capacity() == 0 {
@@ -29,20 +45,26 @@ impl Machine {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
-        self.polling().store(false, Ordering::Release);
     }
 
     fn start_ready(&self) {
         let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
-        while let Some((number, step)) = self.operations().next_step(&can, &limits) {
+        let (mut refused, mut refusals) = ([0; REFUSALS_MAX], 0);
+        while refusals < REFUSALS_MAX
+            && let Some((number, step)) = self.operations().next_step(&can, &limits)
+        {
             match self.take_step(step, &|| number) {
                 Ok(Posted::Done(value)) => self.step_ended(number, Ok(value)),
                 Ok(Posted::Started) => {}
-                Err(Refused::Again) => return self.operations().put_back(number),
+                Err(Refused::Again) => {
+                    refused[refusals] = number;
+                    refusals += 1;
+                }
                 Err(Refused::Relay) => self.operations().relay(number),
                 Err(Refused::Never(cause)) => self.step_ended(number, Err(cause)),
             }
         }
+        refused[..refusals].iter().for_each(|&number| self.operations().put_back(number));
     }
 
     pub(super) fn step_ended(&self, number: u64, outcome: Result<u64, Cause>) {

@@ -5,8 +5,9 @@
 
 use super::action::{Action, Local, Step};
 use super::machine::Machine;
-use super::operations::{Draft, Keep};
+use super::operations::FAILURES_MAX;
 use super::order::{After, Handle, Order};
+use super::table::{Draft, Keep};
 use super::waiting::Condition;
 use crate::base::{Cause, Result};
 use crate::fabric::{Accept, Atomic, Posted, Refused, Width};
@@ -181,6 +182,10 @@ impl Machine {
     /// A call that does not wait, but for room in the table.
     fn issue(&self, action: Action, after: After, keep: Keep) -> Result<Issued> {
         self.check().map_err(|cause| self.fault(cause, || action.to_string()))?;
+        if self.operations().is_clogged() {
+            let what = "the list of failures that nobody asked for (complete tells them)";
+            return Err(self.fault(Cause::Full { what, capacity: FAILURES_MAX }, || action.to_string()));
+        }
         let order = after.fix(self.operations().issued());
         let opened = Cell::new(0);
         let mut posted = Err(Refused::Again);

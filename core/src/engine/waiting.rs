@@ -48,6 +48,9 @@ impl Machine {
         limit: Option<Duration>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
+        if !self.life().is_alive() {
+            return Err(self.report(self.life().why_not(), call));
+        }
         if let SignalCell::Direct(word) = &cell {
             for _ in 0..self.spins() {
                 if reached(word.counter().load(Ordering::Acquire), threshold) {
@@ -116,6 +119,9 @@ impl Machine {
     /// Why a wait cannot end well any more. Operations under way are failed by their fabric first, so that no
     /// buffer is in use when the wait for them ends.
     fn end_of_job(&self, condition: &Condition) -> Option<Cause> {
+        if !self.life().is_alive() {
+            return Some(self.life().why_not()); // another thread has left for the rank
+        }
         let Some(cause) = self.death() else { return self.left(condition) };
         match condition {
             Condition::Finished(_) | Condition::FinishedThrough(_) => {
@@ -142,10 +148,15 @@ impl Machine {
     pub fn relax(&self, call: &str) -> Result<()> {
         self.progress();
         self.check().map_err(|cause| self.report(cause, &|| call.to_string()))?;
+        self.breathe();
+        Ok(())
+    }
+
+    /// A short pause.
+    pub(super) fn breathe(&self) {
         let (now, never) = (self.host().now_ns(), Condition::Never);
         let (met, work) = (|_: &Condition| false, || true);
         self.host().pause(Pause { condition: &never, waited_ns: 0, until_ns: now, met: &met, work: &work });
-        Ok(())
     }
 
     fn report(&self, cause: Cause, call: &dyn Fn() -> String) -> Error {

@@ -112,7 +112,9 @@ pub trait Fabric: Send + Sync + Debug {
         len: u64,
     ) -> Result<Posted, Refused>;
 
-    /// Copies `len` bytes from `from` to `to`, wherever both are. Only with [`Capabilities::third_party`].
+    /// Copies `len` bytes from `from` to `to`, wherever both are. A fabric without [`Capabilities::third_party`]
+    /// refuses what it can see to be wrong, and answers [`Refused::Relay`] to the rest. Overlapping ranges of one rank
+    /// move as memmove does.
     fn copy(
         &self,
         accept: Accept<'_>,

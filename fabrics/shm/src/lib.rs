@@ -133,12 +133,12 @@ impl Fabric for ShmFabric {
 
     fn copy(
         &self,
-        _: Accept<'_>,
+        accept: Accept<'_>,
         from: GlobalAddress,
         to: GlobalAddress,
         len: u64,
     ) -> Result<Posted, Refused> {
-        self.copy_bytes(from, to, len)
+        self.copy_bytes(accept, from, to, len)
     }
 
     fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: Atomic) -> Result<Posted, Refused> {
@@ -155,6 +155,7 @@ impl Fabric for ShmFabric {
         amount: u64,
     ) -> Result<Posted, Refused> {
         if len > 0 && signal.rank() != to.rank() {
+            self.peers.resolve(to, len)?; // an address that is wrong altogether is named so first
             let text = format!("data for rank {} and a signal of rank {}", to.rank(), signal.rank());
             return Err(Cause::Argument(format!("{text}: both must be the same rank's")).into());
         }
@@ -215,7 +216,7 @@ impl Fabric for ShmFabric {
     }
 
     fn has_work(&self) -> bool {
-        self.requests.has_work()
+        self.requests.has_work(&self.board)
     }
 
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {

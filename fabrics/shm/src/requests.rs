@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard};
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{Accept, Atomic, AtomicKind, Fabric, Posted, Refused, Sink, Token, Width};
+use tasuki_core::node::board::{Board, Stage};
 use tasuki_core::node::slot::{Posted as PostedCount, Question, Reply, Slot};
 use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::Way;
-use tasuki_core::segment::{GlobalAddress, Kind, layout};
+use tasuki_core::segment::{GlobalAddress, Kind, Section, layout};
 
 /// Slots of a rank: requests to it that can be under way at a time.
 pub(crate) const SLOTS: usize = 64;
@@ -31,6 +32,10 @@ pub(crate) enum Ask {
     Put,
     Get,
     Atomic(Atomic),
+    /// Inside the owner's memory, to that offset.
+    Copy {
+        to: u64,
+    },
 }
 
 impl Ask {
@@ -124,9 +129,9 @@ impl Requests {
         Requests { ours: Slots::new(system), seen: AtomicU64::new(0), asked: Mutex::default() }
     }
 
-    pub(crate) fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self, board: &Board) -> bool {
         let unseen = self.ours.posted().count() != self.seen.load(Ordering::Relaxed);
-        unseen || self.asked().is_answered()
+        unseen || self.asked().is_answered(board)
     }
 
     pub(crate) fn fail_all(&self, cause: &Cause) {
@@ -142,8 +147,8 @@ impl Requests {
 }
 
 impl Asked {
-    fn is_answered(&self) -> bool {
-        let done = |one: &UnderWay| one.slots.slot(one.number).reply().is_some();
+    fn is_answered(&self, board: &Board) -> bool {
+        let done = |one: &UnderWay| one.slots.slot(one.number).reply().is_some() || one.is_orphaned(board);
         !self.failed.is_empty() || self.under_way.iter().any(done)
     }
 }
@@ -151,7 +156,14 @@ impl Asked {
 impl UnderWay {
     /// Bytes of the piece that is asked for now.
     fn piece(&self) -> u64 {
-        (self.errand.len - self.moved).min(BUFFER)
+        let left = self.errand.len - self.moved;
+        if matches!(self.errand.ask, Ask::Copy { .. }) { left } else { left.min(BUFFER) }
+    }
+
+    /// Whether the owner has left without an answer: none will come. The stage is read first.
+    fn is_orphaned(&self, board: &Board) -> bool {
+        let left = board.seat(self.errand.at.rank()).stage() == Stage::Left; // SYNC seat-left
+        left && self.slots.slot(self.number).reply().is_none()
     }
 
     /// Fills the slot, which is CLAIMED by us, and hands it to the owner.
@@ -166,6 +178,7 @@ impl UnderWay {
             Ask::Put => question.kind = PUT,
             Ask::Get => question.kind = GET,
             Ask::Atomic(atomic) => encode(atomic, &mut question),
+            Ask::Copy { to } => (question.kind, question.operand) = (COPY, to),
         }
         if self.errand.ask == Ask::Put {
             let from = self.errand.local.wrapping_add(self.moved as usize);
@@ -201,6 +214,10 @@ impl ShmFabric {
         if let Some(cause) = &asked.over {
             return Err(cause.clone().into());
         }
+        let peer = errand.at.rank();
+        if self.board.seat(peer).stage() >= Stage::Leaving {
+            return Err(Cause::PeerLeft { peer }.into());
+        }
         let mut numbers = (0..SLOTS).map(|i| (i + self.rank.index() * 7) % SLOTS);
         let Some(number) = numbers.find(|&number| slots.slot(number).claim()) else {
             return Err(Refused::Again);
@@ -209,7 +226,7 @@ impl ShmFabric {
         one.post(self.rank);
         asked.under_way.push_back(one);
         drop(asked);
-        self.wake(errand.at.rank());
+        self.wake(peer);
         Ok(Posted::Started)
     }
 
@@ -222,6 +239,11 @@ impl ShmFabric {
         asked.under_way.retain_mut(|one| {
             let slots = one.slots;
             let slot = slots.slot(one.number);
+            if one.is_orphaned(&self.board) {
+                // Its slot is the left rank's, of no use to anybody any more.
+                ended.push((one.token, Err(Cause::PeerLeft { peer: one.errand.at.rank() }), None));
+                return false;
+            }
             let Some(reply) = slot.reply() else { return true };
             match one.take(reply) {
                 None => {
@@ -271,24 +293,22 @@ impl ShmFabric {
     /// Carries out one request.
     fn serve_one(&self, question: &Question, buffer: *mut u8) -> Reply {
         let status = |status| Reply { status, value: 0 };
-        let (len, offset) = (question.len.min(BUFFER), question.offset % layout::WINDOW);
-        let Ok(directory) = self.registry.window().directory() else { return status(OUTSIDE) };
-        let held = directory.find(offset, len, offset).and_then(|place| {
-            // Another thread of this rank may be about to free it: it waits for the section.
-            directory.enter(&place, offset, len, offset).map(|section| (place, section))
-        });
-        let (place, _section) = match held {
+        let most = if question.kind == COPY { question.len } else { BUFFER };
+        let len = question.len.min(most);
+        let (host, _section) = match self.hold_own(question.offset, len) {
             Ok(held) => held,
-            Err(Cause::Stale { .. }) => return status(STALE),
-            Err(_) => return status(OUTSIDE),
+            Err(refusal) => return status(refusal),
         };
-        let Kind::Own(host) = place.kind else { return status(OUTSIDE) };
-        let host = host as *mut u8;
         match question.kind {
             // SAFETY: own registered memory of that length, held by the section; the buffer is ours while POSTED.
             PUT => unsafe { copy::copy(buffer, host, len as usize) },
             // SAFETY: as above.
             GET => unsafe { copy::copy(host, buffer, len as usize) },
+            COPY => match self.hold_own(question.operand, len) {
+                // SAFETY: as above, both places.
+                Ok((to, _section)) => unsafe { copy::copy(host, to, len as usize) },
+                Err(refusal) => return status(refusal),
+            },
             _ => {
                 let atomic = decode(question);
                 let Some(word) = NonNull::new(host) else { return status(OUTSIDE) };
@@ -301,11 +321,27 @@ impl ShmFabric {
         }
         status(DONE)
     }
+
+    /// Registered memory of this rank's own, kept from being freed by the section; or the status that refuses it.
+    fn hold_own(&self, offset: u64, len: u64) -> Result<(*mut u8, Section), u32> {
+        let offset = offset % layout::WINDOW;
+        let directory = self.registry.window().directory().map_err(|_| OUTSIDE)?;
+        let held = directory.find(offset, len, offset).and_then(|place| {
+            // Another thread of this rank may be about to free it: it waits for the section.
+            directory.enter(&place, offset, len, offset).map(|section| (place.kind, section))
+        });
+        match held {
+            Ok((Kind::Own(host), section)) => Ok((host as *mut u8, section)),
+            Err(Cause::Stale { .. }) => Err(STALE),
+            _ => Err(OUTSIDE),
+        }
+    }
 }
 
 /// Kinds of a question.
 const PUT: u32 = 0;
 const GET: u32 = 1;
+const COPY: u32 = 10;
 /// Statuses of a reply.
 const DONE: u32 = 0;
 const OUTSIDE: u32 = 1;

@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::{Accept, Atomic, Posted, Refused, Width};
+use tasuki_core::node::board::Stage;
 use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::{self, Refusal, Way};
 use tasuki_core::segment::{GlobalAddress, Place, Window};
@@ -143,15 +144,19 @@ impl ShmFabric {
         }
     }
 
-    /// The process of a rank is gone though the launcher has not told yet.
+    /// The process of a rank is gone: it left, or it died and the launcher has not told yet.
     #[cold]
     fn gone(&self, at: GlobalAddress) -> Cause {
-        let how = "its process is gone".to_string();
-        Cause::PeerDied { peer: at.rank(), how, ago: std::time::Duration::ZERO }
+        let peer = at.rank();
+        if self.board.seat(peer).stage() >= Stage::Leaving {
+            return Cause::PeerLeft { peer };
+        }
+        Cause::PeerDied { peer, how: "its process is gone".into(), ago: std::time::Duration::ZERO }
     }
 
     pub(crate) fn copy_bytes(
         &self,
+        accept: Accept<'_>,
         from: GlobalAddress,
         to: GlobalAddress,
         len: u64,
@@ -160,6 +165,7 @@ impl ShmFabric {
             return Ok(Posted::Done(0));
         }
         let (source, target) = (self.peers.resolve(from, len)?, self.peers.resolve(to, len)?);
+        let both_own = matches!((&source, &target), (Target::Own { .. }, Target::Own { .. }));
         let moved = match (source, target) {
             (Target::Mapped(source), Target::Mapped(target)) => {
                 // SAFETY: both places were just found.
@@ -174,23 +180,36 @@ impl ShmFabric {
             (Target::Mapped(source), Target::Own { window, place, host }) => unsafe {
                 self.by_kernel(Way::Write, window, &place, source.as_ptr(), to, host, len)
             },
-            (Target::Own { .. }, Target::Own { .. }) => self.bounce(from, to, len),
+            (Target::Own { host: source, .. }, Target::Own { host: target, .. }) => {
+                // The owner's addresses tell of overlap, also where the memory was registered twice.
+                let upwards = from.rank() == to.rank() && source < target && target - source < len;
+                self.bounce(from, to, len, upwards)
+            }
         };
         match moved {
             Ok(()) => Ok(Posted::Done(0)),
             Err(Unreached::Failed(cause)) => Err(cause.into()),
+            Err(Unreached::Forbidden) if from.rank() == to.rank() && both_own => {
+                let (ask, local) = (Ask::Copy { to: to.offset() }, std::ptr::null_mut());
+                self.post_request(accept, Errand { ask, local, at: from, len, then: None })
+            }
             Err(Unreached::Forbidden) => Err(Refused::Relay),
         }
     }
 
-    /// Copies between two places that their owners merely own, through a buffer.
-    fn bounce(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Result<(), Unreached> {
+    /// Copies between two places that their owners merely own, through a buffer; from the end where the target
+    /// overlaps the source upwards.
+    fn bounce(
+        &self,
+        from: GlobalAddress,
+        to: GlobalAddress,
+        len: u64,
+        upwards: bool,
+    ) -> Result<(), Unreached> {
         let mut buffer = vec![0_u8; BOUNCE.min(len as usize)];
-        // Overlapping ranges inside one rank move as memmove does: upwards from the end, if the target is above.
-        let backwards = from.rank() == to.rank() && to > from && to < from.add(len);
         let pieces = len.div_ceil(buffer.len() as u64);
         for piece in 0..pieces {
-            let at = (if backwards { pieces - 1 - piece } else { piece }) * buffer.len() as u64;
+            let at = (if upwards { pieces - 1 - piece } else { piece }) * buffer.len() as u64;
             let size = (len - at).min(buffer.len() as u64);
             for (way, address) in [(Way::Read, from.add(at)), (Way::Write, to.add(at))] {
                 let Target::Own { window, place, host } =

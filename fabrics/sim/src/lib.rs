@@ -109,6 +109,14 @@ impl SimFabric {
     }
 }
 
+impl SimFabric {
+    /// Both ends of a copy that its issuer is to carry out in pieces: a wrong one moves nothing.
+    fn check_copy(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Result<(), Cause> {
+        let world = self.run.enter(self.rank, Call::Post);
+        [from, to].into_iter().try_for_each(|end| world.memory.probe(end, len))
+    }
+}
+
 impl Drop for SimFabric {
     fn drop(&mut self) {
         self.run.lock().sever(self.rank, None);
@@ -175,7 +183,7 @@ impl Fabric for SimFabric {
             return copied;
         }
         if !self.can.third_party {
-            return Err(Refused::Relay);
+            return Err(self.check_copy(from, to, len).map_or_else(Refused::Never, |()| Refused::Relay));
         }
         self.post(accept, Task::Move { from: End::There(from), to: End::There(to), len, then: None })
     }

@@ -1,8 +1,8 @@
 //! A meeting of all ranks: a barrier that also finds out whether they agree.
 //!
 //! Dissemination: in round k each rank writes a line at the rank 2^k further on and waits for the one 2^k before
-//! it; after ceil(log2 P) rounds everybody has heard of everybody. The line carries the least and the largest value
-//! heard of so far, and least and largest do not mind being told twice.
+//! it; after ceil(log2 P) rounds everybody has heard of everybody. The line carries what is known so far, the least
+//! and the largest value, which do not mind being told twice.
 //!
 //! The writer of a line may be one meeting ahead of its reader, never two: it can finish meeting n+1 only when the
 //! reader has entered it, which is after the reader read meeting n. So two lines in turn suffice.
@@ -15,6 +15,27 @@ use tasuki_core::engine::Machine;
 use tasuki_core::fabric::{Line, LinePayload, Refused, SignalCell};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
+
+/// What a meeting found out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Agreement {
+    /// The least of the ranks' values.
+    pub least: u64,
+    /// The largest of them.
+    pub most: u64,
+    /// Whether any rank had operations unfinished when it came: they may still look for memory freed before.
+    pub busy: bool,
+}
+
+impl Agreement {
+    fn with(self, [least, most, busy]: [u64; 3]) -> Agreement {
+        Agreement { least: self.least.min(least), most: self.most.max(most), busy: self.busy || busy != 0 }
+    }
+
+    fn words(self) -> [u64; 3] {
+        [self.least, self.most, u64::from(self.busy)]
+    }
+}
 
 /// The lines of one rank's meetings, and how many there were. Memory: two lines of 128 bytes a round.
 #[derive(Debug)]
@@ -40,13 +61,13 @@ impl Meeting {
         Ok(Meeting { first, rounds, held: Mutex::new(0) })
     }
 
-    /// Returns when all ranks have called it: the least and the largest of their values. `call` names the call in
-    /// errors and to those who ask what this rank waits for.
+    /// Returns when all ranks have called it: what their values were. `call` names the call in errors and to those
+    /// who ask what this rank waits for.
     ///
     /// Everything that a rank did before it called is visible to every rank after the call. An error if another
     /// thread of this rank is in a meeting, if a rank dies, or if one leaves instead of coming. Costs
     /// ceil(log2 P) lines written and as many waits.
-    pub fn agree(&self, machine: &Machine, value: u64, call: &str) -> Result<(u64, u64)> {
+    pub fn agree(&self, machine: &Machine, value: u64, call: &str) -> Result<Agreement> {
         machine.check().map_err(|cause| machine.fault(cause, || call.into()))?;
         let Ok(mut held) = self.held.try_lock() else {
             let text =
@@ -55,13 +76,12 @@ impl Meeting {
         };
         machine.settle(&|| call.into())?; // its own lines could overtake what it sent before
         let instance = *held + 1;
-        let mut range = (value, value);
+        let mut known = Agreement { least: value, most: value, busy: !machine.is_idle() };
         for round in 0..self.rounds {
-            let heard = self.round(machine, round, instance, range, call)?;
-            range = (range.0.min(heard.0), range.1.max(heard.1));
+            known = known.with(self.round(machine, round, instance, known.words(), call)?);
         }
         *held = instance;
-        Ok(range)
+        Ok(known)
     }
 
     fn round(
@@ -69,14 +89,14 @@ impl Meeting {
         machine: &Machine,
         round: u32,
         instance: u64,
-        range: (u64, u64),
+        words: [u64; 3],
         call: &str,
-    ) -> Result<(u64, u64)> {
+    ) -> Result<[u64; 3]> {
         let (size, step) = (machine.size() as u32, 1 << round);
         let me = machine.rank().0;
         let (next, before) = (Rank((me + step) % size), Rank((me + size - step) % size));
         let signal = self.first + round * 2 + (instance % 2) as u32;
-        self.tell(machine, next, signal, instance, range, call)?;
+        self.tell(machine, next, signal, instance, words, call)?;
         let cell =
             machine.fabric().own_signal(signal).map_err(|cause| machine.fault(cause, || call.into()))?;
         self.hear(machine, cell, before, instance, call)
@@ -88,12 +108,12 @@ impl Meeting {
         to: Rank,
         signal: u32,
         instance: u64,
-        range: (u64, u64),
+        words: [u64; 3],
         call: &str,
     ) -> Result<()> {
         let at = GlobalAddress::new(to, signal_offset(signal));
         let line = machine.fabric().line(at).map_err(|cause| machine.fault(cause, || call.into()))?;
-        let payload = LinePayload::of(&[range.0, range.1]);
+        let payload = LinePayload::of(&words);
         match line {
             Line::Direct(line) => line.write(payload, instance),
             Line::Via(line) => loop {
@@ -114,13 +134,12 @@ impl Meeting {
         from: Rank,
         instance: u64,
         call: &str,
-    ) -> Result<(u64, u64)> {
+    ) -> Result<[u64; 3]> {
         let waits = || format!("{call}: waiting for rank {from}");
         machine.wait_signal(cell, instance, Some(from), None, &waits)?;
         let payload = cell.read_payload(machine.fabric(), instance).ok_or_else(|| {
             machine.fault(Cause::Bug("a line of a meeting was overwritten unread".into()), || call.into())
         })?;
-        let [least, most] = payload.to::<[u64; 2]>();
-        Ok((least, most))
+        Ok(payload.to())
     }
 }

@@ -2,4 +2,4 @@
 
 mod meeting;
 
-pub use meeting::Meeting;
+pub use meeting::{Agreement, Meeting};

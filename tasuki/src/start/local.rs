@@ -11,9 +11,12 @@ use tasuki_core::engine::{Machine, NodeHost};
 use tasuki_core::node::board::{Board, Stage};
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::membarrier::{self, Group};
-use tasuki_core::os::{memfile::MemFile, processors};
+use tasuki_core::os::{memfile::MemFile, process, processors};
 use tasuki_core::segment::Window;
 use tasuki_fabric_shm::{Options, ShmFabric};
+
+/// Descriptors that a program needs beside a memory file for each rank.
+const DESCRIPTORS_SPARED: u64 = 64;
 
 /// Runs `app` on `ranks` threads of this process, each a rank of one job; their values by rank, or the first error.
 ///
@@ -43,6 +46,7 @@ pub(super) fn threads<T: Send>(
     let board = Arc::new(Board::create(ranks)?);
     board.set_wake_mode(wake_mode(ranks, settings));
     let _shown = door.map(|door| launched::show_board(door, &board)).transpose()?;
+    process::allow_descriptors(ranks as u64 + DESCRIPTORS_SPARED)?;
     let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| Window::create_file()).collect();
     let files = files?;
     let app = &app;
@@ -50,7 +54,9 @@ pub(super) fn threads<T: Send>(
         let threads: Vec<_> = Rank::all(ranks)
             .map(|rank| {
                 let membership = Membership { rank, board: board.clone(), files: files.clone() };
-                let body = move || rank::run(machine(membership, settings, Group::Process), app);
+                let board = board.clone();
+                let machine = move || machine(membership, settings, Group::Process);
+                let body = move || rank::run(rank, &board, machine, app);
                 std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
             })
             .collect();

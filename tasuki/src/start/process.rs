@@ -6,20 +6,31 @@ use super::simulated::started;
 use crate::{Error, Job, Result};
 use std::io::Write;
 use std::process::ExitCode;
+use tasuki_core::base::Cause;
 use tasuki_core::bootstrap::{Settings, Start, launched};
 use tasuki_core::os::membarrier::Group;
 
 /// Runs `app` as this process's part of a job, and turns its outcome into an exit code: 0, or 1 with the error on
-/// standard error.
+/// standard error. That another rank died is left to the launcher to tell.
 ///
 /// Alone the process is a job of one; started by `tasuki run` it is one rank of several, or, with `--threads` or
 /// `--fabric sim`, all of them. Started several times by something else, it is an error: N jobs of one would only
 /// look like a job of N.
 pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
-    match Settings::from_environment().and_then(|settings| run(&settings, app)) {
+    let settings = match Settings::from_environment() {
+        Ok(settings) => settings,
+        Err(error) => return report(&error),
+    };
+    match run(&settings, app) {
         Ok(()) => ExitCode::SUCCESS,
+        // The launcher tells of a death, once for all ranks.
+        Err(error) if is_told(&settings, &error) => ExitCode::FAILURE,
         Err(error) => report(&error),
     }
+}
+
+fn is_told(settings: &Settings, error: &Error) -> bool {
+    matches!(settings.start, Start::Launched(_)) && matches!(error.cause(), Cause::PeerDied { .. })
 }
 
 fn run(settings: &Settings, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
@@ -36,7 +47,8 @@ fn run(settings: &Settings, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<(
 /// This process is one rank of a job that `tasuki run` started.
 fn one_of_several(settings: &Settings, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
     let (membership, connection) = launched::join(settings)?;
-    rank::run(machine(membership, settings, Group::Registered), app)?;
+    let (rank, board) = (membership.rank, membership.board.clone());
+    rank::run(rank, &board, || machine(membership, settings, Group::Registered), app)?;
     connection.leave();
     Ok(())
 }

@@ -5,11 +5,21 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Machine;
+use tasuki_core::node::board::Board;
 
 /// Runs `app` as one rank. An error or a panic of it is told to the board, so that the others' calls end; then
 /// nothing waits for anybody. Otherwise the rank leaves in order.
-pub(super) fn run<T>(machine: Result<Machine>, app: impl FnOnce(&Job) -> Result<T>) -> Result<T> {
-    let job = Job::new(machine?)?;
+pub(super) fn run<T>(
+    rank: Rank,
+    board: &Board,
+    machine: impl FnOnce() -> Result<Machine>,
+    app: impl FnOnce(&Job) -> Result<T>,
+) -> Result<T> {
+    let job = machine().and_then(Job::new).map_err(|error| {
+        let how = format!("could not join: {}", error.headline());
+        board.declare_dead(rank, &how, u64::MAX); // just now, by any clock
+        error.on_rank(rank)
+    })?;
     let machine = job.machine.clone();
     match catch_unwind(AssertUnwindSafe(|| app(&job))) {
         Ok(Ok(value)) => machine.leave().map(|()| value),

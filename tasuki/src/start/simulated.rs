@@ -65,7 +65,8 @@ fn run<T: Send>(
             shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).replace(stream);
         }
         let log = Log::new(format!("rank {}", member.rank), level);
-        rank::run(member.join(log), &app)
+        let (rank, board) = (member.rank, member.board.clone());
+        rank::run(rank, &board, || member.join(log), &app)
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);

@@ -79,6 +79,7 @@ pub fn calls_from_a_forked_child_fail(job: &Job) -> Result<()> {
     assert_eq!((after.registrations, after.signals), (before.registrations, before.signals));
     let fresh = job.alloc_local::<u64>(4)?;
     assert_eq!(fresh.to_vec()?, [0; 4]);
+    job.barrier()?; // everyone has looked
     job.put(inherited.table.on(next(job)), &[1])?;
     job.barrier()?;
     assert_eq!(inherited.table.get(0)?, 1);

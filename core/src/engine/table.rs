@@ -1,0 +1,270 @@
+//! The operations that are not finished: held back by their order, ready for a step, or under way.
+//!
+//! ```text
+//! enter --> Held --predecessors ended--> Ready --next_step--> UnderWay --step_ended--> Ending --end--> gone
+//!   |        |                           ^   ^                  |  |
+//!   +--------|---------------------------+   +----put_back------+--+ more steps
+//!            +--a predecessor failed--> gone
+//! ```
+//!
+//! What an operation waits for is looked up when something ends, so that a poll costs nothing for those held back.
+
+use super::action::{Action, Course, Step};
+use super::failures::Failures;
+use super::order::Order;
+use crate::base::{Cause, Error, Rank};
+use crate::fabric::Limits;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Keeps a buffer alive until its operation has ended.
+pub(super) type Keep = Option<Arc<dyn Any + Send + Sync>>;
+
+/// An operation that nobody has issued yet.
+pub(super) struct Draft {
+    pub(super) action: Action,
+    pub(super) order: Order,
+    pub(super) keep: Keep,
+    /// Somebody will take the outcome by [`Table::take`]; otherwise a failure waits for `complete`.
+    pub(super) claimed: bool,
+}
+
+/// What to do after a step has ended.
+pub(super) enum Next {
+    /// The operation is still in the table.
+    More,
+    /// It ended well; `action` says where its old value goes. The entry waits for [`Table::end`].
+    Finished { number: u64, action: Action, fetched: u64 },
+    /// It had ended already.
+    Gone,
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    rank: Rank,
+    entries: BTreeMap<u64, Entry>,
+    /// Those that may take their next step, in the order of trying: one that its fabric refused goes to the end.
+    ready: VecDeque<u64>,
+    /// Those held back by one operation: that one's number, and their own.
+    after_one: BTreeSet<(u64, u64)>,
+    /// Those held back by all operations up to one: that one's number, and their own.
+    after_all: BTreeSet<(u64, u64)>,
+    outcomes: BTreeMap<u64, Result<u64, Error>>,
+    pub(super) failures: Failures,
+}
+
+#[derive(Debug)]
+struct Entry {
+    course: Course,
+    state: State,
+    claimed: bool,
+    /// What the last fetching step brought.
+    fetched: u64,
+    _keep: Keep,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum State {
+    /// Its number is in `after_one` or `after_all`.
+    Held,
+    /// Its number is in `ready`.
+    Ready,
+    /// The fabric has this step.
+    UnderWay(Step),
+    /// All steps have ended; its result is being stored.
+    Ending,
+}
+
+impl Table {
+    pub(super) fn new(rank: Rank) -> Table {
+        Table {
+            rank,
+            entries: BTreeMap::new(),
+            ready: VecDeque::new(),
+            after_one: BTreeSet::new(),
+            after_all: BTreeSet::new(),
+            outcomes: BTreeMap::new(),
+            failures: Failures::default(),
+        }
+    }
+
+    /// How many operations are unfinished.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Enters an operation; with the step that its fabric is about to have, if there is one.
+    pub(super) fn enter(&mut self, number: u64, draft: Draft, step: Option<Step>) {
+        let Draft { action, order, keep, claimed } = draft;
+        let report = if step.is_none() { self.failures.stops(order).map(Error::headline) } else { None };
+        let state = match step {
+            Some(step) => State::UnderWay(step),
+            None if report.is_some() || self.is_met(order) => State::Ready,
+            None => State::Held,
+        };
+        let entry = Entry { course: Course::new(action), state, claimed, fetched: 0, _keep: keep };
+        self.entries.insert(number, entry);
+        match (state, order, report) {
+            (_, _, Some(report)) => self.end(number, Err(Cause::Predecessor { report })),
+            (State::Ready, _, None) => self.ready.push_back(number),
+            (State::Held, Order::Exact(before), _) => {
+                self.after_one.insert((before, number));
+            }
+            (State::Held, Order::Prefix(last) | Order::All(last), _) => {
+                self.after_all.insert((last, number));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether that operation has ended.
+    pub(super) fn is_finished(&self, number: u64) -> bool {
+        !self.entries.contains_key(&number)
+    }
+
+    /// Whether all operations up to that number have ended.
+    pub(super) fn is_finished_through(&self, number: u64) -> bool {
+        self.entries.first_key_value().is_none_or(|(&first, _)| first > number)
+    }
+
+    fn is_met(&self, order: Order) -> bool {
+        match order {
+            Order::Free => true,
+            Order::Exact(before) => self.is_finished(before),
+            Order::Prefix(last) | Order::All(last) => self.is_finished_through(last),
+        }
+    }
+
+    /// The outcome of a claimed operation that has ended.
+    pub(super) fn take(&mut self, number: u64) -> Option<Result<u64, Error>> {
+        self.outcomes.remove(&number)
+    }
+
+    /// An operation that may take its next step now, with that step.
+    pub(super) fn next_step(&mut self, limits: &Limits, remote_completion: bool) -> Option<(u64, Step)> {
+        while let Some(number) = self.ready.pop_front() {
+            let entry = self.entries.get_mut(&number).expect("what is ready is in the table");
+            match entry.course.step(limits, remote_completion) {
+                Some(step) => {
+                    entry.state = State::UnderWay(step);
+                    return Some((number, step));
+                }
+                None => self.end(number, Ok(0)),
+            }
+        }
+        None
+    }
+
+    /// The fabric did not take the step: later.
+    pub(super) fn put_back(&mut self, number: u64) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            entry.state = State::Ready;
+            self.ready.push_back(number);
+        }
+    }
+
+    /// The fabric wants that copy as a get and a put.
+    pub(super) fn relay(&mut self, number: u64) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            entry.course.by_relay = true;
+        }
+        self.put_back(number);
+    }
+
+    /// The fabric's step of that operation has ended.
+    pub(super) fn step_ended(
+        &mut self,
+        number: u64,
+        outcome: Result<u64, Cause>,
+        limits: &Limits,
+        remote_completion: bool,
+    ) -> Next {
+        let Some(entry) = self.entries.get_mut(&number) else { return Next::Gone };
+        let State::UnderWay(step) = entry.state else { return Next::Gone };
+        let value = match outcome {
+            Ok(value) => value,
+            Err(cause) => {
+                self.end(number, Err(cause));
+                return Next::Gone;
+            }
+        };
+        entry.course.advance(&step);
+        if matches!(step, Step::Atomic { .. }) {
+            entry.fetched = value;
+        }
+        if entry.course.step(limits, remote_completion).is_some() {
+            self.put_back(number);
+            return Next::More;
+        }
+        entry.state = State::Ending;
+        Next::Finished { number, action: entry.course.action, fetched: entry.fetched }
+    }
+
+    /// Everything that the fabric does not have ends with `cause`.
+    pub(super) fn fail_idle(&mut self, cause: &Cause) {
+        self.ready.clear();
+        self.after_one.clear();
+        self.after_all.clear();
+        let is_idle = |entry: &Entry| !matches!(entry.state, State::UnderWay(_));
+        let idle: Vec<u64> =
+            self.entries.iter().filter(|(_, entry)| is_idle(entry)).map(|(&number, _)| number).collect();
+        idle.into_iter().for_each(|number| self.end(number, Err(cause.clone())));
+    }
+
+    /// The operation, which is in no queue, has ended; those that it held back become ready, or end too.
+    pub(super) fn end(&mut self, number: u64, outcome: Result<u64, Cause>) {
+        let mut ended = vec![(number, outcome)];
+        while let Some((number, outcome)) = ended.pop() {
+            let Some(report) = self.remove(number, outcome) else { continue };
+            let poisoned =
+                report.map(|report| self.poisoned_by(number).into_iter().map(move |n| (n, report.clone())));
+            let poisoned = poisoned.into_iter().flatten();
+            ended.extend(poisoned.map(|(number, report)| (number, Err(Cause::Predecessor { report }))));
+            self.release_after(number);
+        }
+    }
+
+    /// Takes an entry out and keeps its outcome for who is to know. `Some` if it was there, with its failure in a
+    /// line if it failed.
+    fn remove(&mut self, number: u64, outcome: Result<u64, Cause>) -> Option<Option<String>> {
+        let entry = self.entries.remove(&number)?;
+        let action = entry.course.action;
+        let outcome =
+            outcome.map_err(|cause| Error::new(cause).in_call(|| action.to_string()).on_rank(self.rank));
+        let report = outcome.as_ref().err().map(Error::headline);
+        if let Err(error) = &outcome {
+            self.failures.record(number, error.clone(), entry.claimed);
+        }
+        if entry.claimed {
+            self.outcomes.insert(number, outcome);
+        }
+        Some(report)
+    }
+
+    /// Takes those out of their queues that the failure of `number` keeps from starting.
+    fn poisoned_by(&mut self, number: u64) -> Vec<u64> {
+        let one = (number, 0)..=(number, u64::MAX);
+        let mut poisoned: Vec<(u64, u64)> = self.after_one.range(one).copied().collect();
+        for pair in &poisoned {
+            self.after_one.remove(pair);
+        }
+        let behind = self.after_all.split_off(&(number, 0));
+        poisoned.extend(behind);
+        poisoned.into_iter().map(|(_, held)| held).collect()
+    }
+
+    /// Makes those ready that waited for nothing but `number`, which has ended.
+    fn release_after(&mut self, number: u64) {
+        while let Some(&pair) = self.after_one.range((number, 0)..=(number, u64::MAX)).next() {
+            self.after_one.remove(&pair);
+            self.put_back(pair.1);
+        }
+        while let Some(&(last, held)) = self.after_all.first()
+            && self.is_finished_through(last)
+        {
+            self.after_all.pop_first();
+            self.put_back(held);
+        }
+    }
+}

@@ -29,7 +29,7 @@ pub struct Usage {
 }
 
 /// Hands out the range of one rank. Addresses are handed out upwards and used again only when the range is used
-/// up ([`Zone`]): what was freed is punched out of the file at once, and a late store meets a page that nobody reads.
+/// up: what was freed is punched out of the file at once, and a late store meets a page that nobody reads.
 #[derive(Debug)]
 pub struct Registry {
     window: Arc<Window>,

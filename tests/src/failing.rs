@@ -1,6 +1,7 @@
 //! Jobs that must fail: in every way of starting them, on every rank that waits, with an error that names the cause.
 
 use crate::exchange::tell_all;
+use crate::forgotten::forget;
 use crate::gate::{Gate, KEEPER};
 use crate::patience::{Idle, stay_away};
 use crate::{Body, Ways};
@@ -217,7 +218,7 @@ fn a_rank_that_leaves_unanswered(job: &Job) -> Result<()> {
 fn forgotten_word(job: &Job) -> Result<GlobalPtr<u64>> {
     let own = job.register(vec![0_u64])?;
     let word = tell_all(job, own.pointer())?[KEEPER.index()];
-    std::mem::forget(own);
+    forget(own);
     Ok(word)
 }
 

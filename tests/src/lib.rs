@@ -16,6 +16,7 @@ pub mod table;
 pub mod watchdog;
 
 mod exchange;
+mod forgotten;
 mod gate;
 mod patience;
 mod pattern;

@@ -2,6 +2,7 @@
 
 use super::areas::{Areas, KINDS};
 use crate::exchange::effort;
+use crate::forgotten::forget;
 use crate::gate::{Gate, ISSUER, KEEPER};
 use crate::pattern;
 use tasuki::{After, Job, Request, Result};
@@ -9,8 +10,7 @@ use tasuki::{After, Job, Request, Result};
 /// What becomes of a request.
 type Fate = fn(Request<u8>);
 
-const FATES: [(&str, Fate); 2] =
-    [("dropped", drop::<Request<u8>>), ("forgotten", std::mem::forget::<Request<u8>>)];
+const FATES: [(&str, Fate); 2] = [("dropped", drop::<Request<u8>>), ("forgotten", forget::<Request<u8>>)];
 
 const LEN: usize = 5000;
 
@@ -94,7 +94,7 @@ pub fn slow_requests_may_be_left(job: &Job) -> Result<()> {
                     let request = job.iput(to, bytes(part), After::Nothing)?;
                     match part % 3 {
                         0 => drop(request),
-                        1 => std::mem::forget(request),
+                        1 => forget(request),
                         _ => kept.push((part, request)),
                     }
                 }

@@ -10,7 +10,7 @@ use tasuki::{After, Job, Request, Result};
 /// What becomes of a request.
 type Fate = fn(Request<u8>);
 
-const FATES: [(&str, Fate); 2] = [("dropped", drop::<Request<u8>>), ("forgotten", forget::<Request<u8>>)];
+const FATES: [(&str, Fate); 2] = [("dropped", drop::<Request<u8>>), ("forgotten", forget)];
 
 const LEN: usize = 5000;
 

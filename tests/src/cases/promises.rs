@@ -96,11 +96,12 @@ pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
     }
     let mut values = vec![0_u64; Hammered::WORDS];
     let mut reached = 0;
-    for _ in 0..effort(job, 200, 30) {
+    for round in 0..effort(job, 200, 30) {
         values.fill(0);
         let old = job.register(values)?;
         peers.tell(job, old.pointer())?;
-        peers.idle.serve(Duration::from_micros(50))?;
+        // Mostly too short for a put that is asked for; sometimes long enough on any machine.
+        peers.idle.serve(Duration::from_micros(if round % 8 == 0 { 5_000 } else { 50 }))?;
         values = old.unregister();
         reached += u64::from(values.contains(&LATE));
         let given_back = values.clone();

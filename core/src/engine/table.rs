@@ -268,3 +268,92 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::GlobalAddress;
+
+    const LIMITS: Limits = Limits { transfer_bytes_max: 100, outstanding_max: 1 };
+
+    /// A table with operations 1, 2, ... of those orders, each one raise of a signal.
+    fn table(orders: &[Order]) -> Table {
+        let mut table = Table::new(Rank(0));
+        for (number, &order) in (1..).zip(orders) {
+            let action = Action::Raise { signal: GlobalAddress::NULL, amount: 1 };
+            table.enter(number, Draft { action, order, keep: None, claimed: false }, None);
+        }
+        table
+    }
+
+    fn startable(table: &mut Table) -> Vec<u64> {
+        std::iter::from_fn(|| table.next_step(&LIMITS, true)).map(|(number, _)| number).collect()
+    }
+
+    fn ended(table: &mut Table, number: u64, outcome: Result<u64, Cause>) {
+        if let Next::Finished { number, .. } = table.step_ended(number, outcome, &LIMITS, true) {
+            table.end(number, Ok(0));
+        }
+    }
+
+    fn cause() -> Cause {
+        Cause::Argument("planted".into())
+    }
+
+    #[test]
+    fn an_operation_starts_when_what_it_waits_for_has_ended_and_no_sooner() {
+        let mut table = table(&[
+            Order::Free,
+            Order::Free,
+            Order::Exact(2),
+            Order::Prefix(2),
+            Order::All(4),
+            Order::Exact(3),
+        ]);
+        assert_eq!(startable(&mut table), [1, 2]);
+        ended(&mut table, 2, Ok(0));
+        assert_eq!(startable(&mut table), [3]);
+        ended(&mut table, 1, Ok(0));
+        assert_eq!(startable(&mut table), [4]);
+        ended(&mut table, 3, Ok(0));
+        assert_eq!(startable(&mut table), [6]);
+        ended(&mut table, 4, Ok(0));
+        assert_eq!(startable(&mut table), [5]);
+        assert!(!table.is_finished_through(5) && table.is_finished_through(4));
+        ended(&mut table, 6, Ok(0));
+        ended(&mut table, 5, Ok(0));
+        assert_eq!((table.len(), table.failures.untold()), (0, 0));
+    }
+
+    #[test]
+    fn a_failure_ends_all_that_hang_on_it_and_nothing_else() {
+        let mut table = table(&[Order::Free, Order::Free, Order::Exact(1), Order::Exact(3), Order::All(4)]);
+        assert_eq!(startable(&mut table), [1, 2]);
+        ended(&mut table, 1, Err(cause()));
+        assert_eq!((table.len(), table.failures.untold()), (1, 4));
+        ended(&mut table, 2, Ok(0));
+        let first = table.failures.tell(5).unwrap();
+        assert_eq!(*first.cause(), cause());
+    }
+
+    #[test]
+    fn a_chain_as_long_as_the_table_fails_as_one() {
+        let orders: Vec<Order> =
+            (0..4096).map(|n| if n == 0 { Order::Free } else { Order::Exact(n) }).collect();
+        let mut table = table(&orders);
+        table.fail_idle(&cause());
+        assert_eq!((table.len(), table.failures.untold()), (0, 4096));
+        assert!(startable(&mut table).is_empty());
+    }
+
+    #[test]
+    fn what_was_refused_goes_to_the_end() {
+        let mut table = table(&[Order::Free, Order::Free, Order::Free]);
+        let (first, _) = table.next_step(&LIMITS, true).unwrap();
+        table.put_back(first);
+        assert_eq!(startable(&mut table), [2, 3, 1]);
+        // What the fabric has is not failed here, the fabric ends it.
+        table.fail_idle(&cause());
+        assert_eq!(table.len(), 3);
+    }
+}

@@ -42,7 +42,8 @@ impl Job {
     ///
     /// # Safety
     /// The memory must stay valid until the registration is dropped, and no reference to plain data in it may be
-    /// used meanwhile unless the program keeps peers from writing (or, for `&mut`, from reading) it.
+    /// used meanwhile unless the program keeps peers from writing (or, for `&mut`, from reading) it. After the death
+    /// of a rank it must stay valid until this process ends: a rank killed in an access is never seen coming out.
     pub unsafe fn register_raw(&self, start: *mut u8, bytes: usize) -> Result<RawRegistration> {
         let call = || format!("register({bytes} bytes)");
         self.machine.check().map_err(|cause| self.machine.fault(cause, call))?;
@@ -71,27 +72,42 @@ impl<T: Pod> Registered<T> {
 
     /// A copy of the values as they are now.
     pub fn to_vec(&self) -> Vec<T> {
+        self.copy_of(self.len())
+    }
+
+    /// A copy of the first values.
+    fn copy_of(&self, count: usize) -> Vec<T> {
         #[cfg(not(planted_fault = "asan_short_copy"))]
-        let mut values = vec![T::zeroed(); self.len()];
+        let mut values = vec![T::zeroed(); count];
         #[cfg(planted_fault = "asan_short_copy")]
-        let mut values = vec![T::zeroed(); self.len() / 2];
+        let mut values = vec![T::zeroed(); count / 2];
         // SAFETY: the registered vector is alive and that long; the copy tolerates peers that write meanwhile.
         unsafe {
-            copy::copy(self.raw.host as *const u8, values.as_mut_ptr().cast(), self.raw.bytes as usize);
+            copy::copy(self.raw.host as *const u8, values.as_mut_ptr().cast(), count * size_of::<T>());
         }
         values
     }
 
-    /// Ends the registration and gives the vector back. Accesses under way are waited for; later ones fail.
+    /// Ends the registration and gives the vector back. Accesses under way are waited for; later ones fail. If a rank
+    /// was killed in the middle of one, the job is over and the vector is a copy: the original is never touched again.
     pub fn unregister(mut self) -> Vec<T> {
-        self.raw.end();
-        self.values.take().expect("only unregister takes it")
+        let count = self.len();
+        let nobody_is_inside = self.raw.end();
+        let values = self.values.take().expect("only unregister takes it");
+        if nobody_is_inside {
+            return values;
+        }
+        let copy = self.copy_of(count);
+        std::mem::forget(values);
+        copy
     }
 }
 
 impl<T: Pod> Drop for Registered<T> {
     fn drop(&mut self) {
-        self.raw.end(); // before the vector goes
+        if !self.raw.end() {
+            std::mem::forget(self.values.take());
+        }
     }
 }
 
@@ -114,12 +130,15 @@ impl RawRegistration {
         Err(self.machine.fault(cause, || "address_of".into()))
     }
 
-    fn end(&mut self) {
-        if self.bytes > 0 && !self.machine.life().is_forked() {
-            self.bytes = 0;
-            let freed = self.machine.registry().free(self.offset);
-            debug_assert!(freed.is_ok(), "{freed:?}");
+    /// Ends the registration, unless that has been done. False if somebody who was killed may still be inside.
+    fn end(&mut self) -> bool {
+        if self.bytes == 0 || self.machine.life().is_forked() {
+            return true;
         }
+        self.bytes = 0;
+        let freed = self.machine.registry().free_unless(self.offset, &|| self.machine.death());
+        debug_assert!(freed.is_ok() || self.machine.board().is_over(), "{freed:?}");
+        freed.is_ok()
     }
 }
 

@@ -9,12 +9,17 @@ macro_rules! each_case {
     ($with:ident) => {
         $with! {
             Everywhere "A1" 1..=8 memory::a1_addresses_differ_and_name_their_rank;
+            Everywhere "A2" 1..=8 memory::a2_memory_is_zero_at_first;
+            Everywhere "A3" 1..=8 memory::a3_starter_memory_ends;
             Everywhere "A3" 1..=8 memory::a3_bounds_of_registrations;
             Everywhere "A3" 1..=8 registrations::a3_addresses_of_pointers;
             Everywhere "A4" 1..=5 registrations::a4_stale_addresses_are_refused;
             Everywhere "A4" 1..=3 registrations::a4_meeting_gives_addresses_back;
+            Real "A4" 1..=2 registrations::a4_registering_never_ends;
             Everywhere "A5" 1..=8 registrations::a5_one_buffer_registered_twice;
             Everywhere "A6" 1..=8 memory::a6_zero_size_is_refused;
+            Everywhere "A6 A7" 1..=3 registrations::a6_a7_senseless_ranges_are_refused;
+            Everywhere "A7" 1..=8 memory::a7_null_is_refused;
             Processes "A8" 2..=2 large::a8_transfers_beyond_32_bits;
             Everywhere "P22-23" 1..=8 promises::after_the_free_every_access_fails;
             Everywhere "P22-23" 1..=8 promises::a_signal_orders_the_free_before_the_access;
@@ -34,6 +39,7 @@ macro_rules! each_case {
             Everywhere "B8" 2..=8 handles::b8_completion_implies_what_came_before;
             Everywhere "B8" 2..=8 handles::b8_null_and_finished_handles;
             Everywhere "B8" 2..=8 handles::b8_any_order_and_again;
+            Everywhere "B8" 2..=8 handles::b8_handles_never_issued;
             Everywhere "B9" 2..=2 flood::b9_a_million_copies;
             Everywhere "B9" 2..=2 flood::b9_copies_to_own_memory;
             Everywhere "B9" 2..=2 flood::b9_a_chain_of_copies;
@@ -66,6 +72,7 @@ macro_rules! each_case {
             Everywhere "D" 1..=8 signals::lines_carry_their_payload;
             Everywhere "D" 1..=8 signals::lines_tell_an_overrun;
             Everywhere "D" 1..=8 signals::signal_memory_is_not_memory;
+            Everywhere "D" 1..=4 signals::time_outs_are_not_early;
             Everywhere "D20" 4..=4 sleep::d20_random_sleeps_and_wakes;
             Everywhere "D20" 2..=8 sleep::d20_all_are_woken_at_once;
             Everywhere "D20" 2..=8 sleep::d20_every_wait_is_woken;
@@ -82,6 +89,7 @@ macro_rules! each_case {
             Everywhere "requests" 2..=3 requests::gets_outlive_their_request;
             Everywhere "requests" 2..=3 requests::slow_requests_may_be_left;
             Everywhere "requests" 2..=3 requests::requests_give_their_vector_back;
+            Everywhere "bad input" 1..=8 misuse::no_such_rank;
             Everywhere "bad input" 1..=8 misuse::addresses_of_nothing;
             Everywhere "bad input" 1..=8 misuse::ranges_that_end_outside;
             Everywhere "bad input" 1..=8 misuse::signals_that_are_none;
@@ -104,15 +112,7 @@ macro_rules! each_case {
 macro_rules! each_open_case {
     ($with:ident) => {
         $with! {
-            Everywhere "A2" 1..=8 memory::a2_memory_is_zero_at_first;
-            Everywhere "A3" 1..=8 memory::a3_starter_memory_ends;
-            Real "A4" 1..=2 registrations::a4_registering_never_ends;
-            Everywhere "A6 A7" 1..=3 registrations::a6_a7_senseless_ranges_are_refused;
-            Everywhere "A7" 1..=8 memory::a7_null_is_refused;
-            Everywhere "B8" 2..=8 handles::b8_handles_never_issued;
             Everywhere "B8" 2..=8 handles::b8_order_after_handles_never_issued;
-            Everywhere "D" 1..=4 signals::time_outs_are_not_early;
-            Everywhere "bad input" 1..=8 misuse::no_such_rank;
         }
     };
 }

@@ -19,7 +19,7 @@ fn misuse(args: &[&str]) -> String {
 
 #[test]
 fn wrong_options_and_values_are_told() {
-    assert!(misuse(&["-n", "0", "true"]).contains("a job has 1 to 16777216 ranks"));
+    assert!(misuse(&["-n", "0", "true"]).contains("a job has 1 to 16777215 ranks"));
     assert!(misuse(&["-n", "two", "true"]).contains("'two'"));
     assert!(misuse(&["true"]).contains("-n") || misuse(&["true"]).contains("--ranks"));
     assert!(misuse(&["-n", "2"]).contains("PROGRAM"));
@@ -34,7 +34,7 @@ fn wrong_options_and_values_are_told() {
         misuse(&["-n", "2", "--bind", "0,999", "true"]).contains("processor 999 is none of those allowed")
     );
     assert!(misuse(&["-n", "2", "--threads", "--bind", "core", "true"]).contains("threads"));
-    assert!(misuse(&["-n", "16777216", "true"]).contains("too many"));
+    assert!(misuse(&["-n", "16777215", "true"]).contains("too many"));
 }
 
 #[test]

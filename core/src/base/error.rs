@@ -149,6 +149,9 @@ pub enum Cause {
     Bug(String),
 }
 
+/// How the standard library ends the text of EMFILE.
+const TOO_MANY_FILES: &str = "(os error 24)";
+
 impl Cause {
     /// Whose doing it is.
     pub fn blame(&self) -> Blame {
@@ -168,8 +171,12 @@ impl Cause {
         use Cause::*;
         Some(match self {
             NullAddress => "take addresses from job.alloc(..).on(rank) or job.register(..)",
+            NoSuchRank { .. } => "take ranks from job.ranks(), or check them against job.size()",
             OutOfRange { .. } => "an access must end inside the registration in which it begins",
             Stale { .. } => "meet (barrier, signal) before memory is freed, and drop its addresses then",
+            Misaligned { .. } => {
+                "a word that is changed in one step lies at a multiple of its size: register aligned memory"
+            }
             SignalMemory { .. } => "raise signals with put_signal or signal.on(rank).add(n)",
             Disagree { .. } => "all ranks must make this call with equal arguments, in the same order",
             NoMemory { .. } => "ask for less, run fewer ranks on this node, or raise the limit named",
@@ -177,6 +184,9 @@ impl Cause {
             PeerDied { .. } => "what it said last stands above",
             PeerLeft { .. } => "a rank may leave only when nobody needs it any more: end with a barrier",
             Forked => "start other programs with std::process::Command; only the rank itself may call",
+            System { why, .. } if why.contains(TOO_MANY_FILES) => {
+                "a rank holds a file for each rank: raise the limit of open files, RLIMIT_NOFILE (`ulimit -n`)"
+            }
             JobOver => "no call is possible after the job has ended",
             Bug(_) => "please report this with the program and TASUKI_LOG=debug",
             _ => return None,
@@ -191,7 +201,8 @@ impl fmt::Display for Cause {
             Argument(text) | Unsupported(text) | Join(text) | Program(text) => f.write_str(text),
             NullAddress => write!(f, "the global address is null"),
             NoSuchRank { rank, size } => {
-                write!(f, "there is no rank {rank}: the job has {size} (0 to {})", size - 1)
+                let above = if *rank == Rank::MAX { " or above" } else { "" };
+                write!(f, "there is no rank {rank}{above}: the job has {size} (0 to {})", size - 1)
             }
             OutOfRange { address, bytes } => {
                 write!(f, "{bytes} bytes at {} do not lie in one registration", Address(*address))
@@ -364,6 +375,20 @@ mod tests {
              hint: what it said last stands above"
         );
         assert_eq!(error.blame(), Blame::Peer);
+    }
+
+    #[test]
+    fn every_wrong_address_and_a_lack_of_files_have_a_way_out() {
+        let files = std::io::Error::from_raw_os_error(24);
+        assert!(Error::from_io("memfd_create", &files).to_string().contains("`ulimit -n`"));
+        assert!(
+            !Error::from_io("mmap", &std::io::Error::from_raw_os_error(12)).to_string().contains("hint:")
+        );
+        let misaligned = Error::new(Cause::Misaligned { address: 1 << 40 | 4, align: 8 }).to_string();
+        assert!(misaligned.starts_with("1:0x4 is not a multiple of 8\n  hint: "), "{misaligned}");
+        let rank = |rank| Error::new(Cause::NoSuchRank { rank, size: 4 }).to_string();
+        assert!(rank(Rank(4)).starts_with("there is no rank 4: the job has 4 (0 to 3)\n  hint: "));
+        assert!(rank(Rank::MAX).starts_with("there is no rank 16777215 or above: the job has 4 (0 to 3)\n"));
     }
 
     #[test]

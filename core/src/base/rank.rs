@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Rank(pub u32);
 
 impl Rank {
-    /// The highest number a rank can have: 24 bits of a global address name it.
+    /// A number that no rank has: 24 bits of a global address name a rank, and this one stands for all that they
+    /// cannot name.
     pub const MAX: Rank = Rank((1 << 24) - 1);
 
     /// The number as an index into a table.

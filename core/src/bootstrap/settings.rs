@@ -9,7 +9,7 @@ use crate::os::denied::Denied;
 use std::fmt;
 
 /// Ranks that a job can have: their numbers are 24 bits of an address.
-pub const SIZE_MAX: usize = Rank::MAX.0 as usize + 1;
+pub const SIZE_MAX: usize = Rank::MAX.0 as usize;
 
 /// Everything that variables decide.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -18,10 +18,14 @@ impl GlobalAddress {
     /// The address of nothing.
     pub const NULL: GlobalAddress = GlobalAddress(0);
 
-    /// The byte at `offset` (below 2^40) in the range of `rank`.
+    /// The byte at `offset` in the range of `rank`. An offset of 2^40 or more gives the null address; a rank that
+    /// 24 bits cannot name gives an address of [`Rank::MAX`], which no job has: every access refuses both.
     #[inline]
     pub const fn new(rank: Rank, offset: u64) -> GlobalAddress {
-        debug_assert!(offset < WINDOW);
+        if offset >= WINDOW {
+            return GlobalAddress::NULL;
+        }
+        let rank = if rank.0 < Rank::MAX.0 { rank } else { Rank::MAX };
         GlobalAddress((rank.0 as u64) << OFFSET_BITS | offset)
     }
 
@@ -88,6 +92,14 @@ mod tests {
         let address = GlobalAddress::new(Rank::MAX, WINDOW - 1);
         assert_eq!((address.rank(), address.offset()), (Rank::MAX, WINDOW - 1));
         assert_eq!(GlobalAddress::from_bits(address.bits()), address);
+    }
+
+    #[test]
+    fn a_rank_that_cannot_be_named_is_nobody_else() {
+        for rank in [1 << 24, (1 << 24) + 1, u32::MAX] {
+            assert_eq!(GlobalAddress::new(Rank(rank), 8), GlobalAddress::new(Rank::MAX, 8));
+        }
+        assert!(GlobalAddress::new(Rank(0), WINDOW + 8).is_null());
     }
 
     #[test]

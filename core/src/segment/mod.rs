@@ -4,6 +4,7 @@ mod address;
 mod directory;
 pub mod extent;
 pub mod layout;
+mod places;
 mod registry;
 mod window;
 mod zone;

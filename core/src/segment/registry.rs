@@ -1,7 +1,7 @@
 //! The owner's side of a rank's range: what it allocates, registers and frees.
 
 use super::directory::Directory;
-use super::extent::Facts;
+use super::extent::{Extent, Facts};
 use super::layout::{
     EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED, SIGNALS_MAX, STARTER, STARTER_BYTES, SYMMETRIC,
 };
@@ -12,6 +12,10 @@ use crate::base::{Cause, Error, Result};
 use crate::os::memory;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// How long accesses of those who live may take after somebody died. One is a system call, of milliseconds.
+const LAST_ACCESSES: Duration = Duration::from_secs(1);
 
 /// What a rank has registered at present, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,6 +50,7 @@ struct Books {
     registered: Zone,
     signals: u64,
     next_extent: u32,
+    /// Each entry that does not live any more, once: never more than the table has.
     dead_extents: VecDeque<u32>,
     usage: Usage,
 }
@@ -78,7 +83,7 @@ impl Registry {
 
     /// The first freed place for `bytes` of symmetric memory from `from` on; `u64::MAX` if there is none.
     pub fn freed_symmetric(&self, bytes: u64, from: u64) -> u64 {
-        self.books().symmetric.find_freed(bytes, from.max(SYMMETRIC.start), u64::MAX).unwrap_or(u64::MAX)
+        self.books().symmetric.find_freed(bytes, from.max(SYMMETRIC.start)).unwrap_or(u64::MAX)
     }
 
     /// Takes the freed place at `start` that all ranks agreed on.
@@ -118,7 +123,7 @@ impl Registry {
 
     /// The whole job has met: what was freed before may be used again.
     pub fn met(&self) {
-        self.meetings.fetch_add(1, Ordering::Relaxed);
+        self.meetings.fetch_add(1, Ordering::AcqRel); // SYNC meetings
     }
 
     /// Registers `bytes` of memory at `host` in this process. Returns its offset in the range, and keeps the low
@@ -128,6 +133,11 @@ impl Registry {
             return Err(Error::argument(
                 "a registration needs at least one byte at an address that is not null",
             ));
+        }
+        if host.checked_add(bytes).is_none() {
+            return Err(Error::argument(format!(
+                "{bytes} bytes from {host:#x} on run over the end of the address space"
+            )));
         }
         let mut books = self.books();
         let inside = host % PAGE;
@@ -141,15 +151,20 @@ impl Registry {
     /// is under way has ended when this returns (user's own memory), or ends in bytes that nobody reads (job
     /// memory, which is given back to the system).
     pub fn free(&self, offset: u64) -> Result<()> {
+        self.free_unless(offset, &|| None)
+    }
+
+    /// As [`Registry::free`], for a job that may end meanwhile: one that was killed in the middle of an access never
+    /// ends it. Once `death` names a cause, whoever still lives has a second to come out; if somebody is inside
+    /// after that, the cause is the error, and the memory may still be written to.
+    pub fn free_unless(&self, offset: u64, death: &dyn Fn() -> Option<Cause>) -> Result<()> {
         let place = self.directory.find(offset, 1, offset).map_err(Error::new)?;
         if place.start != offset || !is_freeable(offset) {
             return Err(Error::argument(format!("no registration begins at offset {offset:#x}")));
         }
         let extent = self.directory.extent(place.extent);
         extent.retire();
-        while extent.is_used() {
-            std::thread::yield_now(); // a system call of a peer is under way
-        }
+        wait_for_sections(extent, death)?;
         let mut books = self.books();
         books.dead_extents.push_back(place.extent);
         *books.usage_of(offset) -= place.len;
@@ -192,8 +207,11 @@ impl Registry {
         Ok(())
     }
 
+    /// How often the job has met. It is read by an addition so that a meeting which comes after this one in the order
+    /// of the counter also comes after all that this thread did before: whoever leaves the meeting after that finds
+    /// dead what was freed here.
     fn meetings(&self) -> u64 {
-        self.meetings.load(Ordering::Relaxed)
+        self.meetings.fetch_add(0, Ordering::AcqRel) // SYNC meetings
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -237,6 +255,20 @@ impl Books {
     }
 }
 
+/// Returns when nobody is inside an extent that was retired, or never will come out.
+fn wait_for_sections(extent: &Extent, death: &dyn Fn() -> Option<Cause>) -> Result<()> {
+    let mut over_since = None;
+    while extent.is_used() {
+        if let Some(cause) = death()
+            && over_since.get_or_insert_with(Instant::now).elapsed() > LAST_ACCESSES
+        {
+            return Err(cause.into());
+        }
+        std::thread::yield_now(); // a system call of a peer is under way
+    }
+    Ok(())
+}
+
 /// Whether `bytes` can be had from machine and container, leaving them a sixty-fourth to live on.
 pub fn check_available(bytes: u64) -> Result<()> {
     let available = memory::available();
@@ -268,6 +300,7 @@ fn is_freeable(offset: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Rank;
 
     fn registry() -> Registry {
         Registry::new(Arc::new(Window::new(Window::create_file().unwrap()))).unwrap()
@@ -305,6 +338,53 @@ mod tests {
         assert_eq!(start % 8, host % 8);
         let place = registry.directory.find(start + 4, 6, 0).unwrap();
         assert_eq!(place.kind, super::super::directory::Kind::Own(host + 4));
+    }
+
+    #[test]
+    fn ranges_that_no_address_space_has_are_refused() {
+        let registry = registry();
+        for (host, bytes) in [(1, u64::MAX), (u64::MAX, 1), (1 << 40, u64::MAX), (u64::MAX - 8, 4096)] {
+            let refused = registry.register(host, bytes).unwrap_err();
+            assert!(refused.to_string().contains("run over the end of the address space"), "{refused}");
+        }
+        for bytes in [REGISTERED.end - REGISTERED.start + 1, i64::MAX as u64] {
+            let refused = registry.register(4096, bytes).unwrap_err();
+            assert!(matches!(refused.cause(), Cause::NoMemory { .. }), "{refused}");
+        }
+        assert_eq!((registry.usage().registered, registry.usage().extents), (0, 1));
+    }
+
+    #[test]
+    fn who_was_killed_inside_a_section_is_not_waited_for() {
+        let (registry, bytes) = (registry(), [0_u8; 64]);
+        let start = registry.register(bytes.as_ptr() as u64, 64).unwrap();
+        let place = registry.directory.find(start, 64, start).unwrap();
+        std::mem::forget(registry.directory.enter(&place, start, 64, start).unwrap());
+        let died = Cause::PeerDied { peer: Rank(1), how: "signal 9".into(), ago: Duration::ZERO };
+        let error = registry.free_unless(start, &|| Some(died.clone())).unwrap_err();
+        assert_eq!(*error.cause(), died);
+        assert!(
+            registry.directory.find(start, 64, start).is_err(),
+            "the registration has ended all the same"
+        );
+    }
+
+    #[test]
+    fn a_death_does_not_cut_accesses_of_the_living_short() {
+        let (registry, bytes) = (registry(), [0_u8; 64]);
+        let start = registry.register(bytes.as_ptr() as u64, 64).unwrap();
+        let place = registry.directory.find(start, 64, start).unwrap();
+        let section = std::cell::RefCell::new(registry.directory.enter(&place, start, 64, start).ok());
+        let looks = std::cell::Cell::new(0);
+        let death = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 3 {
+                section.take();
+            }
+            Some(Cause::JobOver)
+        };
+        registry.free_unless(start, &death).unwrap();
+        assert_eq!(looks.get(), 3);
     }
 
     #[test]

@@ -1,12 +1,18 @@
 //! A part of a rank's range, handed out upwards; freed places are used again when nothing else is left.
 //!
 //! Places are used again last, so that a stale address keeps failing for as long as possible, and only once the
-//! whole job has met after they were freed: whoever knew the address had every occasion to forget it.
+//! whole job has met after they were freed: whoever knew the address had every occasion to forget it. So a place goes
+//! round: fresh or in stock, taken, freed and waiting for meetings, quiet, and in stock again when that is used up.
 
 use super::layout::{GRANULE, PIECE};
+use super::places::Places;
 use crate::base::{Cause, Error, Result};
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::ops::Range;
+
+/// How often the job must meet before a freed place is quiet. One meeting may have been under way, on another thread of
+/// the rank, when the place was freed; whoever had left it already may still use the address. The next one began later.
+const MEETINGS: u64 = 2;
 
 /// Why nothing could be taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,15 +26,14 @@ pub(super) enum Shortage {
 #[derive(Debug)]
 pub(super) struct Zone {
     range: Range<u64>,
+    /// Everything from here on is fresh.
     next: u64,
-    /// Freed places: start, and length with the number of meetings at that time.
-    freed: BTreeMap<u64, Freed>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Freed {
-    len: u64,
-    meetings: u64,
+    /// What may be taken when nothing fresh is left.
+    stock: Places,
+    /// Freed before the last meetings: comes into stock when that is used up.
+    quiet: Places,
+    /// Freed since, by the number of meetings at that time, which ascends.
+    waiting: VecDeque<(u64, Places)>,
 }
 
 /// Address space that `bytes` take: whole granules, or whole pieces if they are more than one.
@@ -45,16 +50,15 @@ fn fit(gap: &Range<u64>, wanted: u64) -> Option<u64> {
 
 impl Zone {
     pub(super) fn new(range: Range<u64>) -> Zone {
-        Zone { next: range.start, range, freed: BTreeMap::new() }
+        let (stock, quiet, waiting) = Default::default();
+        Zone { next: range.start, range, stock, quiet, waiting }
     }
 
     /// Takes a place that was never used.
     pub(super) fn take_fresh(&mut self, bytes: u64) -> Option<u64> {
         let wanted = footprint(bytes);
         let start = fit(&(self.next..self.range.end), wanted)?;
-        if start > self.next {
-            self.freed.insert(self.next, Freed { len: start - self.next, meetings: 0 });
-        }
+        self.stock.add(self.next..start);
         self.next = start + wanted;
         Some(start)
     }
@@ -69,52 +73,70 @@ impl Zone {
         if let Some(start) = self.take_fresh(bytes) {
             return Ok(start);
         }
-        match self.find_freed(bytes, self.range.start, meetings) {
+        if let Some(start) = self.find_in_stock(bytes, self.range.start) {
+            return Ok(self.take_freed(start, bytes));
+        }
+        self.settle(meetings);
+        self.stock.append(&mut self.quiet);
+        match self.find_in_stock(bytes, self.range.start) {
             Some(start) => Ok(self.take_freed(start, bytes)),
-            None if self.find_freed(bytes, self.range.start, u64::MAX).is_some() => Err(Shortage::NotQuiet),
-            None => Err(Shortage::UsedUp),
+            None => Err(self.shortage(bytes)),
         }
     }
 
-    /// The first place from `from` on that was freed before the meeting of that number.
-    pub(super) fn find_freed(&self, bytes: u64, from: u64, meetings: u64) -> Option<u64> {
-        let mut gap = from..from;
-        let tail = (self.next, Freed { len: self.range.end - self.next, meetings: 0 });
-        let quiet = self.freed.iter().map(|(&start, &freed)| (start, freed)).chain([tail]);
-        for (start, freed) in quiet.filter(|(_, freed)| freed.meetings < meetings) {
-            let (start, end) = (start.max(from), start + freed.len);
-            gap = if gap.end == start { gap.start..end } else { start..end };
-            if let Some(start) = fit(&gap, footprint(bytes)) {
-                return Some(start);
-            }
-        }
-        None
+    /// The first place from `from` on that is not taken, whether or not the job has met since it was freed.
+    pub(super) fn find_freed(&mut self, bytes: u64, from: u64) -> Option<u64> {
+        self.settle(u64::MAX);
+        self.stock.append(&mut self.quiet);
+        self.find_in_stock(bytes, from)
     }
 
-    /// Takes the freed place that `find_freed` found.
+    /// Takes the place that was found.
     pub(super) fn take_freed(&mut self, start: u64, bytes: u64) -> u64 {
         let end = start + footprint(bytes);
-        let touched: Vec<u64> = self.freed.range(..end).map(|(&start, _)| start).collect();
-        for at in touched {
-            let Freed { len, meetings } = self.freed[&at];
-            if at + len <= start {
-                continue;
-            }
-            self.freed.remove(&at);
-            if at < start {
-                self.freed.insert(at, Freed { len: start - at, meetings });
-            }
-            if at + len > end {
-                self.freed.insert(end, Freed { len: at + len - end, meetings });
-            }
-        }
+        self.stock.add(self.next..self.range.end);
+        self.stock.cut(start..end);
         self.next = self.next.max(end);
+        self.stock.cut(self.next..self.range.end);
         start
     }
 
     /// Gives a place back, at a time when the job has met that often.
     pub(super) fn give_back(&mut self, start: u64, bytes: u64, meetings: u64) {
-        self.freed.insert(start, Freed { len: footprint(bytes), meetings });
+        self.settle(meetings); // so that those who wait are few
+        let last = self.waiting.back().map(|&(at, _)| at);
+        if last.is_none_or(|last| last < meetings) {
+            self.waiting.push_back((meetings, Places::default()));
+        }
+        if let Some((_, places)) = self.waiting.back_mut() {
+            places.add(start..start + footprint(bytes));
+        }
+    }
+
+    /// The job has met that often: what was freed long enough ago has become quiet.
+    fn settle(&mut self, meetings: u64) {
+        while let Some((_, mut places)) = self.waiting.pop_front_if(|(at, _)| *at + MEETINGS <= meetings) {
+            self.quiet.append(&mut places);
+        }
+    }
+
+    /// What is left of the fresh addresses is too short, but may be joined to what was freed before it.
+    fn find_in_stock(&mut self, bytes: u64, from: u64) -> Option<u64> {
+        self.stock.add(self.next..self.range.end);
+        let found = self.stock.first(footprint(bytes), from);
+        self.stock.cut(self.next..self.range.end);
+        found
+    }
+
+    /// Whether a meeting would help.
+    fn shortage(&self, bytes: u64) -> Shortage {
+        let mut all = self.stock.clone();
+        all.add(self.next..self.range.end);
+        for (_, places) in &self.waiting {
+            all.append(&mut places.clone());
+        }
+        let helps = !self.waiting.is_empty() && all.first(footprint(bytes), self.range.start).is_some();
+        if helps { Shortage::NotQuiet } else { Shortage::UsedUp }
     }
 
     /// The error of a shortage.
@@ -122,9 +144,16 @@ impl Zone {
         let range = self.range.end - self.range.start;
         let limit = match shortage {
             Shortage::UsedUp => format!("the range of addresses for such memory ({range} bytes)"),
-            Shortage::NotQuiet => "the range of addresses, until the job meets in a barrier,".into(),
+            Shortage::NotQuiet => "the range of addresses, until the job meets in a barrier twice,".into(),
         };
         Cause::NoMemory { wanted: bytes, available: self.range.end - self.next, limit }.into()
+    }
+
+    /// How many entries its tables have.
+    #[cfg(test)]
+    fn entries(&self) -> usize {
+        let waiting: usize = self.waiting.iter().map(|(_, places)| places.entries()).sum();
+        self.stock.entries() + self.quiet.entries() + waiting + self.waiting.len()
     }
 }
 
@@ -152,11 +181,12 @@ mod tests {
         let second = zone.take(PIECE, 0).unwrap();
         assert_ne!(first, second);
         assert_eq!(zone.take(PIECE, 0), Err(Shortage::NotQuiet));
-        assert_eq!(zone.take(PIECE, 1), Ok(first));
+        assert_eq!(zone.take(PIECE, 1), Err(Shortage::NotQuiet), "that meeting may have been under way");
+        assert_eq!(zone.take(PIECE, 2), Ok(first));
         assert_eq!(zone.take(1, 1), Err(Shortage::UsedUp));
         zone.give_back(first, PIECE, 1);
         zone.give_back(second, PIECE, 1);
-        assert_eq!(zone.take(2 * PIECE, 2), Ok(first), "neighbours are joined");
+        assert_eq!(zone.take(2 * PIECE, 3), Ok(first), "neighbours are joined");
     }
 
     #[test]
@@ -164,13 +194,13 @@ mod tests {
         let mut zone = Zone::new(SMALL);
         let whole = zone.take(2 * PIECE, 0).unwrap();
         zone.give_back(whole, 2 * PIECE, 0);
-        let parts: Vec<u64> = (0..4).map(|_| zone.take(PIECE / 2, 1).unwrap()).collect();
+        let parts: Vec<u64> = (0..4).map(|_| zone.take(PIECE / 2, 2).unwrap()).collect();
         assert_eq!(parts, [whole, whole + PIECE / 2, whole + PIECE, whole + PIECE / 2 * 3]);
         assert!(zone.take(1, 1).is_err());
         zone.give_back(parts[1], PIECE / 2, 1);
         zone.give_back(parts[2], PIECE / 2, 1);
-        assert!(zone.take(PIECE, 2).is_err(), "a piece would lie across two");
-        assert_eq!(zone.take(GRANULE, 2), Ok(parts[1]));
+        assert!(zone.take(PIECE, 3).is_err(), "a piece would lie across two");
+        assert_eq!(zone.take(GRANULE, 3), Ok(parts[1]));
     }
 
     #[test]
@@ -185,12 +215,51 @@ mod tests {
                 let (start, bytes) = live.swap_remove((random >> 20) as usize % 8);
                 zone.give_back(start, bytes, round);
             }
-            let start = zone.take(bytes, round + 1).unwrap();
+            let start = zone.take(bytes, round + 2).unwrap();
             let end = start + bytes;
             assert!(start >= SMALL.start && end <= SMALL.end);
             assert!(live.iter().all(|&(other, len)| end <= other || other + len <= start), "overlap");
             live.push((start, bytes));
         }
+    }
+
+    #[test]
+    fn a_freed_place_is_used_again_after_all_others() {
+        let mut zone = Zone::new(SMALL);
+        let mut last_taken = std::collections::BTreeMap::new();
+        for round in 0..400 {
+            let start = zone.take(PIECE / 32, round).unwrap();
+            zone.give_back(start, PIECE / 32, round);
+            if let Some(before) = last_taken.insert(start, round) {
+                assert!(round - before > 60, "{start:#x} comes again after {} others", round - before);
+            }
+        }
+    }
+
+    /// A walk over what was freed would make this take hours, a list of it gigabytes.
+    #[test]
+    fn millions_of_places_in_bounded_tables() {
+        let mut zone = Zone::new(PIECE..17 * PIECE);
+        let mut live = VecDeque::new();
+        for round in 0..3_000_000_u64 {
+            let bytes = if round % 3 == 0 { 17 * GRANULE } else { GRANULE };
+            let start = zone.take(bytes, round / 10_000).unwrap();
+            live.push_back((start, bytes));
+            if live.len() > 100 {
+                let (start, bytes) = live.pop_front().unwrap();
+                zone.give_back(start, bytes, round / 10_000);
+            }
+            assert!(zone.entries() < 1000);
+        }
+    }
+
+    #[test]
+    fn a_shortage_that_no_meeting_ends_is_not_blamed_on_it() {
+        let mut zone = Zone::new(SMALL);
+        let small: Vec<u64> = (0..2).map(|_| zone.take(PIECE, 0).unwrap()).collect();
+        zone.give_back(small[1], PIECE, 0);
+        assert_eq!(zone.take(PIECE + 1, 0), Err(Shortage::UsedUp));
+        assert_eq!(zone.take(PIECE, 0), Err(Shortage::NotQuiet));
     }
 
     #[test]

@@ -127,8 +127,8 @@ const MEASURE: Duration = Duration::from_secs(1);
 /// # Ok::<(), tasuki_core::base::Error>(())
 /// ```
 pub fn simulate<R: Send>(sim: &Sim, body: impl Fn(Member) -> R + Sync) -> Result<Report<R>> {
-    if sim.ranks == 0 || sim.ranks > Rank::MAX.index() + 1 {
-        let most = Rank::MAX.index() + 1;
+    if sim.ranks == 0 || sim.ranks > Rank::MAX.index() {
+        let most = Rank::MAX;
         return Err(Error::argument(format!("a run has 1 to {most} ranks, not {}", sim.ranks)));
     }
     if let Some(death) = sim.faults.deaths.iter().find(|death| death.rank.index() >= sim.ranks) {

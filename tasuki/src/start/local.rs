@@ -40,8 +40,8 @@ pub(super) fn threads<T: Send>(
     door: Option<&Door>,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    if ranks == 0 || ranks > Rank::MAX.index() + 1 {
-        return Err(Error::argument(format!("a job has 1 to {} ranks, not {ranks}", Rank::MAX.index() + 1)));
+    if ranks == 0 || ranks > Rank::MAX.index() {
+        return Err(Error::argument(format!("a job has 1 to {} ranks, not {ranks}", Rank::MAX)));
     }
     let board = Arc::new(Board::create(ranks)?);
     board.set_wake_mode(wake_mode(ranks, settings));

@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-/// Descriptors that one message may carry: the kernel's limit is 253.
-pub const DESCRIPTORS_A_MESSAGE: usize = 200;
+/// Descriptors that one message may carry: the kernel's limit (SCM_MAX_FD).
+pub const DESCRIPTORS_A_MESSAGE: usize = 253;
 
 /// Who is at the other end, as the kernel knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

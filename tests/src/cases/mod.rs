@@ -6,6 +6,7 @@ pub mod contention;
 pub mod copies;
 pub mod failures;
 pub mod flood;
+pub mod footprint;
 pub mod handles;
 pub mod jobs;
 pub mod large;

@@ -3,6 +3,7 @@
 use super::options::{Options, Way};
 use super::visitor::{Role, Visitor};
 use super::watch::{Source, Watch};
+use rustix::process::{Resource, getrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -18,9 +19,9 @@ use tasuki_core::bootstrap::wire::{Answer, Greeting, Request};
 use tasuki_core::engine::board::Board;
 use tasuki_core::os::{process, processors, socket};
 
-/// Descriptors that may be on their way at a time: the kernel counts them per user and allows as many as there may
-/// be open files, 1024 as a rule.
-const IN_FLIGHT_MAX: usize = 800;
+/// Of the descriptors that the kernel lets a user have on their way at a time, as many as the launcher may have open
+/// files, this many in 16 are ours; the rest is for the user's other jobs.
+const IN_FLIGHT_SIXTEENTHS: u64 = 12;
 /// When the kernel says that too many are on their way, those of other jobs: how soon to ask again.
 const RETRY: Duration = Duration::from_millis(10);
 /// ETOOMANYREFS, on both architectures.
@@ -60,6 +61,7 @@ pub(crate) struct Door {
     visitors: BTreeMap<u64, Visitor>,
     next: u64,
     in_flight: usize,
+    in_flight_max: usize,
     retry: Option<Instant>,
     all_have_all: bool,
 }
@@ -85,8 +87,18 @@ impl Door {
             }
             Way::Threads | Way::Simulated { .. } => Meeting::Host { terms, size, board: None },
         };
-        let (visitors, next, in_flight, retry) = (BTreeMap::new(), 0, 0, None);
-        Ok(Door { address, listener, meeting, visitors, next, in_flight, retry, all_have_all: false })
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        Ok(Door {
+            address,
+            listener,
+            meeting,
+            visitors: BTreeMap::new(),
+            next: 0,
+            in_flight: 0,
+            in_flight_max: (files / 16).saturating_mul(IN_FLIGHT_SIXTEENTHS) as usize,
+            retry: None,
+            all_have_all: false,
+        })
     }
 
     /// What ranks are told.
@@ -277,7 +289,10 @@ impl Door {
         for visitor in self.visitors.values_mut().filter(|v| matches!(v.role, Role::Rank(_))) {
             let Some(part) = visitor.part else { continue };
             owed += 1;
-            if visitor.in_flight > 0 || self.in_flight >= IN_FLIGHT_MAX {
+            if self.in_flight >= self.in_flight_max {
+                break; // until some have arrived
+            }
+            if visitor.in_flight > 0 {
                 continue;
             }
             let Some((answer, descriptors)) = meeting.part(part) else {

@@ -1,0 +1,112 @@
+//! L6: what a rank takes of memory, address space and descriptors is what docs/memory.md says.
+
+use crate::exchange::next;
+use std::time::Duration;
+use tasuki::{Job, Result};
+
+const PAGE: u64 = 4096;
+/// A peer's memory is mapped in pieces of this size.
+const PIECE: u64 = 1 << 30;
+/// Job memory that every rank allocates.
+const ALLOCATED: u64 = 1 << 20;
+/// Signals that every rank makes for itself.
+const SIGNALS: u64 = 100;
+
+/// How many other ranks a barrier talks to.
+fn distances(ranks: u64) -> u64 {
+    u64::from(ranks.next_power_of_two().trailing_zeros())
+}
+
+/// Pages of the memory file of a rank that has waited, without job memory.
+fn fixed_pages(ranks: u64, signals: u64) -> u64 {
+    3 + (128 * (2 * distances(ranks) + signals)).div_ceil(PAGE).max(1)
+}
+
+/// Private tables of a rank that has touched so many others.
+fn tables(ranks: u64, peers: u64) -> u64 {
+    16 * ranks + 560 * (1 + peers)
+}
+
+/// Waits once in vain: from then on the rank looks into its queue of requests.
+fn wait_in_vain(job: &Job) -> Result<()> {
+    let waited = job.signal()?.wait_timeout(1, Duration::from_millis(2));
+    waited.or_else(|error| if error.is_timeout() { Ok(()) } else { Err(error) })
+}
+
+/// Compares what the job says with the formula, to a page.
+fn compare(job: &Job, pages: u64, peers: u64, what: &str) -> Result<()> {
+    job.barrier()?;
+    let (found, ranks) = (job.memory(), job.size() as u64);
+    assert!(found.file.abs_diff(pages * PAGE) <= PAGE, "{what}: {pages} pages expected of {found:?}");
+    assert_eq!(found.peers, tables(ranks, peers), "{what}: private tables");
+    job.barrier()
+}
+
+/// Memory per rank agrees with the formula, while a job allocates, makes signals, talks to all, and frees.
+pub fn l6_memory_agrees_with_the_formula(job: &Job) -> Result<()> {
+    let ranks = job.size() as u64;
+    let near = distances(ranks);
+    wait_in_vain(job)?;
+    compare(job, fixed_pages(ranks, 1), near, "at first")?;
+    let memory = job.alloc::<u8>(ALLOCATED as usize)?;
+    let allocated = ALLOCATED / PAGE + 1; // and a page of the granule map
+    compare(job, fixed_pages(ranks, 1) + allocated, near, "with job memory")?;
+    for _ in 1..SIGNALS {
+        job.raise(job.signal()?.on(next(job)), 1)?;
+    }
+    let fixed = fixed_pages(ranks, SIGNALS);
+    compare(job, fixed + allocated, near, "with signals")?;
+    for rank in job.ranks() {
+        job.put(memory.on(rank).at(job.rank().index()), &[1])?;
+    }
+    compare(job, fixed + allocated, ranks - 1, "with all peers touched")?;
+    drop(memory);
+    compare(job, fixed + 1, ranks - 1, "with job memory freed")
+}
+
+/// Address space, page tables and descriptors agree with the formula.
+pub fn l6_mappings_and_files_agree_with_the_formula(job: &Job) -> Result<()> {
+    let ranks = job.size() as u64;
+    job.barrier()?;
+    assert_eq!(
+        mapped("tasuki-rank"),
+        PIECE * (1 + distances(ranks)),
+        "own memory and who a barrier talks to"
+    );
+    let memory = job.alloc::<u8>(ALLOCATED as usize)?;
+    for rank in job.ranks() {
+        job.put(memory.on(rank).at(job.rank().index()), &[1])?;
+    }
+    job.barrier()?;
+    assert_eq!(mapped("tasuki-rank"), PIECE * 2 * ranks, "tables and job memory of every rank");
+    assert_eq!(mapped("tasuki-board"), (PAGE + 512 * ranks).next_multiple_of(PAGE));
+    assert_eq!((open("tasuki-rank"), open("tasuki-board")), (ranks, 1));
+    let tables = page_table_bytes();
+    assert!(tables <= (256 + 32 * ranks) << 10, "{tables} bytes of page tables");
+    job.barrier()
+}
+
+/// Bytes of this process's address space that map files of that name.
+fn mapped(name: &str) -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("it can always be read");
+    let size = |line: &str| {
+        let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+        Some(u64::from_str_radix(end, 16).ok()? - u64::from_str_radix(start, 16).ok()?)
+    };
+    maps.lines().filter(|line| line.contains(name)).filter_map(size).sum()
+}
+
+/// How many descriptors this process has of files of that name.
+fn open(name: &str) -> u64 {
+    let all = std::fs::read_dir("/proc/self/fd").expect("it can always be read");
+    let target = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.ok()?.path()).ok();
+    all.filter_map(target).filter(|target| target.to_string_lossy().contains(name)).count() as u64
+}
+
+/// What the kernel keeps to map all that.
+fn page_table_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it can always be read");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPTE:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.expect("VmPTE is told") << 10
+}

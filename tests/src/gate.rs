@@ -44,7 +44,7 @@ impl Gate {
 
     /// The issuer opens the gate.
     pub(crate) fn open(&self, job: &Job) -> Result<()> {
-        job.put(self.opened.on(KEEPER), &[1])
+        job.store(self.opened.on(KEEPER), 1)
     }
 
     /// The keeper itself decides that the gate is to open.

@@ -11,6 +11,8 @@
 pub mod case;
 pub mod cases;
 pub mod failing;
+pub mod machines;
+pub mod processes;
 pub mod run;
 pub mod table;
 pub mod watchdog;

@@ -1,9 +1,13 @@
 //! How a case becomes a test.
 
 use crate::failing::Failing;
+use crate::machines::{MACHINES, Machine};
 use crate::watchdog::Watchdog;
 use crate::{Case, failing, table};
+use std::ops::Range;
+use std::path::Path;
 use std::process::{Command, Output};
+use tasuki::{Sim, Simulated};
 
 /// What the program of all cases is asked to do without, or to do instead.
 pub type Switches = &'static [(&'static str, &'static str)];
@@ -26,6 +30,53 @@ pub fn failing_on_threads(name: &str) {
     let outcome = tasuki::local(failing.ranks, failing.body);
     let error = outcome.expect_err("the job must fail");
     says_what_it_should(failing, &error.to_string());
+}
+
+/// Virtual time that no case needs: one that goes on for ever ends here, with what each rank waits for, long before
+/// the watchdog would end it without a word.
+const VIRTUAL_NS_MAX: u64 = 20_000_000_000;
+
+/// Runs a case on simulated ranks: on every number of ranks it is for, on every kind of machine, with each seed.
+pub fn on_sim(name: &str, seeds: Range<u64>) {
+    let case = the_case(name);
+    for machine in MACHINES.iter().filter(|machine| !machine.is_open(name)) {
+        for (ranks, seed) in case.counts().flat_map(|ranks| seeds.clone().map(move |seed| (ranks, seed))) {
+            simulated(case, machine, ranks, seed);
+        }
+    }
+}
+
+/// Runs a case twice with the same seed on each kind of machine: all that happens must be the same.
+pub fn the_same_again_on_sim(name: &str) {
+    let case = the_case(name);
+    let ranks = case.counts().max().unwrap_or(1);
+    for (seed, machine) in (100..).zip(&MACHINES) {
+        let once = simulated(case, machine, ranks, seed);
+        let again = simulated(case, machine, ranks, seed);
+        assert_eq!(once, again, "{name} on {} differs from run to run, seed {seed}", machine.name);
+        let other = simulated(case, machine, ranks, seed + 1000);
+        assert_ne!(once.trace_hash, other.trace_hash, "{name} on {}: no seed matters", machine.name);
+    }
+}
+
+fn simulated(case: &Case, machine: &Machine, ranks: usize, seed: u64) -> Simulated<()> {
+    let what = format!("{} on {ranks} simulated ranks, {}, seed {seed}", case.name, machine.name);
+    let _watched = Watchdog::over(what.clone());
+    let sim = (machine.of)(Sim::seed(seed).ranks(ranks)).time_max_ns(VIRTUAL_NS_MAX);
+    tasuki::sim(sim, case.body).unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// Runs a failing job on simulated ranks.
+pub fn failing_on_sim(failing: &Failing, seeds: Range<u64>) {
+    for machine in &MACHINES {
+        for seed in seeds.clone() {
+            let what = format!("{} on {}, seed {seed}", failing.name, machine.name);
+            let _watched = Watchdog::over(what.clone());
+            let sim = (machine.of)(Sim::seed(seed).ranks(failing.ranks)).time_max_ns(VIRTUAL_NS_MAX);
+            let error = tasuki::sim(sim, failing.body).expect_err(&what);
+            says_what_it_should(failing, &error.to_string());
+        }
+    }
 }
 
 /// Runs a case in a process of its own with switches thrown, on few threads and on many.
@@ -62,11 +113,7 @@ pub fn alone(program: &str, name: &str) {
 
 /// The program with none of our variables but those. No ranks means: not told how many.
 fn start(program: &str, name: &str, ranks: usize, switches: Switches) -> Output {
-    let mut command = Command::new(program);
-    for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TASUKI_"))
-    {
-        command.env_remove(variable);
-    }
+    let mut command = without_variables(Path::new(program));
     if ranks > 0 {
         command.env("TASUKI_THREADS", ranks.to_string());
     }
@@ -77,16 +124,26 @@ fn start(program: &str, name: &str, ranks: usize, switches: Switches) -> Output 
         .expect("the program of all cases can be started")
 }
 
-fn says_what_it_should(failing: &Failing, text: &str) {
+/// A program that finds none of our variables in its environment.
+pub(crate) fn without_variables(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TASUKI_"))
+    {
+        command.env_remove(variable);
+    }
+    command
+}
+
+pub(crate) fn says_what_it_should(failing: &Failing, text: &str) {
     for wanted in failing.says {
         assert!(text.contains(wanted), "{}: {wanted:?} is not in: {text}", failing.name);
     }
 }
 
-fn the_case(name: &str) -> &'static Case {
+pub(crate) fn the_case(name: &str) -> &'static Case {
     table::find(name).expect("the test was made from the table")
 }
 
-fn the_failing(name: &str) -> &'static Failing {
+pub(crate) fn the_failing(name: &str) -> &'static Failing {
     failing::find(name).expect("the test was made from the table")
 }

@@ -56,10 +56,12 @@ pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
             assert!(!job.inquire(handle), "{handle:?} counts as unfinished");
         }
         assert!(!gate.is_tight(job) || job.inquire(slow), "the gate was waited for");
-        for after in [Handle::NULL, done].into_iter().flat_map(|h| [After::Exact(h), After::Prefix(h)]) {
-            let pair = pair(job)?;
-            let free = copy(job, &pair, after)?;
-            arrival(job, &pair, free)?;
+        // Kept to the end: the last bytes of a copy may arrive after those that are looked at.
+        let pairs = (0..4).map(|_| pair(job)).collect::<Result<Vec<_>>>()?;
+        let orders = [Handle::NULL, done].into_iter().flat_map(|h| [After::Exact(h), After::Prefix(h)]);
+        for (after, pair) in orders.zip(&pairs) {
+            let free = copy(job, pair, after)?;
+            arrival(job, pair, free)?;
         }
         assert!(!gate.is_tight(job) || job.inquire(slow), "the gate was waited for");
         gate.open(job)?;
@@ -88,6 +90,7 @@ pub fn b8_order_after_handles_never_issued(job: &Job) -> Result<()> {
     let gate = Gate::new(job)?;
     gate.held(job, |gate| {
         let mut end = gate.close(job)?;
+        let mut pairs = Vec::new();
         for ahead in [1, 2, 1000, u64::MAX / 2] {
             let never = Handle::from_number(end.number() + ahead);
             for after in [After::Exact(never), After::Prefix(never)] {
@@ -95,6 +98,7 @@ pub fn b8_order_after_handles_never_issued(job: &Job) -> Result<()> {
                 let free = copy(job, &pair, after)?;
                 arrival(job, &pair, free)?;
                 end = end.max(free);
+                pairs.push(pair);
             }
         }
         gate.open(job)?;

@@ -1,10 +1,10 @@
 //! Protocols 22 and 23: what an access meets whose memory is being freed, or was.
 
-use crate::exchange::{effort, next, tell_all, tell_all_of};
+use crate::exchange::{effort, is_simulated, next, tell_all, tell_all_of};
 use crate::patience::Idle;
 use crate::refusal::{ended, misused};
 use std::time::Duration;
-use tasuki::{After, Array, Cause, Change, GlobalPtr, Job, Rank, Registered, Result};
+use tasuki::{After, Array, Cause, Change, GlobalPtr, Job, Rank, Registered, Result, Signal};
 
 /// What a peer writes that may write too late.
 const LATE: u64 = 0xeeee_eeee_eeee_eeee;
@@ -61,7 +61,7 @@ pub fn a_signal_orders_the_free_before_the_access(job: &Job) -> Result<()> {
         freed.wait_at_least(round)?;
         misused(job, job.get_value(theirs), &["was freed"]);
     }
-    Ok(())
+    job.barrier()
 }
 
 /// (ii) A put that races with the free of job memory fails or ends in the old bytes; what is allocated next never
@@ -72,16 +72,18 @@ pub fn late_puts_never_reach_memory_given_to_others(job: &Job) -> Result<()> {
         peers.hammer(job)?;
         return job.barrier();
     }
-    for _ in 0..effort(job, 300, 30) {
+    for round in 0..effort(job, 300, 30) {
         let old = job.alloc_local::<u64>(Hammered::WORDS)?;
         peers.tell(job, old.pointer())?;
         job.compute(Duration::from_micros(30));
+        peers.let_each_write(job, round)?;
         drop(old);
         let new = job.alloc_local::<u64>(Hammered::WORDS)?;
         for _ in 0..4 {
             assert!(new.to_vec()?.iter().all(|&word| word == 0), "a late put arrived in new memory");
             job.compute(Duration::from_micros(10));
         }
+        peers.let_each_be_refused(job, round)?;
     }
     peers.stop(job)?;
     job.barrier()
@@ -102,6 +104,7 @@ pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
         peers.tell(job, old.pointer())?;
         // Mostly too short for a put that is asked for; sometimes long enough on any machine.
         peers.idle.serve(Duration::from_micros(if round % 8 == 0 { 5_000 } else { 50 }))?;
+        peers.let_each_write(job, round)?;
         values = old.unregister();
         reached += u64::from(values.contains(&LATE));
         let given_back = values.clone();
@@ -109,6 +112,7 @@ pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
             job.compute(Duration::from_micros(10));
             assert!(values == given_back, "memory changed after it was given back");
         }
+        peers.let_each_be_refused(job, round)?;
     }
     assert!(reached > 0, "no put ever reached the memory: this showed nothing");
     peers.stop(job)?;
@@ -118,6 +122,9 @@ pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
 /// One rank whose memory comes and goes, and others that write to the last address they heard of.
 struct Hammered<'job> {
     address: Array<u64>,
+    /// Counts those whose first put has arrived, and those whose first one was refused.
+    written: Signal<'job>,
+    refused: Signal<'job>,
     idle: Idle<'job>,
 }
 
@@ -128,7 +135,8 @@ impl<'job> Hammered<'job> {
     const STOP: u64 = u64::MAX;
 
     fn new(job: &'job Job) -> Result<Hammered<'job>> {
-        Ok(Hammered { address: job.alloc::<u64>(1)?, idle: Idle::new(job)? })
+        let (written, refused) = (job.signal()?, job.signal()?);
+        Ok(Hammered { address: job.alloc::<u64>(1)?, written, refused, idle: Idle::new(job)? })
     }
 
     fn tell(&self, job: &Job, place: GlobalPtr<u64>) -> Result<()> {
@@ -136,6 +144,21 @@ impl<'job> Hammered<'job> {
             job.store(self.address.on(peer), place.address().bits())?;
         }
         Ok(())
+    }
+
+    /// The first round lasts until each of the others has written, however slow it is. On the simulator every second
+    /// one lets those go on that need the owner's calls.
+    fn let_each_write(&self, job: &Job, round: usize) -> Result<()> {
+        match round {
+            0 => self.written.wait_at_least(job.size() as u64 - 1),
+            _ if is_simulated(job) && round % 2 == 0 => self.idle.serve(Duration::from_micros(30)),
+            _ => Ok(()),
+        }
+    }
+
+    /// And until each has found the memory gone.
+    fn let_each_be_refused(&self, job: &Job, round: usize) -> Result<()> {
+        if round == 0 { self.refused.wait_at_least(job.size() as u64 - 1) } else { Ok(()) }
     }
 
     fn stop(&self, job: &Job) -> Result<()> {
@@ -150,9 +173,17 @@ impl<'job> Hammered<'job> {
                 Hammered::STOP => break,
                 0 => job.compute(Duration::from_micros(1)),
                 bits => match job.put(GlobalPtr::new(tasuki::GlobalAddress::from_bits(bits)), &late) {
-                    Ok(()) => arrived += 1,
+                    Ok(()) => {
+                        arrived += 1;
+                        if arrived == 1 {
+                            job.raise(self.written.on(Hammered::OWNER), 1)?;
+                        }
+                    }
                     Err(error) => {
                         refused += 1;
+                        if refused == 1 {
+                            job.raise(self.refused.on(Hammered::OWNER), 1)?;
+                        }
                         let expected =
                             matches!(error.cause(), Cause::Stale { .. } | Cause::OutOfRange { .. });
                         assert!(expected, "a late put should find freed memory: {error}");
@@ -169,7 +200,7 @@ impl<'job> Hammered<'job> {
 pub fn freed_memory_is_given_back(job: &Job) -> Result<()> {
     job.barrier()?;
     let before = job.memory();
-    for _ in 0..20 {
+    for _ in 0..effort(job, 20, 4) {
         let (shared, local) = (job.alloc::<u8>(300_000)?, job.alloc_local::<u8>(3_000_000)?);
         let own: Registered<u8> = job.register(vec![0; 1000])?;
         let used = job.memory();

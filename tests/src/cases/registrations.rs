@@ -3,12 +3,14 @@
 //! Unsafe: raw registrations of vectors that outlive them and that nobody touches by reference meanwhile, and calls
 //! with senseless ranges, which must be refused before anything looks at them.
 
-use crate::exchange::{next, previous, tell_all, tell_all_of};
+use crate::exchange::{effort, next, previous, tell_all, tell_all_of};
 use crate::refusal::misused;
 use tasuki::{GlobalPtr, Job, RawRegistration, Registered, Result};
 
 /// How many regions a rank registers.
-const REGIONS: usize = 10_000;
+fn region_count(job: &Job) -> usize {
+    effort(job, 10_000, 300)
+}
 
 /// The address of each byte of a raw registration is found, and of no byte beside it.
 pub fn a3_addresses_of_pointers(job: &Job) -> Result<()> {
@@ -81,7 +83,7 @@ pub fn a6_a7_senseless_ranges_are_refused(job: &Job) -> Result<()> {
 pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
     let base = u64::from(job.rank().0) << 32;
     let mut regions: Vec<Option<Registered<u64>>> = Vec::new();
-    for index in 0..REGIONS as u64 {
+    for index in 0..region_count(job) as u64 {
         regions.push(Some(job.register(vec![base + index])?));
     }
     let own: Vec<_> = regions.iter().flatten().map(Registered::pointer).collect();
@@ -96,7 +98,8 @@ pub fn a4_stale_addresses_are_refused(job: &Job) -> Result<()> {
         let values = region.take().map(Registered::unregister);
         assert_eq!(values, Some(vec![base + index as u64]));
     }
-    let again: Result<Vec<_>> = (0..REGIONS.div_ceil(3) as u64).map(|n| job.register(vec![!n])).collect();
+    let count = region_count(job).div_ceil(3) as u64;
+    let again: Result<Vec<_>> = (0..count).map(|n| job.register(vec![!n])).collect();
     let again = again?;
     let fresh: Vec<_> = again.iter().map(Registered::pointer).collect();
     assert!(fresh.iter().all(|at| !own.contains(at)), "an address was given twice");

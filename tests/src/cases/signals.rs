@@ -18,7 +18,7 @@ pub fn d1_bytes_are_there_when_the_signal_is_seen(job: &Job) -> Result<()> {
     for kind in KINDS {
         for (size, times) in sizes {
             let areas = Areas::new(job, size)?;
-            for _ in 0..effort(job, times, 3) {
+            for _ in 0..effort(job, times, 2) {
                 round += 1;
                 job.put_signal(areas.on(kind, to), &pattern::bytes(round, size), arrived.on(to), 1)?;
                 arrived.wait_at_least(round)?;

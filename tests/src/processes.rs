@@ -1,0 +1,66 @@
+//! Cases on ranks that are processes, started by the `tasuki` command that was built of these sources.
+
+use crate::run::{Switches, says_what_it_should, the_case, the_failing, without_variables};
+use crate::watchdog::Watchdog;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// Runs a case of the program of all cases on processes, on each of `counts` that it is for.
+pub fn on_processes(program: &str, name: &str, counts: &[usize], switches: Switches) {
+    let case = the_case(name);
+    for &ranks in counts.iter().filter(|ranks| case.ranks.contains(ranks)) {
+        let what = format!("{name} on {ranks} processes, {switches:?}");
+        let _watched = Watchdog::over(what.clone());
+        let (output, said) = launch(program, name, ranks, switches);
+        assert!(output.status.success(), "{what}: {}\n{said}", output.status);
+        // What a case skipped for lack of means is to be seen.
+        said.lines().filter(|line| line.contains(": skipped ")).for_each(|line| eprintln!("{line}"));
+    }
+}
+
+/// Runs a failing job on processes: it ends with code 1, and says once what it should.
+pub fn failing_on_processes(program: &str, name: &str, switches: Switches) {
+    let failing = the_failing(name);
+    let what = format!("{name} on processes, {switches:?}");
+    let _watched = Watchdog::over(what.clone());
+    let (output, said) = launch(program, name, failing.ranks, switches);
+    assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+    says_what_it_should(failing, &said);
+    let told = said.lines().filter(|line| line.starts_with("tasuki: ")).count();
+    assert!(told <= 1, "{what}: the launcher told it {told} times: {said}");
+}
+
+/// Runs the program under `tasuki run`; what it wrote to standard error as text.
+fn launch(program: &str, name: &str, ranks: usize, switches: Switches) -> (Output, String) {
+    let mut command = without_variables(launcher(Path::new(program)));
+    command.args(["run", "-n", &ranks.to_string(), program, name]).stdin(Stdio::null());
+    let output = command.envs(switches.iter().copied()).output().expect("`tasuki` can be started");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, said)
+}
+
+/// The `tasuki` command beside the program. Cargo builds binaries only of the package that is tested; this one is
+/// another's, so it is built here, once for each process.
+fn launcher(program: &Path) -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let profile = program.parent().expect("the program lies in a folder");
+        build(profile);
+        let path = profile.join("tasuki");
+        assert!(path.exists(), "{} is missing: cargo build --package tasuki-tools", path.display());
+        path
+    })
+}
+
+fn build(profile: &Path) {
+    let Ok(cargo) = std::env::var("CARGO") else { return };
+    let folder = profile.parent().expect("the profile's folder lies in the target's");
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--offline", "--package", "tasuki-tools", "--bin", "tasuki"]);
+    if profile.ends_with("release") {
+        command.arg("--release");
+    }
+    let status = command.arg("--target-dir").arg(folder).status().expect("cargo can be started");
+    assert!(status.success(), "`tasuki` does not build");
+}

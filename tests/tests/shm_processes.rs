@@ -1,0 +1,38 @@
+//! Every case on ranks that are processes, as `tasuki run` starts them; those whose path a test switch changes between
+//! processes also with it thrown.
+
+use tasuki_tests::failing::FAILING;
+use tasuki_tests::processes::{failing_on_processes, on_processes};
+use tasuki_tests::{case::COUNTS, each_case};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
+
+/// On how many ranks. Those that keep all processors busy for seconds run on fewer: two that fit the processors, and
+/// more than there are.
+fn counts(name: &str) -> &'static [usize] {
+    const COSTLY: &[&str] = &[];
+    if COSTLY.contains(&name) { &[2, 5] } else { &COUNTS }
+}
+
+macro_rules! tests {
+    ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
+        mod shm_processes {
+            use super::*;
+            $(
+                #[test]
+                fn $name() {
+                    on_processes(PROGRAM, stringify!($name), counts(stringify!($name)), &[]);
+                }
+            )*
+        }
+    };
+}
+
+each_case!(tests);
+
+#[test]
+fn shm_processes_fail_as_they_should() {
+    for failing in FAILING {
+        failing_on_processes(PROGRAM, failing.name, &[]);
+    }
+}

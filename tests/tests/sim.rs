@@ -1,0 +1,65 @@
+//! Every case on simulated ranks: several seeds on every kind of machine, with its capabilities, delays and refusals.
+
+use tasuki_tests::failing::FAILING;
+use tasuki_tests::{each_case, run};
+
+/// With how many seeds a case runs on each kind of machine and number of ranks. They cost from 2 ms to 400 ms a run:
+/// those that move megabytes or have many threads go over the machines once, the quick ones more often.
+fn seeds(name: &str) -> u64 {
+    const ONCE: &[&str] = &[
+        "a4_meeting_gives_addresses_back",
+        "a4_stale_addresses_are_refused",
+        "b2_sizes_and_guards",
+        "b9_a_chain_of_copies",
+        "c9_lock_excludes_and_starves_nobody",
+        "d1_bytes_are_there_when_the_signal_is_seen",
+        "g18_eight_threads_move_bytes",
+        "g18_eight_threads_order",
+        "g18_eight_threads_wait",
+        "puts_and_gets_of_every_size",
+    ];
+    if ONCE.contains(&name) { 1 } else { 3 }
+}
+
+macro_rules! test_of {
+    (Everywhere $name:ident) => {
+        #[test]
+        fn $name() {
+            run::on_sim(stringify!($name), 0..super::seeds(stringify!($name)));
+        }
+    };
+    ($ways:ident $name:ident) => {};
+}
+
+macro_rules! tests {
+    ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
+        mod sim {
+            use super::run;
+            $(test_of!($ways $name);)*
+        }
+    };
+}
+
+each_case!(tests);
+
+/// One test for all, since several of them share a name: each says which one it is when it fails.
+#[test]
+fn sim_fails_as_it_should() {
+    for failing in FAILING {
+        run::failing_on_sim(failing, 0..4);
+    }
+}
+
+/// What a seed found is found again: by a case that rests on order, one with sleepers, one with requests, one with
+/// several threads of a rank.
+#[test]
+fn sim_repeats_itself() {
+    for name in [
+        "b4_chain_by_handles",
+        "d20_every_wait_is_woken",
+        "puts_outlive_their_request",
+        "d20_threads_of_a_rank_are_woken",
+    ] {
+        run::the_same_again_on_sim(name);
+    }
+}

@@ -15,6 +15,7 @@ pub mod machines;
 pub mod processes;
 pub mod run;
 pub mod table;
+pub mod twins;
 pub mod watchdog;
 
 mod exchange;

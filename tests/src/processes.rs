@@ -53,11 +53,12 @@ fn launcher(program: &Path) -> &'static Path {
     })
 }
 
+/// By the features of the whole workspace, as all its tests are built: otherwise everything would be compiled again.
 fn build(profile: &Path) {
     let Ok(cargo) = std::env::var("CARGO") else { return };
     let folder = profile.parent().expect("the profile's folder lies in the target's");
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--offline", "--package", "tasuki-tools", "--bin", "tasuki"]);
+    command.args(["build", "--quiet", "--offline", "--workspace", "--bin", "tasuki"]);
     if profile.ends_with("release") {
         command.arg("--release");
     }

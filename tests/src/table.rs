@@ -20,6 +20,7 @@ macro_rules! each_case {
             Everywhere "A6" 1..=8 memory::a6_zero_size_is_refused;
             Everywhere "A6 A7" 1..=3 registrations::a6_a7_senseless_ranges_are_refused;
             Everywhere "A7" 1..=8 memory::a7_null_is_refused;
+            Processes "A8" 2..=2 large::a8_transfers_beyond_31_bits;
             Processes "A8" 2..=2 large::a8_transfers_beyond_32_bits;
             Everywhere "P22-23" 1..=8 promises::after_the_free_every_access_fails;
             Everywhere "P22-23" 1..=8 promises::a_signal_orders_the_free_before_the_access;
@@ -101,7 +102,6 @@ macro_rules! each_case {
             Real "L6" 1..=8 footprint::l6_memory_agrees_with_the_formula;
             Processes "L6" 1..=8 footprint::l6_mappings_and_files_agree_with_the_formula;
             Real "children" 1..=4 children::other_programs_inherit_nothing;
-            Processes "fork" 1..=4 children::calls_from_a_forked_child_fail;
             Real "jobs" 1..=4 jobs::jobs_in_jobs;
             Real "jobs" 1..=4 jobs::a_failing_job_harms_no_other;
         }
@@ -114,6 +114,7 @@ macro_rules! each_case {
 macro_rules! each_open_case {
     ($with:ident) => {
         $with! {
+            Processes "fork" 1..=4 children::calls_from_a_forked_child_fail;
             Everywhere "B8" 2..=8 handles::b8_order_after_handles_never_issued;
         }
     };

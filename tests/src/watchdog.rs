@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Longer than any case needs on a busy machine with a sanitizer; shorter than what ends a test without a word.
 const LIMIT: Duration = Duration::from_secs(150);
 
+/// For cases that move gigabytes: a virtual machine may need minutes for memory that it touches for the first time.
+const LIMIT_OF_LARGE: Duration = Duration::from_secs(540);
+
 /// Aborts the process if it is not dropped in time.
 #[derive(Debug)]
 pub struct Watchdog {
@@ -18,9 +21,10 @@ impl Watchdog {
     /// Watches what `name` says, from now on.
     pub fn over(name: impl Into<String>) -> Watchdog {
         let (name, (over, end)) = (name.into(), channel());
+        let limit = if name.starts_with("a8_") { LIMIT_OF_LARGE } else { LIMIT };
         let thread = thread::spawn(move || {
-            if end.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("watchdog: {name} has not ended after {LIMIT:?}; aborting");
+            if end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("watchdog: {name} has not ended after {limit:?}; aborting");
                 std::process::abort();
             }
         });

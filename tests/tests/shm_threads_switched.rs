@@ -1,15 +1,48 @@
-//! Every case with test switches thrown, which walk the paths for poorer systems.
+//! The cases with test switches thrown, which walk the paths for poorer systems.
 //!
-//! Switches are variables of the environment, so each case runs in a process of its own, with ranks as threads.
+//! Switches are variables of the environment, so each case runs in a process of its own, with ranks as threads. With
+//! all switches thrown at once every case runs; with a single one those whose path it changes, chosen by their files.
 
 use tasuki_tests::run::Switches;
 use tasuki_tests::{each_case, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 
-macro_rules! test_of {
-    ($switches:ident Processes $name:ident) => {};
-    ($switches:ident $ways:ident $name:ident) => {
+const FENCE: Switches = &[("TASUKI_WAKE", "fence")];
+const BARRIER: Switches = &[("TASUKI_WAKE", "barrier")];
+const ASKED: Switches = &[("TASUKI_OWN_MEMORY", "asked")];
+const VIA: Switches = &[("TASUKI_DIRECT", "off")];
+const DENIED: Switches = &[("TASUKI_DENY", "membarrier,pidfd,process_vm")];
+const POOREST: Switches = &[
+    ("TASUKI_WAKE", "fence"),
+    ("TASUKI_OWN_MEMORY", "asked"),
+    ("TASUKI_DIRECT", "off"),
+    ("TASUKI_DENY", "membarrier,pidfd,process_vm"),
+];
+
+/// A test of a case in a set of switches, if the set is thrown for the case's file.
+macro_rules! test_in {
+    ($switches:ident $module:ident Processes $name:ident) => {};
+    // Who sleeps and who wakes whom: not the mode that the library chooses by itself for that many ranks.
+    (FENCE sleep $ways:ident $name:ident) => { test_in!(FENCE $name); };
+    (BARRIER sleep $ways:ident $name:ident) => { test_in!(BARRIER $name); };
+    (BARRIER signals $ways:ident $name:ident) => { test_in!(BARRIER $name); };
+    // Memory that is a rank's own: what the kernel copies otherwise becomes a request to the owner.
+    (ASKED own_memory $ways:ident $name:ident) => { test_in!(ASKED $name); };
+    (ASKED requests $ways:ident $name:ident) => { test_in!(ASKED $name); };
+    (ASKED copies $ways:ident $name:ident) => { test_in!(ASKED $name); };
+    (ASKED promises $ways:ident $name:ident) => { test_in!(ASKED $name); };
+    (ASKED order $ways:ident $name:ident) => { test_in!(ASKED $name); };
+    // Lines pass through the fabric.
+    (VIA signals $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (VIA sleep $ways:ident $name:ident) => { test_in!(VIA $name); };
+    // What the kernel refuses.
+    (DENIED own_memory $ways:ident $name:ident) => { test_in!(DENIED $name); };
+    (DENIED sleep $ways:ident $name:ident) => { test_in!(DENIED $name); };
+    (DENIED jobs $ways:ident $name:ident) => { test_in!(DENIED $name); };
+    (POOREST $module:ident $ways:ident $name:ident) => { test_in!(POOREST $name); };
+    ($switches:ident $module:ident $ways:ident $name:ident) => {};
+    ($switches:ident $name:ident) => {
         #[test]
         fn $name() {
             super::run::on_switched_threads(super::PROGRAM, stringify!($name), super::$switches);
@@ -18,9 +51,9 @@ macro_rules! test_of {
 }
 
 macro_rules! tests_with {
-    ($shm_threads:ident $switches:ident $($ways:ident $name:ident)*) => {
+    ($shm_threads:ident $switches:ident $($module:ident $ways:ident $name:ident)*) => {
         mod $shm_threads {
-            $(test_of!($switches $ways $name);)*
+            $(test_in!($switches $module $ways $name);)*
 
             #[test]
             fn fail_as_they_should() {
@@ -34,25 +67,13 @@ macro_rules! tests_with {
 
 macro_rules! tests {
     ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
-        tests_with!(shm_threads_wake_fence FENCE $($ways $name)*);
-        tests_with!(shm_threads_wake_barrier BARRIER $($ways $name)*);
-        tests_with!(shm_threads_own_memory_asked ASKED $($ways $name)*);
-        tests_with!(shm_threads_direct_off VIA $($ways $name)*);
-        tests_with!(shm_threads_denied DENIED $($ways $name)*);
-        tests_with!(shm_threads_poorest POOREST $($ways $name)*);
+        tests_with!(shm_threads_wake_fence FENCE $($module $ways $name)*);
+        tests_with!(shm_threads_wake_barrier BARRIER $($module $ways $name)*);
+        tests_with!(shm_threads_own_memory_asked ASKED $($module $ways $name)*);
+        tests_with!(shm_threads_direct_off VIA $($module $ways $name)*);
+        tests_with!(shm_threads_denied DENIED $($module $ways $name)*);
+        tests_with!(shm_threads_poorest POOREST $($module $ways $name)*);
     };
 }
-
-const FENCE: Switches = &[("TASUKI_WAKE", "fence")];
-const BARRIER: Switches = &[("TASUKI_WAKE", "barrier")];
-const ASKED: Switches = &[("TASUKI_OWN_MEMORY", "asked")];
-const VIA: Switches = &[("TASUKI_DIRECT", "off")];
-const DENIED: Switches = &[("TASUKI_DENY", "membarrier,pidfd,process_vm")];
-const POOREST: Switches = &[
-    ("TASUKI_WAKE", "fence"),
-    ("TASUKI_OWN_MEMORY", "asked"),
-    ("TASUKI_DIRECT", "off"),
-    ("TASUKI_DENY", "membarrier,pidfd,process_vm"),
-];
 
 each_case!(tests);

@@ -1,26 +1,30 @@
 //! A8: transfers longer than 32-bit lengths.
 
+use super::areas::{KINDS, Kind};
 use crate::exchange::tell_all;
 use std::fs;
-use tasuki::{After, GlobalPtr, Job, Rank, Registered, Result};
+use tasuki::{After, Array, GlobalPtr, Job, Rank, Registered, Result};
 
-/// The lengths to move, in bytes: above 2 GiB and above 4 GiB, at no round number.
-const SIZES: [usize; 2] = [(2 << 30) + 12_345, (4 << 30) + 54_321];
+/// Lengths above 2 GiB, where a signed number of 32 bits ends.
+pub fn a8_transfers_beyond_31_bits(job: &Job) -> Result<()> {
+    if_there_is_room(job, (2 << 30) + 12_345)
+}
 
-/// Moves them from rank 0 to rank 1 and back by each call that moves bytes, between kinds of memory, as far as this
-/// machine has room: what does not fit is said in a line and skipped.
+/// Lengths above 4 GiB, where an unsigned one ends.
 pub fn a8_transfers_beyond_32_bits(job: &Job) -> Result<()> {
-    for size in SIZES {
-        // Job memory on both, one area of either's own, and what the system needs beside them.
-        let wanted = 4 * size as u64 + (2 << 30);
-        let available = tell_all(job, available_bytes())?[0];
-        if available < wanted {
-            if job.rank() == MOVER {
-                eprintln!("a8: skipped {size} bytes: {wanted} of memory wanted, {available} available");
-            }
-            continue;
-        }
-        by_each_call(job, size)?;
+    if_there_is_room(job, (4 << 30) + 54_321)
+}
+
+/// Moves so many bytes from rank 0 to rank 1 and back by each call that moves bytes, between kinds of memory, if this
+/// machine has room: else it says so in a line.
+fn if_there_is_room(job: &Job, size: usize) -> Result<()> {
+    // Two ends of a transfer, and what the system needs beside them.
+    let wanted = 2 * size as u64 + (3 << 30);
+    let available = tell_all(job, available_bytes())?[0];
+    if available >= wanted {
+        KINDS.into_iter().try_for_each(|kind| by_each_call(job, size, kind))?;
+    } else if job.rank() == MOVER {
+        eprintln!("a8: skipped {size} bytes: {wanted} of memory wanted, {available} available");
     }
     job.barrier()
 }
@@ -28,40 +32,48 @@ pub fn a8_transfers_beyond_32_bits(job: &Job) -> Result<()> {
 const MOVER: Rank = Rank(0);
 const OWNER: Rank = Rank(1);
 
-fn by_each_call(job: &Job, size: usize) -> Result<()> {
-    let shared = job.alloc::<u8>(size)?;
-    let own = (job.rank() == OWNER).then(|| job.register(vec![0_u8; size])).transpose()?;
-    let pointer = own.as_ref().map_or(GlobalPtr::NULL, Registered::pointer);
-    let far = tell_all(job, pointer)?[OWNER.index()];
+/// Moves them into that kind of memory of the owner's, and back; never is there more than one other area.
+fn by_each_call(job: &Job, size: usize, kind: Kind) -> Result<()> {
+    let owner = job.rank() == OWNER;
+    let local = (owner && kind == Kind::Shared).then(|| job.alloc_local::<u8>(size)).transpose()?;
+    let own = (owner && kind == Kind::Own).then(|| job.register(vec![0_u8; size])).transpose()?;
+    let place = local.as_ref().map(Array::pointer).or(own.as_ref().map(Registered::pointer));
+    let far = tell_all(job, place.unwrap_or(GlobalPtr::NULL))?[OWNER.index()];
     let seen = |seed: u8, what: &str| -> Result<()> {
         job.barrier()?;
-        if job.rank() == OWNER {
-            check(&mut |at| shared.get(at), size, seed, &format!("{what} job memory"))?;
-            check(&mut |at| job.get_value(far.at(at)), size, seed, &format!("{what} own memory"))?;
+        if owner {
+            check(&mut |at| job.get_value(far.at(at)), size, seed, &format!("{what} {kind:?} memory"))?;
         }
         job.barrier()
     };
     if job.rank() == MOVER {
-        mark(&mut |at, byte| shared.set(at, byte), size, 1)?;
-        job.complete(job.copy(shared.pointer(), shared.on(OWNER), size, After::Nothing)?)?;
-        job.complete(job.copy(shared.pointer(), far, size, After::Nothing)?)?;
+        copy_out(job, far, size)?;
     }
     seen(1, "copied into")?;
     if job.rank() == MOVER {
-        let mut values = job.iget(far, vec![0; size], After::Nothing)?.wait()?;
-        check(&mut |at| Ok(values[at]), size, 1, "got from own memory")?;
-        values.fill(0);
-        job.get(shared.on(OWNER), &mut values)?;
-        check(&mut |at| Ok(values[at]), size, 1, "got from job memory")?;
-        let mut store = |at: usize, byte| {
-            values[at] = byte;
-            Ok(())
-        };
-        mark(&mut store, size, 2)?;
-        job.put(shared.on(OWNER), &values)?;
-        job.put(far, &values)?;
+        get_and_put(job, far, size)?;
     }
     seen(2, "put into")
+}
+
+fn copy_out(job: &Job, far: GlobalPtr<u8>, size: usize) -> Result<()> {
+    let near = job.alloc_local::<u8>(size)?;
+    mark(&mut |at, byte| near.set(at, byte), size, 1)?;
+    job.complete(job.copy(near.pointer(), far, size, After::Nothing)?)
+}
+
+fn get_and_put(job: &Job, far: GlobalPtr<u8>, size: usize) -> Result<()> {
+    let mut values = job.iget(far, vec![0; size], After::Nothing)?.wait()?;
+    check(&mut |at| Ok(values[at]), size, 1, "got by a request")?;
+    places(size).for_each(|at| values[at] = 0);
+    job.get(far, &mut values)?;
+    check(&mut |at| Ok(values[at]), size, 1, "got")?;
+    let mut store = |at: usize, byte| {
+        values[at] = byte;
+        Ok(())
+    };
+    mark(&mut store, size, 2)?;
+    job.put(far, &values)
 }
 
 /// Places whose bytes are told apart: both ends, around 2 GiB and 4 GiB, and some between.

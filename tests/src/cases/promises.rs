@@ -151,7 +151,7 @@ impl<'job> Hammered<'job> {
     fn let_each_write(&self, job: &Job, round: usize) -> Result<()> {
         match round {
             0 => self.written.wait_at_least(job.size() as u64 - 1),
-            _ if is_simulated(job) && round % 2 == 0 => self.idle.serve(Duration::from_micros(30)),
+            _ if is_simulated(job) && round.is_multiple_of(2) => self.idle.serve(Duration::from_micros(30)),
             _ => Ok(()),
         }
     }

@@ -1,0 +1,152 @@
+//! Twins: programs that differ from what the cases claim in one thing, the order that the claim rests on.
+//!
+//! Each counts how often it found something stale. With its order it must find nothing, whatever the seed; without,
+//! some seed must show a stale value, or the simulator reorders too little for the claim to mean anything.
+
+use crate::exchange::last;
+use crate::gate::{ISSUER, KEEPER};
+use crate::patience::Idle;
+use crate::pattern;
+use crate::watchdog::Watchdog;
+use std::ops::Range;
+use tasuki::{After, Change, Handle, Job, Result, Sim};
+
+/// A program in two forms: in the order that makes it right, and without. How often it found something stale.
+pub type Twin = fn(&Job, Order) -> Result<usize>;
+
+/// Whether what should be ordered is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// As the claim says.
+    Kept,
+    /// Issued at once.
+    Dropped,
+}
+
+impl Order {
+    fn after(self, order: After) -> After {
+        match self {
+            Order::Kept => order,
+            Order::Dropped => After::Nothing,
+        }
+    }
+}
+
+const ROUNDS: u64 = 5;
+const LEN: usize = 700;
+
+/// Runs both forms under the same seeds: the right one finds nothing stale, the other one does on some seed.
+pub fn needs_its_order(name: &str, twin: Twin, ranks: usize, seeds: Range<u64>) {
+    let _watched = Watchdog::over(format!("twins of {name}"));
+    let stale = |seed: u64, order: Order| -> usize {
+        let sim = Sim::seed(seed).ranks(ranks).third_party(seed.is_multiple_of(2));
+        let sim = sim.native_put_signal(!seed.is_multiple_of(3));
+        let outcome = tasuki::sim(sim, |job| twin(job, order));
+        let simulated = outcome.unwrap_or_else(|error| panic!("{name}, {order:?}, seed {seed}: {error}"));
+        simulated.values.into_iter().flatten().sum()
+    };
+    for seed in seeds.clone() {
+        assert_eq!(stale(seed, Order::Kept), 0, "{name}: a stale value in spite of its order, seed {seed}");
+    }
+    let shown = seeds.clone().filter(|&seed| stale(seed, Order::Dropped) > 0).count();
+    assert!(shown > 0, "{name}: no seed of {seeds:?} shows that its order matters");
+    eprintln!("{name}: {shown} of {} seeds show a stale value without its order", seeds.count());
+}
+
+/// D1: a signal raised with its bytes, or by a call of its own beside them.
+pub fn d1_signal_with_its_bytes(job: &Job, order: Order) -> Result<usize> {
+    let (inbox, arrived, taken) = (job.alloc::<u8>(LEN)?, job.signal()?, job.signal()?);
+    let mut stale = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == ISSUER {
+            let bytes = pattern::bytes(round, LEN);
+            if order == Order::Kept {
+                job.put_signal(inbox.on(KEEPER), &bytes, arrived.on(KEEPER), 1)?;
+            } else {
+                let put = job.iput(inbox.on(KEEPER), bytes, After::Nothing)?;
+                job.raise(arrived.on(KEEPER), 1)?;
+                put.wait()?;
+            }
+            taken.wait_at_least(round)?;
+        } else if job.rank() == KEEPER {
+            arrived.wait_at_least(round)?;
+            stale += usize::from(inbox.to_vec()? != pattern::bytes(round, LEN));
+            job.raise(taken.on(ISSUER), 1)?;
+        }
+    }
+    job.barrier()?;
+    Ok(stale)
+}
+
+/// D2: a store after the copy that it tells of, or beside it.
+pub fn d2_store_after_copy(job: &Job, order: Order) -> Result<usize> {
+    let (inbox, outbox) = (job.alloc::<u8>(LEN)?, job.alloc_local::<u8>(LEN)?);
+    let (flag, idle) = (job.alloc::<u64>(1)?, Idle::new(job)?);
+    let mut stale = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == ISSUER {
+            outbox.write(0, &pattern::bytes(round, LEN))?;
+            let sent = job.copy(outbox.pointer(), inbox.on(KEEPER), LEN, After::Nothing)?;
+            let told = job.istore(flag.on(KEEPER), round, order.after(After::Exact(sent)))?;
+            job.complete(told)?;
+        } else if job.rank() == KEEPER {
+            idle.until(|| job.load(flag.pointer()).map(|value| value == round))?;
+            stale += usize::from(inbox.to_vec()? != pattern::bytes(round, LEN));
+        }
+        job.barrier()?;
+    }
+    Ok(stale)
+}
+
+/// B4: remote to a, to b, to c, each after the one before, or all at once.
+pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
+    let areas = job.alloc::<u8>(3 * LEN)?;
+    let mut stale = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == last(job) {
+            areas.write(0, &pattern::bytes(round, LEN))?;
+        }
+        job.barrier()?;
+        if job.rank() == ISSUER {
+            let [a, b, c] = [areas.on(ISSUER), areas.on(KEEPER).at(LEN), areas.on(ISSUER).at(2 * LEN)];
+            let first = job.copy(areas.on(last(job)), a, LEN, After::Nothing)?;
+            let second = job.copy(a, b, LEN, order.after(After::Exact(first)))?;
+            job.complete(job.copy(b, c, LEN, order.after(After::Exact(second)))?)?;
+            stale += usize::from(areas.to_vec()?[2 * LEN..] != pattern::bytes(round, LEN));
+        }
+        job.barrier()?;
+    }
+    Ok(stale)
+}
+
+/// B7: of many copies to one place the last one stays, if they continue each other.
+pub fn b7_last_of_many(job: &Job, order: Order) -> Result<usize> {
+    let (inbox, outbox) = (job.alloc::<u64>(1)?, job.alloc_local::<u64>(20)?);
+    outbox.write(0, &(1..=20).collect::<Vec<u64>>())?;
+    if job.rank() == ISSUER {
+        let mut end = Handle::NULL;
+        for index in 0..20 {
+            let from = outbox.pointer().at(index);
+            end = job.copy(from, inbox.on(KEEPER), 1, order.after(After::Cont))?;
+        }
+        job.complete(end)?;
+    }
+    job.barrier()?;
+    Ok(usize::from(job.rank() == KEEPER && inbox.get(0)? != 20))
+}
+
+/// C10: the copy of an atomic's result, after the atomic or beside it.
+pub fn c10_result_before_dependent_copy(job: &Job, order: Order) -> Result<usize> {
+    let word = job.alloc::<u64>(1)?;
+    let mut stale = 0;
+    for round in (0..ROUNDS).filter(|_| job.rank() == ISSUER) {
+        let words = job.alloc_local::<u64>(2)?;
+        words.fill(u64::MAX)?;
+        let (result, copied) = (words.pointer(), words.pointer().at(1));
+        let atomic = job.ichange(word.on(KEEPER), Change::Add(1), result, After::Nothing)?;
+        job.complete(job.copy(result, copied, 1, order.after(After::Exact(atomic)))?)?;
+        stale += usize::from(words.get(1)? != round);
+    }
+    job.barrier()?;
+    Ok(stale)
+}

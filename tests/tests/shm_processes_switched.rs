@@ -1,0 +1,84 @@
+//! Cases on processes with test switches thrown, where processes differ from threads: own memory lies in another
+//! address space, and sleepers are found by means of all processes together.
+
+use tasuki_tests::failing::FAILING;
+use tasuki_tests::processes::{failing_on_processes, on_processes};
+use tasuki_tests::run::Switches;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
+
+/// One number of ranks that fits the processors, and one that does not.
+const COUNTS: [usize; 2] = [2, 4];
+
+const FENCE: Switches = &[("TASUKI_WAKE", "fence")];
+const BARRIER: Switches = &[("TASUKI_WAKE", "barrier")];
+const ASKED: Switches = &[("TASUKI_OWN_MEMORY", "asked")];
+const VIA: Switches = &[("TASUKI_DIRECT", "off")];
+const DENIED: Switches = &[("TASUKI_DENY", "membarrier,pidfd,process_vm")];
+
+/// Everything that sleeps and is woken.
+const SLEEP: &[&str] = &[
+    "d20_random_sleeps_and_wakes",
+    "d20_all_are_woken_at_once",
+    "d20_every_wait_is_woken",
+    "d20_threads_of_a_rank_are_woken",
+];
+/// Everything that reaches memory which its owner merely owns.
+const OWN: &[&str] = &[
+    "puts_and_gets_of_every_size",
+    "many_requests_at_one_owner",
+    "signals_follow_their_bytes",
+    "addresses_travel",
+    "puts_outlive_their_request",
+    "gets_outlive_their_request",
+    "slow_requests_may_be_left",
+    "unregister_waits_for_accesses_under_way",
+    "b1_any_rank_to_any_rank",
+    "b4_chain_by_handles",
+    "d1_bytes_are_there_when_the_signal_is_seen",
+];
+/// Signals and lines.
+const SIGNALS: &[&str] =
+    &["signals_count", "signals_wrap", "lines_carry_their_payload", "lines_tell_an_overrun"];
+
+fn all(names: &[&str], switches: Switches) {
+    for name in names {
+        on_processes(PROGRAM, name, &COUNTS, switches);
+    }
+}
+
+#[test]
+fn shm_processes_wake_by_fences() {
+    all(SLEEP, FENCE);
+}
+
+#[test]
+fn shm_processes_wake_by_barriers() {
+    all(SLEEP, BARRIER);
+    all(SIGNALS, BARRIER);
+}
+
+#[test]
+fn shm_processes_ask_for_own_memory() {
+    all(OWN, ASKED);
+}
+
+#[test]
+fn shm_processes_send_lines_through_the_fabric() {
+    all(SIGNALS, VIA);
+    all(&SLEEP[2..3], VIA);
+}
+
+#[test]
+fn shm_processes_do_without_what_is_denied() {
+    all(SLEEP, DENIED);
+    all(OWN, DENIED);
+}
+
+#[test]
+fn shm_processes_fail_as_they_should_without_what_is_denied() {
+    for failing in FAILING {
+        failing_on_processes(PROGRAM, failing.name, DENIED);
+        failing_on_processes(PROGRAM, failing.name, ASKED);
+    }
+}

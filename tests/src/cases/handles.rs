@@ -92,10 +92,10 @@ pub fn b8_order_after_handles_never_issued(job: &Job) -> Result<()> {
         let mut end = gate.close(job)?;
         let mut pairs = Vec::new();
         for ahead in [1, 2, 1000, u64::MAX / 2] {
-            let never = Handle::from_number(end.number() + ahead);
-            for after in [After::Exact(never), After::Prefix(never)] {
+            for order in [After::Exact, After::Prefix] {
+                let never = Handle::from_number(end.number() + ahead);
                 let pair = pair(job)?;
-                let free = copy(job, &pair, after)?;
+                let free = copy(job, &pair, order(never))?;
                 arrival(job, &pair, free)?;
                 end = end.max(free);
                 pairs.push(pair);

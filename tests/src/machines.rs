@@ -25,7 +25,9 @@ impl Machine {
 const OPEN: &[(&str, &[&str])] = &[
     // A transfer that is cut into pieces (a bounce buffer's, or the fabric's longest) moves those that fit before the
     // one that does not is refused, though `Job::put` says that nothing is touched.
-    ("b2_too_long_moves_nothing", &["plain", "bare", "narrow", "early"]),
+    ("b2_too_long_moves_nothing", &["plain", "bare", "third party", "far", "narrow", "early"]),
+    // Pieces are issued before the first is refused, so one of a length beyond all addresses is called null instead.
+    ("ranges_that_end_outside", &["third party", "far"]),
 ];
 
 /// All kinds, the plain one first.

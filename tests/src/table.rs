@@ -103,6 +103,7 @@ macro_rules! each_case {
             Real "L6" 1..=8 footprint::l6_memory_agrees_with_the_formula;
             Processes "L6" 1..=8 footprint::l6_mappings_and_files_agree_with_the_formula;
             Real "children" 1..=4 children::other_programs_inherit_nothing;
+            Processes "fork" 1..=4 children::calls_from_a_forked_child_fail;
             Real "jobs" 1..=4 jobs::jobs_in_jobs;
             Real "jobs" 1..=4 jobs::a_failing_job_harms_no_other;
         }

@@ -103,13 +103,45 @@ impl fmt::Display for Action {
 /// One call of the fabric on behalf of an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Step {
-    Put { to: GlobalAddress, from: Local, len: u64 },
-    Get { from: GlobalAddress, to: Local, len: u64 },
-    Copy { from: GlobalAddress, to: GlobalAddress, len: u64 },
-    PutSignal { to: GlobalAddress, from: Local, len: u64, signal: GlobalAddress, amount: u64 },
-    Raise { signal: GlobalAddress, amount: u64 },
-    Atomic { at: GlobalAddress, atomic: Atomic },
-    Flush { peer: crate::base::Rank },
+    Put {
+        to: GlobalAddress,
+        from: Local,
+        len: u64,
+    },
+    Get {
+        from: GlobalAddress,
+        to: Local,
+        len: u64,
+    },
+    Copy {
+        from: GlobalAddress,
+        to: GlobalAddress,
+        len: u64,
+    },
+    PutSignal {
+        to: GlobalAddress,
+        from: Local,
+        len: u64,
+        signal: GlobalAddress,
+        amount: u64,
+    },
+    Raise {
+        signal: GlobalAddress,
+        amount: u64,
+    },
+    Atomic {
+        at: GlobalAddress,
+        atomic: Atomic,
+    },
+    Flush {
+        peer: crate::base::Rank,
+    },
+    /// Not a call that moves anything: looks at both ends of a transfer that will be moved in pieces.
+    Check {
+        ends: [GlobalAddress; 2],
+        len: u64,
+        signal: Option<GlobalAddress>,
+    },
 }
 
 /// Bytes of a bounce buffer for third-party copies over fabrics that know no third party.
@@ -126,19 +158,32 @@ pub(super) struct Course {
     bounce: Option<Box<[u8]>>,
     flushed: bool,
     begun: bool,
+    checked: bool,
     /// The fabric wants this copy carried out by get and put.
     pub(super) by_relay: bool,
 }
 
 impl Course {
     pub(super) fn new(action: Action) -> Course {
-        Course { action, moved: 0, bounced: 0, bounce: None, flushed: false, begun: false, by_relay: false }
+        Course {
+            action,
+            moved: 0,
+            bounced: 0,
+            bounce: None,
+            flushed: false,
+            begun: false,
+            checked: false,
+            by_relay: false,
+        }
     }
 
     /// The next step, or `None` when the operation has been carried out.
     ///
     /// `remote_completion`: a step that has ended is visible at its target; otherwise a flush comes last.
     pub(super) fn step(&mut self, limits: &Limits, remote_completion: bool) -> Option<Step> {
+        if let Some(check) = self.check(limits) {
+            return Some(check);
+        }
         let piece = |len: u64| (len - self.moved).min(limits.transfer_bytes_max);
         let at = self.moved;
         match self.action {
@@ -164,6 +209,19 @@ impl Course {
             Action::Atomic { at, .. } => self.flush(at, remote_completion),
             Action::Get { .. } | Action::PutSignal { .. } | Action::Raise { .. } => None,
         }
+    }
+
+    /// What comes before the first piece, if there will be several.
+    fn check(&self, limits: &Limits) -> Option<Step> {
+        let (ends, len, signal) = match self.action {
+            Action::Put { to, len, .. } => ([to, to], len, None),
+            Action::PutSignal { to, len, signal, .. } => ([to, to], len, Some(signal)),
+            Action::Get { from, len, .. } => ([from, from], len, None),
+            Action::Copy { from, to, len } => ([from, to], len, None),
+            Action::Raise { .. } | Action::Atomic { .. } => return None,
+        };
+        let most = limits.transfer_bytes_max.min(if self.by_relay { BOUNCE } else { u64::MAX });
+        (len > most && !self.checked && self.moved == 0).then_some(Step::Check { ends, len, signal })
     }
 
     /// The next piece of a copy: by the fabric, or into the bounce buffer, or out of it.
@@ -194,6 +252,10 @@ impl Course {
 
     /// A step has ended well.
     pub(super) fn advance(&mut self, step: &Step) {
+        if matches!(step, Step::Check { .. }) {
+            self.checked = true;
+            return;
+        }
         self.begun = true;
         match (*step, self.action) {
             (Step::Flush { .. }, _) => self.flushed = true,
@@ -203,7 +265,7 @@ impl Course {
                 self.moved += len;
                 self.bounced = 0;
             }
-            (Step::Raise { .. } | Step::Atomic { .. }, _) => {}
+            (Step::Raise { .. } | Step::Atomic { .. } | Step::Check { .. }, _) => {}
         }
     }
 }
@@ -228,6 +290,7 @@ mod tests {
                 Step::Raise { .. } => "raise".into(),
                 Step::Atomic { .. } => "atomic".into(),
                 Step::Flush { peer } => format!("flush {peer}"),
+                Step::Check { len, .. } => format!("check {len}"),
             });
         }
         names
@@ -241,9 +304,9 @@ mod tests {
     fn long_transfers_are_cut_and_the_signal_comes_last() {
         let from = Local(std::ptr::null_mut());
         let put = Action::Put { to: address(1), from, len: 250_000 };
-        assert_eq!(walk(put), ["put 100000", "put 100000", "put 50000", "flush 1"]);
+        assert_eq!(walk(put), ["check 250000", "put 100000", "put 100000", "put 50000", "flush 1"]);
         let signal = Action::PutSignal { to: address(1), from, len: 150_000, signal: address(1), amount: 1 };
-        assert_eq!(walk(signal), ["put 100000", "flush 1", "put_signal 50000"]);
+        assert_eq!(walk(signal), ["check 150000", "put 100000", "flush 1", "put_signal 50000"]);
         let bare = Action::PutSignal { to: address(1), from, len: 0, signal: address(1), amount: 1 };
         assert_eq!(walk(bare), ["put_signal 0"]);
         assert_eq!(walk(Action::Put { to: address(1), from, len: 0 }), [""; 0]);
@@ -252,7 +315,7 @@ mod tests {
     #[test]
     fn a_third_party_copy_goes_through_the_bounce_buffer() {
         let copy = Action::Copy { from: address(1), to: address(2), len: 70_000 };
-        assert_eq!(walk(copy), ["get 65536", "put 65536", "get 4464", "put 4464", "flush 2"]);
+        assert_eq!(walk(copy), ["check 70000", "get 65536", "put 65536", "get 4464", "put 4464", "flush 2"]);
     }
     #[test]
     fn a_copy_onto_itself_goes_down_where_its_target_is_above() {
@@ -260,6 +323,9 @@ mod tests {
         for (to, expected) in [(from.add(100_000), [130_000_u64, 30_000, 0]), (from, [0, 100_000, 200_000])] {
             let mut course = Course::new(Action::Copy { from, to, len: 230_000 });
             let mut offsets = Vec::new();
+            let check = course.step(&LIMITS, true).unwrap();
+            assert_eq!(check, Step::Check { ends: [from, to], len: 230_000, signal: None });
+            course.advance(&check);
             while let Some(step @ Step::Copy { from: at, to: into, .. }) = course.step(&LIMITS, true) {
                 assert_eq!(into.bits() - at.bits(), to.bits() - from.bits());
                 offsets.push(at.bits() - from.bits());

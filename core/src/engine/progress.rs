@@ -4,7 +4,7 @@ use super::action::{Action, Step};
 use super::machine::Machine;
 use super::table::Next;
 use crate::base::Cause;
-use crate::fabric::{Posted, Refused};
+use crate::fabric::{Posted, Refused, check_same_rank};
 use std::sync::atomic::Ordering;
 
 /// Completions taken from the fabric in one go.
@@ -87,6 +87,14 @@ impl Machine {
             Step::Raise { signal, amount } => fabric.raise(accept, signal, amount),
             Step::Atomic { at, atomic } => fabric.atomic(accept, at, atomic),
             Step::Flush { peer } => fabric.flush(accept, peer),
+            Step::Check { ends, len, signal } => {
+                ends.into_iter().try_for_each(|end| fabric.check(end, len))?;
+                if let Some(signal) = signal {
+                    check_same_rank(ends[0], signal)?;
+                    fabric.line(signal)?; // there is such a signal
+                }
+                Ok(Posted::Done(0))
+            }
             Step::Put { .. } | Step::Get { .. } | Step::PutSignal { .. } => {
                 self.take_local_step(step, accept)
             }

@@ -70,6 +70,15 @@ pub enum Connection {
 /// Where completions go: the token of the operation, and what it fetched (0 if nothing) or why it failed.
 pub type Sink<'s> = dyn FnMut(Token, Result<u64, Cause>) + 's;
 
+/// That a signal and the data it tells of are the same rank's, which every fabric needs.
+pub fn check_same_rank(data: GlobalAddress, signal: GlobalAddress) -> Result<(), Cause> {
+    if data.rank() == signal.rank() {
+        return Ok(());
+    }
+    let text = format!("data for rank {} and a signal of rank {}", data.rank(), signal.rank());
+    Err(Cause::Argument(format!("{text}: both must be the same rank's")))
+}
+
 /// One way of carrying bytes, as one rank of a job sees it. All calls may come from any thread of the rank.
 ///
 /// Every operation either ends at once (`Done`), or is accepted (`Started`) and ends later through
@@ -87,6 +96,10 @@ pub trait Fabric: Send + Sync + Debug {
     /// Makes or looks at the way to `peer`. Operations may be posted without it and are then refused with
     /// `Again` until the way is there.
     fn connect(&self, peer: Rank) -> Result<Connection, Cause>;
+
+    /// Looks at an access of `len` bytes, as far as this rank can see. Asked before the first piece of a transfer
+    /// that is cut, so that one which ends outside moves nothing.
+    fn check(&self, at: GlobalAddress, len: u64) -> Result<(), Cause>;
 
     /// Copies `len` bytes at `from` in this process to `to`.
     ///
@@ -112,9 +125,8 @@ pub trait Fabric: Send + Sync + Debug {
         len: u64,
     ) -> Result<Posted, Refused>;
 
-    /// Copies `len` bytes from `from` to `to`, wherever both are. A fabric without [`Capabilities::third_party`]
-    /// refuses what it can see to be wrong, and answers [`Refused::Relay`] to the rest. Overlapping ranges of one rank
-    /// move as memmove does.
+    /// Copies `len` bytes from `from` to `to`, wherever both are; a fabric without [`Capabilities::third_party`]
+    /// answers [`Refused::Relay`]. Overlapping ranges of one rank move as memmove does.
     fn copy(
         &self,
         accept: Accept<'_>,

@@ -21,7 +21,7 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::{
     Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
-    Sink, ViaLine,
+    Sink, ViaLine, check_same_rank,
 };
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
@@ -109,6 +109,10 @@ impl Fabric for ShmFabric {
         self.peers.check(peer).map(|()| Connection::Ready)
     }
 
+    fn check(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
+        self.peers.resolve(at, len).map(drop)
+    }
+
     unsafe fn put(
         &self,
         accept: Accept<'_>,
@@ -155,9 +159,8 @@ impl Fabric for ShmFabric {
         amount: u64,
     ) -> Result<Posted, Refused> {
         if len > 0 && signal.rank() != to.rank() {
-            self.peers.resolve(to, len)?; // an address that is wrong altogether is named so first
-            let text = format!("data for rank {} and a signal of rank {}", to.rank(), signal.rank());
-            return Err(Cause::Argument(format!("{text}: both must be the same rank's")).into());
+            self.check(to, len)?; // an address that is wrong altogether is named so first
+            check_same_rank(to, signal)?;
         }
         let word = self.peers.signal(signal)?;
         // SAFETY: the caller's promise for `from`.

@@ -6,7 +6,7 @@ use crate::flight::{End, Task};
 use crate::trace::Mark;
 use crate::world::World;
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::fabric::{Connection, Refused};
+use tasuki_core::fabric::{Connection, Refused, check_same_rank};
 
 impl World {
     /// Accepts an operation, or says why not.
@@ -36,7 +36,7 @@ impl World {
             Task::Move { from, to, len, then } => {
                 if let (Some((signal, _)), End::There(to)) = (then, to) {
                     self.memory.check_address(to)?;
-                    check_same_rank(to.rank(), signal.rank())?;
+                    check_same_rank(to, signal)?;
                     self.memory.signal(signal)?;
                 }
                 for end in [from, to] {
@@ -126,12 +126,4 @@ impl World {
             self.schedule(at_ns, rank, What::Retry { rank });
         }
     }
-}
-
-fn check_same_rank(data: Rank, signal: Rank) -> Result<(), Cause> {
-    if data == signal {
-        return Ok(());
-    }
-    let text = format!("data for rank {data} and a signal of rank {signal}");
-    Err(Cause::Argument(format!("{text}: both must be the same rank's")))
 }

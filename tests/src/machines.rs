@@ -14,16 +14,6 @@ pub struct Machine {
     pub of: fn(Sim) -> Sim,
 }
 
-impl Machine {
-    /// Whether the case is known not to hold on this kind of machine: see [`OPEN`].
-    pub fn is_open(&self, case: &str) -> bool {
-        OPEN.iter().any(|(name, machines)| *name == case && machines.contains(&self.name))
-    }
-}
-
-/// Cases that the library does not hold yet on some machines: a line goes with the change that makes it hold.
-const OPEN: &[(&str, &[&str])] = &[];
-
 /// All kinds, the plain one first.
 pub const MACHINES: [Machine; 7] = [
     // Like a good network card, with operations that overtake each other.

@@ -9,7 +9,7 @@ use crate::patience::Idle;
 use crate::pattern;
 use crate::watchdog::Watchdog;
 use std::ops::Range;
-use tasuki::{After, Change, Handle, Job, Result, Sim};
+use tasuki::{After, Array, Change, Handle, Job, Request, Result, Sim};
 
 /// A program in two forms: in the order that makes it right, and without. How often it found something stale.
 pub type Twin = fn(&Job, Order) -> Result<usize>;
@@ -117,6 +117,60 @@ pub fn b4_chain(job: &Job, order: Order) -> Result<usize> {
         job.barrier()?;
     }
     Ok(stale)
+}
+
+/// The issuer brings bytes from far, then puts one; `end` is to take the bytes on when both have ended. How often it
+/// took others.
+fn two_under_way(job: &Job, end: impl Fn(&Array<u8>, Request<u8>) -> Result<()>) -> Result<usize> {
+    let areas = job.alloc::<u8>(2 * LEN)?;
+    let mut stale = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == last(job) {
+            areas.write(0, &pattern::bytes(round, LEN))?;
+        }
+        job.barrier()?;
+        if job.rank() == ISSUER {
+            let far = job.copy(areas.on(last(job)), areas.on(ISSUER), LEN, After::Nothing)?;
+            let near = job.iput(areas.on(KEEPER).at(LEN), vec![1], After::Nothing)?;
+            end(&areas, near)?;
+            stale += usize::from(areas.to_vec()?[LEN..] != pattern::bytes(round, LEN));
+            job.complete(far)?;
+        }
+        job.barrier()?;
+    }
+    Ok(stale)
+}
+
+/// B5: a copy after all up to the second operation, or after the second alone.
+pub fn b5_prefix(job: &Job, order: Order) -> Result<usize> {
+    two_under_way(job, |areas, near| {
+        let second = near.handle();
+        let after = if order == Order::Kept { After::Prefix(second) } else { After::Exact(second) };
+        let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, after)?;
+        job.complete(copy)?;
+        near.wait().map(drop)
+    })
+}
+
+/// B6: a copy after everything, or beside it.
+pub fn b6_all(job: &Job, order: Order) -> Result<usize> {
+    two_under_way(job, |areas, near| {
+        let copy = job.copy(areas.pointer(), areas.pointer().at(LEN), LEN, order.after(After::All))?;
+        job.complete(copy)?;
+        near.wait().map(drop)
+    })
+}
+
+/// B8: completing the second operation completes the first; waiting for the second alone does not.
+pub fn b8_completion(job: &Job, order: Order) -> Result<usize> {
+    two_under_way(job, |areas, near| {
+        if order == Order::Kept {
+            job.complete(near.handle())?;
+        }
+        near.wait()?;
+        let arrived = areas.to_vec()?;
+        areas.write(LEN, &arrived[..LEN])
+    })
 }
 
 /// B7: of many copies to one place the last one stays, if they continue each other.

@@ -7,13 +7,6 @@ use tasuki_tests::{case::COUNTS, each_case};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 
-/// On how many ranks. Those that keep all processors busy for seconds run on fewer: two that fit the processors, and
-/// more than there are.
-fn counts(name: &str) -> &'static [usize] {
-    const COSTLY: &[&str] = &[];
-    if COSTLY.contains(&name) { &[2, 5] } else { &COUNTS }
-}
-
 macro_rules! tests {
     ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
         mod shm_processes {
@@ -21,7 +14,7 @@ macro_rules! tests {
             $(
                 #[test]
                 fn $name() {
-                    on_processes(PROGRAM, stringify!($name), counts(stringify!($name)), &[]);
+                    on_processes(PROGRAM, stringify!($name), &COUNTS, &[]);
                 }
             )*
         }

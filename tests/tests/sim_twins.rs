@@ -21,6 +21,21 @@ fn b4_chain_without_order_shows_a_stale_value() {
 }
 
 #[test]
+fn b5_exact_order_is_less_than_prefix() {
+    needs_its_order("B5", twins::b5_prefix, 3, 0..60);
+}
+
+#[test]
+fn b6_copy_without_order_overtakes_everything() {
+    needs_its_order("B6", twins::b6_all, 3, 0..60);
+}
+
+#[test]
+fn b8_waiting_for_one_is_less_than_completing_it() {
+    needs_its_order("B8", twins::b8_completion, 3, 0..60);
+}
+
+#[test]
 fn b7_copies_that_do_not_continue_each_other_end_in_any_order() {
     needs_its_order("B7", twins::b7_last_of_many, 2, 0..60);
 }

@@ -84,7 +84,7 @@ impl LineWriter<'_> {
                 Ok(()) => return Ok(()),
                 Err(Refused::Again | Refused::Relay) => machine.relax("line.put")?,
                 Err(Refused::Never(cause)) => {
-                    return Err(machine.fault(cause, || format!("line.put(to rank {})", self.to)));
+                    return Err(machine.fault(*cause, || format!("line.put(to rank {})", self.to)));
                 }
             }
         }

@@ -123,8 +123,14 @@ impl Machine {
 
     /// Whether calls are possible: this is the rank, it has not left, and nobody has died. Two loads.
     #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.life.is_alive() && !self.board.is_over()
+    }
+
+    /// The same, with the reason if they are not.
+    #[inline]
     pub fn check(&self) -> Result<(), Cause> {
-        if self.life.is_alive() && !self.board.is_over() { Ok(()) } else { Err(self.why_not()) }
+        if self.is_open() { Ok(()) } else { Err(self.why_not()) }
     }
 
     #[cold]

@@ -61,7 +61,7 @@ impl Machine {
                     refusals += 1;
                 }
                 Err(Refused::Relay) => self.operations().relay(number),
-                Err(Refused::Never(cause)) => self.step_ended(number, Err(cause)),
+                Err(Refused::Never(cause)) => self.step_ended(number, Err(*cause)),
             }
         }
         refused[..refusals].iter().for_each(|&number| self.operations().put_back(number));
@@ -85,7 +85,7 @@ impl Machine {
         match step {
             Step::Copy { from, to, len } => fabric.copy(accept, from, to, len),
             Step::Raise { signal, amount } => fabric.raise(accept, signal, amount),
-            Step::Atomic { at, atomic } => fabric.atomic(accept, at, atomic),
+            Step::Atomic { at, atomic } => fabric.atomic(accept, at, &atomic),
             Step::Flush { peer } => fabric.flush(accept, peer),
             Step::Check { ends, len, signal } => {
                 ends.into_iter().try_for_each(|end| fabric.check(end, len))?;

@@ -9,7 +9,7 @@ use super::operations::FAILURES_MAX;
 use super::order::{After, Handle, Order};
 use super::table::{Draft, Keep};
 use super::waiting::Condition;
-use crate::base::{Cause, Result};
+use crate::base::{Cause, Error, Result};
 use crate::fabric::{Accept, Atomic, Posted, Refused, Width};
 use crate::os::copy;
 use crate::segment::{GlobalAddress, Kind};
@@ -28,15 +28,19 @@ impl Machine {
     /// Copies `from` to global memory; when it returns the bytes are there.
     #[inline]
     pub fn put(&self, to: GlobalAddress, from: &[u8]) -> Result<()> {
-        let from_ = Local(from.as_ptr().cast_mut());
-        self.carry_out(Action::Put { to, from: from_, len: from.len() as u64 }).map(drop)
+        let (from, len) = (Local(from.as_ptr().cast_mut()), from.len() as u64);
+        // SAFETY: the slice is borrowed until the operation has ended.
+        let post = |accept: Accept<'_>| unsafe { self.fabric().put(accept, to, from.0, len) };
+        self.carry_out(post, || Action::Put { to, from, len }).map(drop)
     }
 
     /// Copies global memory into `to`.
     #[inline]
     pub fn get(&self, from: GlobalAddress, to: &mut [u8]) -> Result<()> {
-        let to_ = Local(to.as_mut_ptr());
-        self.carry_out(Action::Get { from, to: to_, len: to.len() as u64 }).map(drop)
+        let (to, len) = (Local(to.as_mut_ptr()), to.len() as u64);
+        // SAFETY: the slice is borrowed, for us alone, until the operation has ended.
+        let post = |accept: Accept<'_>| unsafe { self.fabric().get(accept, from, to.0, len) };
+        self.carry_out(post, || Action::Get { from, to, len }).map(drop)
     }
 
     /// Copies `from` to global memory and then raises `signal`, of the same rank, by `amount`. When it returns
@@ -49,21 +53,25 @@ impl Machine {
         signal: GlobalAddress,
         amount: u64,
     ) -> Result<()> {
-        let from_ = Local(from.as_ptr().cast_mut());
-        self.carry_out(Action::PutSignal { to, from: from_, len: from.len() as u64, signal, amount })
-            .map(drop)
+        let (from, len) = (Local(from.as_ptr().cast_mut()), from.len() as u64);
+        // SAFETY: the slice is borrowed until the operation has ended.
+        let post =
+            |accept: Accept<'_>| unsafe { self.fabric().put_signal(accept, to, from.0, len, signal, amount) };
+        self.carry_out(post, || Action::PutSignal { to, from, len, signal, amount }).map(drop)
     }
 
     /// Raises `signal` by `amount`.
     #[inline]
     pub fn raise(&self, signal: GlobalAddress, amount: u64) -> Result<()> {
-        self.carry_out(Action::Raise { signal, amount }).map(drop)
+        let post = |accept: Accept<'_>| self.fabric().raise(accept, signal, amount);
+        self.carry_out(post, || Action::Raise { signal, amount }).map(drop)
     }
 
     /// Changes one word; what it was.
     #[inline]
     pub fn atomic(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
-        self.carry_out(Action::Atomic { at, atomic, result: GlobalAddress::NULL })
+        let post = |accept: Accept<'_>| self.fabric().atomic(accept, at, &atomic);
+        self.carry_out(post, || Action::Atomic { at, atomic, result: GlobalAddress::NULL })
     }
 
     /// Issues a copy from anywhere to anywhere.
@@ -139,28 +147,41 @@ impl Machine {
         self.operations().report_exactly(number)
     }
 
-    /// A blocking call: issues, waits for the end, and gives what was fetched.
+    /// A blocking call: issues, waits for the end, and gives what was fetched. An operation that its fabric does at
+    /// once stays in registers: it is described as an [`Action`] only when it does not.
     #[inline]
-    fn carry_out(&self, action: Action) -> Result<u64> {
+    fn carry_out(
+        &self,
+        post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
+        action: impl Fn() -> Action,
+    ) -> Result<u64> {
+        if !self.is_open() {
+            return Err(self.refusal(&action()));
+        }
         let opened = Cell::new(0);
-        let posted = self.check().map_err(Refused::Never).and_then(|()| {
-            self.post(&action, &|| {
-                opened.set(self.open(action, None, true));
-                opened.get()
-            })
+        let posted = post(&|| {
+            opened.set(self.open(action(), None, true));
+            opened.get()
         });
         match posted {
             Ok(Posted::Done(value)) => Ok(value),
-            Ok(Posted::Started) => self.outcome(opened.get(), &action),
-            Err(refused) => self.carry_out_slowly(action, refused),
+            other => self.carry_out_slowly(action(), other, opened.get()),
         }
     }
 
     #[cold]
-    fn carry_out_slowly(&self, action: Action, refused: Refused) -> Result<u64> {
-        match refused {
-            Refused::Never(cause) => Err(self.fault(cause, || action.to_string())),
-            Refused::Again | Refused::Relay => {
+    fn refusal(&self, action: &Action) -> Error {
+        let cause = self.check().err().unwrap_or(Cause::JobOver);
+        self.fault(cause, || action.to_string())
+    }
+
+    #[cold]
+    fn carry_out_slowly(&self, action: Action, posted: Result<Posted, Refused>, opened: u64) -> Result<u64> {
+        match posted {
+            Ok(Posted::Done(value)) => Ok(value),
+            Ok(Posted::Started) => self.outcome(opened, &action),
+            Err(Refused::Never(cause)) => Err(self.fault(*cause, || action.to_string())),
+            Err(Refused::Again | Refused::Relay) => {
                 let number = self.hold(action, Order::Free, None, true)?;
                 self.outcome(number, &action)
             }
@@ -204,7 +225,7 @@ impl Machine {
                 Ok(Issued { handle: Handle(self.operations().number_done()), done: true })
             }
             Ok(Posted::Started) => Ok(Issued { handle: Handle(opened.get()), done: false }),
-            Err(Refused::Never(cause)) => Err(self.fault(cause, || action.to_string())),
+            Err(Refused::Never(cause)) => Err(self.fault(*cause, || action.to_string())),
             Err(Refused::Again | Refused::Relay) => {
                 let number = self.hold(action, order, keep, false)?;
                 Ok(Issued { handle: Handle(number), done: false })
@@ -226,7 +247,7 @@ impl Machine {
                     fabric.put_signal(accept, to, from.0, len, signal, amount)
                 }
                 Action::Raise { signal, amount } => fabric.raise(accept, signal, amount),
-                Action::Atomic { at, atomic, .. } => fabric.atomic(accept, at, atomic),
+                Action::Atomic { at, ref atomic, .. } => fabric.atomic(accept, at, atomic),
                 Action::Copy { from, to, len } => fabric.copy(accept, from, to, len),
             }
         }
@@ -298,7 +319,7 @@ impl Machine {
             )));
         }
         let window = self.registry().window();
-        let bug = |error: crate::base::Error| error.cause().clone();
+        let bug = |error: Error| error.cause().clone();
         let place = window.directory().map_err(bug)?.find(at.offset(), len, at.bits())?;
         match place.kind {
             Kind::Own(host) => Ok(host as *mut u8),

@@ -136,7 +136,7 @@ pub trait Fabric: Send + Sync + Debug {
     ) -> Result<Posted, Refused>;
 
     /// Changes one word; what it was arrives with the completion.
-    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: Atomic) -> Result<Posted, Refused>;
+    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused>;
 
     /// Copies like `put`, then raises `signal`, which belongs to the same rank, by `amount`.
     ///

@@ -24,15 +24,18 @@ pub enum Posted {
 pub enum Refused {
     /// No room just now: poll and try again.
     Again,
-    /// It can never be done.
-    Never(Cause),
+    /// It can never be done. Boxed, so that the answer of every operation is three words.
+    Never(Box<Cause>),
     /// Only `copy` answers so: these two places need a get and a put, through memory of the issuer.
     Relay,
 }
 
+const _: () = assert!(size_of::<Result<Posted, Refused>>() <= 24);
+
 impl From<Cause> for Refused {
+    #[cold]
     fn from(cause: Cause) -> Refused {
-        Refused::Never(cause)
+        Refused::Never(Box::new(cause))
     }
 }
 

@@ -66,9 +66,15 @@ impl GlobalAddress {
         if bytes < WINDOW && self.offset() + bytes < WINDOW {
             GlobalAddress(self.0 + bytes)
         } else {
-            GlobalAddress::NULL
+            outside()
         }
     }
+}
+
+/// Cold, so that the sum is foreseen and whoever needs the address does not wait for the check.
+#[cold]
+const fn outside() -> GlobalAddress {
+    GlobalAddress::NULL
 }
 
 impl fmt::Display for GlobalAddress {

@@ -73,6 +73,17 @@ impl Directory {
         Err(miss(address, bytes, number != 0 && facts.is_none()))
     }
 
+    /// Whether all of `offset .. offset + bytes` lies in one live registration of job memory. What [`Directory::find`]
+    /// finds, for those who need no more than that it is so.
+    #[inline]
+    pub fn is_job(&self, offset: u64, bytes: u64) -> bool {
+        let number = self.granule(offset / GRANULE).load(Ordering::Acquire);
+        self.extent(number).facts().is_some_and(|Facts { start, len, host }| {
+            let inside = offset.wrapping_sub(start);
+            inside < len && bytes <= len - inside && host == 0
+        })
+    }
+
     /// Enters a section of an extent of the user's own memory: until the section is dropped, its owner does not
     /// take the memory back. An error if the extent is no longer what `place` says.
     pub fn enter(&self, place: &Place, offset: u64, bytes: u64, address: u64) -> Result<Section, Cause> {

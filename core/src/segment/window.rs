@@ -79,6 +79,23 @@ impl Window {
         Ok(unsafe { piece.add((offset % PIECE) as usize) })
     }
 
+    /// The first byte of the system piece, if it is mapped already.
+    #[inline]
+    pub fn mapped_system(&self) -> Option<NonNull<u8>> {
+        NonNull::new(self.system.load(Ordering::Acquire))
+    }
+
+    /// The byte at `offset`, if `bytes` bytes from there on are job memory that is mapped already. The way of nearly
+    /// every access: the pointer depends on two loads, and nothing waits for the checks, which go as foreseen.
+    #[inline]
+    pub fn mapped(&self, offset: u64, bytes: u64) -> Option<NonNull<u8>> {
+        // SAFETY: the system piece is mapped while the window lives.
+        let directory = unsafe { Directory::over(self.mapped_system()?) };
+        let piece = self.piece(offset / PIECE)?;
+        // SAFETY: the piece is mapped in full and offset lies in it.
+        directory.is_job(offset, bytes).then(|| unsafe { piece.add((offset % PIECE) as usize) })
+    }
+
     #[inline]
     fn piece(&self, number: u64) -> Option<NonNull<u8>> {
         let (branch, leaf) = (number as usize / BRANCH % BRANCH, number as usize % BRANCH);

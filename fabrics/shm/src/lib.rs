@@ -145,7 +145,7 @@ impl Fabric for ShmFabric {
         self.copy_bytes(accept, from, to, len)
     }
 
-    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: Atomic) -> Result<Posted, Refused> {
+    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused> {
         self.change_word(accept, at, atomic)
     }
 
@@ -164,13 +164,13 @@ impl Fabric for ShmFabric {
         }
         let word = self.peers.signal(signal)?;
         // SAFETY: the caller's promise for `from`.
-        match unsafe { self.put_bytes(accept, to, from, len, Some((signal, amount)))? } {
-            Posted::Started => Ok(Posted::Started),
-            Posted::Done(_) => {
+        match unsafe { self.put_bytes(accept, to, from, len, Some((signal, amount))) } {
+            Ok(Posted::Done(_)) => {
                 word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
                 self.wake(signal.rank());
                 Ok(Posted::Done(0))
             }
+            other => other,
         }
     }
 
@@ -188,7 +188,7 @@ impl Fabric for ShmFabric {
 
     fn line(&self, signal: GlobalAddress) -> Result<Line<'_>, Cause> {
         if !self.options.direct {
-            self.peers.signal(signal)?;
+            self.peers.find_signal(signal)?;
             return Ok(Line::Via(ViaLine { fabric: self, signal }));
         }
         self.direct_line(signal).map(Line::Direct)
@@ -201,16 +201,16 @@ impl Fabric for ShmFabric {
 
     fn own_signal(&self, index: u32) -> Result<SignalCell, Cause> {
         let signal = memory::signal_address(self.rank, index);
-        let cell = self.peers.signal(signal)?;
+        let cell = self.peers.find_signal(signal)?;
         Ok(if self.options.direct { SignalCell::Direct(cell) } else { SignalCell::Via(signal) })
     }
 
     fn read_signal(&self, signal: GlobalAddress) -> u64 {
-        self.peers.signal(signal).map_or(0, |cell| cell.counter().load(Ordering::Acquire)) // SYNC signal-raise
+        self.peers.find_signal(signal).map_or(0, |cell| cell.counter().load(Ordering::Acquire)) // SYNC signal-raise
     }
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
-        self.peers.signal(signal).ok()?.payload(value)
+        self.peers.find_signal(signal).ok()?.payload(value)
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

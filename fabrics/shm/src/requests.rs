@@ -266,7 +266,7 @@ impl ShmFabric {
                 (Ok(_), Some((signal, amount))) => self.raise(&|| 0, signal, amount),
                 _ => Ok(Posted::Done(0)),
             };
-            sink(token, if let Err(Refused::Never(cause)) = raised { Err(cause) } else { outcome });
+            sink(token, if let Err(Refused::Never(cause)) = raised { Err(*cause) } else { outcome });
         }
     }
 
@@ -316,7 +316,7 @@ impl ShmFabric {
                     return status(OUTSIDE);
                 }
                 // SAFETY: own registered memory, aligned and of the word's width by the lines above.
-                return Reply { status: DONE, value: unsafe { apply(atomic, word) } };
+                return Reply { status: DONE, value: unsafe { apply(&atomic, word) } };
             }
         }
         status(DONE)

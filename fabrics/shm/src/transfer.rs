@@ -22,7 +22,7 @@ impl ShmFabric {
     /// # Safety
     /// As for [`Fabric::put`](tasuki_core::fabric::Fabric::put). `then` is a signal that a request raises when it
     /// has ended; if the bytes are there when this returns, the caller raises it.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn put_bytes(
         &self,
         accept: Accept<'_>,
@@ -31,26 +31,18 @@ impl ShmFabric {
         len: u64,
         then: Option<(GlobalAddress, u64)>,
     ) -> Result<Posted, Refused> {
-        if len == 0 {
+        if let Some(place) = self.peers.mapped(to, len) {
+            // SAFETY: `from` by the caller's promise, the place was just found.
+            unsafe { bulk(from, place.as_ptr(), len) };
             return Ok(Posted::Done(0));
         }
-        match self.peers.resolve(to, len)? {
-            Target::Mapped(place) => {
-                // SAFETY: `from` by the caller's promise, the place was just found.
-                unsafe { bulk(from, place.as_ptr(), len) };
-                Ok(Posted::Done(0))
-            }
-            own => {
-                let errand = Errand { ask: Ask::Put, local: from.cast_mut(), at: to, len, then };
-                // SAFETY: as above; `from` is only read.
-                unsafe { self.own_bytes(accept, own, errand) }
-            }
-        }
+        // SAFETY: the caller's promise for `from`, which is only read.
+        unsafe { self.bytes(accept, Errand { ask: Ask::Put, local: from.cast_mut(), at: to, len, then }) }
     }
 
     /// # Safety
     /// As for [`Fabric::get`](tasuki_core::fabric::Fabric::get).
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn get_bytes(
         &self,
         accept: Accept<'_>,
@@ -58,28 +50,42 @@ impl ShmFabric {
         to: *mut u8,
         len: u64,
     ) -> Result<Posted, Refused> {
+        if let Some(place) = self.peers.mapped(from, len) {
+            // SAFETY: `to` by the caller's promise, the place was just found.
+            unsafe { bulk(place.as_ptr(), to, len) };
+            return Ok(Posted::Done(0));
+        }
+        // SAFETY: the caller's promise for `to`.
+        unsafe { self.bytes(accept, Errand { ask: Ask::Get, local: to, at: from, len, then: None }) }
+    }
+
+    /// Bytes of any memory: of the job, not mapped yet, or of a rank's own.
+    ///
+    /// # Safety
+    /// `errand.local` is valid until the operation has ended, for reading or writing as its way says.
+    #[cold]
+    unsafe fn bytes(&self, accept: Accept<'_>, errand: Errand) -> Result<Posted, Refused> {
+        let Errand { ask, local, at, len, .. } = errand;
         if len == 0 {
             return Ok(Posted::Done(0));
         }
-        match self.peers.resolve(from, len)? {
+        match self.peers.resolve(at, len)? {
             Target::Mapped(place) => {
-                // SAFETY: `to` by the caller's promise, the place was just found.
-                unsafe { bulk(place.as_ptr(), to, len) };
+                let place = place.as_ptr();
+                let (from, to) = if ask == Ask::Get { (place, local) } else { (local, place) };
+                // SAFETY: `local` by the caller's promise, the place was just found.
+                unsafe { bulk(from, to, len) };
                 Ok(Posted::Done(0))
             }
-            own => {
-                let errand = Errand { ask: Ask::Get, local: to, at: from, len, then: None };
-                // SAFETY: as above.
-                unsafe { self.own_bytes(accept, own, errand) }
-            }
+            // SAFETY: the caller's promise.
+            own => unsafe { self.own_bytes(accept, own, errand) },
         }
     }
 
     /// Bytes of memory that a rank merely owns.
     ///
     /// # Safety
-    /// `errand.local` is valid until the operation has ended, for reading or writing as its way says.
-    #[cold]
+    /// As for [`ShmFabric::bytes`].
     unsafe fn own_bytes(
         &self,
         accept: Accept<'_>,
@@ -224,12 +230,29 @@ impl ShmFabric {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn change_word(
         &self,
         accept: Accept<'_>,
         at: GlobalAddress,
-        atomic: Atomic,
+        atomic: &Atomic,
+    ) -> Result<Posted, Refused> {
+        let bytes = atomic.width.bytes();
+        match self.peers.mapped(at, bytes) {
+            // SAFETY: the word was just found and is aligned.
+            Some(place) if at.offset().is_multiple_of(bytes) => unsafe {
+                Ok(Posted::Done(apply(atomic, place)))
+            },
+            _ => self.change_any_word(accept, at, atomic),
+        }
+    }
+
+    #[cold]
+    fn change_any_word(
+        &self,
+        accept: Accept<'_>,
+        at: GlobalAddress,
+        atomic: &Atomic,
     ) -> Result<Posted, Refused> {
         let bytes = atomic.width.bytes();
         let target = self.peers.resolve(at, bytes)?;
@@ -248,7 +271,7 @@ impl ShmFabric {
                 let local = std::ptr::null_mut();
                 self.post_request(
                     accept,
-                    Errand { ask: Ask::Atomic(atomic), local, at, len: bytes, then: None },
+                    Errand { ask: Ask::Atomic(*atomic), local, at, len: bytes, then: None },
                 )
             }
         }
@@ -275,7 +298,7 @@ unsafe fn bulk(from: *const u8, to: *mut u8, len: u64) {
 /// # Safety
 /// `place` is an aligned word of the atomic's width, in memory that lives during the call.
 #[inline]
-pub(crate) unsafe fn apply(atomic: Atomic, place: NonNull<u8>) -> u64 {
+pub(crate) unsafe fn apply(atomic: &Atomic, place: NonNull<u8>) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
         match atomic.width {

@@ -105,7 +105,7 @@ impl SimFabric {
         drop(world);
         // The time passes first: the copy is made in one piece at its end, if the places are still there.
         let world = self.run.enter(self.rank, Call::Compute(takes));
-        Some(world.memory.copy(from, to, len).map(|()| Posted::Done(0)).map_err(Refused::Never))
+        Some(world.memory.copy(from, to, len).map(|()| Posted::Done(0)).map_err(Refused::from))
     }
 }
 
@@ -184,8 +184,8 @@ impl Fabric for SimFabric {
         self.post(accept, Task::Move { from: End::There(from), to: End::There(to), len, then: None })
     }
 
-    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: Atomic) -> Result<Posted, Refused> {
-        self.post(accept, Task::Atomic { at, atomic })
+    fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused> {
+        self.post(accept, Task::Atomic { at, atomic: *atomic })
     }
 
     unsafe fn put_signal(

@@ -120,7 +120,7 @@ impl Meeting {
                 match line.fabric.write_line(line.signal, payload, instance) {
                     Ok(()) => break,
                     Err(Refused::Again | Refused::Relay) => machine.relax(call)?,
-                    Err(Refused::Never(cause)) => return Err(machine.fault(cause, || call.into())),
+                    Err(Refused::Never(cause)) => return Err(machine.fault(*cause, || call.into())),
                 }
             },
         }

@@ -372,7 +372,7 @@ fn everything_accepted_ends_once_also_when_all_is_failed() {
                 }
             }
             fabric.fail_all(&Cause::JobOver);
-            assert_eq!(post(fabric, 99, &mut buffers[0]), Err(Refused::Never(Cause::JobOver)));
+            assert_eq!(post(fabric, 99, &mut buffers[0]), Err(Refused::from(Cause::JobOver)));
             let before = buffers.clone();
             member.host.compute(1_000_000);
             ended.extend(ends(fabric));
@@ -396,7 +396,7 @@ fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Result<Posted, 
             0 => fabric.put(&accept, peer, buffer.as_ptr(), len),
             1 => fabric.get(&accept, peer, buffer.as_mut_ptr(), len),
             2 => fabric.put_signal(&accept, peer, buffer.as_ptr(), len, signal(1, 0), 1),
-            3 => fabric.atomic(&accept, peer, change(AtomicKind::Swap, 1)),
+            3 => fabric.atomic(&accept, peer, &change(AtomicKind::Swap, 1)),
             _ => fabric.flush(&accept, Rank(1)),
         }
     }

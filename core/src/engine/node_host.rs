@@ -18,8 +18,11 @@ use std::time::Duration;
 /// How long to spin before the processor is offered to others. Ranks with a processor each: longer than any
 /// hand-over under load. Ranks that share processors: whoever is to raise the signal may need this very one.
 const SPIN_NS: u64 = 20_000;
-/// How long to offer the processor before sleeping. A wake-up costs 3 to 6 us, so sleep is for longer waits.
-const YIELD_NS: u64 = 50_000;
+/// How long to offer the processor before sleeping, if each rank has one: whoever else needs it gets it meanwhile. A
+/// wake-up costs 5 us, and 50 where a hypervisor has to bring the processor back: as long as some MiB take to copy.
+const YIELD_NS: u64 = 2_000_000;
+/// The same where ranks share processors: sleeping is what lets the others work.
+const YIELD_CROWDED_NS: u64 = 50_000;
 /// A doze: the most that a wake-up lost between two stores can cost.
 const DOZE: Duration = Duration::from_micros(100);
 /// Dozing for this long makes a sleep, which costs a membarrier, worth while.
@@ -97,10 +100,15 @@ impl Host for NodeHost {
     }
 
     fn pause(&self, pause: Pause<'_>) {
-        let spin_ns = if self.is_crowded() { 0 } else { SPIN_NS };
+        let (spin_ns, yield_ns) = if self.is_crowded() { (0, YIELD_CROWDED_NS) } else { (SPIN_NS, YIELD_NS) };
         if pause.waited_ns < spin_ns {
-            (0..self.spins()).for_each(|_| std::hint::spin_loop());
-        } else if pause.waited_ns < spin_ns + YIELD_NS {
+            for _ in 0..self.spins() {
+                if (pause.met)(pause.condition) {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+        } else if pause.waited_ns < spin_ns + yield_ns {
             process::yield_now();
         } else {
             self.sleep(pause);

@@ -8,6 +8,11 @@ use crate::base::{Error, Result};
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
+/// Colours of mappings: see [`Mapping::shared_in_colour`].
+pub const COLOURS: usize = 64;
+/// Bytes from one colour to the next: a large page, so that one could still be mapped.
+pub const COLOUR_BYTES: usize = 2 << 20;
+
 /// A mapped range, unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {
@@ -27,6 +32,32 @@ impl Mapping {
         Mapping::map(len, flags, file.as_fd().as_raw_fd(), offset)
     }
 
+    /// The same, at an address whose colour is that (modulo [`COLOURS`]): mappings of different colours differ in the
+    /// bits from [`COLOUR_BYTES`] on, whatever the kernel's choice.
+    pub fn shared_in_colour(file: &MemFile, offset: u64, len: usize, colour: usize) -> Result<Mapping> {
+        let slack = COLOURS * COLOUR_BYTES;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let reserved = Mapping::map_as(len + slack, libc::PROT_NONE, flags, -1, 0)?;
+        let base = reserved.start.as_ptr() as usize;
+        let skip = (colour % COLOURS * COLOUR_BYTES).wrapping_sub(base) % slack;
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_fd().as_raw_fd());
+        // SAFETY: the range replaced, and what is given back around it, lies in the reserved one, which is ours.
+        unsafe {
+            let start = reserved.start.as_ptr().add(skip);
+            if libc::mmap(start.cast(), len, access, flags, fd, offset as libc::off_t) == libc::MAP_FAILED {
+                return Err(Error::last_os("mmap"));
+            }
+            std::mem::forget(reserved);
+            for (from, bytes) in [(base as *mut u8, skip), (start.add(len), slack - skip)] {
+                if bytes > 0 {
+                    libc::munmap(from.cast(), bytes);
+                }
+            }
+            Ok(Mapping { start: NonNull::new_unchecked(start), len })
+        }
+    }
+
     /// Maps `len` bytes of private memory that a forked child finds zeroed.
     pub fn wiped_on_fork(len: usize) -> Result<Mapping> {
         let mapping = Mapping::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)?;
@@ -38,7 +69,16 @@ impl Mapping {
     }
 
     fn map(len: usize, flags: libc::c_int, fd: libc::c_int, offset: u64) -> Result<Mapping> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
+        Mapping::map_as(len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, offset)
+    }
+
+    fn map_as(
+        len: usize,
+        access: libc::c_int,
+        flags: libc::c_int,
+        fd: libc::c_int,
+        offset: u64,
+    ) -> Result<Mapping> {
         // SAFETY: a new range at an address of the kernel's choice overlaps nothing.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, offset as libc::off_t) };
@@ -70,5 +110,24 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range is owned and nobody keeps its pointer beyond the structure.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_has_its_colour_and_leaves_nothing_around_it() {
+        let file = MemFile::create(c"colours", 4096).unwrap();
+        for colour in [0, 1, COLOURS - 1, COLOURS + 5] {
+            let mapping = Mapping::shared_in_colour(&file, 0, 4096, colour).unwrap();
+            let start = mapping.start().as_ptr() as usize;
+            assert_eq!(start / COLOUR_BYTES % COLOURS, colour % COLOURS);
+            // SAFETY: mapped, and used by nobody else.
+            unsafe { mapping.start().as_ptr().add(4095).write_volatile(1) };
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            assert!(maps.contains(&format!("{start:x}-{:x} rw-s", start + 4096)), "{maps}");
+        }
     }
 }

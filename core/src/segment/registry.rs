@@ -303,7 +303,7 @@ mod tests {
     use crate::base::Rank;
 
     fn registry() -> Registry {
-        Registry::new(Arc::new(Window::new(Window::create_file().unwrap()))).unwrap()
+        Registry::new(Arc::new(Window::new(Window::create_file().unwrap(), 0))).unwrap()
     }
 
     #[test]

@@ -13,6 +13,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// Colours from one piece of a window to the next: its signals and its data should not be alike either, nor the data
+/// of a neighbour.
+const COLOURS_APART: usize = 17;
 const BRANCH: usize = 32;
 const _: () = assert!((BRANCH * BRANCH) as u64 == WINDOW / PIECE);
 
@@ -25,16 +28,24 @@ pub struct Window {
     system: AtomicPtr<u8>,
     pieces: [AtomicPtr<Leaf>; BRANCH],
     mapped: Mutex<Vec<Mapping>>,
+    /// The rank, or anything else that tells windows of one process apart.
+    colour: usize,
 }
 
 impl Window {
-    /// A window over `file`, with nothing mapped yet.
-    pub fn new(file: Arc<MemFile>) -> Window {
+    /// A window over `file`, with nothing mapped yet. Windows that one process has side by side get different
+    /// `colour`s, such as their ranks.
+    ///
+    /// Ranges of different ranks are alike: the same bytes lie at the same offsets. A processor that finds lines in
+    /// its first cache by a hash of address bits 12 to 27 (AMD's do) holds only one of two lines that are alike in
+    /// them, and a rank that writes to a peer what it reads of its own would have every line thrown out by the other.
+    pub fn new(file: Arc<MemFile>, colour: usize) -> Window {
         Window {
             file,
             system: AtomicPtr::default(),
             pieces: std::array::from_fn(|_| AtomicPtr::default()),
             mapped: Mutex::default(),
+            colour,
         }
     }
 
@@ -42,7 +53,7 @@ impl Window {
     /// they have the file, before its owner runs.
     pub fn create_file() -> Result<Arc<MemFile>> {
         let file = Arc::new(MemFile::create(c"tasuki-rank", WINDOW)?);
-        registry::register_starter(&Window::new(file.clone()).directory()?);
+        registry::register_starter(&Window::new(file.clone(), 0).directory()?);
         Ok(file)
     }
 
@@ -115,7 +126,8 @@ impl Window {
         }
         let (first, last) = (start / PIECE, (start + len - 1) / PIECE);
         let bytes = (last - first + 1) * PIECE;
-        let mapping = Mapping::shared(&self.file, first * PIECE, bytes as usize)?;
+        let colour = self.colour + first as usize * COLOURS_APART;
+        let mapping = Mapping::shared_in_colour(&self.file, first * PIECE, bytes as usize, colour)?;
         for piece in first..=last {
             // SAFETY: the mapping is that long.
             let at = unsafe { mapping.start().add(((piece - first) * PIECE) as usize) };
@@ -179,7 +191,7 @@ mod tests {
     #[test]
     fn two_views_show_the_same_bytes() {
         let file = Window::create_file().unwrap();
-        let (ours, theirs) = (Window::new(file.clone()), Window::new(file));
+        let (ours, theirs) = (Window::new(file.clone(), 0), Window::new(file, 1));
         let offset = SYMMETRIC.start + 12345;
         let place = |window: &Window| window.at(offset, SYMMETRIC.start, PIECE).unwrap().as_ptr();
         // SAFETY: both pointers are mapped; nobody else uses them.
@@ -192,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_registration_larger_than_a_piece_is_contiguous() {
-        let window = Window::new(Window::create_file().unwrap());
+        let window = Window::new(Window::create_file().unwrap(), 0);
         let (start, len) = (SYMMETRIC.start + PIECE, 3 * PIECE);
         let last = window.at(start + len - 1, start, len).unwrap().as_ptr() as u64;
         let first = window.at(start, start, len).unwrap().as_ptr() as u64;

@@ -21,7 +21,7 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::{
     Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
-    Sink, ViaLine, check_same_rank,
+    Sink, ViaLine,
 };
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
@@ -121,7 +121,7 @@ impl Fabric for ShmFabric {
         len: u64,
     ) -> Result<Posted, Refused> {
         // SAFETY: the caller's promise for `from`.
-        unsafe { self.put_bytes(accept, to, from, len, None) }
+        unsafe { self.put_bytes(accept, to, from, len) }
     }
 
     unsafe fn get(
@@ -158,20 +158,15 @@ impl Fabric for ShmFabric {
         signal: GlobalAddress,
         amount: u64,
     ) -> Result<Posted, Refused> {
-        if len > 0 && signal.rank() != to.rank() {
-            self.check(to, len)?; // an address that is wrong altogether is named so first
-            check_same_rank(to, signal)?;
+        if let Some((place, word)) = self.peers.mapped_with_signal(to, len, signal) {
+            // SAFETY: `from` by the caller's promise, the place was just found.
+            unsafe { transfer::bulk(from, place.as_ptr(), len) };
+            word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
+            self.wake(signal.rank());
+            return Ok(Posted::Done(0));
         }
-        let word = self.peers.signal(signal)?;
         // SAFETY: the caller's promise for `from`.
-        match unsafe { self.put_bytes(accept, to, from, len, Some((signal, amount))) } {
-            Ok(Posted::Done(_)) => {
-                word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
-                self.wake(signal.rank());
-                Ok(Posted::Done(0))
-            }
-            other => other,
-        }
+        unsafe { self.put_signal_anywhere(accept, to, from, len, signal, amount) }
     }
 
     fn raise(&self, _: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused> {

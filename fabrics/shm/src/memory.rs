@@ -38,7 +38,8 @@ impl Peers {
     /// The window of a rank of the job.
     #[inline]
     pub(crate) fn window(&self, rank: Rank) -> &Arc<Window> {
-        self.windows[rank.index()].get_or_init(|| Arc::new(Window::new(self.files[rank.index()].clone())))
+        self.windows[rank.index()]
+            .get_or_init(|| Arc::new(Window::new(self.files[rank.index()].clone(), rank.index())))
     }
 
     /// The bytes of an access, if they are job memory that is mapped already; else [`Peers::resolve`] maps them or
@@ -46,6 +47,23 @@ impl Peers {
     #[inline(always)]
     pub(crate) fn mapped(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
         self.windows.get(at.rank().index())?.get()?.mapped(at.offset(), len)
+    }
+
+    /// The same with a signal of the same rank.
+    #[inline(always)]
+    pub(crate) fn mapped_with_signal(
+        &self,
+        at: GlobalAddress,
+        len: u64,
+        signal: GlobalAddress,
+    ) -> Option<(NonNull<u8>, DirectCell)> {
+        let window = self.windows.get(at.rank().index())?.get()?;
+        if signal.rank() != at.rank() || !layout::is_signal(signal.offset()) {
+            return None;
+        }
+        // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
+        let word = unsafe { DirectCell::new(window.mapped_system()?.add(signal.offset() as usize)) };
+        Some((window.mapped(at.offset(), len)?, word))
     }
 
     /// Finds the bytes of any access, and maps them if need be.

@@ -9,7 +9,7 @@ use crate::requests::{Ask, Errand};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::Cause;
-use tasuki_core::fabric::{Accept, Atomic, Posted, Refused, Width};
+use tasuki_core::fabric::{Accept, Atomic, Fabric, Posted, Refused, Width, check_same_rank};
 use tasuki_core::node::board::Stage;
 use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::{self, Refusal, Way};
@@ -20,8 +20,7 @@ const BOUNCE: usize = 64 * 1024;
 
 impl ShmFabric {
     /// # Safety
-    /// As for [`Fabric::put`](tasuki_core::fabric::Fabric::put). `then` is a signal that a request raises when it
-    /// has ended; if the bytes are there when this returns, the caller raises it.
+    /// As for [`Fabric::put`].
     #[inline(always)]
     pub(crate) unsafe fn put_bytes(
         &self,
@@ -29,7 +28,6 @@ impl ShmFabric {
         to: GlobalAddress,
         from: *const u8,
         len: u64,
-        then: Option<(GlobalAddress, u64)>,
     ) -> Result<Posted, Refused> {
         if let Some(place) = self.peers.mapped(to, len) {
             // SAFETY: `from` by the caller's promise, the place was just found.
@@ -37,11 +35,13 @@ impl ShmFabric {
             return Ok(Posted::Done(0));
         }
         // SAFETY: the caller's promise for `from`, which is only read.
-        unsafe { self.bytes(accept, Errand { ask: Ask::Put, local: from.cast_mut(), at: to, len, then }) }
+        unsafe {
+            self.bytes(accept, Errand { ask: Ask::Put, local: from.cast_mut(), at: to, len, then: None })
+        }
     }
 
     /// # Safety
-    /// As for [`Fabric::get`](tasuki_core::fabric::Fabric::get).
+    /// As for [`Fabric::get`].
     #[inline(always)]
     pub(crate) unsafe fn get_bytes(
         &self,
@@ -57,6 +57,35 @@ impl ShmFabric {
         }
         // SAFETY: the caller's promise for `to`.
         unsafe { self.bytes(accept, Errand { ask: Ask::Get, local: to, at: from, len, then: None }) }
+    }
+
+    /// A put with a signal that [`Peers::mapped_with_signal`](crate::memory::Peers) does not know: of no bytes, to
+    /// memory that is not mapped yet or not of the job, or a wrong one.
+    ///
+    /// # Safety
+    /// As for [`Fabric::put_signal`].
+    #[cold]
+    pub(crate) unsafe fn put_signal_anywhere(
+        &self,
+        accept: Accept<'_>,
+        to: GlobalAddress,
+        from: *const u8,
+        len: u64,
+        signal: GlobalAddress,
+        amount: u64,
+    ) -> Result<Posted, Refused> {
+        if len > 0 && signal.rank() != to.rank() {
+            self.check(to, len)?; // an address that is wrong altogether is named so first
+            check_same_rank(to, signal)?;
+        }
+        self.peers.find_signal(signal)?;
+        let errand =
+            Errand { ask: Ask::Put, local: from.cast_mut(), at: to, len, then: Some((signal, amount)) };
+        // SAFETY: the caller's promise for `from`, which is only read.
+        match unsafe { self.bytes(accept, errand)? } {
+            Posted::Started => Ok(Posted::Started),
+            Posted::Done(_) => self.raise(accept, signal, amount),
+        }
     }
 
     /// Bytes of any memory: of the job, not mapped yet, or of a rank's own.
@@ -289,7 +318,7 @@ enum Unreached {
 /// # Safety
 /// Both ranges hold `len` bytes and are mapped.
 #[inline]
-unsafe fn bulk(from: *const u8, to: *mut u8, len: u64) {
+pub(crate) unsafe fn bulk(from: *const u8, to: *mut u8, len: u64) {
     // SAFETY: the caller's promise.
     unsafe { copy::copy(from, to, len as usize) };
     copy::fence_after_bulk(len as usize);

@@ -30,7 +30,7 @@ struct Held {
 impl Memory {
     /// Memory for that many ranks.
     pub(crate) fn new(ranks: usize) -> Result<Memory> {
-        let window = |_| Window::create_file().map(|file| Arc::new(Window::new(file)));
+        let window = |rank| Window::create_file().map(|file| Arc::new(Window::new(file, rank)));
         Ok(Memory { windows: (0..ranks).map(window).collect::<Result<_>>()?, left: vec![false; ranks] })
     }
 

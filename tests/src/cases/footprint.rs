@@ -24,7 +24,7 @@ fn fixed_pages(ranks: u64, signals: u64) -> u64 {
 
 /// Private tables of a rank that has touched so many others.
 fn tables(ranks: u64, peers: u64) -> u64 {
-    16 * ranks + 560 * (1 + peers)
+    16 * ranks + 568 * (1 + peers)
 }
 
 /// Waits once in vain: from then on the rank looks into its queue of requests.

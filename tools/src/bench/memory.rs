@@ -66,7 +66,7 @@ fn file(signals: u64, allocated: u64, stretches: u64) -> u64 {
 /// Bytes of private tables: a pointer and a state for each rank of the job; for each rank whose memory is mapped,
 /// oneself included, a window with one branch, which reaches 32 GiB.
 fn tables(ranks: u64, peers: u64) -> u64 {
-    16 * ranks + (304 + 256) * (peers + 1)
+    16 * ranks + (312 + 256) * (peers + 1)
 }
 
 /// Each rank does the steps and tells its bytes after each.

@@ -36,7 +36,8 @@ impl<T> std::fmt::Debug for Array<T> {
 impl<T: Pod> Array<T> {
     pub(crate) fn new(machine: Arc<Machine>, offset: u64, len: usize) -> Array<T> {
         let own = GlobalAddress::new(machine.rank(), offset);
-        let start = machine.own_place(own, (len * size_of::<T>()) as u64).expect("it was just allocated");
+        let start =
+            machine.own_place(own, (len * size_of::<T>()) as u64).expect("it was allocated and mapped");
         Array { machine, offset, len, start, of: PhantomData }
     }
 

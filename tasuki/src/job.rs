@@ -101,6 +101,7 @@ impl Job {
             Ok(Some(start)) => Ok(start),
             Err(error) => Err(error),
         };
+        let taken = taken.and_then(|start| self.map(start, bytes));
         Ok(Array::new(self.machine.clone(), self.unanimous(taken, &call)?, count))
     }
 
@@ -147,8 +148,10 @@ impl Job {
     pub fn alloc_local<T: Pod>(&self, count: usize) -> Result<Array<T>> {
         let call = || format!("alloc_local({count} x {} bytes)", size_of::<T>());
         self.machine.check().map_err(|cause| self.machine.fault(cause, call))?;
-        let offset =
-            self.bytes_of::<T>(count).and_then(|bytes| self.machine.registry().allocate_local(bytes));
+        let offset = self.bytes_of::<T>(count).and_then(|bytes| {
+            let start = self.machine.registry().allocate_local(bytes)?;
+            self.map(start, bytes)
+        });
         let offset = offset.map_err(|error| error.in_call(call).on_rank(self.rank()))?;
         Ok(Array::new(self.machine.clone(), offset, count))
     }
@@ -206,6 +209,15 @@ impl Job {
     /// What that fabric can do.
     pub fn capabilities(&self) -> tasuki_core::fabric::Capabilities {
         self.machine.fabric().capabilities()
+    }
+
+    /// Maps memory that was just allocated; gives it back if there are no addresses for it.
+    fn map(&self, start: u64, bytes: u64) -> Result<u64> {
+        let mapped = self.machine.own_place(GlobalAddress::new(self.rank(), start), bytes);
+        mapped.map(|_| start).map_err(|cause| {
+            let _ = self.machine.registry().free(start); // the cause that counts is the first
+            Error::new(cause)
+        })
     }
 
     /// The outcome of a step that every rank takes: an error on one is an error on all.

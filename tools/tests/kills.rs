@@ -76,3 +76,30 @@ fn launchers_killed_at_any_moment() {
         assert_eq!(ended.status.code(), None, "round {round}: {ended:?}");
     }
 }
+
+/// The process that ends the ranks when the launcher is killed, if it runs.
+fn keeper(running: &mut Running) -> Option<u32> {
+    let pid = running.pid();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+    children.into_iter().find(|&pid| command_line(pid).contains("__keeper"))
+}
+
+#[test]
+fn a_keeper_that_was_killed_is_replaced() {
+    let mut running = start_ranks(3, "join meet child wait");
+    running.until_ranks_run(3);
+    for _ in 0..3 {
+        let mut old = None;
+        running.until("a keeper", |running| {
+            old = keeper(running);
+            old.is_some()
+        });
+        send(old.expect("just found"), Signal::KILL);
+        running.until("another keeper", |running| keeper(running).is_some_and(|new| Some(new) != old));
+    }
+    // It has been told of the ranks once it is seen waiting for more; what is in the pipe, it reads at the end.
+    running.signal(Signal::KILL);
+    let ended = running.wait();
+    assert_eq!(ended.status.code(), None, "{ended:?}");
+}

@@ -177,7 +177,7 @@ impl Cause {
             Misaligned { .. } => {
                 "a word that is changed in one step lies at a multiple of its size: register aligned memory"
             }
-            SignalMemory { .. } => "raise signals with put_signal or signal.on(rank).add(n)",
+            SignalMemory { .. } => "raise signals with job.raise(signal.on(rank), n) or job.put_signal(..)",
             Disagree { .. } => "all ranks must make this call with equal arguments, in the same order",
             NoMemory { .. } => "ask for less, run fewer ranks on this node, or raise the limit named",
             TimedOut { .. } => "`tasuki ps` shows who waits for what",
@@ -186,6 +186,9 @@ impl Cause {
             Forked => "start other programs with std::process::Command; only the rank itself may call",
             System { why, .. } if why.contains(TOO_MANY_FILES) => {
                 "a rank holds a file for each rank: raise the limit of open files, RLIMIT_NOFILE (`ulimit -n`)"
+            }
+            System { call: "mmap", .. } => {
+                "each rank's memory is mapped in pieces of 1 GiB: raise the limit of address space (`ulimit -v`)"
             }
             JobOver => "no call is possible after the job has ended",
             Bug(_) => "please report this with the program and TASUKI_LOG=debug",

@@ -122,6 +122,10 @@ fn welcome(stream: &UnixStream, size: usize) -> Result<Vec<OwnedFd>> {
                 descriptors
             }
             Answer::More { descriptors } if !all.is_empty() => descriptors,
+            Answer::Welcome { size: said, .. } if all.is_empty() => {
+                let text = format!("this process was started as one of {size} ranks, and the job has {said}");
+                return Err(Cause::Join(format!("{text}: leave TASUKI_SIZE as `tasuki run` set it")).into());
+            }
             other => return Err(unwelcome(other)),
         };
         if descriptors.len() != promised as usize || descriptors.is_empty() {

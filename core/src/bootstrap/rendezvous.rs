@@ -158,6 +158,12 @@ impl Rendezvous {
             return Err(format!("there is no rank {rank} in this job of {size}"));
         };
         if let Some(Applicant { pid, executable, .. }) = seat {
+            if *pid == from.pid {
+                return Err(format!(
+                    "this process has joined as rank {rank} already: tasuki::main is called once; jobs inside a \
+                     process are started by tasuki::local"
+                ));
+            }
             return Err(format!(
                 "rank {rank} has joined already, as process {pid} ({executable}): only one program can be a rank. \
                  Unset TASUKI_RANK, TASUKI_SIZE, TASUKI_JOB and TASUKI_KEY for a program that a rank starts"

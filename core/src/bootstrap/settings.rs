@@ -113,8 +113,20 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The same for a job inside this process, whoever started that: it is nobody's rank in it.
+    pub fn embedded() -> Result<Settings> {
+        Settings::parse_with(&Environment::current(), |_| Ok(Start::Alone))
+    }
+
     /// Reads an environment. A wrong value is an error that names the variable, the value, and what is allowed.
     pub fn parse(environment: &Environment) -> Result<Settings> {
+        Settings::parse_with(environment, |from| from.start())
+    }
+
+    fn parse_with(
+        environment: &Environment,
+        start: impl FnOnce(&Reader<'_>) -> Result<Start>,
+    ) -> Result<Settings> {
         let from = Reader(environment);
         Ok(Settings {
             log: from.read(names::LOG, Level::named)?.unwrap_or(Level::Warn),
@@ -122,7 +134,7 @@ impl Settings {
             wake: from.read(names::WAKE, wake_mode)?.flatten(),
             own_memory_asked: from.choice(names::OWN_MEMORY, "asked", "auto")?,
             direct: !from.choice(names::DIRECT, "off", "on")?,
-            start: from.start()?,
+            start: start(&from)?,
         })
     }
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 //! Unsafe: system calls on a descriptor that this structure owns.
 
+use super::process;
 use crate::base::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -16,6 +17,7 @@ pub struct MemFile {
 impl MemFile {
     /// Makes a file of `len` bytes, all zero and none of them backed by memory yet. `name` shows in /proc only.
     pub fn create(name: &std::ffi::CStr, len: u64) -> Result<MemFile> {
+        process::allow_file_size(len)?;
         // SAFETY: name is a C string; the new descriptor is owned by nobody else.
         let fd = unsafe {
             let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);

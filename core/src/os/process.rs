@@ -32,10 +32,28 @@ pub fn exists(pid: u32) -> bool {
 
 /// Lets this process open at least `wanted` descriptors, as far as the hard limit goes.
 pub fn allow_descriptors(wanted: u64) -> Result<()> {
+    allow(libc::RLIMIT_NOFILE, "setrlimit(RLIMIT_NOFILE)", wanted, "open files are needed", "ulimit -Hn")
+}
+
+/// Lets this process make a file of that size, as far as the hard limit goes: beyond it the system does not answer
+/// with an error, but with a signal that ends the process.
+pub fn allow_file_size(wanted: u64) -> Result<()> {
+    let needed = "bytes of a sparse file are needed, a rank's range";
+    allow(libc::RLIMIT_FSIZE, "setrlimit(RLIMIT_FSIZE)", wanted, needed, "ulimit -Hf")
+}
+
+/// Raises the soft limit of a resource to what is wanted.
+fn allow(
+    resource: libc::__rlimit_resource_t,
+    call: &'static str,
+    wanted: u64,
+    needed: &str,
+    shown_by: &str,
+) -> Result<()> {
     // SAFETY: limit is a valid place for both calls.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+        if libc::getrlimit(resource, &mut limit) != 0 {
             return Err(Error::last_os("getrlimit"));
         }
         if limit.rlim_cur >= wanted {
@@ -43,13 +61,12 @@ pub fn allow_descriptors(wanted: u64) -> Result<()> {
         }
         if limit.rlim_max < wanted {
             let most = limit.rlim_max;
-            let why =
-                format!("{wanted} open files are needed, and {most} is the limit (`ulimit -Hn`): raise it");
-            return Err(crate::base::Cause::System { call: "setrlimit(RLIMIT_NOFILE)", why }.into());
+            let why = format!("{wanted} {needed}, and {most} is the limit (`{shown_by}`): raise it");
+            return Err(crate::base::Cause::System { call, why }.into());
         }
         limit.rlim_cur = wanted;
-        if libc::setrlimit(libc::RLIMIT_NOFILE, &limit) != 0 {
-            return Err(Error::last_os("setrlimit"));
+        if libc::setrlimit(resource, &limit) != 0 {
+            return Err(Error::last_os(call));
         }
     }
     Ok(())

@@ -87,8 +87,8 @@ impl Peers {
     pub(crate) fn signal(&self, at: GlobalAddress) -> Result<DirectCell, Refused> {
         let window = self.windows.get(at.rank().index()).and_then(OnceLock::get);
         match window.and_then(|window| window.mapped_system()) {
-            // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
             Some(system) if layout::is_signal(at.offset()) => {
+                // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
                 Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
             }
             _ => self.find_signal(at).map_err(Refused::from),

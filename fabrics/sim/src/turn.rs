@@ -59,7 +59,7 @@ impl Run {
 
     /// That the calling thread may not make calls, if so.
     pub(crate) fn check_thread(&self) -> Result<usize, Cause> {
-        let text = "this thread was not started by the simulated rank: start threads with job.spawn";
+        let text = "this thread was not started by the simulated rank: start threads with job.threads";
         self.me().ok_or_else(|| Cause::Argument(text.into()))
     }
 

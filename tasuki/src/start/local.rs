@@ -30,7 +30,7 @@ const DESCRIPTORS_SPARED: u64 = 64;
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn local<T: Send>(ranks: usize, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Vec<T>> {
-    threads(ranks, &Settings::from_environment()?, None, app)
+    threads(ranks, &Settings::embedded()?, None, app)
 }
 
 /// [`local`] with settings that were read before, and the launcher to show the board to, if there is one.
@@ -51,33 +51,36 @@ pub(super) fn threads<T: Send>(
     let files = files?;
     let app = &app;
     let outcomes: Vec<Result<T>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = Rank::all(ranks)
-            .map(|rank| {
-                let membership = Membership { rank, board: board.clone(), files: files.clone() };
-                let board = board.clone();
-                let machine = move || machine(membership, settings, Group::Process);
-                let body = move || rank::run(rank, &board, machine, app);
-                std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
-            })
-            .collect();
-        threads.into_iter().map(|thread| joined(thread, &board)).collect()
+        let start = |rank: Rank| {
+            let membership = Membership { rank, board: board.clone(), files: files.clone() };
+            let board = board.clone();
+            let machine = move || machine(membership, settings, Group::Process);
+            let body = move || rank::run(rank, &board, machine, app);
+            std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
+        };
+        let threads: Vec<_> = Rank::all(ranks).map(|rank| (rank, start(rank))).collect();
+        // Told before anybody is waited for: the others wait for a rank that is not there.
+        for (rank, thread) in &threads {
+            if let Err(error) = thread {
+                let how = format!("its thread could not be started: {error}");
+                board.declare_dead(*rank, &how, u64::MAX); // just now, by any clock
+            }
+        }
+        threads.into_iter().map(|(rank, thread)| joined(rank, thread)).collect()
     });
     rank::all_or_first(outcomes)
 }
 
-/// The outcome of a rank's thread. One that could not even be started counts as dead, so that the others end.
-fn joined<T>(
-    thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<T>>>,
-    board: &Board,
-) -> Result<T> {
+/// The outcome of a rank's thread.
+fn joined<T>(rank: Rank, thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<T> {
     match thread {
         Ok(thread) => thread.join().unwrap_or_else(|panic| {
             Err(Error::new(Cause::Bug(format!("a rank's thread panicked: {}", rank::message(&*panic)))))
         }),
         Err(error) => {
-            let rank = Rank::all(board.size()).find(|&rank| board.seat(rank).stage() == Stage::Absent);
-            board.declare_dead(rank.unwrap_or_default(), "its thread could not be started", 0);
-            Err(Error::from_io("thread", &error))
+            let why =
+                format!("{error}: raise the limit of threads (`ulimit -u`, pids.max), or run fewer ranks");
+            Err(Error::new(Cause::System { call: "starting a rank's thread", why }).on_rank(rank))
         }
     }
 }

@@ -16,7 +16,7 @@ use super::signals::Signals;
 use super::watch::{Source, Watch};
 use crate::say::misuse;
 use anyhow::Context;
-use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, set_child_subreaper};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, set_child_subreaper};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -215,12 +215,26 @@ impl Job {
     fn take_signals(&mut self) {
         for signal in self.signals.take() {
             match signal {
-                Signal::CHILD => self.look_at_all(),
+                Signal::CHILD => {
+                    self.look_at_keeper();
+                    self.look_at_all();
+                }
                 Signal::CONT => self.resume(),
                 Signal::TSTP => self.pause(),
                 Signal::QUIT => self.say_waits(),
                 signal => self.interrupted(signal),
             }
+        }
+    }
+
+    /// A keeper that was killed is replaced: without one, ranks would outlive a launcher that is killed next.
+    fn look_at_keeper(&mut self) {
+        let living = self.processes.iter().filter(|process| !process.gone);
+        let groups = living.filter_map(|process| Pid::from_raw(process.pid() as i32));
+        if let Err(error) = self.keeper.revive(groups) {
+            let text = "the keeper was killed, and another one cannot be started";
+            self.printer
+                .say(&format!("warning: {text}: {error}; ranks will outlive a kill -9 of tasuki run"));
         }
     }
 

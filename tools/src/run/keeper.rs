@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 
@@ -19,8 +20,9 @@ pub(crate) const SUBCOMMAND: &str = "__keeper";
 /// The launcher's end.
 pub(crate) struct Keeper {
     pipe: Arc<OwnedFd>,
-    /// The other end, too: if somebody kills the keeper, no rank dies of a broken pipe.
-    _read: OwnedFd,
+    /// The other end, too: if somebody kills the keeper, no rank dies of a broken pipe, and the next one reads on.
+    read: OwnedFd,
+    job: String,
     child: Child,
 }
 
@@ -28,10 +30,19 @@ impl Keeper {
     /// Starts a keeper. `job` shows in lists of processes.
     pub(crate) fn start(job: &str) -> std::io::Result<Keeper> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        let mut command = Command::new("/proc/self/exe");
-        command.args([SUBCOMMAND, job]).current_dir("/");
-        command.stdin(read.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Keeper { pipe: Arc::new(write), _read: read, child: spawn::detached(command)? })
+        let child = hire(job, &read)?;
+        Ok(Keeper { pipe: Arc::new(write), read, job: job.to_string(), child })
+    }
+
+    /// Looks whether somebody has killed the keeper, and starts another one, which must be told all `groups` that
+    /// live. An error if none can be started: the job then has no protection.
+    pub(crate) fn revive(&mut self, groups: impl Iterator<Item = Pid>) -> std::io::Result<()> {
+        if self.child.try_wait()?.is_none() {
+            return Ok(());
+        }
+        self.child = hire(&self.job, &self.read)?;
+        groups.for_each(|group| self.tell(group.as_raw_nonzero().get()));
+        Ok(())
     }
 
     /// What a new process tells its group to.
@@ -55,6 +66,14 @@ impl Keeper {
     fn tell(&self, record: i32) {
         let _ = rustix::io::write(&*self.pipe, &record.to_le_bytes());
     }
+}
+
+/// Starts the process, with the pipe as its standard input.
+fn hire(job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("tasuki").args([SUBCOMMAND, job]).current_dir("/");
+    command.stdin(pipe.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
+    spawn::detached(command)
 }
 
 /// The keeper's whole life.

@@ -268,7 +268,7 @@ fn a_call_of_a_thread_that_nobody_knows_is_refused() {
             let put = scope.spawn(|| machine.put(starter(1, 0), &[1]).unwrap_err().cause().clone());
             put.join().unwrap()
         });
-        assert!(matches!(cause, Cause::Argument(text) if text.contains("job.spawn")));
+        assert!(matches!(cause, Cause::Argument(text) if text.contains("job.threads")));
         meet(machine, 0, 0)
     });
 }

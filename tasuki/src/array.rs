@@ -14,6 +14,18 @@ use tasuki_core::os::copy;
 ///
 /// Peers read and write it by its address; the rank itself through the calls below, which copy. Dropping it frees
 /// this rank's part: meet (barrier, signal) before, so that no access is under way; later ones fail as stale.
+///
+/// ```
+/// tasuki::local(2, |job| {
+///     let table = job.alloc::<i32>(10)?;
+///     table.write(2, &[7, 8, 9])?;                        // the own part
+///     job.barrier()?;
+///     let peer = job.rank_after(1);
+///     assert_eq!(job.get_value(table.on(peer).at(3))?, 8); // the peer's
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 pub struct Array<T> {
     machine: Arc<Machine>,
     offset: u64,

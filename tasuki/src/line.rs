@@ -8,6 +8,26 @@ use tasuki_core::segment::layout::signal_offset;
 
 /// A counter with room for 48 bytes, on every rank. Each rank's line has one writer and one reader. Made by
 /// [`Job::line`].
+///
+/// ```
+/// use tasuki::Rank;
+/// tasuki::local(2, |job| {
+///     let line = job.line()?;
+///     let peer = Rank(1 - job.rank().0);
+///     let (mut out, mut inn) = (line.writer(peer)?, line.reader(Some(peer)));
+///     for round in 0..10_u64 {
+///         if job.rank() == Rank(0) {
+///             out.put(&[round, 7])?;
+///             assert_eq!(inn.receive::<u64>()?, round + 7); // the answer says that the line is free again
+///         } else {
+///             let [a, b] = inn.receive::<[u64; 2]>()?;
+///             out.put(&(a + b))?;
+///         }
+///     }
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'job> {
     job: &'job Job,

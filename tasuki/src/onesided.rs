@@ -47,6 +47,19 @@ impl Job {
     /// Errors: null, foreign, stale or out-of-range address (nothing is touched then); a rank died. Costs one copy
     /// by this rank's processor in job memory; a system call, or a request that the owner answers when it waits,
     /// in memory that the owner merely registered.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let table = job.alloc::<u32>(4)?;
+    ///     let peer = job.rank_after(1);
+    ///     job.put(table.on(peer).at(1), &[5, 6])?;
+    ///     let mut back = [0; 4];
+    ///     job.get(table.on(peer), &mut back)?;
+    ///     assert_eq!(back, [0, 5, 6, 0]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn put<T: Pod>(&self, to: GlobalPtr<T>, values: &[T]) -> Result<()> {
         self.machine.put(to.address(), bytemuck::cast_slice(values))
@@ -117,6 +130,20 @@ impl Job {
     ///
     /// Errors: as for [`Job::put`], and an address that is not a multiple of the word's size. Costs one locked
     /// instruction on a line that may lie with its owner.
+    ///
+    /// ```
+    /// use tasuki::{Change, Rank};
+    /// tasuki::local(4, |job| {
+    ///     let word = job.alloc::<u64>(1)?;
+    ///     let bit = 1 << job.rank().0;
+    ///     let before = job.change(word.on(Rank(0)), Change::Or(bit))?;
+    ///     assert_eq!(before & bit, 0);
+    ///     job.barrier()?;
+    ///     assert_eq!(job.load(word.on(Rank(0)))?, 0b1111);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn change<W: Word>(&self, at: GlobalPtr<W>, change: Change<W>) -> Result<W> {
         self.machine.atomic(at.address(), change.atomic()).map(W::from_bits)

@@ -9,6 +9,18 @@ use std::marker::PhantomData;
 /// The address of values of type `T` in some rank's memory: 8 bytes, `Copy`, may be sent to anyone.
 ///
 /// Holding one keeps nothing alive, and any bits are safe: each access checks that it lies in a live registration.
+///
+/// ```
+/// tasuki::local(1, |job| {
+///     let table = job.alloc::<u32>(8)?;
+///     let third = table.pointer().at(2);
+///     job.put(third, &[7])?;
+///     assert_eq!((table.get(2)?, third.rank(), size_of_val(&third)), (7, job.rank(), 8));
+///     assert!(job.get_value(third.at(6)).is_err());   // behind the end
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[repr(transparent)]
 pub struct GlobalPtr<T> {
     address: GlobalAddress,

@@ -31,6 +31,22 @@ impl Job {
     /// Not collective: send [`Registered::pointer`] to whom it concerns. Errors: it is empty; the table of
     /// registrations is full. Peers reach it by process_vm_readv and process_vm_writev where the kernel permits
     /// (a system call each), else by asking this rank, which answers in its waiting calls.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let own = job.register(vec![u64::from(job.rank().0); 4])?;
+    ///     let addresses = job.alloc::<tasuki::GlobalAddress>(1)?;    // tell the other one where it is
+    ///     let peer = job.rank_after(1);
+    ///     job.put(addresses.on(peer), &[own.pointer().address()])?;
+    ///     job.barrier()?;
+    ///     let there = tasuki::GlobalPtr::<u64>::new(addresses.get(0)?);
+    ///     assert_eq!(job.get_value(there.at(3))?, u64::from(peer.0));
+    ///     job.barrier()?;                                            // nobody reads any more
+    ///     assert_eq!(own.unregister().len(), 4);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn register<T: Pod>(&self, mut values: Vec<T>) -> Result<Registered<T>> {
         let bytes = size_of_val(&values[..]);
         // SAFETY: the vector is owned by the registration, not touched until that has ended, and never grows.

@@ -10,6 +10,15 @@ use tasuki_core::segment::layout::signal_offset;
 /// A 64-bit counter on every rank, which others raise and this rank waits for. Made by [`Job::signal`].
 ///
 /// Counting wraps; a wait compares by signed difference, so thresholds may run on for ever.
+///
+/// ```
+/// tasuki::local(3, |job| {
+///     let ready = job.signal()?;
+///     job.ranks().try_for_each(|rank| job.raise(ready.on(rank), 1))?;
+///     ready.wait_at_least(3) // everybody, oneself included, has raised it
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Signal<'job> {
     job: &'job Job,
@@ -80,6 +89,18 @@ impl Job {
     /// When it returns `values` may be used again; when this raise of the signal is seen, the values are at their
     /// place. Two calls are not ordered among each other, not even to one rank: see [`Signal::wait_at_least`]. Errors:
     /// as for [`Job::put`], and signal and data of different ranks. Costs one copy and one atomic addition.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let (inbox, arrived) = (job.alloc::<f64>(3)?, job.signal()?);
+    ///     let peer = job.rank_after(1);
+    ///     job.put_signal(inbox.on(peer), &[1.0, 2.0, 3.0], arrived.on(peer), 1)?;
+    ///     arrived.wait_at_least(1)?;
+    ///     assert_eq!(inbox.to_vec()?, [1.0, 2.0, 3.0]);
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     #[inline]
     pub fn put_signal<T: Pod>(
         &self,

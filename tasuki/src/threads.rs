@@ -24,6 +24,19 @@ impl Job {
     /// their values in order. On sim they are threads of virtual time, which `std::thread`'s would not be.
     ///
     /// Waits for all of them. Errors: the system starts no more threads. Panics if one of them panicked.
+    ///
+    /// ```
+    /// tasuki::local(2, |job| {
+    ///     let words = job.alloc::<u64>(1)?;
+    ///     let peer = job.rank_after(1);
+    ///     let told = job.threads(3, |_| job.fetch_add(words.on(peer), 1))?;
+    ///     assert!(told.into_iter().all(|before| before.is_ok_and(|before| before < 3)));
+    ///     job.barrier()?;
+    ///     assert_eq!(words.get(0)?, 3);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
     pub fn threads<T: Send>(&self, count: usize, body: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
         let outcomes: Vec<Mutex<Option<std::thread::Result<T>>>> =
             (0..count).map(|_| Mutex::default()).collect();

@@ -16,6 +16,17 @@ use tasuki_core::os::membarrier::Group;
 /// Alone the process is a job of one; started by `tasuki run` it is one rank of several, or, with `--threads` or
 /// `--fabric sim`, all of them. Started several times by something else, it is an error: N jobs of one would only
 /// look like a job of N.
+///
+/// ```no_run
+/// fn app(job: &tasuki::Job) -> tasuki::Result<()> {
+///     println!("rank {} of {}", job.rank(), job.size());
+///     job.barrier()
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     tasuki::main(app)
+/// }
+/// ```
 pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
     let settings = match Settings::from_environment() {
         Ok(settings) => settings,

@@ -11,7 +11,7 @@ pub type Body = fn(&Job) -> Result<()>;
 pub struct Case {
     /// Name of the body, and of the tests that run it.
     pub name: &'static str,
-    /// Which cases of the list of behaviour to hold it covers, e.g. `A4`.
+    /// What it is about: a letter for the area, a number for the behaviour, e.g. `A4`.
     pub id: &'static str,
     /// How few ranks it needs, and how many make sense.
     pub ranks: RangeInclusive<usize>,

@@ -112,7 +112,7 @@ macro_rules! each_case {
 
 macro_rules! as_table {
     ($($ways:ident $id:literal $least:literal..=$most:literal $module:ident::$name:ident;)*) => {
-        /// All cases, in the order of the list of behaviour to hold.
+        /// All cases, by area.
         pub const CASES: &[Case] = &[$(Case {
             name: stringify!($name),
             id: $id,

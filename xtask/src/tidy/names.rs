@@ -2,7 +2,7 @@
 
 use crate::tree::{Finding, Tree};
 
-/// Names that gather whatever has no home. (`helper` is not among them: the glossary knows helper threads.)
+/// Names that gather whatever has no home. (`helper` is not among them: threads that help a rank are called so.)
 const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helpers", "misc"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

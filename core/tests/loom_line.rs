@@ -15,7 +15,7 @@ fn a_counter_that_is_seen_brings_its_payload() {
             thread::spawn(move || line.write(&[11, 12], 1))
         };
         if line.counter.load(Ordering::Acquire) == 1 {
-            assert_eq!(line.read(1).map(|words| (words[0], words[1])), Some((11, 12)));
+            assert_eq!(line.read(1, 2).map(|words| (words[0], words[1])), Some((11, 12)));
         }
         writer.join().unwrap();
     });
@@ -31,7 +31,7 @@ fn a_torn_payload_is_never_taken_for_whole() {
             thread::spawn(move || line.write(&[21, 22], 2))
         };
         let seen = line.counter.load(Ordering::Acquire);
-        if let Some(words) = line.read(seen) {
+        if let Some(words) = line.read(seen, 6) {
             assert_eq!((words[0], words[1]), (seen * 10 + 1, seen * 10 + 2));
         }
         writer.join().unwrap();

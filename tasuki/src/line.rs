@@ -123,9 +123,9 @@ impl LineReader<'_> {
             format!("line {}: value {next}", self.index)
         })?;
         match self.cell.read_payload(machine.fabric(), next) {
-            Some(payload) => {
+            Some(value) => {
                 self.read = next;
-                Ok(payload.to())
+                Ok(value)
             }
             None => Err(self.overrun(next)),
         }

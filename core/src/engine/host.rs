@@ -26,6 +26,9 @@ pub trait Host: Send + Sync + Debug {
     /// how long the thread has waited.
     fn pause(&self, pause: Pause<'_>);
 
+    /// A wait that began at `since_ns` ended well: how long to stay awake in the next ones may follow from it.
+    fn waited(&self, since_ns: u64);
+
     /// How many times to look at a signal before the first pause.
     fn spins(&self) -> u32;
 

@@ -12,16 +12,19 @@ use crate::os::futex::{self, Scope};
 use crate::os::membarrier::{self, Group};
 use crate::os::{clock, process};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long to spin before the processor is offered to others. Ranks with a processor each: longer than any
 /// hand-over under load. Ranks that share processors: whoever is to raise the signal may need this very one.
 const SPIN_NS: u64 = 20_000;
-/// How long to offer the processor before sleeping, if each rank has one: whoever else needs it gets it meanwhile. A
-/// wake-up costs 5 us, and 50 where a hypervisor has to bring the processor back: as long as some MiB take to copy.
-const YIELD_NS: u64 = 2_000_000;
-/// The same where ranks share processors: sleeping is what lets the others work.
+/// How long to stay awake, if each rank has a processor, which is offered to others meanwhile. A wake-up costs 5 us,
+/// and 50 where a hypervisor has to bring the processor back: as long as some MiB take to copy.
+const AWAKE_NS: u64 = 2_000_000;
+/// The most that a rank stays awake because its last wait took half as long; after a longer one it sleeps as soon as
+/// ever. 64 MiB take 7 ms.
+const AWAKE_MOST_NS: u64 = 20_000_000;
+/// How long to offer the processor before sleeping where ranks share processors: sleeping is what lets the others work.
 const YIELD_CROWDED_NS: u64 = 50_000;
 /// A doze: the most that a wake-up lost between two stores can cost.
 const DOZE: Duration = Duration::from_micros(100);
@@ -42,12 +45,21 @@ pub struct NodeHost {
     mode: WakeMode,
     group: Group,
     room: Room<Condition>,
+    /// How long to stay awake in the next wait.
+    awake_ns: AtomicU64,
 }
 
 impl NodeHost {
     /// The host of `rank`. `group` is whom its membarrier reaches: all ranks must have registered with it.
     pub fn new(rank: Rank, board: Arc<Board>, group: Group) -> NodeHost {
-        NodeHost { rank, mode: board.wake_mode(), board, group, room: Room::default() }
+        NodeHost {
+            rank,
+            mode: board.wake_mode(),
+            board,
+            group,
+            room: Room::default(),
+            awake_ns: AtomicU64::new(AWAKE_NS),
+        }
     }
 
     fn is_crowded(&self) -> bool {
@@ -100,18 +112,29 @@ impl Host for NodeHost {
     }
 
     fn pause(&self, pause: Pause<'_>) {
-        let (spin_ns, yield_ns) = if self.is_crowded() { (0, YIELD_CROWDED_NS) } else { (SPIN_NS, YIELD_NS) };
-        if pause.waited_ns < spin_ns {
-            for _ in 0..self.spins() {
-                if (pause.met)(pause.condition) {
-                    return;
-                }
-                std::hint::spin_loop();
-            }
-        } else if pause.waited_ns < spin_ns + yield_ns {
+        if self.is_crowded() {
+            return if pause.waited_ns < YIELD_CROWDED_NS { process::yield_now() } else { self.sleep(pause) };
+        }
+        if pause.waited_ns >= self.awake_ns.load(Ordering::Relaxed) {
+            return self.sleep(pause);
+        }
+        if pause.waited_ns >= SPIN_NS {
             process::yield_now();
-        } else {
-            self.sleep(pause);
+        }
+        // Mostly spinning, gently: the processor that this rank waits for may be the other half of its core.
+        for _ in 0..self.spins() {
+            if (pause.met)(pause.condition) {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn waited(&self, since_ns: u64) {
+        if !self.is_crowded() {
+            let twice = 2 * self.now_ns().saturating_sub(since_ns);
+            let next = if twice <= AWAKE_MOST_NS { twice.max(AWAKE_NS) } else { AWAKE_NS };
+            self.awake_ns.store(next, Ordering::Relaxed);
         }
     }
 

@@ -79,11 +79,11 @@ impl DirectCell {
         &self.words().counter
     }
 
-    /// Copies the payload out, if it still is the one that came with `value`.
+    /// Copies the first `used` words of the payload out, if it still is the one that came with `value`.
     #[inline]
-    pub fn payload(&self, value: u64) -> Option<LinePayload> {
-        let words = self.words().read(value)?;
-        Some(LinePayload { words, used: WORDS as u8 })
+    pub fn payload(&self, value: u64, used: usize) -> Option<LinePayload> {
+        let words = self.words().read(value, used)?;
+        Some(LinePayload { words, used: used.min(WORDS) as u8 })
     }
 }
 
@@ -97,13 +97,14 @@ impl SignalCell {
         }
     }
 
-    /// The payload of the line, if the counter is still `value`; `None` if its writer has gone on.
+    /// The value in the payload of the line, if the counter is still `value`; `None` if its writer has gone on.
     #[inline]
-    pub fn read_payload(&self, fabric: &dyn Fabric, value: u64) -> Option<LinePayload> {
-        match self {
-            SignalCell::Direct(cell) => cell.payload(value),
+    pub fn read_payload<T: bytemuck::AnyBitPattern>(&self, fabric: &dyn Fabric, value: u64) -> Option<T> {
+        let payload = match self {
+            SignalCell::Direct(cell) => cell.payload(value, size_of::<T>().div_ceil(8)),
             SignalCell::Via(signal) => fabric.read_line(*signal, value),
-        }
+        };
+        payload.map(|payload| payload.to())
     }
 }
 

@@ -56,11 +56,12 @@ impl LineWords {
         self.counter.store(value, order);
     }
 
-    /// The reader's part, after it has seen the counter at `value` (acquire): the payload that came with it, unless
-    /// the writer has begun another.
+    /// The reader's part, after it has seen the counter at `value` (acquire): the first `used` words of the payload
+    /// that came with it, zero behind them, unless the writer has begun another.
     #[inline]
-    pub fn read(&self, value: u64) -> Option<[u64; PAYLOAD_WORDS]> {
-        let words = std::array::from_fn(|i| self.payload[i].load(Ordering::Relaxed));
+    pub fn read(&self, value: u64, used: usize) -> Option<[u64; PAYLOAD_WORDS]> {
+        let word = |i: usize| if i < used { self.payload[i].load(Ordering::Relaxed) } else { 0 };
+        let words = std::array::from_fn(word);
         #[cfg(not(planted_fault = "line_reader_fence"))]
         fence(Ordering::Acquire); // SYNC line-torn
         (self.opened.load(Ordering::Relaxed) == value).then_some(words)

@@ -26,6 +26,7 @@ use tasuki_core::fabric::{
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::denied::Denied;
+use tasuki_core::segment::layout::LINE_PAYLOAD;
 use tasuki_core::segment::{GlobalAddress, Registry};
 
 /// Switches that tests use to walk the paths for poorer systems.
@@ -205,7 +206,7 @@ impl Fabric for ShmFabric {
     }
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
-        self.peers.find_signal(signal).ok()?.payload(value)
+        self.peers.find_signal(signal).ok()?.payload(value, LINE_PAYLOAD / 8)
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

@@ -100,6 +100,8 @@ impl Host for SimHost {
         0
     }
 
+    fn waited(&self, _: u64) {}
+
     fn compute(&self, ns: u64) {
         drop(self.run.enter(self.rank, Call::Compute(ns)));
     }

@@ -52,6 +52,7 @@ use tasuki_core::fabric::{
     Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
     Sink, ViaLine,
 };
+use tasuki_core::segment::layout::LINE_PAYLOAD;
 use tasuki_core::segment::{GlobalAddress, Registry};
 use turn::Run;
 
@@ -241,7 +242,7 @@ impl Fabric for SimFabric {
     }
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
-        self.run.enter(self.rank, Call::Look).memory.signal(signal).ok()?.payload(value)
+        self.run.enter(self.rank, Call::Look).memory.signal(signal).ok()?.payload(value, LINE_PAYLOAD / 8)
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

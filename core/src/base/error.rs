@@ -384,9 +384,9 @@ mod tests {
     fn every_wrong_address_and_a_lack_of_files_have_a_way_out() {
         let files = std::io::Error::from_raw_os_error(24);
         assert!(Error::from_io("memfd_create", &files).to_string().contains("`ulimit -n`"));
-        assert!(
-            !Error::from_io("mmap", &std::io::Error::from_raw_os_error(12)).to_string().contains("hint:")
-        );
+        let memory = std::io::Error::from_raw_os_error(12);
+        assert!(Error::from_io("mmap", &memory).to_string().contains("`ulimit -v`"));
+        assert!(!Error::from_io("fallocate", &memory).to_string().contains("hint:"));
         let misaligned = Error::new(Cause::Misaligned { address: 1 << 40 | 4, align: 8 }).to_string();
         assert!(misaligned.starts_with("1:0x4 is not a multiple of 8\n  hint: "), "{misaligned}");
         let rank = |rank| Error::new(Cause::NoSuchRank { rank, size: 4 }).to_string();

@@ -304,8 +304,10 @@ mod tests {
         assert!(refusal(come(&mut meeting, hello(2, true))).contains("no rank 2"));
         come(&mut meeting, hello(1, true));
         assert!(
-            refusal(come(&mut meeting, hello(1, true))).contains("joined already, as process 5 (/bin/app)")
+            refusal(come(&mut meeting, hello(1, true))).contains("this process has joined as rank 1 already")
         );
+        let second = meeting.admit(hello(1, true), Credentials { pid: 6, user: USER }, files());
+        assert!(refusal(second).contains("joined already, as process 5 (/bin/app)"));
         let without = meeting.admit(hello(0, true), Credentials { pid: 5, user: USER }, vec![]);
         assert!(refusal(without).contains("memory file"));
         let wrong = std::fs::File::open("/proc/self/exe").unwrap();

@@ -83,9 +83,8 @@ impl Job {
         let plan = Plan::new(&options, &environment)?;
         let count = options.processes();
         let files = getrlimit(Resource::Nofile);
-        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS + DESCRIPTORS_SPARED).map_err(|error| {
-            misuse(format!("a job of {} ranks is too large here: {error}", options.ranks))
-        })?;
+        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS + DESCRIPTORS_SPARED)
+            .map_err(|error| misuse(format!("{} ranks are too many here: {error}", options.ranks)))?;
         let signals = Signals::catch()?;
         let door = Door::open(&options, &environment.settings)?;
         let mut printer = Printer::new(&mut options);

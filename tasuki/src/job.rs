@@ -232,8 +232,7 @@ impl Job {
         Err(self.machine.fault(other, || call.to_string()))
     }
 
-    /// Meets all ranks. Where no rank had operations unfinished, memory
-    /// that was freed before may be used again.
+    /// Meets all ranks. Where no rank had operations unfinished, memory that was freed before may be used again.
     fn agree(&self, value: u64, call: &str) -> Result<Agreement> {
         let agreed = self.meeting.agree(&self.machine, value, call)?;
         if !agreed.busy {

@@ -103,45 +103,15 @@ impl fmt::Display for Action {
 /// One call of the fabric on behalf of an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Step {
-    Put {
-        to: GlobalAddress,
-        from: Local,
-        len: u64,
-    },
-    Get {
-        from: GlobalAddress,
-        to: Local,
-        len: u64,
-    },
-    Copy {
-        from: GlobalAddress,
-        to: GlobalAddress,
-        len: u64,
-    },
-    PutSignal {
-        to: GlobalAddress,
-        from: Local,
-        len: u64,
-        signal: GlobalAddress,
-        amount: u64,
-    },
-    Raise {
-        signal: GlobalAddress,
-        amount: u64,
-    },
-    Atomic {
-        at: GlobalAddress,
-        atomic: Atomic,
-    },
-    Flush {
-        peer: crate::base::Rank,
-    },
-    /// Not a call that moves anything: looks at both ends of a transfer that will be moved in pieces.
-    Check {
-        ends: [GlobalAddress; 2],
-        len: u64,
-        signal: Option<GlobalAddress>,
-    },
+    Put { to: GlobalAddress, from: Local, len: u64 },
+    Get { from: GlobalAddress, to: Local, len: u64 },
+    Copy { from: GlobalAddress, to: GlobalAddress, len: u64 },
+    PutSignal { to: GlobalAddress, from: Local, len: u64, signal: GlobalAddress, amount: u64 },
+    Raise { signal: GlobalAddress, amount: u64 },
+    Atomic { at: GlobalAddress, atomic: Atomic },
+    Flush { peer: crate::base::Rank },
+    // Not a call that moves anything: looks at both ends of a transfer that will be moved in pieces.
+    Check { ends: [GlobalAddress; 2], len: u64, signal: Option<GlobalAddress> },
 }
 
 /// Bytes of a bounce buffer for third-party copies over fabrics that know no third party.
@@ -220,15 +190,22 @@ impl Course {
             Action::Copy { from, to, len } => ([from, to], len, None),
             Action::Raise { .. } | Action::Atomic { .. } => return None,
         };
-        let most = limits.transfer_bytes_max.min(if self.by_relay { BOUNCE } else { u64::MAX });
-        (len > most && !self.checked && self.moved == 0).then_some(Step::Check { ends, len, signal })
+        (len > self.piece_max(limits) && !self.checked && self.moved == 0).then_some(Step::Check {
+            ends,
+            len,
+            signal,
+        })
+    }
+
+    /// Bytes of the longest piece.
+    fn piece_max(&self, limits: &Limits) -> u64 {
+        if self.by_relay { limits.transfer_bytes_max.min(BOUNCE) } else { limits.transfer_bytes_max }
     }
 
     /// The next piece of a copy: by the fabric, or into the bounce buffer, or out of it.
     fn copy(&mut self, from: GlobalAddress, to: GlobalAddress, len: u64, limits: &Limits) -> Step {
-        let most = limits.transfer_bytes_max.min(if self.by_relay { BOUNCE } else { u64::MAX });
         let left = len - self.moved;
-        let size = left.min(most);
+        let size = left.min(self.piece_max(limits));
         let overlaps_upwards = from.rank() == to.rank() && from < to && to.bits() - from.bits() < len;
         // As memmove does: what the copy overwrites of its own source, it has read before.
         let at = if overlaps_upwards { left - size } else { self.moved };
@@ -317,6 +294,7 @@ mod tests {
         let copy = Action::Copy { from: address(1), to: address(2), len: 70_000 };
         assert_eq!(walk(copy), ["check 70000", "get 65536", "put 65536", "get 4464", "put 4464", "flush 2"]);
     }
+
     #[test]
     fn a_copy_onto_itself_goes_down_where_its_target_is_above() {
         let from = address(1);

@@ -28,8 +28,6 @@ const AWAKE_MOST_NS: u64 = 20_000_000;
 const YIELD_CROWDED_NS: u64 = 50_000;
 /// A doze: the most that a wake-up lost between two stores can cost.
 const DOZE: Duration = Duration::from_micros(100);
-/// Dozing for this long makes a sleep, which costs a membarrier, worth while.
-const DEEP_AFTER_NS: u64 = 1_000_000;
 /// The longest sleep before looking around.
 const SLEEP: Duration = Duration::from_millis(500);
 /// Looks at a signal before the first pause: about 1 us.
@@ -86,7 +84,7 @@ impl NodeHost {
 
     fn park(&self, pause: &Pause<'_>, left: Duration) {
         let line = self.board.seat(self.rank).park();
-        let (epoch, limit) = self.lie_down(pause.waited_ns);
+        let (epoch, limit) = self.lie_down();
         if !(pause.work)() && !self.room.any(pause.met) {
             futex::wait(line.futex(), epoch.0, left.min(limit), Scope::Shared);
         }
@@ -94,12 +92,12 @@ impl NodeHost {
     }
 
     /// Lies down as deep as the wake mode and the node's bucket of barriers allow; for how long at most.
-    fn lie_down(&self, waited_ns: u64) -> (Epoch, Duration) {
+    fn lie_down(&self) -> (Epoch, Duration) {
         let line = self.board.seat(self.rank).park();
         if self.mode == WakeMode::Fence {
             return (line.lie_down(ASLEEP, || ()), SLEEP);
         }
-        if waited_ns < DEEP_AFTER_NS || !self.board.take_barrier_token(self.now_ns()) {
+        if !self.board.take_barrier_token(self.now_ns()) {
             return (line.lie_down(DROWSY, || ()), DOZE);
         }
         (line.lie_down(ASLEEP, || membarrier::fence(self.group)), SLEEP)

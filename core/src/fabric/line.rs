@@ -4,7 +4,7 @@
 //! while that fabric, which keeps the pieces mapped, lives; signal memory is never unmapped or given to others.
 
 use super::Fabric;
-use super::words::LineWords;
+use super::words::{LineWords, PAYLOAD_WORDS};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::node::board::Seat;
 use crate::node::park::WakeMode;
@@ -12,12 +12,10 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::LINE_PAYLOAD;
 use std::ptr::NonNull;
 
-const WORDS: usize = LINE_PAYLOAD / 8;
-
 /// The payload of a signal line: up to 48 bytes, the rest zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinePayload {
-    words: [u64; WORDS],
+    words: [u64; PAYLOAD_WORDS],
     used: u8,
 }
 
@@ -26,7 +24,7 @@ impl LinePayload {
     #[inline]
     pub fn of<T: bytemuck::NoUninit>(value: &T) -> LinePayload {
         const { assert!(size_of::<T>() <= LINE_PAYLOAD, "a signal line carries at most 48 bytes") };
-        let mut words = [0; WORDS];
+        let mut words = [0; PAYLOAD_WORDS];
         bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<T>()]
             .copy_from_slice(bytemuck::bytes_of(value));
         LinePayload { words, used: size_of::<T>().div_ceil(8) as u8 }
@@ -83,7 +81,7 @@ impl DirectCell {
     #[inline]
     pub fn payload(&self, value: u64, used: usize) -> Option<LinePayload> {
         let words = self.words().read(value, used)?;
-        Some(LinePayload { words, used: used.min(WORDS) as u8 })
+        Some(LinePayload { words, used: used.min(PAYLOAD_WORDS) as u8 })
     }
 }
 

@@ -63,12 +63,12 @@ impl Directory {
         let number = self.granule(offset / GRANULE).load(Ordering::Acquire);
         let extent = self.extent(number);
         let facts = extent.facts();
-        if let Some(Facts { start, len, host }) = facts {
-            let inside = offset.wrapping_sub(start);
-            if inside < len && bytes <= len - inside {
-                let kind = if host == 0 { Kind::Job } else { Kind::Own(host + inside) };
-                return Ok(Place { start, len, kind, extent: number });
-            }
+        if let Some(facts) = facts
+            && let Some(inside) = facts.inside(offset, bytes)
+        {
+            let Facts { start, len, host } = facts;
+            let kind = if host == 0 { Kind::Job } else { Kind::Own(host + inside) };
+            return Ok(Place { start, len, kind, extent: number });
         }
         Err(miss(address, bytes, number != 0 && facts.is_none()))
     }
@@ -78,10 +78,8 @@ impl Directory {
     #[inline]
     pub fn is_job(&self, offset: u64, bytes: u64) -> bool {
         let number = self.granule(offset / GRANULE).load(Ordering::Acquire);
-        self.extent(number).facts().is_some_and(|Facts { start, len, host }| {
-            let inside = offset.wrapping_sub(start);
-            inside < len && bytes <= len - inside && host == 0
-        })
+        let facts = self.extent(number).facts();
+        facts.is_some_and(|facts| facts.host == 0 && facts.inside(offset, bytes).is_some())
     }
 
     /// Enters a section of an extent of the user's own memory: until the section is dropped, its owner does not

@@ -51,6 +51,15 @@ pub struct Facts {
     pub host: u64,
 }
 
+impl Facts {
+    /// How far inside all of `offset .. offset + bytes` begins, if it lies in there.
+    #[inline]
+    pub fn inside(&self, offset: u64, bytes: u64) -> Option<u64> {
+        let inside = offset.wrapping_sub(self.start);
+        (inside < self.len && bytes <= self.len - inside).then_some(inside)
+    }
+}
+
 impl Default for Extent {
     fn default() -> Extent {
         Extent {

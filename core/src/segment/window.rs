@@ -65,7 +65,7 @@ impl Window {
     /// The first byte of the system piece.
     #[inline]
     pub fn system(&self) -> Result<NonNull<u8>> {
-        match NonNull::new(self.system.load(Ordering::Acquire)) {
+        match self.mapped_system() {
             Some(start) => Ok(start),
             None => self.map_system(),
         }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
+use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
     Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
     Sink, ViaLine,
@@ -26,7 +27,6 @@ use tasuki_core::fabric::{
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::denied::Denied;
-use tasuki_core::segment::layout::LINE_PAYLOAD;
 use tasuki_core::segment::{GlobalAddress, Registry};
 
 /// Switches that tests use to walk the paths for poorer systems.
@@ -206,7 +206,7 @@ impl Fabric for ShmFabric {
     }
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
-        self.peers.find_signal(signal).ok()?.payload(value, LINE_PAYLOAD / 8)
+        self.peers.find_signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

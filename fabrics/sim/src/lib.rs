@@ -48,11 +48,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Local;
+use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
     Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
     Sink, ViaLine,
 };
-use tasuki_core::segment::layout::LINE_PAYLOAD;
 use tasuki_core::segment::{GlobalAddress, Registry};
 use turn::Run;
 
@@ -242,7 +242,7 @@ impl Fabric for SimFabric {
     }
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
-        self.run.enter(self.rank, Call::Look).memory.signal(signal).ok()?.payload(value, LINE_PAYLOAD / 8)
+        self.run.enter(self.rank, Call::Look).memory.signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

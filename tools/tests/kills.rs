@@ -98,7 +98,7 @@ fn a_keeper_that_was_killed_is_replaced() {
         send(old.expect("just found"), Signal::KILL);
         running.until("another keeper", |running| keeper(running).is_some_and(|new| Some(new) != old));
     }
-    // It has been told of the ranks once it is seen waiting for more; what is in the pipe, it reads at the end.
+    // It was told of the ranks before it ran: what is in the pipe, it reads at the end.
     running.signal(Signal::KILL);
     let ended = running.wait();
     assert_eq!(ended.status.code(), None, "{ended:?}");

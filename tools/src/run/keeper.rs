@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// The hidden subcommand that is the keeper.
 pub(crate) const SUBCOMMAND: &str = "__keeper";
 
+/// Records that a pipe of 64 KiB takes while nobody reads, those of a killed keeper beside them.
+const PIPE_HOLDS: usize = 8192;
+
 /// The launcher's end.
 pub(crate) struct Keeper {
     pipe: Arc<OwnedFd>,
@@ -40,8 +43,11 @@ impl Keeper {
         if self.child.try_wait()?.is_none() {
             return Ok(());
         }
+        let mut groups = groups.map(|group| group.as_raw_nonzero().get());
+        // Told before it runs: if the launcher is killed as soon as it does, it finds them in the pipe.
+        groups.by_ref().take(PIPE_HOLDS).for_each(|group| self.tell(group));
         self.child = hire(&self.job, &self.read)?;
-        groups.for_each(|group| self.tell(group.as_raw_nonzero().get()));
+        groups.for_each(|group| self.tell(group));
         Ok(())
     }
 

@@ -64,7 +64,14 @@ pub(super) enum Event {
         share: f64,
     },
     /// All repetitions of a figure.
-    Figure(Key, Series),
+    Figure {
+        /// What it was taken in turn with, and may be compared with.
+        group: String,
+        /// What it is of.
+        key: Key,
+        /// The repetitions.
+        series: Series,
+    },
     /// Something that a case for several ranks tells, by name.
     Report(String, u64),
 }
@@ -75,7 +82,8 @@ mod tests {
 
     #[test]
     fn events_survive_the_way() {
-        let event = Event::Figure(Key::of_two(Case::PutNear, "", 8), Series::default());
+        let (group, key, series) = ("words".into(), Key::of_two(Case::PutNear, "", 8), Series::default());
+        let event = Event::Figure { group, key, series };
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
         assert!(!line.contains('\n'));

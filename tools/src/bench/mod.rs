@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! case, plan, sizes      what is asked for                  bar            what it should be
-//! two, whole             take the figures of two ranks (one job), and of whole jobs
+//! two, whole             take the figures of two ranks, and of whole jobs
 //! part                   what the processes are that they start: this program with a hidden subcommand
 //! pair, turns, measure   two ranks take figures in turn     repetition     which of them count
 //! latency, remote, bandwidth, startup, waiting, idle, death, memory        the cases
 //! limit/                 what bare loops reach: the only files that may go below the library
-//! figure, row            what was measured                  table, plot/, sink    what is shown and written
+//! figure, group, row     what was measured                  table, plot/, sink    what is shown and written
 //! ```
 
 mod bandwidth;
@@ -17,6 +17,7 @@ mod chain;
 mod clock;
 mod death;
 mod figure;
+mod group;
 mod idle;
 mod latency;
 mod limit;

@@ -8,7 +8,7 @@ use super::limit::{Access, Copies, CopyLimit, HandOver, RemoteLimit, Shared};
 use super::measure::side;
 use super::plan::Plan;
 use super::remote::Remote;
-use super::repetition::{Level, Series};
+use super::repetition::Series;
 use super::sizes;
 use super::state::State;
 use super::turns::{Entry, Taken, Turns};
@@ -19,6 +19,10 @@ use tasuki::{Error, Job};
 /// What a rank does with what it has to tell.
 pub(super) type Tell<'t> = &'t dyn Fn(Event);
 
+/// The group of everything that moves a word, the hand-over with it.
+const WORDS: &str = "words";
+/// The group of the hand-over where no words are moved.
+const HAND_OVER: &str = "hand-over";
 /// How often progress is told at most.
 const TELL_EVERY: Duration = Duration::from_millis(300);
 /// Whoever is told needs a processor to hear it, and the two that there may be are ours: it gets this time.
@@ -41,8 +45,8 @@ pub(super) fn app(job: &Job, plan: &Plan, tell: Tell<'_>) -> tasuki::Result<()> 
     if blocks > 0 {
         pair.blocks()?;
     }
-    pair.hand_overs.only_at(Level::prevailing(pair.hand_overs.all()));
-    tell(Event::Figure(Key::limit("hand_over"), pair.hand_overs));
+    let group = if words { WORDS } else { HAND_OVER }.into();
+    tell(Event::Figure { group, key: Key::limit("hand_over"), series: pair.hand_overs });
     Ok(())
 }
 
@@ -75,7 +79,7 @@ impl<'j> Pair<'j> {
     fn words(&mut self) -> tasuki::Result<()> {
         let shared = self.shared.clone();
         let entries = self.word_entries(&shared)?;
-        let taken = self.take("words", entries)?;
+        let taken = self.take(WORDS, entries)?;
         self.hand_overs = taken.hand_overs;
         Ok(())
     }
@@ -109,11 +113,19 @@ impl<'j> Pair<'j> {
     /// Blocks of each size in each state: a group of its own each, with the copy limits of the same state.
     fn blocks(&mut self) -> tasuki::Result<()> {
         let area = self.plan.effort.area(&self.plan.sizes);
-        let arena = self.wants(Case::BandwidthPut).then(|| Arena::new(self.job, area)).transpose()?;
         let shared = self.shared.clone();
-        let copies = Copies::new(&shared, side(self.job), area)
-            .map_err(|error| Error::from_io("memory for the copy limit", &error))?;
-        self.job.barrier()?;
+        let new_arena = || self.wants(Case::BandwidthPut).then(|| Arena::new(self.job, area)).transpose();
+        let new_copies = || {
+            let copies = Copies::new(&shared, side(self.job), area)
+                .map_err(|error| Error::from_io("memory for the copy limit", &error))?;
+            self.job.barrier().map(|()| copies)
+        };
+        let (arena, copies);
+        if self.plan.limit_first {
+            (copies, arena) = (new_copies()?, new_arena()?);
+        } else {
+            (arena, copies) = (new_arena()?, new_copies()?);
+        }
         let keeps_hand_overs = self.hand_overs.all().is_empty();
         for &bytes in &self.plan.sizes {
             for state in State::all() {
@@ -168,7 +180,7 @@ impl<'j> Pair<'j> {
         })?;
         self.done += 1;
         for ((key, _), series) in entries.into_iter().zip(&taken.series) {
-            tell(Event::Figure(key, series.clone()));
+            tell(Event::Figure { group: what.into(), key, series: series.clone() });
         }
         Ok(taken)
     }
@@ -190,12 +202,13 @@ mod tests {
     fn figures(cases: &[Case], sizes: &[u64]) -> Vec<(Key, Series)> {
         let effort = Effort::TINY;
         let file = SharedFile::create(Copies::bytes(effort.area(sizes))).unwrap();
-        let plan = Plan { cases: cases.to_vec(), sizes: sizes.to_vec(), shared: file.path(), effort };
+        let (shared, limit_first) = (file.path(), true);
+        let plan = Plan { cases: cases.to_vec(), sizes: sizes.to_vec(), shared, limit_first, effort };
         let told = Mutex::new(Vec::new());
         tasuki::local(2, |job| {
             let is_lead = job.rank().0 == 0;
             app(job, &plan, &|event| match event {
-                Event::Figure(key, series) if is_lead => told.lock().unwrap().push((key, series)),
+                Event::Figure { key, series, .. } if is_lead => told.lock().unwrap().push((key, series)),
                 _ => {}
             })
         })

@@ -15,6 +15,8 @@ pub(super) struct Plan {
     pub(super) sizes: Vec<u64>,
     /// Where the limit's memory is opened.
     pub(super) shared: String,
+    /// Whether the limit takes memory for its blocks before the job does.
+    pub(super) limit_first: bool,
     /// How much of everything.
     pub(super) effort: Effort,
 }
@@ -51,7 +53,8 @@ impl Effort {
         moved_bytes: 256 << 20,
         blocks_max: 4096,
         cold_bytes: 128 << 20,
-        patience: Patience { wanted: 9, repetitions_max: 60, time_max: Duration::from_secs(10) },
+        // For each of two jobs.
+        patience: Patience { wanted: 5, repetitions_max: 30, time_max: Duration::from_secs(6) },
     };
 
     /// What walks every path once and proves nothing about speed.

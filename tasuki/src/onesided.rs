@@ -3,7 +3,7 @@
 use crate::job::Job;
 use crate::word::Word;
 use crate::{After, GlobalPtr, Handle, Pod, Result};
-use tasuki_core::fabric::{Atomic, AtomicKind};
+use tasuki_core::fabric::{Atomic, AtomicKind, Width};
 
 /// A change of a word that returns what it was. Unsigned and signed words alike; additions wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,9 +75,16 @@ impl Job {
     /// One value from the memory of some rank.
     #[inline]
     pub fn get_value<T: Pod>(&self, from: GlobalPtr<T>) -> Result<T> {
-        let mut value = T::zeroed();
-        self.machine.get(from.address(), bytemuck::bytes_of_mut(&mut value))?;
-        Ok(value)
+        let word = |width| self.machine.get_word(from.address(), width).map(u64::to_le_bytes);
+        Ok(match size_of::<T>() {
+            8 => bytemuck::pod_read_unaligned(&word(Width::W8)?),
+            4 => bytemuck::pod_read_unaligned(&word(Width::W4)?[..4]),
+            _ => {
+                let mut value = T::zeroed();
+                self.machine.get(from.address(), bytemuck::bytes_of_mut(&mut value))?;
+                value
+            }
+        })
     }
 
     /// Issues a copy of `count` values from anywhere to anywhere: either end, or both, may be remote.

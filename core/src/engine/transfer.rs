@@ -14,6 +14,7 @@ use crate::fabric::{Accept, Atomic, Posted, Refused, Width};
 use crate::os::copy;
 use crate::segment::{GlobalAddress, Kind};
 use std::cell::Cell;
+use std::ptr::NonNull;
 
 /// An operation that was issued without waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,9 +68,41 @@ impl Machine {
         self.carry_out(post, || Action::Raise { signal, amount }).map(drop)
     }
 
+    /// Copies a word of global memory, or as many bytes, if it is none.
+    #[inline]
+    pub fn get_word(&self, from: GlobalAddress, width: Width) -> Result<u64> {
+        match self.word(from, width) {
+            // SAFETY: just found.
+            Some(place) => Ok(unsafe { width.load(place) }),
+            None => self.get_word_as_bytes(from, width),
+        }
+    }
+
+    #[cold]
+    fn get_word_as_bytes(&self, from: GlobalAddress, width: Width) -> Result<u64> {
+        let mut value = 0_u64.to_le_bytes();
+        self.get(from, &mut value[..width.bytes() as usize])?;
+        Ok(u64::from_le_bytes(value))
+    }
+
+    /// A word that this thread may touch by itself, which keeps it in registers.
+    #[inline]
+    fn word(&self, at: GlobalAddress, width: Width) -> Option<NonNull<u8>> {
+        if self.is_open() { self.fabric().word(at, width) } else { None }
+    }
+
     /// Changes one word; what it was.
     #[inline]
     pub fn atomic(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
+        match self.word(at, atomic.width) {
+            // SAFETY: just found.
+            Some(place) => Ok(unsafe { atomic.apply(place) }),
+            None => self.atomic_elsewhere(at, atomic),
+        }
+    }
+
+    #[cold]
+    fn atomic_elsewhere(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
         let post = |accept: Accept<'_>| self.fabric().atomic(accept, at, &atomic);
         self.carry_out(post, || Action::Atomic { at, atomic, result: GlobalAddress::NULL })
     }

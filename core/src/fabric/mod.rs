@@ -138,6 +138,13 @@ pub trait Fabric: Send + Sync + Debug {
     /// Changes one word; what it was arrives with the completion.
     fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused>;
 
+    /// The word at `at`, if loads and locked instructions on it are all that reading and changing it take: aligned,
+    /// in job memory that is mapped here and stays so while the fabric lives. `None` says nothing more: the operation
+    /// goes its ordinary way, and fails there if it must.
+    fn word(&self, _at: GlobalAddress, _width: Width) -> Option<NonNull<u8>> {
+        None
+    }
+
     /// Copies like `put`, then raises `signal`, which belongs to the same rank, by `amount`.
     ///
     /// # Safety

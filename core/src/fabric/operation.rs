@@ -1,7 +1,10 @@
 //! What an operation is made of, and how it is answered.
+#![allow(unsafe_code)]
+//! Unsafe: words at places that the caller has found; they are atomics for everybody.
 
 use crate::base::Cause;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Names an operation to its issuer.
 pub type Token = u64;
@@ -57,6 +60,21 @@ impl Width {
             Width::W8 => 8,
         }
     }
+
+    /// The value of the word at `place`.
+    ///
+    /// # Safety
+    /// `place` is an aligned word of that width, in memory that lives during the call.
+    #[inline]
+    pub unsafe fn load(self, place: NonNull<u8>) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Width::W4 => u64::from(place.cast::<AtomicU32>().as_ref().load(Relaxed)),
+                Width::W8 => place.cast::<AtomicU64>().as_ref().load(Relaxed),
+            }
+        }
+    }
 }
 
 /// What happens to the word. Unsigned, wrapping.
@@ -95,6 +113,21 @@ pub struct Atomic {
 }
 
 impl Atomic {
+    /// Applies the change to the word at `place`; what it was.
+    ///
+    /// # Safety
+    /// `place` is an aligned word of that width, in memory that lives during the call.
+    #[inline]
+    pub unsafe fn apply(self, place: NonNull<u8>) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.width {
+                Width::W4 => self.apply4(place.cast::<AtomicU32>().as_ref()),
+                Width::W8 => self.apply8(place.cast::<AtomicU64>().as_ref()),
+            }
+        }
+    }
+
     /// Applies the change to a word of eight bytes with the processor's own atomics; what it was.
     #[inline]
     pub fn apply8(self, word: &AtomicU64) -> u64 {

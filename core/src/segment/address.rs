@@ -1,6 +1,6 @@
 //! Global addresses: one 64-bit word for any byte of any rank's registered memory.
 
-use super::layout::WINDOW;
+use super::layout::{PIECE, WINDOW};
 use crate::base::Rank;
 use std::fmt;
 
@@ -51,6 +51,12 @@ impl GlobalAddress {
     #[inline]
     pub const fn offset(self) -> u64 {
         self.0 & (WINDOW - 1)
+    }
+
+    /// Which piece of which rank it lies in: a number of its own for each piece of a job.
+    #[inline]
+    pub const fn piece(self) -> u64 {
+        self.0 / PIECE
     }
 
     /// Whether it is the address of nothing.

@@ -12,4 +12,4 @@ mod zone;
 pub use address::GlobalAddress;
 pub use directory::{Directory, Kind, Place, Section};
 pub use registry::{Registry, Usage, check_available};
-pub use window::Window;
+pub use window::{View, Window};

@@ -9,6 +9,7 @@
 //! Unsafe: copies between buffers that callers promise and places that [`memory`] has found to be mapped; see each.
 
 mod memory;
+mod recent;
 mod requests;
 mod transfer;
 
@@ -22,7 +23,7 @@ use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
     Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
-    Sink, ViaLine,
+    Sink, ViaLine, Width,
 };
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
@@ -148,6 +149,10 @@ impl Fabric for ShmFabric {
 
     fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused> {
         self.change_word(accept, at, atomic)
+    }
+
+    fn word(&self, at: GlobalAddress, width: Width) -> Option<NonNull<u8>> {
+        self.peers.word(at, width)
     }
 
     unsafe fn put_signal(

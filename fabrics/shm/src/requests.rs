@@ -8,7 +8,6 @@
 //! slot.
 
 use crate::ShmFabric;
-use crate::transfer::apply;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -316,7 +315,7 @@ impl ShmFabric {
                     return status(OUTSIDE);
                 }
                 // SAFETY: own registered memory, aligned and of the word's width by the lines above.
-                return Reply { status: DONE, value: unsafe { apply(&atomic, word) } };
+                return Reply { status: DONE, value: unsafe { atomic.apply(word) } };
             }
         }
         status(DONE)

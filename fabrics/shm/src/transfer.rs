@@ -7,9 +7,9 @@ use crate::ShmFabric;
 use crate::memory::Target;
 use crate::requests::{Ask, Errand};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use tasuki_core::base::Cause;
-use tasuki_core::fabric::{Accept, Atomic, Fabric, Posted, Refused, Width, check_same_rank};
+use tasuki_core::fabric::{Accept, Atomic, Fabric, Posted, Refused, check_same_rank};
 use tasuki_core::node::board::Stage;
 use tasuki_core::os::copy;
 use tasuki_core::os::process_vm::{self, Refusal, Way};
@@ -259,25 +259,7 @@ impl ShmFabric {
         Ok(())
     }
 
-    #[inline(always)]
     pub(crate) fn change_word(
-        &self,
-        accept: Accept<'_>,
-        at: GlobalAddress,
-        atomic: &Atomic,
-    ) -> Result<Posted, Refused> {
-        let bytes = atomic.width.bytes();
-        match self.peers.mapped(at, bytes) {
-            // SAFETY: the word was just found and is aligned.
-            Some(place) if at.offset().is_multiple_of(bytes) => unsafe {
-                Ok(Posted::Done(apply(atomic, place)))
-            },
-            _ => self.change_any_word(accept, at, atomic),
-        }
-    }
-
-    #[cold]
-    fn change_any_word(
         &self,
         accept: Accept<'_>,
         at: GlobalAddress,
@@ -290,11 +272,11 @@ impl ShmFabric {
         }
         match target {
             // SAFETY: the word was just found and is aligned.
-            Target::Mapped(place) => Ok(Posted::Done(unsafe { apply(atomic, place) })),
+            Target::Mapped(place) => Ok(Posted::Done(unsafe { atomic.apply(place) })),
             Target::Own { host, .. } if at.rank() == self.rank => {
                 let place = NonNull::new(host as *mut u8).ok_or(Cause::NullAddress)?;
                 // SAFETY: own registered memory; the registration keeps the alignment of its addresses.
-                Ok(Posted::Done(unsafe { apply(atomic, place) }))
+                Ok(Posted::Done(unsafe { atomic.apply(place) }))
             }
             Target::Own { .. } => {
                 let local = std::ptr::null_mut();
@@ -322,17 +304,4 @@ pub(crate) unsafe fn bulk(from: *const u8, to: *mut u8, len: u64) {
     // SAFETY: the caller's promise.
     unsafe { copy::copy(from, to, len as usize) };
     copy::fence_after_bulk(len as usize);
-}
-
-/// # Safety
-/// `place` is an aligned word of the atomic's width, in memory that lives during the call.
-#[inline]
-pub(crate) unsafe fn apply(atomic: &Atomic, place: NonNull<u8>) -> u64 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match atomic.width {
-            Width::W4 => atomic.apply4(place.cast::<AtomicU32>().as_ref()),
-            Width::W8 => atomic.apply8(place.cast::<AtomicU64>().as_ref()),
-        }
-    }
 }

@@ -81,7 +81,12 @@ impl<T: Pod> Array<T> {
     /// new bytes may be mixed.
     #[inline]
     pub fn read(&self, first: usize, to: &mut [T]) -> Result<()> {
-        let from = self.span(first, to.len(), "read")?;
+        self.read_in(first, to, "read")
+    }
+
+    #[inline]
+    fn read_in(&self, first: usize, to: &mut [T], call: &str) -> Result<()> {
+        let from = self.span(first, to.len(), call)?;
         // SAFETY: in bounds by the line above; `to` is borrowed.
         unsafe { copy::copy(from, to.as_mut_ptr().cast(), size_of_val(to)) };
         Ok(())
@@ -90,7 +95,12 @@ impl<T: Pod> Array<T> {
     /// Copies `from` into the own part, from `first` on.
     #[inline]
     pub fn write(&self, first: usize, from: &[T]) -> Result<()> {
-        let to = self.span(first, from.len(), "write")?;
+        self.write_in(first, from, "write")
+    }
+
+    #[inline]
+    fn write_in(&self, first: usize, from: &[T], call: &str) -> Result<()> {
+        let to = self.span(first, from.len(), call)?;
         // SAFETY: in bounds by the line above; `from` is borrowed.
         unsafe { copy::copy(from.as_ptr().cast(), to, size_of_val(from)) };
         Ok(())
@@ -100,14 +110,14 @@ impl<T: Pod> Array<T> {
     #[inline]
     pub fn get(&self, index: usize) -> Result<T> {
         let mut value = T::zeroed();
-        self.read(index, std::slice::from_mut(&mut value))?;
+        self.read_in(index, std::slice::from_mut(&mut value), "get")?;
         Ok(value)
     }
 
     /// Changes one value of the own part.
     #[inline]
     pub fn set(&self, index: usize, value: T) -> Result<()> {
-        self.write(index, &[value])
+        self.write_in(index, &[value], "set")
     }
 
     /// Sets all values of the own part.

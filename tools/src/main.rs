@@ -42,7 +42,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::try_parse().unwrap_or_else(|error| with_suggestion(error).exit()).command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return say::outcome(show(&with_suggestion(error))),
+    };
+    match cli.command {
         Command::Demo(args) => say::outcome(demo::command(&args)),
         Command::DemoRank(args) => demo::rank(&args),
         Command::Bench(args) => say::outcome(bench::command(&args)),
@@ -52,6 +56,12 @@ fn main() -> ExitCode {
         Command::Info(args) => say::outcome(info::command(&args)),
         Command::Keeper { .. } => run::keeper::keep(),
     }
+}
+
+/// Prints what the command line asks for, such as help, or what is wrong with it.
+fn show(answer: &clap::Error) -> anyhow::Result<u8> {
+    answer.print()?;
+    Ok(answer.exit_code().try_into().unwrap_or(say::MISUSE))
 }
 
 /// Names the nearest subcommand for a wrong one where clap finds none near enough.

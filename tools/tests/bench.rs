@@ -90,6 +90,7 @@ fn two_processes_take_every_figure_in_turn() {
         "cases": ["limit", "put_near", "put", "get", "atomic", "bandwidth_put"],
         "sizes": [4096, 8192],
         "shared": file,
+        "limit_first": false,
         "effort": {
             "hand_over": { "search": 5, "measure": 5 }, "rounds": 10, "words": 100, "passes": 1,
             "moved_bytes": 16384, "blocks_max": 2, "cold_bytes": 65536,
@@ -99,8 +100,10 @@ fn two_processes_take_every_figure_in_turn() {
     let said = play("2", &plan);
     std::fs::remove_file(&file).unwrap();
     let figures: Vec<&Value> = said.iter().filter_map(|event| event.get("figure")).collect();
-    let names: Vec<String> =
-        figures.iter().map(|figure| format!("{} {}", figure[0]["case"], figure[0]["variant"])).collect();
+    let names: Vec<String> = figures
+        .iter()
+        .map(|figure| format!("{} {}", figure["key"]["case"], figure["key"]["variant"]))
+        .collect();
     for name in ["put_near", "put", "get", "atomic"] {
         assert!(names.contains(&format!("\"{name}\" \"\"")), "{names:?}");
     }

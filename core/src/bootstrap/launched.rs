@@ -14,9 +14,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Descriptors that a program may want for itself beside those of its peers' memory.
-const DESCRIPTORS_SPARED: u64 = 256;
-
 /// The line to the launcher, open while the rank lives. A rank whose line closes before it has left is dead, even
 /// where its process is not a child of the launcher.
 #[derive(Debug)]
@@ -50,12 +47,13 @@ pub fn join(settings: &Settings) -> Result<(Membership, Connection)> {
 
 fn enter(settings: &Settings, launched: &Launched) -> Result<(Membership, Connection)> {
     let (rank, size) = (launched.rank, launched.size);
-    process::allow_descriptors(size as u64 + DESCRIPTORS_SPARED)?;
+    process::allow_descriptors(size as u64)?;
     let file = Window::create_file()?;
     // Before Hello: nobody may get an address of ours, nor we of others, while a fence would skip us.
     let barrier = membarrier::register(Group::Registered, settings.denied);
     let greeting = Greeting::own();
-    let hello = Request::Hello { greeting, layout: layout::HASH, key: launched.door.key, rank, barrier };
+    let (layout, key, told) = (layout::HASH, launched.door.key, size as u32);
+    let hello = Request::Hello { greeting, layout, key, rank, size: told, barrier };
     let stream = call(&launched.door, &hello, file.as_fd())?;
     let mut descriptors = welcome(&stream, size)?.into_iter();
     let board = descriptors.next().ok_or_else(|| broken("the board is missing"))?;
@@ -66,7 +64,6 @@ fn enter(settings: &Settings, launched: &Launched) -> Result<(Membership, Connec
     }
     files[rank.index()] = file;
     let pid = std::process::id();
-    board.seat(rank).set_pid(pid);
     board.seat(rank).set_stage(Stage::Joined);
     let connection = Connection { stream, board: board.clone(), rank, pid };
     Ok((Membership { rank, board, files }, connection))
@@ -122,10 +119,6 @@ fn welcome(stream: &UnixStream, size: usize) -> Result<Vec<OwnedFd>> {
                 descriptors
             }
             Answer::More { descriptors } if !all.is_empty() => descriptors,
-            Answer::Welcome { size: said, .. } if all.is_empty() => {
-                let text = format!("this process was started as one of {size} ranks, and the job has {said}");
-                return Err(Cause::Join(format!("{text}: leave TASUKI_SIZE as `tasuki run` set it")).into());
-            }
             other => return Err(unwelcome(other)),
         };
         if descriptors.len() != promised as usize || descriptors.is_empty() {
@@ -250,7 +243,8 @@ mod tests {
         let door = door("refuse");
         let launcher = serve(&door, 1);
         let error = join(&settings(5, 6, &door)).unwrap_err();
-        assert_eq!(error.to_string(), "rank 5: join: there is no rank 5 in this job of 1");
+        let text = "rank 5: join: TASUKI_SIZE is 6 for rank 5, and the job has 1: leave that variable to `tasuki run`";
+        assert_eq!(error.to_string(), text);
         let (membership, _) = join(&settings(0, 1, &door)).unwrap();
         assert_eq!(membership.rank, Rank(0));
         launcher.join().unwrap();

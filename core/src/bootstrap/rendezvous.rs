@@ -127,6 +127,7 @@ impl Rendezvous {
         match self.applicant(hello, from, files) {
             Err(why) => Verdict::Refused(why),
             Ok((rank, applicant)) => {
+                self.board.seat(rank).set_pid(applicant.pid);
                 self.seats[rank.index()] = Some(applicant);
                 if self.seats.iter().any(Option::is_none) {
                     return Verdict::Waits;
@@ -149,11 +150,16 @@ impl Rendezvous {
         from: Credentials,
         files: Vec<OwnedFd>,
     ) -> Result<(Rank, Applicant), String> {
-        let Request::Hello { greeting, layout, key, rank, barrier } = hello else {
+        let Request::Hello { greeting, layout, key, rank, size: told, barrier } = hello else {
             return Err("only a rank can join".into());
         };
         self.terms.check(&greeting, layout, key, from)?;
         let size = self.seats.len();
+        if told as usize != size {
+            return Err(format!(
+                "TASUKI_SIZE is {told} for rank {rank}, and the job has {size}: leave that variable to `tasuki run`"
+            ));
+        }
         let Some(seat) = self.seats.get(rank.index()) else {
             return Err(format!("there is no rank {rank} in this job of {size}"));
         };
@@ -237,14 +243,20 @@ mod tests {
         Rendezvous::new(terms, size, wake, 2).unwrap()
     }
 
-    fn hello(rank: u32, barrier: bool) -> Request {
+    fn hello_of(size: u32, rank: u32, barrier: bool) -> Request {
         Request::Hello {
             greeting: greeting("/bin/app"),
             layout: layout::HASH,
             key: KEY,
             rank: Rank(rank),
+            size,
             barrier,
         }
+    }
+
+    /// For a job of two.
+    fn hello(rank: u32, barrier: bool) -> Request {
+        hello_of(2, rank, barrier)
     }
 
     fn files() -> Vec<OwnedFd> {
@@ -277,7 +289,7 @@ mod tests {
         let size = DESCRIPTORS_A_MESSAGE + 1;
         let mut meeting = rendezvous(size, None);
         for rank in 0..size as u32 {
-            come(&mut meeting, hello(rank, true));
+            come(&mut meeting, hello_of(size as u32, rank, true));
         }
         let parts: Vec<_> =
             (0..).map_while(|part| meeting.part(part).map(|(_, files)| files.len())).collect();
@@ -302,6 +314,8 @@ mod tests {
         let other = meeting.admit(hello(0, true), Credentials { pid: 5, user: 7 }, files());
         assert_eq!(refusal(other), "this is a job of user 1000, and user 7 may not join it");
         assert!(refusal(come(&mut meeting, hello(2, true))).contains("no rank 2"));
+        let wrong = refusal(come(&mut meeting, hello_of(3, 1, true)));
+        assert!(wrong.contains("TASUKI_SIZE is 3 for rank 1, and the job has 2"), "{wrong}");
         come(&mut meeting, hello(1, true));
         assert!(
             refusal(come(&mut meeting, hello(1, true))).contains("this process has joined as rank 1 already")
@@ -324,6 +338,7 @@ mod tests {
             layout: layout::HASH + 1,
             key: KEY,
             rank: Rank(0),
+            size: 2,
             barrier: true,
         };
         let why = refusal(come(&mut meeting, hello));
@@ -341,6 +356,7 @@ mod tests {
             layout: layout::HASH,
             key: Key([2; 16]),
             rank: Rank(0),
+            size: 1,
             barrier: true,
         };
         assert!(refusal(come(&mut meeting, hello)).contains("another job's key"));

@@ -65,6 +65,8 @@ pub enum Request {
         key: Key,
         /// Which rank it is.
         rank: Rank,
+        /// Of how many, as it was told.
+        size: u32,
         /// Whether it has registered for fences by membarrier.
         barrier: bool,
     },
@@ -129,9 +131,9 @@ impl Request {
     /// The message as bytes.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Request::Hello { greeting, layout, key, rank, barrier } => {
+            Request::Hello { greeting, layout, key, rank, size, barrier } => {
                 let said = Writer::new(HELLO).greeting(greeting).u64(*layout).bytes(&key.0);
-                said.u32(rank.0).u32(u32::from(*barrier)).done()
+                said.u32(rank.0).u32(*size).u32(u32::from(*barrier)).done()
             }
             Request::Host { greeting, layout, key, size } => {
                 Writer::new(HOST).greeting(greeting).u64(*layout).bytes(&key.0).u32(*size).done()
@@ -160,6 +162,7 @@ impl Request {
                 layout: from.u64()?,
                 key: from.key()?,
                 rank: Rank(from.u32()?),
+                size: from.u32()?,
                 barrier: from.u32()? != 0,
             },
             HOST => Request::Host { greeting, layout: from.u64()?, key: from.key()?, size: from.u32()? },

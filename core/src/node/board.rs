@@ -236,6 +236,9 @@ impl Board {
         self.header().over.0.load(Ordering::Relaxed) != 0
     }
 
+    /// A moment that is not over yet, by any clock.
+    pub const JUST_NOW: u64 = u64::MAX;
+
     /// Says that `rank` died, and wakes everybody. False if another death was told before: the first one counts.
     pub fn declare_dead(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
         let death = &self.header().death;
@@ -302,12 +305,12 @@ impl Seat {
         self.stage.store(stage as u32, Ordering::Release);
     }
 
-    /// The rank's process id, 0 before it joined.
+    /// The rank's process id, 0 before it asked to join.
     pub fn pid(&self) -> u32 {
         self.pid.load(Ordering::Relaxed)
     }
 
-    /// The rank says which process it is.
+    /// Which process the rank is: said before it joins, by whoever lets it in.
     pub fn set_pid(&self, pid: u32) {
         self.pid.store(pid, Ordering::Relaxed);
     }

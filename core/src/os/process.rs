@@ -30,9 +30,13 @@ pub fn exists(pid: u32) -> bool {
     unsafe { libc::kill(pid as libc::pid_t, 0) == 0 || *libc::__errno_location() == libc::EPERM }
 }
 
-/// Lets this process open at least `wanted` descriptors, as far as the hard limit goes.
+/// Descriptors that a program may want for itself, beside those that it is known to need.
+const DESCRIPTORS_SPARED: u64 = 256;
+
+/// Lets this process open `wanted` descriptors, and some for itself, as far as the hard limit goes.
 pub fn allow_descriptors(wanted: u64) -> Result<()> {
-    allow(libc::RLIMIT_NOFILE, "setrlimit(RLIMIT_NOFILE)", wanted, "open files are needed", "ulimit -Hn")
+    let all = wanted.saturating_add(DESCRIPTORS_SPARED);
+    allow(libc::RLIMIT_NOFILE, "setrlimit(RLIMIT_NOFILE)", all, "open files are needed", "ulimit -Hn")
 }
 
 /// Lets this process make a file of that size, as far as the hard limit goes: beyond it the system does not answer

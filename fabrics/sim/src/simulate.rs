@@ -95,8 +95,6 @@ impl Member {
     }
 }
 
-/// How many descriptors a process may want besides the ranks' memory files.
-const SPARE_DESCRIPTORS: u64 = 128;
 /// A rank that runs for that long without a call is named: nobody else can run meanwhile.
 const SILENCE: Duration = Duration::from_secs(10);
 /// How often its silence is measured.
@@ -134,7 +132,7 @@ pub fn simulate<R: Send>(sim: &Sim, body: impl Fn(Member) -> R + Sync) -> Result
     if let Some(death) = sim.faults.deaths.iter().find(|death| death.rank.index() >= sim.ranks) {
         return Err(Cause::NoSuchRank { rank: death.rank, size: sim.ranks }.into());
     }
-    process::allow_descriptors(sim.ranks as u64 + SPARE_DESCRIPTORS)?;
+    process::allow_descriptors(sim.ranks as u64)?;
     let board = Arc::new(Board::create(sim.ranks)?);
     board.set_wake_mode(WakeMode::Fence);
     let run = Arc::new(Run::new(World::new(sim, board.clone())?));

@@ -93,7 +93,7 @@ impl World {
             self.rank(*rank).actors.iter().find(paused).is_some()
         };
         let names = |rank: Rank| match self.board.seat(rank).published_wait() {
-            Some(wait) => format!("{} since {} ns", wait.call, wait.since_ns),
+            Some(wait) => format!("{} since {} ns of virtual time", wait.call, wait.since_ns),
             None if self.joins_thread(rank) => "join(a thread of its own)".into(),
             None => "a call that does not say what for".into(),
         };

@@ -15,9 +15,6 @@ use tasuki_core::os::{memfile::MemFile, process, processors};
 use tasuki_core::segment::Window;
 use tasuki_fabric_shm::{Options, ShmFabric};
 
-/// Descriptors that a program needs beside a memory file for each rank.
-const DESCRIPTORS_SPARED: u64 = 64;
-
 /// Runs `app` on `ranks` threads of this process, each a rank of one job; their values by rank, or the first error.
 ///
 /// Everything is real but the processes: memory, signals, waiting. Meant for a first try, for tests, and for
@@ -46,7 +43,7 @@ pub(super) fn threads<T: Send>(
     let board = Arc::new(Board::create(ranks)?);
     board.set_wake_mode(wake_mode(ranks, settings));
     let _shown = door.map(|door| launched::show_board(door, &board)).transpose()?;
-    process::allow_descriptors(ranks as u64 + DESCRIPTORS_SPARED)?;
+    process::allow_descriptors(ranks as u64)?;
     let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| Window::create_file()).collect();
     let files = files?;
     let app = &app;
@@ -63,7 +60,7 @@ pub(super) fn threads<T: Send>(
         for (rank, thread) in &threads {
             if let Err(error) = thread {
                 let how = format!("its thread could not be started: {error}");
-                board.declare_dead(*rank, &how, u64::MAX); // just now, by any clock
+                board.declare_dead(*rank, &how, Board::JUST_NOW);
             }
         }
         threads.into_iter().map(|(rank, thread)| joined(rank, thread)).collect()

@@ -17,7 +17,7 @@ pub(super) fn run<T>(
 ) -> Result<T> {
     let job = machine().and_then(Job::new).map_err(|error| {
         let how = format!("could not join: {}", error.headline());
-        board.declare_dead(rank, &how, u64::MAX); // just now, by any clock
+        board.declare_dead(rank, &how, Board::JUST_NOW);
         error.on_rank(rank)
     })?;
     let machine = job.machine.clone();

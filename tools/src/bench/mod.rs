@@ -63,9 +63,9 @@ Examples:
   tasuki bench bandwidth_put --sizes 64K,1M --plot bandwidth.svg
   tasuki bench limit --json limits.json       what bare loops reach on this machine
 
-Cases for two ranks bind them to the first two processors. A figure is the median of at least five
-repetitions during which the machine stood still: the time to hand a word from one processor to the
-other, taken before and after each, differs by no more than 10 %. `x limit` is the figure divided by
+Cases for two ranks bind them to the first two processors. A figure is the median of at least five \
+repetitions during which the machine stood still: the time to hand a word from one processor to the \
+other, taken before and after each, differs by no more than 10 %. `x limit` is the figure divided by \
 that of a bare loop which does the same in the same minute. Keep the machine quiet.
 
 Exit code: 0, whether bars are met or missed; 1 if a case has no figure; 2 for misuse.";

@@ -40,7 +40,7 @@ Examples:
   tasuki demo
   tasuki demo --ranks 2 --size 1024 --output plate.png
 
-In a plate a hot and a cold sash are wound into each other. Each process computes the temperature of a
+In a plate a hot and a cold sash are wound into each other. Each process computes the temperature of a \
 strip of it, and in each iteration puts its outermost rows into the memory of its neighbours.";
 
 /// Show a real program on four processes: progress, a picture, what was moved and how fast.

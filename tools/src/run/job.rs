@@ -28,8 +28,6 @@ use tasuki_core::os::processors;
 
 /// Descriptors for each process (its connection and memory file, two pipes, its pidfd), with some to spare.
 const DESCRIPTORS_A_PROCESS: u64 = 6;
-/// Descriptors for everything else.
-const DESCRIPTORS_SPARED: u64 = 128;
 /// How long what the job wrote may take to go out, once it has been ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -83,7 +81,7 @@ impl Job {
         let plan = Plan::new(&options, &environment)?;
         let count = options.processes();
         let files = getrlimit(Resource::Nofile);
-        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS + DESCRIPTORS_SPARED)
+        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS)
             .map_err(|error| misuse(format!("{} ranks are too many here: {error}", options.ranks)))?;
         let signals = Signals::catch()?;
         let door = Door::open(&options, &environment.settings)?;

@@ -9,7 +9,14 @@ fn greeting() -> Greeting {
 fn requests() -> Vec<Request> {
     let key = Key([7; 16]);
     vec![
-        Request::Hello { greeting: greeting(), layout: layout::HASH, key, rank: Rank(3), barrier: true },
+        Request::Hello {
+            greeting: greeting(),
+            layout: layout::HASH,
+            key,
+            rank: Rank(3),
+            size: 4,
+            barrier: true,
+        },
         Request::Host { greeting: greeting(), layout: 1, key, size: 9 },
         Request::Taken,
         Request::Ask(greeting()),
@@ -48,7 +55,8 @@ fn another_version_can_still_say_what_it_is() {
     let other = Greeting { protocol: layout::PROTOCOL + 1, ..greeting() };
     let key = Key([7; 16]);
     let hello =
-        Request::Hello { greeting: other.clone(), layout: 1, key, rank: Rank(0), barrier: false }.encode();
+        Request::Hello { greeting: other.clone(), layout: 1, key, rank: Rank(0), size: 1, barrier: false }
+            .encode();
     assert_eq!(Request::decode(body(&hello)).unwrap(), Request::Stranger(other.clone()));
     let longer = [body(&hello), b"things that we do not know"].concat();
     assert_eq!(Request::decode(&longer).unwrap(), Request::Stranger(other));

@@ -123,8 +123,8 @@ pub(super) struct Course {
     pub(super) action: Action,
     /// Bytes that have arrived at the destination (or its fabric).
     moved: u64,
-    /// Bytes that wait in the bounce buffer.
-    bounced: u64,
+    /// The next piece waits in the bounce buffer.
+    bounced: bool,
     bounce: Option<Box<[u8]>>,
     flushed: bool,
     begun: bool,
@@ -138,7 +138,7 @@ impl Course {
         Course {
             action,
             moved: 0,
-            bounced: 0,
+            bounced: false,
             bounce: None,
             flushed: false,
             begun: false,
@@ -215,7 +215,7 @@ impl Course {
         }
         let bounce = self.bounce.get_or_insert_with(|| vec![0; BOUNCE as usize].into_boxed_slice());
         let buffer = Local(bounce.as_mut_ptr());
-        if self.bounced == 0 {
+        if !self.bounced {
             Step::Get { from, to: buffer, len: size }
         } else {
             Step::Put { to, from: buffer, len: size }
@@ -236,11 +236,11 @@ impl Course {
         self.begun = true;
         match (*step, self.action) {
             (Step::Flush { .. }, _) => self.flushed = true,
-            (Step::Get { len, .. }, Action::Copy { .. }) => self.bounced = len,
+            (Step::Get { .. }, Action::Copy { .. }) => self.bounced = true,
             (Step::Put { len, .. } | Step::Get { len, .. } | Step::Copy { len, .. }, _)
             | (Step::PutSignal { len, .. }, _) => {
                 self.moved += len;
-                self.bounced = 0;
+                self.bounced = false;
             }
             (Step::Raise { .. } | Step::Atomic { .. } | Step::Check { .. }, _) => {}
         }

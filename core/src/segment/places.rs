@@ -44,9 +44,12 @@ impl Places {
 
     /// Adds all that another set has, which is empty afterwards.
     pub(super) fn append(&mut self, other: &mut Places) {
-        for (start, len) in std::mem::take(other).lens {
-            self.add(start..start + len);
-        }
+        other.drain().for_each(|place| self.add(place));
+    }
+
+    /// All places, of which none is in the set afterwards.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Range<u64>> + use<> {
+        std::mem::take(self).lens.into_iter().map(|(start, len)| start..start + len)
     }
 
     /// Takes a range out, all of which is free; an empty one takes nothing.

@@ -1,4 +1,7 @@
 //! The owner's side of a rank's range: what it allocates, registers and frees.
+//!
+//! Freed job memory is emptied three times. At once, so that the system has it back. When it has become quiet, of what
+//! stores left that were under way at that time; nobody reads it, but it takes memory. And before it is used again.
 
 use super::directory::Directory;
 use super::extent::{Extent, Facts};
@@ -33,7 +36,7 @@ pub struct Usage {
 }
 
 /// Hands out the range of one rank. Addresses are handed out upwards and used again only when the range is used
-/// up: what was freed is punched out of the file at once, and a late store meets a page that nobody reads.
+/// up: what was freed is punched out of the file, and a late store meets a page that nobody reads.
 #[derive(Debug)]
 pub struct Registry {
     window: Arc<Window>,
@@ -83,7 +86,10 @@ impl Registry {
 
     /// The first freed place for `bytes` of symmetric memory from `from` on; `u64::MAX` if there is none.
     pub fn freed_symmetric(&self, bytes: u64, from: u64) -> u64 {
-        self.books().symmetric.find_freed(bytes, from.max(SYMMETRIC.start)).unwrap_or(u64::MAX)
+        let mut books = self.books();
+        let found = books.symmetric.find_freed(bytes, from.max(SYMMETRIC.start)).unwrap_or(u64::MAX);
+        self.empty_quieted(&mut books);
+        found
     }
 
     /// Takes the freed place at `start` that all ranks agreed on.
@@ -105,6 +111,7 @@ impl Registry {
         let start = {
             let mut books = self.books();
             let taken = books.local.take(bytes, self.meetings());
+            self.empty_quieted(&mut books);
             taken.map_err(|shortage| books.local.error(bytes, &shortage))?
         };
         self.back(start, bytes).map(|()| start)
@@ -112,13 +119,25 @@ impl Registry {
 
     /// Backs a place that was taken by memory, and registers it.
     fn back(&self, start: u64, bytes: u64) -> Result<()> {
-        let backed = self.window.file().reserve(start, bytes.next_multiple_of(PAGE));
+        let pages = bytes.next_multiple_of(PAGE);
+        self.window.file().punch(start, pages);
+        let backed = self.window.file().reserve(start, pages);
         let mut books = self.books();
         let entered = backed.and_then(|()| self.enter(&mut books, start, bytes, 0));
         entered.inspect_err(|_| {
-            self.window.file().punch(start, bytes.next_multiple_of(PAGE));
+            self.window.file().punch(start, pages);
             books.give_back(start, bytes, self.meetings());
+            self.empty_quieted(&mut books);
         })
+    }
+
+    /// Gives back what late stores left in places that have become quiet. To be called before the books are closed, and
+    /// before what was taken from them is backed.
+    fn empty_quieted(&self, books: &mut Books) {
+        for place in books.symmetric.quieted().chain(books.local.quieted()) {
+            self.window.file().punch(place.start, place.end - place.start);
+        }
+        drop(books.registered.quieted()); // nothing of it lies in the file
     }
 
     /// The whole job has met: what was freed before may be used again.
@@ -143,7 +162,9 @@ impl Registry {
         let inside = host % PAGE;
         let taken = books.registered.take(inside + bytes, self.meetings());
         let start = taken.map_err(|shortage| books.registered.error(bytes, &shortage))? + inside;
-        self.enter(&mut books, start, bytes, host)?;
+        let entered = self.enter(&mut books, start, bytes, host);
+        entered.inspect_err(|_| books.give_back(start, bytes, self.meetings()))?;
+        self.empty_quieted(&mut books);
         Ok(start)
     }
 
@@ -170,6 +191,7 @@ impl Registry {
         *books.usage_of(offset) -= place.len;
         books.usage.extents -= 1;
         books.give_back(offset, place.len, self.meetings());
+        self.empty_quieted(&mut books);
         if !REGISTERED.contains(&offset) {
             self.window.file().punch(offset, place.len.next_multiple_of(PAGE));
         }
@@ -301,6 +323,7 @@ fn is_freeable(offset: u64) -> bool {
 mod tests {
     use super::*;
     use crate::base::Rank;
+    use std::os::unix::fs::FileExt;
 
     fn registry() -> Registry {
         Registry::new(Arc::new(Window::new(Window::create_file().unwrap(), 0))).unwrap()
@@ -385,6 +408,27 @@ mod tests {
         };
         registry.free_unless(start, &death).unwrap();
         assert_eq!(looks.get(), 3);
+    }
+
+    #[test]
+    fn what_a_late_store_leaves_is_given_back_and_never_read() {
+        const BYTES: u64 = 1 << 20;
+        let registry = registry();
+        let file = std::fs::File::from(registry.window.file().as_fd().try_clone_to_owned().unwrap());
+        let store = |at| file.write_all_at(&[0xaa; BYTES as usize], at).unwrap();
+        let (first, before) = (registry.allocate_local(BYTES).unwrap(), registry.window.file().backed());
+        registry.free(first).unwrap();
+        store(first);
+        assert_eq!(registry.window.file().backed(), before);
+        (0..2).for_each(|_| registry.met());
+        registry.free(registry.allocate_local(1).unwrap()).unwrap();
+        assert_eq!(registry.window.file().backed(), before - BYTES, "quiet, and empty");
+        store(first);
+        registry.books().local.use_up();
+        assert_eq!(registry.allocate_local(BYTES).unwrap(), first);
+        let mut last = [1];
+        file.read_exact_at(&mut last, first + BYTES - 1).unwrap();
+        assert_eq!(last, [0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A rank's range of addresses as this process sees it: mapped piece by piece, when first touched.
 #![allow(unsafe_code)]
-//! Unsafe: pointers into mappings that live as long as the window. A table entry is set once, from null to a piece
-//! that is never unmapped before the window is dropped.
+//! Unsafe: pointers into mappings that live as long as the window. A table entry only ever goes from one mapping of
+//! its piece to another of the same bytes, and none is unmapped before the window is dropped.
 
 use super::directory::Directory;
 use super::layout::{GRANULE, PIECE, WINDOW};
@@ -9,6 +9,7 @@ use super::registry;
 use crate::base::Result;
 use crate::os::mapping::Mapping;
 use crate::os::memfile::MemFile;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,7 +37,8 @@ impl View {
     pub unsafe fn job(&self, offset: u64, bytes: u64) -> Option<NonNull<u8>> {
         // SAFETY: the system piece is mapped while the window lives.
         let directory = unsafe { Directory::over(self.system) };
-        if !directory.is_job(offset, bytes) {
+        // What lies behind this piece may be mapped anywhere.
+        if !directory.is_job(offset, bytes) || offset % PIECE + bytes > PIECE {
             return elsewhere();
         }
         // SAFETY: the piece is mapped in full and offset lies in it.
@@ -117,15 +119,25 @@ impl Window {
     }
 
     /// The byte at `offset`, which lies in the registration `start .. start + len`; all of the registration can be
-    /// reached from the pointer. Costs two loads once its piece is mapped, a system call before.
-    #[inline]
+    /// reached from the pointer. Costs two loads for each of its pieces, a system call if they are not mapped yet, or
+    /// not in a row: a place that is used again may be cut otherwise than before.
     pub fn at(&self, offset: u64, start: u64, len: u64) -> Result<NonNull<u8>> {
-        let piece = match self.piece(offset / PIECE) {
-            Some(piece) => piece,
-            None => self.map(offset, start, len)?,
+        debug_assert!(start <= offset && offset < start + len && start + len <= WINDOW);
+        let pieces = start / PIECE..(start + len - 1) / PIECE + 1;
+        let first = match self.row(&pieces) {
+            Some(first) => first,
+            None => self.map(&pieces)?,
         };
-        // SAFETY: the piece is mapped in full and offset lies in it.
-        Ok(unsafe { piece.add((offset % PIECE) as usize) })
+        // SAFETY: the pieces are mapped in a row and offset lies in one of them.
+        Ok(unsafe { first.add((offset - pieces.start * PIECE) as usize) })
+    }
+
+    /// The first byte of pieces that are mapped one behind the other.
+    fn row(&self, pieces: &Range<u64>) -> Option<NonNull<u8>> {
+        let first = self.piece(pieces.start)?;
+        let place = |number: u64| first.addr().get() as u64 + (number - pieces.start) * PIECE;
+        let in_a_row = |number| self.piece(number).is_some_and(|at| at.addr().get() as u64 == place(number));
+        (pieces.start + 1..pieces.end).all(in_a_row).then_some(first)
     }
 
     /// The first byte of the system piece, if it is mapped already.
@@ -149,28 +161,24 @@ impl Window {
         NonNull::new(leaves[leaf].load(Ordering::Acquire))
     }
 
-    /// Maps the piece of `offset`, or all pieces of a registration that is larger than one, in one go.
+    /// Maps pieces in one go, one behind the other.
     #[cold]
-    fn map(&self, offset: u64, start: u64, len: u64) -> Result<NonNull<u8>> {
-        debug_assert!(start <= offset && offset < start + len && start + len <= WINDOW);
+    fn map(&self, pieces: &Range<u64>) -> Result<NonNull<u8>> {
         let mut mapped = self.mapped.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let number = offset / PIECE;
-        if let Some(piece) = self.piece(number) {
-            return Ok(piece); // another thread was quicker
+        if let Some(first) = self.row(pieces) {
+            return Ok(first); // another thread was quicker
         }
-        let (first, last) = (start / PIECE, (start + len - 1) / PIECE);
-        let bytes = (last - first + 1) * PIECE;
-        let colour = self.colour + first as usize * COLOURS_APART;
-        let mapping = Mapping::shared_in_colour(&self.file, first * PIECE, bytes as usize, colour)?;
-        for piece in first..=last {
+        let bytes = (pieces.end - pieces.start) * PIECE;
+        let colour = self.colour + pieces.start as usize * COLOURS_APART;
+        let mapping = Mapping::shared_in_colour(&self.file, pieces.start * PIECE, bytes as usize, colour)?;
+        for piece in pieces.clone() {
             // SAFETY: the mapping is that long.
-            let at = unsafe { mapping.start().add(((piece - first) * PIECE) as usize) };
+            let at = unsafe { mapping.start().add(((piece - pieces.start) * PIECE) as usize) };
             self.enter(piece, at);
         }
-        // SAFETY: as above.
-        let at = unsafe { mapping.start().add(((number - first) * PIECE) as usize) };
+        let first = mapping.start();
         mapped.push(mapping);
-        Ok(at)
+        Ok(first)
     }
 
     /// Writes a piece into the table. Only under the lock of `mapped`.
@@ -220,6 +228,7 @@ impl std::fmt::Debug for Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::extent::Facts;
     use crate::segment::layout::SYMMETRIC;
 
     #[test]
@@ -234,6 +243,41 @@ mod tests {
             assert_eq!(place(&theirs).read_volatile(), 7);
         }
         assert_ne!(place(&ours), place(&theirs));
+    }
+
+    #[test]
+    fn pieces_that_were_mapped_apart_come_in_a_row_where_a_registration_needs_them() {
+        let window = Window::new(Window::create_file().unwrap(), 0);
+        window.system().unwrap();
+        let start = SYMMETRIC.start + PIECE;
+        let apart: Vec<_> =
+            (0..3).map(|i| window.at(start + i * PIECE, start + i * PIECE, PIECE).unwrap()).collect();
+        // SAFETY: mapped, and nobody else's.
+        unsafe { apart[2].write_volatile(5) };
+        let first = window.at(start, start, 3 * PIECE).unwrap();
+        // SAFETY: the row is that long.
+        assert_eq!(unsafe { first.add(2 * PIECE as usize).read_volatile() }, 5);
+        assert_eq!(
+            window.at(start + 2 * PIECE, start, 3 * PIECE).unwrap().as_ptr() as u64,
+            first.as_ptr() as u64 + 2 * PIECE
+        );
+        assert_eq!(
+            window.at(start + PIECE, start + PIECE, 2 * PIECE).unwrap().as_ptr() as u64,
+            first.as_ptr() as u64 + PIECE
+        );
+    }
+
+    #[test]
+    fn a_view_ends_with_its_piece() {
+        let window = Window::new(Window::create_file().unwrap(), 0);
+        let (directory, start, len) = (window.directory().unwrap(), SYMMETRIC.start, 2 * PIECE);
+        directory.extent(9).publish(Facts { start, len, host: 0 });
+        directory.name_granules(start, len, 9);
+        window.at(start, start, 2 * PIECE).unwrap();
+        let view = window.view(start).unwrap();
+        // SAFETY: the window lives.
+        let there = |offset, bytes| unsafe { view.job(offset, bytes).is_some() };
+        assert!(there(start, PIECE) && there(start + PIECE - 8, 8) && !there(start + PIECE - 8, 9));
     }
 
     #[test]

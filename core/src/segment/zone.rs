@@ -32,6 +32,8 @@ pub(super) struct Zone {
     stock: Places,
     /// Freed before the last meetings: comes into stock when that is used up.
     quiet: Places,
+    /// Quiet since [`Zone::quieted`] was asked.
+    news: Places,
     /// Freed since, by the number of meetings at that time, which ascends.
     waiting: VecDeque<(u64, Places)>,
 }
@@ -50,8 +52,8 @@ fn fit(gap: &Range<u64>, wanted: u64) -> Option<u64> {
 
 impl Zone {
     pub(super) fn new(range: Range<u64>) -> Zone {
-        let (stock, quiet, waiting) = Default::default();
-        Zone { next: range.start, range, stock, quiet, waiting }
+        let (stock, quiet, news, waiting) = Default::default();
+        Zone { next: range.start, range, stock, quiet, news, waiting }
     }
 
     /// Takes a place that was never used.
@@ -116,8 +118,14 @@ impl Zone {
     /// The job has met that often: what was freed long enough ago has become quiet.
     fn settle(&mut self, meetings: u64) {
         while let Some((_, mut places)) = self.waiting.pop_front_if(|(at, _)| *at + MEETINGS <= meetings) {
+            self.news.append(&mut places.clone());
             self.quiet.append(&mut places);
         }
+    }
+
+    /// What has become quiet since this was asked last. What was just taken may be among it.
+    pub(super) fn quieted(&mut self) -> impl Iterator<Item = Range<u64>> + use<> {
+        self.news.drain()
     }
 
     /// What is left of the fresh addresses is too short, but may be joined to what was freed before it.

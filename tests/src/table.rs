@@ -15,6 +15,8 @@ macro_rules! each_case {
             Everywhere "A3" 1..=8 registrations::a3_addresses_of_pointers;
             Everywhere "A4" 1..=5 registrations::a4_stale_addresses_are_refused;
             Everywhere "A4" 1..=3 registrations::a4_meeting_gives_addresses_back;
+            Everywhere "A4" 2..=3 registrations::a4_unfinished_operations_keep_addresses;
+            Everywhere "A4" 1..=3 registrations::a4_used_again_beside_the_living;
             Real "A4" 1..=2 registrations::a4_registering_never_ends;
             Everywhere "A5" 1..=8 registrations::a5_one_buffer_registered_twice;
             Everywhere "A6" 1..=8 memory::a6_zero_size_is_refused;
@@ -26,11 +28,13 @@ macro_rules! each_case {
             Everywhere "P22-23" 1..=8 promises::a_signal_orders_the_free_before_the_access;
             Everywhere "P22-23" 2..=4 promises::late_puts_never_reach_memory_given_to_others;
             Everywhere "P22-23" 2..=3 promises::unregister_waits_for_accesses_under_way;
+            Everywhere "P22-23" 2..=3 promises::unregister_waits_for_what_another_thread_serves;
             Everywhere "P22-23" 1..=8 promises::freed_memory_is_given_back;
             Everywhere "B1" 1..=8 copies::b1_any_rank_to_any_rank;
             Everywhere "B2" 1..=2 copies::b2_sizes_and_guards;
             Everywhere "B2" 1..=3 copies::b2_too_long_moves_nothing;
             Everywhere "B2" 1..=8 copies::b2_counts_are_values;
+            Real "B3" 3..=8 copies::b3_ends_that_make_no_call;
             Everywhere "B4" 2..=8 order::b4_chain_by_handles;
             Everywhere "B4" 2..=8 order::b4_chain_waits_for_its_head;
             Everywhere "B5" 2..=8 order::b5_prefix_and_exact;
@@ -46,6 +50,7 @@ macro_rules! each_case {
             Everywhere "B9" 2..=2 flood::b9_copies_to_own_memory;
             Everywhere "B9" 2..=2 flood::b9_a_chain_of_copies;
             Everywhere "B10" 2..=8 order::b10_unmet_order_delays_nobody;
+            Everywhere "B10" 3..=8 order::b10_refusals_delay_nobody;
             Everywhere "B11" 2..=8 failures::b11_successors_do_not_start;
             Everywhere "B11" 2..=8 failures::b11_told_once_by_complete;
             Everywhere "B11" 2..=8 failures::b11_failed_atomics_leave_the_result;
@@ -82,6 +87,7 @@ macro_rules! each_case {
             Everywhere "G18" 1..=4 threads::g18_eight_threads_move_bytes;
             Everywhere "G18" 1..=4 threads::g18_eight_threads_wait;
             Everywhere "G18" 1..=4 threads::g18_eight_threads_order;
+            Everywhere "G18" 1..=4 threads::g18_eight_threads_number_their_own;
             Everywhere "G18" 2..=4 threads::g18_one_collective_call_at_a_time;
             Everywhere "own memory" 1..=8 own_memory::puts_and_gets_of_every_size;
             Everywhere "own memory" 1..=8 own_memory::many_requests_at_one_owner;
@@ -105,6 +111,7 @@ macro_rules! each_case {
             Real "children" 1..=4 children::other_programs_inherit_nothing;
             Processes "fork" 1..=4 children::calls_from_a_forked_child_fail;
             Real "jobs" 1..=4 jobs::jobs_in_jobs;
+            Real "jobs" 1..=4 jobs::one_thread_in_two_jobs;
             Real "jobs" 1..=4 jobs::a_failing_job_harms_no_other;
         }
     };

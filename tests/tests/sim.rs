@@ -9,6 +9,8 @@ fn seeds(name: &str) -> u64 {
     const ONCE: &[&str] = &[
         "a4_meeting_gives_addresses_back",
         "a4_stale_addresses_are_refused",
+        "a4_unfinished_operations_keep_addresses",
+        "a4_used_again_beside_the_living",
         "a_signal_orders_the_free_before_the_access",
         "addresses_of_nothing",
         "b1_any_rank_to_any_rank",
@@ -18,6 +20,7 @@ fn seeds(name: &str) -> u64 {
         "d1_bytes_are_there_when_the_signal_is_seen",
         "freed_memory_is_given_back",
         "g18_eight_threads_move_bytes",
+        "g18_eight_threads_number_their_own",
         "g18_eight_threads_order",
         "g18_eight_threads_wait",
         "many_requests_at_one_owner",

@@ -353,6 +353,18 @@ mod tests {
     }
 
     #[test]
+    fn nobody_enters_what_was_freed_since_it_was_found() {
+        let (registry, bytes) = (registry(), [0_u8; 64]);
+        let start = registry.register(bytes.as_ptr() as u64, 64).unwrap();
+        let place = registry.directory.find(start, 64, start).unwrap();
+        drop(registry.directory.enter(&place, start, 64, start).unwrap());
+        registry.free(start).unwrap();
+        let late = registry.directory.enter(&place, start, 64, start);
+        assert_eq!(late.unwrap_err(), Cause::Stale { address: start });
+        assert!(!registry.directory.extent(place.extent).is_used(), "who was refused is still inside");
+    }
+
+    #[test]
     fn own_memory_keeps_its_alignment_and_place() {
         let registry = registry();
         let bytes = [0_u8; 64];

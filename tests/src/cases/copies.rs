@@ -2,6 +2,7 @@
 
 use super::areas::{Areas, KINDS};
 use crate::exchange::{effort, last};
+use crate::patience::stay_away;
 use crate::pattern::{self, GUARD};
 use crate::refusal::{ended, misused};
 use std::collections::BTreeSet;
@@ -50,6 +51,31 @@ pub fn b1_any_rank_to_any_rank(job: &Job) -> Result<()> {
                 }
             }
         }
+    }
+    job.barrier()
+}
+
+/// A copy of job memory between two other ranks, neither of which makes a call before it has ended.
+pub fn b3_ends_that_make_no_call(job: &Job) -> Result<()> {
+    const LEN: usize = 70_000;
+    let (source, issuer, target) = (Rank(2), Rank(1), Rank(0));
+    let (bytes, ended) = (job.alloc::<u8>(LEN)?, job.alloc::<u64>(1)?);
+    if job.rank() == source {
+        bytes.write(0, &pattern::bytes(3, LEN))?;
+    }
+    job.barrier()?;
+    if job.rank() == issuer {
+        job.complete(job.copy(bytes.on(source), bytes.on(target), LEN, After::Nothing)?)?;
+        job.put(ended.on(source), &[1])?;
+        job.put(ended.on(target), &[1])?;
+    } else if [source, target].contains(&job.rank()) {
+        while ended.get(0)? == 0 {
+            stay_away(job);
+        }
+    }
+    job.barrier()?;
+    if job.rank() == target {
+        pattern::check(&bytes.to_vec()?, 3, "copied by a third rank");
     }
     job.barrier()
 }

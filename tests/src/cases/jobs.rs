@@ -39,6 +39,25 @@ pub fn jobs_in_jobs(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// One thread may be in two jobs: the memory that it was in last is not taken for the other job's, whose addresses are
+/// the same.
+pub fn one_thread_in_two_jobs(job: &Job) -> Result<()> {
+    let outer = job.alloc::<u64>(1)?;
+    for round in 1..=20 {
+        tasuki::local(job.size(), |inner| {
+            let own = inner.alloc::<u64>(1)?;
+            if inner.rank() == job.rank() {
+                inner.put(own.pointer(), &[round])?;
+                job.put(outer.pointer(), &[round + 100])?;
+                inner.fetch_add(own.pointer(), 1000)?;
+                assert_eq!((own.get(0)?, outer.get(0)?), (round + 1000, round + 100));
+            }
+            inner.barrier()
+        })?;
+    }
+    job.barrier()
+}
+
 /// A job that fails inside another one fails alone.
 pub fn a_failing_job_harms_no_other(job: &Job) -> Result<()> {
     let failed = tasuki::local(3, |inner| {

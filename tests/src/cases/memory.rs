@@ -103,7 +103,7 @@ pub fn a6_zero_size_is_refused(job: &Job) -> Result<()> {
 /// The null address is refused by every call, whatever else it is given, and nothing is touched.
 pub fn a7_null_is_refused(job: &Job) -> Result<()> {
     let null = GlobalPtr::<u64>::NULL;
-    let texts = ["null", "hint:"];
+    let texts = ["the global address is null", "hint:"];
     let signal = job.signal()?;
     let table = job.alloc::<u64>(2)?;
     let good = table.on(next(job));

@@ -5,7 +5,7 @@ use crate::exchange::{effort, last};
 use crate::gate::{Gate, ISSUER, KEEPER};
 use crate::patience::stay_away;
 use crate::pattern;
-use tasuki::{After, Array, Handle, Job, Result};
+use tasuki::{After, Array, Change, GlobalPtr, Handle, Job, Result};
 
 /// Where the issuer's own copies come from and go to: word i + 1 at i, zeros from [`TO`] on.
 const TO: usize = 8;
@@ -199,6 +199,23 @@ pub fn b10_unmet_order_delays_nobody(job: &Job) -> Result<()> {
     })
 }
 
+/// What a full peer does not take holds back nothing that goes elsewhere.
+pub fn b10_refusals_delay_nobody(job: &Job) -> Result<()> {
+    let (gate, areas) = (Gate::new(job)?, Areas::new(job, 8)?);
+    gate.held(job, |gate| {
+        let words = words(job)?;
+        // More than the keeper has room for while it is away.
+        let held = (0..effort(job, 200, 20)).try_fold(Handle::NULL, |_, _| gate.close(job))?;
+        let elsewhere = areas.on(Kind::Own, last(job)).cast::<u64>();
+        let other = job.ichange(elsewhere, Change::Add(1), GlobalPtr::NULL, After::Nothing)?;
+        let after = copy_word(job, &words, 1, After::Exact(other))?;
+        arrival(job, &words, 1, after)?;
+        assert!(!gate.is_tight(job) || job.inquire(held), "the gate was waited for");
+        gate.open(job)?;
+        job.complete(after)
+    })
+}
+
 /// An atomic's result is there before what is ordered after it starts, and not before it ran.
 pub fn c10_result_before_dependent_copy(job: &Job) -> Result<()> {
     let areas = Areas::new(job, 8)?;
@@ -208,7 +225,7 @@ pub fn c10_result_before_dependent_copy(job: &Job) -> Result<()> {
                 let words = job.alloc_local::<u64>(2)?;
                 words.fill(u64::MAX)?;
                 let (result, copied) = (words.pointer(), words.pointer().at(1));
-                let add = tasuki::Change::Add(3);
+                let add = Change::Add(3);
                 let atomic = job.ichange(areas.on(kind, last(job)).cast(), add, result, After::Nothing)?;
                 job.complete(job.copy(result, copied, 1, After::Exact(atomic))?)?;
                 assert_eq!(words.to_vec()?, [3 * round; 2], "{kind:?} memory, round {round}");

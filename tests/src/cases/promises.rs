@@ -3,11 +3,14 @@
 use crate::exchange::{effort, is_simulated, next, tell_all, tell_all_of};
 use crate::patience::Idle;
 use crate::refusal::{ended, misused};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tasuki::{After, Array, Cause, Change, GlobalPtr, Job, Rank, Registered, Result, Signal};
 
 /// What a peer writes that may write too late.
 const LATE: u64 = 0xeeee_eeee_eeee_eeee;
+/// What the owner writes into memory that was given back to it.
+const TAKEN: u64 = 1;
 
 /// (i) An access that begins after the free happened before it fails, on every rank and by every call, and touches
 /// nothing: not even the signal that was to follow the bytes.
@@ -96,27 +99,39 @@ pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
         peers.hammer(job)?;
         return job.barrier();
     }
-    let mut values = vec![0_u64; Hammered::WORDS];
-    let mut reached = 0;
-    for round in 0..effort(job, 200, 30) {
-        values.fill(0);
-        let old = job.register(values)?;
-        peers.tell(job, old.pointer())?;
-        // Mostly too short for a put that is asked for; sometimes long enough on any machine.
-        peers.idle.serve(Duration::from_micros(if round % 8 == 0 { 5_000 } else { 50 }))?;
-        peers.let_each_write(job, round)?;
-        values = old.unregister();
-        reached += u64::from(values.contains(&LATE));
-        let given_back = values.clone();
-        for _ in 0..4 {
-            job.compute(Duration::from_micros(10));
-            assert!(values == given_back, "memory changed after it was given back");
-        }
-        peers.let_each_be_refused(job, round)?;
-    }
-    assert!(reached > 0, "no put ever reached the memory: this showed nothing");
-    peers.stop(job)?;
+    peers.register_and_unregister(job, |limit| peers.idle.serve(limit))?;
     job.barrier()
+}
+
+/// (iii) The same where one thread takes the memory back while another one carries out what peers ask for.
+pub fn unregister_waits_for_what_another_thread_serves(job: &Job) -> Result<()> {
+    let peers = Hammered::new(job)?;
+    if job.rank() != Hammered::OWNER {
+        peers.hammer(job)?;
+        return job.barrier();
+    }
+    let over = AtomicBool::new(false);
+    let outcomes = job.threads(2, |thread| {
+        if thread == 0 {
+            let _over = Sets(&over);
+            return peers.register_and_unregister(job, |limit| {
+                job.compute(limit);
+                Ok(())
+            });
+        }
+        peers.idle.until(|| Ok(over.load(Relaxed)))
+    })?;
+    outcomes.into_iter().collect::<Result<()>>()?;
+    job.barrier()
+}
+
+/// Sets a flag when it goes, also in a panic.
+struct Sets<'flag>(&'flag AtomicBool);
+
+impl Drop for Sets<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// One rank whose memory comes and goes, and others that write to the last address they heard of.
@@ -137,6 +152,35 @@ impl<'job> Hammered<'job> {
     fn new(job: &'job Job) -> Result<Hammered<'job>> {
         let (written, refused) = (job.signal()?, job.signal()?);
         Ok(Hammered { address: job.alloc::<u64>(1)?, written, refused, idle: Idle::new(job)? })
+    }
+
+    /// The owner's part for memory of its own, which must not change after it was given back. Its peers write while it
+    /// does `meanwhile`.
+    fn register_and_unregister(&self, job: &Job, meanwhile: impl Fn(Duration) -> Result<()>) -> Result<()> {
+        let mut values = vec![0_u64; Hammered::WORDS];
+        let mut reached = 0;
+        for round in 0..effort(job, 200, 30) {
+            values.fill(0);
+            let old = job.register(values)?;
+            self.tell(job, old.pointer())?;
+            // Mostly too short for a put that is asked for; sometimes long enough on any machine.
+            meanwhile(Duration::from_micros(if round % 8 == 0 { 5_000 } else { 50 }))?;
+            self.let_each_write(job, round)?;
+            values = old.unregister();
+            // At once and from the end: a put that is still in the middle of it goes over some of these.
+            (0..Hammered::WORDS).step_by(512).rev().for_each(|index| values[index] = TAKEN);
+            reached += u64::from(values.contains(&LATE));
+            let given_back = values.clone();
+            let taken = given_back.iter().step_by(512).all(|&word| word == TAKEN);
+            assert!(taken, "a put went on after the memory was given back");
+            for _ in 0..4 {
+                job.compute(Duration::from_micros(10));
+                assert!(values == given_back, "memory changed after it was given back");
+            }
+            self.let_each_be_refused(job, round)?;
+        }
+        assert!(reached > 0, "no put ever reached the memory: this showed nothing");
+        self.stop(job)
     }
 
     fn tell(&self, job: &Job, place: GlobalPtr<u64>) -> Result<()> {

@@ -4,8 +4,9 @@
 //! with senseless ranges, which must be refused before anything looks at them.
 
 use crate::exchange::{effort, next, previous, tell_all, tell_all_of};
-use crate::refusal::misused;
-use tasuki::{GlobalPtr, Job, RawRegistration, Registered, Result};
+use crate::gate::{Gate, ISSUER, KEEPER};
+use crate::refusal::{misused, told};
+use tasuki::{Blame, Error, GlobalPtr, Handle, Job, RawRegistration, Registered, Result};
 
 /// How many regions a rank registers.
 fn region_count(job: &Job) -> usize {
@@ -142,24 +143,83 @@ pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Where it never meets, freed addresses cannot be used again; the error says so, and meeting helps.
+/// Where it never meets, freed addresses cannot be used again; the error says so, and meeting twice helps: the first
+/// meeting may have been under way when they were freed.
 pub fn a4_meeting_gives_addresses_back(job: &Job) -> Result<()> {
-    const LEN: usize = 512 << 20;
-    // SAFETY: an address is registered, never looked at: nobody is told it before the registration ends.
-    let once = || unsafe { job.register_raw(std::ptr::without_provenance_mut(1 << 30), LEN) }.map(drop);
     for _ in 0..3 {
-        let refused =
-            (0..1000).find_map(|_| once().err()).expect("the range of addresses is used up at last");
-        crate::refusal::told(
-            job,
-            &refused,
-            tasuki::Blame::System,
-            &["no room for", "meets in a barrier", "hint:"],
-        );
+        let refused = use_up(job);
+        told(job, &refused, Blame::System, &["no room for", "meets in a barrier", "hint:"]);
         job.barrier()?;
+        assert!(address_range(job, LONG).is_err(), "one meeting gave addresses back");
         job.barrier()?;
     }
-    once()
+    address_range(job, LONG)
+}
+
+/// A meeting to which a rank comes with an operation unfinished gives no addresses back: it may still look for what
+/// was freed.
+pub fn a4_unfinished_operations_keep_addresses(job: &Job) -> Result<()> {
+    let gate = Gate::new(job)?;
+    let mut slow = Handle::NULL;
+    use_up(job);
+    match job.rank() {
+        ISSUER => {
+            // The keeper lets it end in its next waiting call, and the issuer hears of that in its own: the meeting.
+            slow = gate.close(job)?;
+            gate.open(job)?;
+        }
+        KEEPER => gate.keep(job)?,
+        _ => {}
+    }
+    job.barrier()?;
+    job.complete(slow)?;
+    job.barrier()?;
+    let kept = address_range(job, LONG).is_err();
+    assert!(kept || !gate.is_tight(job), "a meeting gave addresses back though an operation was unfinished");
+    job.barrier()?;
+    address_range(job, LONG)
+}
+
+/// A place that is used again takes nothing from its neighbours, also where it fills all of its granule.
+pub fn a4_used_again_beside_the_living(job: &Job) -> Result<()> {
+    const LEN: usize = 64 * 1024;
+    let mut buffer = vec![7_u8; LEN + 4096];
+    let start = buffer.as_mut_ptr();
+    let start = start.wrapping_add(start.align_offset(4096));
+    // SAFETY: the buffer outlives the registrations and is not touched while they live.
+    let register = || unsafe { job.register_raw(start, LEN) };
+    let [before, freed, after] = [register()?, register()?, register()?];
+    let place = freed.address();
+    drop(freed);
+    use_up(job);
+    job.barrier()?;
+    job.barrier()?;
+    let again = register()?;
+    assert_eq!(again.address(), place, "the first free place is another one");
+    for live in [before, again, after] {
+        let bytes: GlobalPtr<u8> = GlobalPtr::new(live.address());
+        assert_eq!([job.get_value(bytes)?, job.get_value(bytes.at(LEN - 1))?], [7; 2]);
+    }
+    job.barrier()
+}
+
+/// Bytes of so many addresses that a thousand times as many are not there.
+const LONG: usize = 512 << 20;
+
+/// Registers and frees until all addresses have been used: the error that says so.
+fn use_up(job: &Job) -> Error {
+    let refused = [LONG, 16 << 20, 1 << 20, 64 << 10].map(|bytes| {
+        let refused = (0..1000).find_map(|_| address_range(job, bytes).err());
+        refused.expect("the range of addresses is used up at last")
+    });
+    let [first, ..] = refused;
+    first
+}
+
+/// Registers so many bytes for a moment.
+fn address_range(job: &Job, bytes: usize) -> Result<()> {
+    // SAFETY: an address is registered, never looked at: nobody is told it before the registration ends.
+    unsafe { job.register_raw(std::ptr::without_provenance_mut(1 << 30), bytes) }.map(drop)
 }
 
 fn registered_once(job: &Job, values: Vec<u8>) -> Result<Vec<u8>> {

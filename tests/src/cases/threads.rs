@@ -5,7 +5,8 @@ use crate::exchange::{effort, last, next, tell_all};
 use crate::pattern;
 use crate::random::Random;
 use crate::refusal::told;
-use tasuki::{After, Blame, Change, GlobalPtr, Job, Rank, Result, Signal};
+use std::collections::BTreeSet;
+use tasuki::{After, Blame, Change, GlobalPtr, Handle, Job, Rank, Result, Signal};
 
 const THREADS: usize = 8;
 const LEN: usize = 2000;
@@ -86,7 +87,7 @@ pub fn g18_eight_threads_order(job: &Job) -> Result<()> {
         let line = job.alloc_local::<u64>(steps + 1)?;
         for turn in 0..turns as u64 {
             line.fill(u64::MAX)?;
-            let (mut end, add) = (tasuki::Handle::NULL, Change::Add(1));
+            let (mut end, add) = (Handle::NULL, Change::Add(1));
             for step in 0..steps {
                 let result = line.pointer().at(step);
                 end = job.ichange(far.at(thread), add, result, After::Exact(end))?;
@@ -102,6 +103,22 @@ pub fn g18_eight_threads_order(job: &Job) -> Result<()> {
     })?;
     job.barrier()?;
     assert!(words.to_vec().iter().all(|&word| word == (turns * steps) as u64));
+    job.barrier()
+}
+
+/// Each operation of any thread has a number of its own, also one that ends at once: handles are by identity.
+pub fn g18_eight_threads_number_their_own(job: &Job) -> Result<()> {
+    let each = effort(job, 20_000, 20);
+    let numbers = job.threads(THREADS, |_| -> Result<Vec<u64>> {
+        let pair = job.alloc_local::<u64>(2)?;
+        let copy = || job.copy(pair.pointer(), pair.pointer().at(1), 1, After::Nothing);
+        let numbers: Result<_> = (0..each).map(|_| copy().map(Handle::number)).collect();
+        job.complete(copy()?)?;
+        numbers
+    })?;
+    let numbers: Vec<u64> = numbers.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    let different = BTreeSet::from_iter(&numbers).len();
+    assert_eq!(different, each * THREADS, "two operations have one number");
     job.barrier()
 }
 

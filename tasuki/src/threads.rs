@@ -38,6 +38,9 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn threads<T: Send>(&self, count: usize, body: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
+        self.machine
+            .check_alive()
+            .map_err(|cause| self.machine.fault(cause, || format!("threads({count})")))?;
         let outcomes: Vec<Mutex<Option<std::thread::Result<T>>>> =
             (0..count).map(|_| Mutex::default()).collect();
         let run = |index: usize| {

@@ -1,6 +1,6 @@
 //! `tasuki info`: what this machine offers, and which variables are set.
 
-use crate::say::print;
+use crate::say::{print, warn};
 use serde::Serialize;
 use std::fmt::Write;
 use tasuki_core::bootstrap::settings::Settings;
@@ -71,6 +71,13 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         (false, false) => machine_table(&machine()),
     };
     print(&text)?;
+    if args.env {
+        let environment = Environment::current();
+        let wrong = Settings::parse(&environment).err().map(|error| error.to_string());
+        for remark in environment.unknown().into_iter().chain(wrong) {
+            warn(&remark);
+        }
+    }
     Ok(0)
 }
 

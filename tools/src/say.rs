@@ -43,6 +43,11 @@ fn is_closed(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
+/// A warning, on standard error.
+pub(crate) fn warn(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "tasuki: warning: {text}");
+}
+
 /// Prints a text and whether that worked.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();

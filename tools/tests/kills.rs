@@ -103,3 +103,15 @@ fn a_keeper_that_was_killed_is_replaced() {
     let ended = running.wait();
     assert_eq!(ended.status.code(), None, "{ended:?}");
 }
+
+/// The kernel ends the ranks; descendants of theirs would stay.
+#[test]
+fn keeper_and_launcher_killed_at_once() {
+    let mut running = start_ranks(3, "join meet wait");
+    running.until_ranks_run(3);
+    let keeper = keeper(&mut running).expect("it runs");
+    send(keeper, Signal::KILL);
+    running.signal(Signal::KILL);
+    let ended = running.wait();
+    assert_eq!(ended.status.code(), None, "{ended:?}");
+}

@@ -127,7 +127,12 @@ impl Machine {
         self.life.is_alive() && !self.board.is_over()
     }
 
-    /// The same, with the reason if they are not.
+    /// That this is no fork of the rank, and the rank has not left; others may have died.
+    pub fn check_alive(&self) -> Result<(), Cause> {
+        if self.life.is_alive() { Ok(()) } else { Err(self.life.why_not()) }
+    }
+
+    /// Whether all calls are possible, with the reason if they are not.
     #[inline]
     pub fn check(&self) -> Result<(), Cause> {
         if self.is_open() { Ok(()) } else { Err(self.why_not()) }

@@ -142,6 +142,7 @@ impl Machine {
     /// Waits for everything up to `handle`; the first failure among it that nobody was told.
     pub fn complete(&self, handle: Handle) -> Result<()> {
         let through = handle.0;
+        self.check_alive().map_err(|cause| self.fault(cause, || format!("complete(operation {through})")))?;
         if through > self.operations().issued() {
             return Ok(()); // never issued
         }

@@ -152,6 +152,10 @@ impl Wanted {
             return Err(misuse("--sizes has a meaning for bandwidth_put and limit only"));
         }
         let is_drawn = |case: &Case| case.is_for_two() && *case != Case::Limit;
+        let is_svg = |plot: &PathBuf| plot.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("svg"));
+        if let Some(plot) = args.plot.as_ref().filter(|plot| !is_svg(plot)) {
+            return Err(misuse(format!("--plot {}: plots are SVG, name the file so", plot.display())));
+        }
         if args.plot.is_some() && !cases.iter().any(is_drawn) {
             return Err(misuse("--plot draws put_near, put, get, atomic and bandwidth_put only"));
         }

@@ -4,6 +4,8 @@ use super::figure::Event;
 use super::limit::{Rounds, answer_probe};
 use super::plan::Plan;
 use super::{memory, pair, startup, waiting};
+use crate::run::spawn::ends_with_us;
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::PathBuf;
@@ -33,6 +35,7 @@ impl Part {
     pub(super) fn alone(&self) -> anyhow::Result<Command> {
         let mut command = Command::new(program()?);
         command.arg(SUBCOMMAND).arg(serde_json::to_string(self)?);
+        ends_with_us(&mut command, Signal::KILL);
         Ok(command)
     }
 
@@ -46,6 +49,7 @@ impl Part {
             command.args(["--bind", &list.join(",")]);
         }
         command.arg("--").arg(&program).arg(SUBCOMMAND).arg(serde_json::to_string(self)?);
+        ends_with_us(&mut command, Signal::TERM);
         Ok(command)
     }
 }

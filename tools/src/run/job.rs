@@ -64,10 +64,14 @@ impl Plan {
     }
 
     /// A program that the system does not start is misuse; a system that starts no more is not.
-    fn refused(&self, error: &std::io::Error) -> anyhow::Error {
-        let text = format!("{} could not be started: {error}", self.program.display());
+    fn refused(&self, rank: usize, error: &std::io::Error) -> anyhow::Error {
+        let text = format!("rank {rank}: {} could not be started: {error}", self.program.display());
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::OutOfMemory => anyhow::anyhow!(text),
+            ErrorKind::WouldBlock => {
+                let remedy = "raise the limit of processes (`ulimit -u`, pids.max), or run fewer ranks";
+                anyhow::anyhow!("{text}: {remedy}")
+            }
+            ErrorKind::OutOfMemory => anyhow::anyhow!("{text}: free memory, or run fewer ranks"),
             _ => misuse(text),
         }
     }
@@ -127,7 +131,7 @@ impl Job {
             let (program, processor) = (plan.program.as_path(), plan.processors.get(index).copied());
             let start = Start { index, program, processor, env, input, keeper, files, denied };
             let (process, input) =
-                Process::start(&self.options, start).map_err(|error| plan.refused(&error))?;
+                Process::start(&self.options, start).map_err(|error| plan.refused(index, &error))?;
             self.processes.push(process);
             if let Some(input) = input {
                 self.inlet = Some(Inlet::new(input)?);

@@ -27,7 +27,7 @@ mod program;
 mod shortage;
 mod signals;
 mod snapshot;
-mod spawn;
+pub(crate) mod spawn;
 mod visitor;
 mod watch;
 

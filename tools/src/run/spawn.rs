@@ -1,9 +1,13 @@
-//! Starting processes so that none can be lost: each tells the keeper its group before it runs the program.
+//! Starting processes so that none can be lost: each tells the keeper its group before it runs the program, and the
+//! kernel ends it with its launcher, should somebody kill both keeper and launcher.
 #![allow(unsafe_code)]
 //! Unsafe: what runs between fork and exec makes system calls only, on values made before; it neither allocates nor
 //! takes a lock.
 
-use rustix::process::{Resource, Rlimit, getpid, setrlimit, setsid};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, getppid, set_parent_process_death_signal, setrlimit, setsid,
+};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,7 +33,9 @@ pub(crate) fn rank(mut command: Command, beginning: Beginning) -> io::Result<Chi
         set.set(processor);
         set
     });
+    let launcher = getpid();
     let begin = move || {
+        end_with(launcher, Signal::KILL)?;
         let group = getpid().as_raw_nonzero().get();
         rustix::io::write(&*beginning.keeper, &group.to_le_bytes())?;
         setrlimit(Resource::Nofile, beginning.files)?;
@@ -41,6 +47,19 @@ pub(crate) fn rank(mut command: Command, beginning: Beginning) -> io::Result<Chi
     // SAFETY: system calls on captured values only.
     unsafe { command.pre_exec(begin) };
     command.spawn()
+}
+
+/// The process that `command` starts gets `signal` when the thread that starts it, or its process, ends.
+pub(crate) fn ends_with_us(command: &mut Command, signal: Signal) {
+    let parent = getpid();
+    // SAFETY: two system calls on captured values.
+    unsafe { command.pre_exec(move || end_with(parent, signal)) };
+}
+
+/// Asks for a signal when the parent ends, unless it has already.
+fn end_with(parent: Pid, signal: Signal) -> io::Result<()> {
+    set_parent_process_death_signal(Some(signal))?;
+    if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
 /// Starts a process in a session of its own, where the terminal's signals do not reach it.

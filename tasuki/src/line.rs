@@ -83,16 +83,22 @@ impl LineWriter<'_> {
     ///
     /// The reader must have read the value before: nothing is kept. Never waits on mapped memory; otherwise until
     /// the fabric has room. Costs the stores of one cache line.
-    #[inline]
+    #[inline(always)] // the value goes from register to line
     pub fn put<T: bytemuck::NoUninit>(&mut self, value: &T) -> Result<()> {
-        let machine = &self.job.machine;
-        machine.check().map_err(|cause| machine.fault(cause, || format!("line.put(to rank {})", self.to)))?;
+        if let Err(cause) = self.job.machine.check() {
+            return Err(self.fault(cause));
+        }
         self.written = self.written.wrapping_add(1);
         match &self.line {
             CoreLine::Direct(line) => line.write(LinePayload::of(value), self.written),
             CoreLine::Via(_) => self.put_via(LinePayload::of(value))?,
         }
         Ok(())
+    }
+
+    #[cold]
+    fn fault(&self, cause: Cause) -> crate::Error {
+        self.job.machine.fault(cause, || format!("line.put(to rank {})", self.to))
     }
 
     #[cold]
@@ -103,9 +109,7 @@ impl LineWriter<'_> {
             match line.fabric.write_line(line.signal, payload, self.written) {
                 Ok(()) => return Ok(()),
                 Err(Refused::Again | Refused::Relay) => machine.relax("line.put")?,
-                Err(Refused::Never(cause)) => {
-                    return Err(machine.fault(*cause, || format!("line.put(to rank {})", self.to)));
-                }
+                Err(Refused::Never(cause)) => return Err(self.fault(*cause)),
             }
         }
     }
@@ -117,12 +121,10 @@ impl LineReader<'_> {
     /// Errors: a rank died or the writer left; the writer wrote again before this value was read.
     #[inline]
     pub fn receive<T: Pod>(&mut self) -> Result<T> {
-        let next = self.read.wrapping_add(1);
+        let (next, cell) = (self.read.wrapping_add(1), self.cell); // both in registers behind the wait
         let machine = &self.job.machine;
-        machine.wait_signal(self.cell, next, self.from, None, &|| {
-            format!("line {}: value {next}", self.index)
-        })?;
-        match self.cell.read_payload(machine.fabric(), next) {
+        machine.wait_signal(cell, next, self.from, None, &|| format!("line {}: value {next}", self.index))?;
+        match cell.read_payload(machine.fabric(), next) {
             Some(value) => {
                 self.read = next;
                 Ok(value)

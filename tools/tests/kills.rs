@@ -79,10 +79,7 @@ fn launchers_killed_at_any_moment() {
 
 /// The process that ends the ranks when the launcher is killed, if it runs.
 fn keeper(running: &mut Running) -> Option<u32> {
-    let pid = running.pid();
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-    children.into_iter().find(|&pid| command_line(pid).contains("__keeper"))
+    running.children().into_iter().find(|&pid| command_line(pid).contains("__keeper"))
 }
 
 #[test]

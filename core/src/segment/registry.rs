@@ -126,9 +126,14 @@ impl Registry {
         let entered = backed.and_then(|()| self.enter(&mut books, start, bytes, 0));
         entered.inspect_err(|_| {
             self.window.file().punch(start, pages);
-            books.give_back(start, bytes, self.meetings());
-            self.empty_quieted(&mut books);
+            self.give_back(&mut books, start, bytes);
         })
+    }
+
+    /// Gives a place back to its zone.
+    fn give_back(&self, books: &mut Books, offset: u64, bytes: u64) {
+        books.give_back(offset, bytes, self.meetings());
+        self.empty_quieted(books);
     }
 
     /// Gives back what late stores left in places that have become quiet. To be called before the books are closed, and
@@ -161,11 +166,10 @@ impl Registry {
         let mut books = self.books();
         let inside = host % PAGE;
         let taken = books.registered.take(inside + bytes, self.meetings());
+        self.empty_quieted(&mut books);
         let start = taken.map_err(|shortage| books.registered.error(bytes, &shortage))? + inside;
         let entered = self.enter(&mut books, start, bytes, host);
-        entered.inspect_err(|_| books.give_back(start, bytes, self.meetings()))?;
-        self.empty_quieted(&mut books);
-        Ok(start)
+        entered.inspect_err(|_| self.give_back(&mut books, start, bytes)).map(|()| start)
     }
 
     /// Ends a registration that begins at `offset`. An access that begins after this one happened fails; one that
@@ -190,8 +194,7 @@ impl Registry {
         books.dead_extents.push_back(place.extent);
         *books.usage_of(offset) -= place.len;
         books.usage.extents -= 1;
-        books.give_back(offset, place.len, self.meetings());
-        self.empty_quieted(&mut books);
+        self.give_back(&mut books, offset, place.len);
         if !REGISTERED.contains(&offset) {
             self.window.file().punch(offset, place.len.next_multiple_of(PAGE));
         }
@@ -420,6 +423,18 @@ mod tests {
         };
         registry.free_unless(start, &death).unwrap();
         assert_eq!(looks.get(), 3);
+    }
+
+    #[test]
+    fn addresses_are_given_back_where_the_table_is_full() {
+        let registry = registry();
+        registry.books().next_extent = EXTENTS as u32;
+        let refused = registry.register(4096, 100).unwrap_err();
+        assert!(matches!(refused.cause(), Cause::Full { .. }), "{refused}");
+        (0..2).for_each(|_| registry.met());
+        registry.books().registered.use_up();
+        registry.books().dead_extents.push_back(9);
+        assert_eq!(registry.register(4096, 100).unwrap(), REGISTERED.start);
     }
 
     #[test]

@@ -70,59 +70,45 @@ pub fn a_signal_orders_the_free_before_the_access(job: &Job) -> Result<()> {
 /// (ii) A put that races with the free of job memory fails or ends in the old bytes; what is allocated next never
 /// shows it.
 pub fn late_puts_never_reach_memory_given_to_others(job: &Job) -> Result<()> {
-    let peers = Hammered::new(job)?;
-    if job.rank() != Hammered::OWNER {
-        peers.hammer(job)?;
-        return job.barrier();
-    }
-    for round in 0..effort(job, 300, 30) {
-        let old = job.alloc_local::<u64>(Hammered::WORDS)?;
-        peers.tell(job, old.pointer())?;
-        job.compute(Duration::from_micros(30));
-        peers.let_each_write(job, round)?;
-        drop(old);
-        let new = job.alloc_local::<u64>(Hammered::WORDS)?;
-        for _ in 0..4 {
-            assert!(new.to_vec()?.iter().all(|&word| word == 0), "a late put arrived in new memory");
-            job.compute(Duration::from_micros(10));
+    Hammered::race(job, |peers| {
+        for round in 0..effort(job, 300, 30) {
+            let old = job.alloc_local::<u64>(Hammered::WORDS)?;
+            peers.tell(job, old.pointer())?;
+            job.compute(Duration::from_micros(30));
+            peers.let_each_write(job, round)?;
+            drop(old);
+            let new = job.alloc_local::<u64>(Hammered::WORDS)?;
+            for _ in 0..4 {
+                assert!(new.to_vec()?.iter().all(|&word| word == 0), "a late put arrived in new memory");
+                job.compute(Duration::from_micros(10));
+            }
+            peers.let_each_be_refused(job, round)?;
         }
-        peers.let_each_be_refused(job, round)?;
-    }
-    peers.stop(job)?;
-    job.barrier()
+        peers.stop(job)
+    })
 }
 
 /// (iii) Own memory is given back only when no access is inside: after `unregister` it never changes.
 pub fn unregister_waits_for_accesses_under_way(job: &Job) -> Result<()> {
-    let peers = Hammered::new(job)?;
-    if job.rank() != Hammered::OWNER {
-        peers.hammer(job)?;
-        return job.barrier();
-    }
-    peers.register_and_unregister(job, |limit| peers.idle.serve(limit))?;
-    job.barrier()
+    Hammered::race(job, |peers| peers.register_and_unregister(job, |limit| peers.idle.serve(limit)))
 }
 
 /// (iii) The same where one thread takes the memory back while another one carries out what peers ask for.
 pub fn unregister_waits_for_what_another_thread_serves(job: &Job) -> Result<()> {
-    let peers = Hammered::new(job)?;
-    if job.rank() != Hammered::OWNER {
-        peers.hammer(job)?;
-        return job.barrier();
-    }
-    let over = AtomicBool::new(false);
-    let outcomes = job.threads(2, |thread| {
-        if thread == 0 {
-            let _over = Sets(&over);
-            return peers.register_and_unregister(job, |limit| {
-                job.compute(limit);
-                Ok(())
-            });
-        }
-        peers.idle.until(|| Ok(over.load(Relaxed)))
-    })?;
-    outcomes.into_iter().collect::<Result<()>>()?;
-    job.barrier()
+    Hammered::race(job, |peers| {
+        let over = AtomicBool::new(false);
+        let outcomes = job.threads(2, |thread| {
+            if thread == 0 {
+                let _over = Sets(&over);
+                return peers.register_and_unregister(job, |limit| {
+                    job.compute(limit);
+                    Ok(())
+                });
+            }
+            peers.idle.until(|| Ok(over.load(Relaxed)))
+        })?;
+        outcomes.into_iter().collect()
+    })
 }
 
 /// Sets a flag when it goes, also in a panic.
@@ -152,6 +138,17 @@ impl<'job> Hammered<'job> {
     fn new(job: &'job Job) -> Result<Hammered<'job>> {
         let (written, refused) = (job.signal()?, job.signal()?);
         Ok(Hammered { address: job.alloc::<u64>(1)?, written, refused, idle: Idle::new(job)? })
+    }
+
+    /// The owner does its part, which ends with [`Hammered::stop`], while all others hammer at it.
+    fn race(job: &'job Job, own: impl FnOnce(&Hammered<'job>) -> Result<()>) -> Result<()> {
+        let peers = Hammered::new(job)?;
+        if job.rank() == Hammered::OWNER {
+            own(&peers)?
+        } else {
+            peers.hammer(job)?
+        }
+        job.barrier()
     }
 
     /// The owner's part for memory of its own, which must not change after it was given back. Its peers write while it

@@ -172,10 +172,15 @@ impl Running {
     }
 
     /// Processes that the launcher has started itself, in their order; its first is the keeper.
-    pub(crate) fn ranks(&mut self) -> Vec<u32> {
+    pub(crate) fn children(&mut self) -> Vec<u32> {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        children.split_whitespace().skip(1).filter_map(|pid| pid.parse().ok()).collect()
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// Those that are ranks, while the first keeper lives.
+    pub(crate) fn ranks(&mut self) -> Vec<u32> {
+        self.children().into_iter().skip(1).collect()
     }
 
     /// Waits until that many ranks run their program: before, they show the launcher's environment, or none.

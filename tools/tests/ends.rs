@@ -100,7 +100,7 @@ fn ranks_that_ignore_sigterm_are_killed() {
 
 #[test]
 fn a_stopped_rank_is_alive() {
-    let mut running = start_ranks(3, "join meet @1:sleep:300 leave");
+    let mut running = start_ranks(3, "join meet @1:sleep:300 meet leave");
     running.until_ranks_run(3);
     let stopped = running.ranks()[1];
     send(stopped, Signal::STOP);

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! `@R:step` is for rank R alone. `join`, `leave`; `meet` until all have joined; `wait` as a call does, until a rank
-//! has died; `fail:WHY` tells that it gives up; `say:TEXT`, `sleep:MS`, `hold` for ever; `child` starts a
-//! descendant that holds; `exit:N`, `abort`.
+//! has died; `fail:WHY` tells that it gives up; `say:TEXT`, `sleep:MS`, `hold` for ever; `until:PATH` holds until
+//! there is such a file; `child` starts a descendant that holds; `exit:N`, `abort`.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
@@ -25,6 +26,12 @@ fn main() -> ExitCode {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn until(path: &Path) {
+    while !path.exists() {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -66,6 +73,7 @@ impl State {
             "say" => writeln!(std::io::stdout(), "{object}").expect("standard output"),
             "sleep" => std::thread::sleep(Duration::from_millis(object.parse().expect("milliseconds"))),
             "hold" => std::thread::sleep(Duration::from_secs(3600)),
+            "until" => until(Path::new(object)),
             "child" => drop(Command::new("sleep").arg("3600").spawn().expect("a descendant")),
             "exit" => return Ok(Some(ExitCode::from(object.parse::<u8>().expect("an exit code")))),
             "abort" => std::process::abort(),

@@ -3,33 +3,25 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tasuki_examples::heat::check_writable;
+use tempfile::TempDir;
 
-/// A folder that is gone when it is dropped.
-struct Folder(PathBuf);
+/// A folder for one test.
+struct Folder(TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
     }
 
     fn run(&self, program: &str, arguments: &[impl AsRef<OsStr>]) -> Output {
-        Command::new(program).args(arguments).current_dir(&self.0).output().unwrap()
+        Command::new(program).args(arguments).current_dir(self.0.path()).output().unwrap()
     }
 
     fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
+        let entries = fs::read_dir(self.0.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -42,7 +34,7 @@ fn text(bytes: &[u8]) -> &str {
 
 #[test]
 fn alone_hello_is_a_job_of_one_and_ring_a_ring_of_one() {
-    let folder = Folder::new("alone");
+    let folder = Folder::new();
     let hello = folder.run(env!("CARGO_BIN_EXE_hello"), NOTHING);
     assert_eq!((text(&hello.stdout), text(&hello.stderr)), ("rank 0 of 1\n", ""));
     let ring = folder.run(env!("CARGO_BIN_EXE_ring"), NOTHING);
@@ -51,12 +43,12 @@ fn alone_hello_is_a_job_of_one_and_ring_a_ring_of_one() {
 
 #[test]
 fn heat_writes_a_png_of_the_size_promised() {
-    let folder = Folder::new("png");
+    let folder = Folder::new();
     let heat = folder.run(HEAT, &["--rows", "30", "--columns", "40", "--iterations", "50"]);
     assert!(heat.status.success(), "{heat:?}");
     assert_eq!(text(&heat.stderr), "");
     assert!(text(&heat.stdout).contains("bit for bit as the serial run; see heat.png"));
-    let file = std::io::BufReader::new(fs::File::open(folder.0.join("heat.png")).unwrap());
+    let file = std::io::BufReader::new(fs::File::open(folder.0.path().join("heat.png")).unwrap());
     let mut reader = png::Decoder::new(file).read_info().unwrap();
     assert_eq!((reader.info().width, reader.info().height), (1024, 768));
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
@@ -67,7 +59,7 @@ fn heat_writes_a_png_of_the_size_promised() {
 
 #[test]
 fn without_a_check_heat_says_so() {
-    let folder = Folder::new("unchecked");
+    let folder = Folder::new();
     let heat = folder.run(HEAT, &["--rows", "9", "--iterations", "2", "--no-check", "--output", "a.png"]);
     assert!(text(&heat.stdout).contains("not compared with the serial run; see a.png"), "{heat:?}");
     assert_eq!(folder.files(), ["a.png"]);
@@ -75,7 +67,7 @@ fn without_a_check_heat_says_so() {
 
 #[test]
 fn wrong_options_are_misuse_and_named() {
-    let folder = Folder::new("misuse");
+    let folder = Folder::new();
     let cases = [
         (["--rows", "0"], "at least one row"),
         (["--rows", "1000000000"], "3 GiB"),
@@ -92,7 +84,7 @@ fn wrong_options_are_misuse_and_named() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_an_error_before_any_work() {
-    let folder = Folder::new("unwritable");
+    let folder = Folder::new();
     // So many iterations that the test would not end if the work came first.
     let heat = folder.run(HEAT, &["--output", "no/heat.png", "--iterations", "1000000000000"]);
     assert_eq!(heat.status.code(), Some(1), "{heat:?}");
@@ -101,8 +93,8 @@ fn a_place_that_cannot_be_written_is_an_error_before_any_work() {
 
 #[test]
 fn asking_whether_a_place_can_be_written_changes_nothing_there() {
-    let folder = Folder::new("asked");
-    let (old, new) = (folder.0.join("old.png"), folder.0.join("new.png"));
+    let folder = Folder::new();
+    let (old, new) = (folder.0.path().join("old.png"), folder.0.path().join("new.png"));
     fs::write(&old, "a picture").unwrap();
     check_writable(&old).unwrap();
     check_writable(&new).unwrap();

@@ -5,7 +5,6 @@ mod launcher;
 use launcher::{Ended, Running, TASUKI, tasuki_run};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 fn bench(args: &[&str]) -> Ended {
@@ -20,10 +19,6 @@ fn play(ranks: &str, part: &Value) -> Vec<Value> {
     let ended =
         Running::start(tasuki_run(&["-n", ranks, "--", TASUKI, "__bench-part", &part])).wait().expect(0);
     ended.out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
-}
-
-fn scratch(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("tasuki-bench-{name}-{}", std::process::id()))
 }
 
 #[test]
@@ -63,12 +58,12 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
 
 #[test]
 fn memory_is_what_the_formula_says_and_json_has_a_row_for_each_step() {
-    let file = scratch("memory.json");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("memory.json");
     let ended = bench(&["memory", "--ranks", "3", "--json", file.to_str().unwrap()]).expect(0);
     assert!(!ended.out.contains("missed") && ended.out.contains("met"), "{}", ended.out);
     assert!(ended.out.lines().all(|line| line.chars().count() <= 100));
     let rows = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
     let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 4);
     for row in rows {
@@ -83,7 +78,8 @@ fn memory_is_what_the_formula_says_and_json_has_a_row_for_each_step() {
 
 #[test]
 fn two_processes_take_every_figure_in_turn() {
-    let file = scratch("limit");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("limit");
     // Words, and four areas of buffers: as large as the rotation through cold buffers, or two of the largest.
     File::create(&file).unwrap().set_len((16 << 20) + 4 * (64 << 10)).unwrap();
     let plan = json!({ "Two": {
@@ -98,7 +94,6 @@ fn two_processes_take_every_figure_in_turn() {
         },
     } });
     let said = play("2", &plan);
-    std::fs::remove_file(&file).unwrap();
     let figures: Vec<&Value> = said.iter().filter_map(|event| event.get("figure")).collect();
     let names: Vec<String> = figures
         .iter()

@@ -2,33 +2,25 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
-/// A folder that is gone when it is dropped.
-struct Folder(PathBuf);
+/// A folder for one test.
+struct Folder(TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("demo-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
     }
 
     fn demo(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tasuki"));
-        command.arg("demo").args(arguments).current_dir(&self.0).output().unwrap()
+        command.arg("demo").args(arguments).current_dir(self.0.path()).output().unwrap()
     }
 
     fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
+        let entries = fs::read_dir(self.0.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -38,7 +30,7 @@ fn text(bytes: &[u8]) -> &str {
 
 #[test]
 fn it_shows_processes_progress_outcome_and_a_table_that_fits() {
-    let folder = Folder::new("whole");
+    let folder = Folder::new();
     let demo = folder.demo(&["--ranks", "3", "--size", "32"]);
     assert!(demo.status.success(), "{demo:?}");
     let (out, err) = (text(&demo.stdout), text(&demo.stderr));
@@ -60,7 +52,7 @@ fn it_shows_processes_progress_outcome_and_a_table_that_fits() {
 
 #[test]
 fn the_picture_goes_where_it_is_told_even_if_that_looks_like_an_option() {
-    let folder = Folder::new("output");
+    let folder = Folder::new();
     let demo = folder.demo(&["--ranks", "1", "--size", "16", "--output=--size"]);
     assert!(demo.status.success(), "{demo:?}");
     assert_eq!(folder.files(), ["--size"]);
@@ -68,7 +60,7 @@ fn the_picture_goes_where_it_is_told_even_if_that_looks_like_an_option() {
 
 #[test]
 fn misuse_is_told_before_anything_is_started() {
-    let folder = Folder::new("misuse");
+    let folder = Folder::new();
     for arguments in [["--ranks", "0"], ["--ranks", "many"], ["--size", "1"], ["--sizes", "32"]] {
         let demo = folder.demo(&arguments);
         assert_eq!(demo.status.code(), Some(2), "{arguments:?}: {demo:?}");
@@ -79,7 +71,7 @@ fn misuse_is_told_before_anything_is_started() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_told_before_any_work() {
-    let folder = Folder::new("unwritable");
+    let folder = Folder::new();
     let demo = folder.demo(&["--output", "no/heat.png"]);
     assert_eq!(demo.status.code(), Some(1), "{demo:?}");
     assert_eq!(text(&demo.stdout), "");

@@ -100,12 +100,15 @@ fn ranks_that_ignore_sigterm_are_killed() {
 
 #[test]
 fn a_stopped_rank_is_alive() {
-    let mut running = start_ranks(3, "join meet @1:sleep:300 meet leave");
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = folder.path().join("seen");
+    let mut running = start_ranks(3, &format!("join meet until:{} leave", seen.display()));
     running.until_ranks_run(3);
     let stopped = running.ranks()[1];
     send(stopped, Signal::STOP);
     until_said(&mut running, "rank 1: stopped");
     send(stopped, Signal::CONT);
+    std::fs::write(seen, "").expect("a file");
     running.wait().expect(0);
 }
 

@@ -121,16 +121,14 @@ fn another_user_cannot_join_or_read() {
     let variables = environment(running.ranks()[1]);
     let ours = variables.iter().filter(|variable| variable.starts_with("TASUKI_"));
     // The example, copied to where everybody may start it, with the job's own key.
-    let folder = std::env::temp_dir().join(format!("launcher-test-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let program = folder.join("rank");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("rank");
     std::fs::copy(rank_program(), &program).unwrap();
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&folder, readable).unwrap();
+    std::fs::set_permissions(folder.path(), readable).unwrap();
     let script = format!("{} {} join", ours.cloned().collect::<Vec<_>>().join(" "), program.display());
     let stranger = Command::new("su").args(["nobody", "-s", "/bin/sh", "-c", &script]).output().unwrap();
     let said = String::from_utf8_lossy(&stranger.stderr).into_owned();
-    std::fs::remove_dir_all(&folder).unwrap();
     assert!(!stranger.status.success());
     assert!(said.contains("the job belongs to user 0; this process acts as user"), "{said}");
     running.signal(Signal::TERM);

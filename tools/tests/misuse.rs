@@ -47,11 +47,11 @@ fn missing_programs_are_told_with_the_nearest() {
 
 #[test]
 fn a_file_that_is_no_program_is_told() {
-    let file = std::env::temp_dir().join(format!("launcher-test-program-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("program");
     std::fs::write(&file, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let said = misuse(&["-n", "2", file.to_str().unwrap()]);
-    std::fs::remove_file(&file).unwrap();
     assert!(said.contains("could not be started"), "{said}");
 }
 

@@ -56,13 +56,13 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_only_at_the_end() {
-        let path = std::env::temp_dir().join(format!("tasuki-sink-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("figures");
         std::fs::write(&path, "a long old text").unwrap();
         let sink = Sink::open(&path).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a long old text");
         sink.replace("new\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
-        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

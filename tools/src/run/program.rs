@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn what_is_no_program_is_told_with_the_nearest() {
-        let folder = std::env::temp_dir().join(format!("tasuki-program-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path();
         fs::write(folder.join("heat"), "").unwrap();
         let path = folder.to_str().unwrap();
         let file = |name: &str| folder.join(name).to_str().unwrap().to_string();
@@ -93,6 +93,5 @@ mod tests {
         assert!(fault(path, path).contains("is a folder"));
         assert_eq!(fault("entirely-else", path), "there is no program entirely-else in PATH");
         assert!(fault("", path).contains("empty"));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -6,6 +6,7 @@ use launcher::{Running, rank_program, run, run_ranks, send, start_ranks, tasuki_
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use tempfile::TempDir;
 
 /// Asks the launcher what its three ranks do until the answer has this in it.
 fn until_said(running: &mut Running, what: &str) {
@@ -14,6 +15,17 @@ fn until_said(running: &mut Running, what: &str) {
         running.signal(Signal::QUIT);
         running.err().contains(what)
     });
+}
+
+/// Ranks that have met and hold until they are let go, by the folder.
+fn start_held(count: usize) -> (Running, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let told = folder.path().join("told");
+    (start_ranks(count, &format!("join meet until:{} leave", told.display())), folder)
+}
+
+fn let_go(folder: &TempDir) {
+    std::fs::write(folder.path().join("told"), "").expect("a file");
 }
 
 #[test]
@@ -100,15 +112,13 @@ fn ranks_that_ignore_sigterm_are_killed() {
 
 #[test]
 fn a_stopped_rank_is_alive() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let seen = folder.path().join("seen");
-    let mut running = start_ranks(3, &format!("join meet until:{} leave", seen.display()));
+    let (mut running, folder) = start_held(3);
     running.until_ranks_run(3);
     let stopped = running.ranks()[1];
     send(stopped, Signal::STOP);
     until_said(&mut running, "rank 1: stopped");
     send(stopped, Signal::CONT);
-    std::fs::write(seen, "").expect("a file");
+    let_go(&folder);
     running.wait().expect(0);
 }
 
@@ -163,7 +173,7 @@ fn nohup_is_respected() {
 
 #[test]
 fn ctrl_z_stops_the_ranks_too() {
-    let mut running = start_ranks(2, "join meet sleep:200 leave");
+    let (mut running, folder) = start_held(2);
     running.until_ranks_run(2);
     let ranks = running.ranks();
     running.signal(Signal::TSTP);
@@ -176,6 +186,7 @@ fn ctrl_z_stops_the_ranks_too() {
         ranks.iter().chain([&pid]).all(|pid| state(*pid) == Some('T'))
     });
     running.signal(Signal::CONT);
+    let_go(&folder);
     running.wait().expect(0);
 }
 

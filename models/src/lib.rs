@@ -5,3 +5,4 @@
 #![forbid(unsafe_code)]
 
 pub mod collective;
+pub mod message;

@@ -1,6 +1,7 @@
 //! The job: what a program's function is given.
 
 use crate::array::Array;
+use crate::communicator::Communicator;
 use crate::line::Line;
 use crate::signal::Signal;
 use crate::{Error, GlobalAddress, GlobalPtr, Pod, Rank, Result};
@@ -16,6 +17,7 @@ use tasuki_models::collective::{Agreement, Meeting};
 pub struct Job {
     pub(crate) machine: Arc<Machine>,
     meeting: Meeting,
+    world: Communicator,
 }
 
 /// What a rank's memory goes into, in bytes. The formula stands in docs/memory.md.
@@ -40,7 +42,9 @@ pub struct Memory {
 impl Job {
     pub(crate) fn new(machine: Machine) -> Result<Job> {
         let meeting = Meeting::new(&machine)?;
-        Ok(Job { machine: Arc::new(machine), meeting })
+        let machine = Arc::new(machine);
+        let world = Communicator::world(&machine);
+        Ok(Job { machine, meeting, world })
     }
 
     /// Which rank this is, `0 .. size`.
@@ -63,6 +67,28 @@ impl Job {
     /// All ranks, in order.
     pub fn ranks(&self) -> impl DoubleEndedIterator<Item = Rank> + ExactSizeIterator + Clone + use<> {
         Rank::all(self.size())
+    }
+
+    /// The communicator of all ranks, with 1024 slots.
+    #[inline]
+    pub fn world(&self) -> &Communicator {
+        &self.world
+    }
+
+    /// Lets a send whose receive has not been posted after `after` copy its message and return; never, if that is
+    /// `None`, which is what holds at first.
+    ///
+    /// The *spool* of copies lies at the sender, `capacity` bytes for all messages together. A message leaves it when
+    /// its receive is posted; every waiting call sees to that. A send that finds no room is an error and sends nothing.
+    /// A rank that leaves empties its spool first; what a peer that has left never took is an error then. Waits until
+    /// the spool is empty.
+    pub fn set_spool(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
+        self.world.inner.set_spool(capacity, after)
+    }
+
+    /// Sends what is in the spool and whose receive is posted now: how many messages went, and how many remain.
+    pub fn check_spool(&self) -> Result<(usize, usize)> {
+        self.world.inner.check_spool()
     }
 
     /// Returns when all ranks have called it; what any rank did before is visible to all after.

@@ -31,12 +31,15 @@
 #![warn(clippy::print_stdout)]
 
 mod array;
+mod communicator;
 mod job;
 mod line;
 mod onesided;
+mod pending;
 mod pointer;
 mod registered;
 mod request;
+mod scope;
 mod signal;
 mod start;
 mod threads;
@@ -44,12 +47,15 @@ mod word;
 
 pub use array::Array;
 pub use bytemuck::Pod;
+pub use communicator::{Communicator, Received, Slot};
 pub use job::{Job, Memory};
 pub use line::{Line, LineReader, LineWriter};
 pub use onesided::Change;
+pub use pending::{Receiving, Sending};
 pub use pointer::GlobalPtr;
 pub use registered::{RawRegistration, Registered};
 pub use request::Request;
+pub use scope::Scope;
 pub use signal::{RemoteSignal, Signal};
 pub use start::{Simulated, local, main, sim};
 pub use tasuki_core::base::{Blame, Cause, Error, Rank, Result};
@@ -61,5 +67,5 @@ pub use word::Word;
 
 /// What most programs use.
 pub mod prelude {
-    pub use crate::{After, Array, Change, GlobalPtr, Handle, Job, Pod, Rank, Signal};
+    pub use crate::{After, Array, Change, Communicator, GlobalPtr, Handle, Job, Pod, Rank, Signal, Slot};
 }

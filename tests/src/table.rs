@@ -89,6 +89,12 @@ macro_rules! each_case {
             Everywhere "G18" 1..=4 threads::g18_eight_threads_order;
             Everywhere "G18" 1..=4 threads::g18_eight_threads_number_their_own;
             Everywhere "G18" 2..=4 threads::g18_one_collective_call_at_a_time;
+            Everywhere "G1" 1..=5 messages::g1_messages_of_all_lengths_arrive;
+            Everywhere "G3-5" 2..=3 messages::g3_the_spool_takes_what_waits;
+            Everywhere "G7" 2..=2 messages::g7_any_slot;
+            Everywhere "G11b" 2..=2 messages::g11b_a_slot_is_used_again_at_once;
+            Everywhere "G15" 2..=3 messages::g15_too_large_is_told_on_both_sides;
+            Everywhere "G16" 2..=2 messages::g16_receives_that_time_out;
             Everywhere "own memory" 1..=8 own_memory::puts_and_gets_of_every_size;
             Everywhere "own memory" 1..=8 own_memory::many_requests_at_one_owner;
             Everywhere "own memory" 1..=8 own_memory::signals_follow_their_bytes;

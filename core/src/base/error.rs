@@ -104,6 +104,43 @@ pub enum Cause {
         /// Its capacity.
         capacity: usize,
     },
+    /// No slot of this communicator has that number.
+    NoSuchSlot {
+        /// The number asked for.
+        slot: u32,
+        /// How many slots there are.
+        slots: u32,
+    },
+    /// An earlier message of the rank's own on that slot has not been waited for.
+    Busy {
+        /// `send` or `receive`.
+        what: &'static str,
+    },
+    /// A message is larger than the receive that it met.
+    Truncated {
+        /// Bytes of the message.
+        len: u64,
+        /// Bytes that the receive has room for.
+        room: u64,
+    },
+    /// The spool has no room for a message.
+    SpoolFull {
+        /// Bytes of the message.
+        bytes: u64,
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes that the spool has.
+        capacity: u64,
+    },
+    /// Messages that peers left without taking.
+    Untaken {
+        /// How many.
+        messages: usize,
+        /// For whom the first was.
+        peer: Rank,
+        /// On which slot.
+        slot: u32,
+    },
     /// The time given ran out.
     TimedOut {
         /// How long the call waited.
@@ -159,9 +196,13 @@ impl Cause {
         match self {
             Argument(_) | NullAddress | NoSuchRank { .. } | OutOfRange { .. } | Stale { .. } => Blame::Misuse,
             Misaligned { .. } | SignalMemory { .. } | Disagree { .. } | Forked | JobOver => Blame::Misuse,
+            NoSuchSlot { .. } | Busy { .. } | Truncated { .. } => Blame::Misuse,
             Program(_) => Blame::Program,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
-            NoMemory { .. } | Full { .. } | System { .. } | Unsupported(_) | Join(_) => Blame::System,
+            Untaken { .. } => Blame::Peer,
+            NoMemory { .. } | Full { .. } | SpoolFull { .. } | System { .. } | Unsupported(_) | Join(_) => {
+                Blame::System
+            }
             Bug(_) => Blame::Bug,
         }
     }
@@ -180,6 +221,13 @@ impl Cause {
             SignalMemory { .. } => "raise signals with job.raise(signal.on(rank), n) or job.put_signal(..)",
             Disagree { .. } => "all ranks must make this call with equal arguments, in the same order",
             NoMemory { .. } => "ask for less, run fewer ranks on this node, or raise the limit named",
+            NoSuchSlot { .. } => "make the communicator with more slots, or number messages modulo its slots",
+            Busy { .. } => "wait for it, or use another slot: each serves one message at a time",
+            Truncated { .. } => "make the receive's buffer as large as the largest message",
+            SpoolFull { .. } => {
+                "give the spool more room, or let receivers take what is in it; nothing was lost"
+            }
+            Untaken { .. } => "receive every message before leaving: end with a barrier",
             TimedOut { .. } => "`tasuki ps` shows who waits for what",
             PeerDied { .. } => "what it said last stands above",
             PeerLeft { .. } => "a rank may leave only when nobody needs it any more: end with a barrier",
@@ -222,6 +270,17 @@ impl fmt::Display for Cause {
                 write!(f, "no room for {wanted} bytes: {limit} leaves {available}")
             }
             Full { what, capacity } => write!(f, "{what} is full (capacity {capacity})"),
+            NoSuchSlot { slot, slots } => write!(f, "there is no slot {slot}: the communicator has {slots}"),
+            Busy { what } => write!(f, "an earlier {what} on this slot has not been waited for"),
+            Truncated { len, room } => {
+                write!(f, "the message has {len} bytes, the receive has room for {room}")
+            }
+            SpoolFull { bytes, free, capacity } => {
+                write!(f, "the spool has {free} of {capacity} bytes free, the message {bytes}")
+            }
+            Untaken { messages, peer, slot } => {
+                write!(f, "{messages} messages were not taken, the first on slot {slot} by rank {peer}")
+            }
             TimedOut { after } => write!(f, "timed out after {after:.1?}"),
             PeerDied { peer, how, ago } => write!(f, "rank {peer} died ({how}) {ago:.0?} ago"),
             PeerLeft { peer } => write!(f, "rank {peer} has left the job"),

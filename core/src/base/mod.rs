@@ -3,7 +3,9 @@
 pub mod error;
 pub mod log;
 mod rank;
+mod roll;
 pub mod sync;
 
 pub use error::{Blame, Cause, Error, Result};
 pub use rank::Rank;
+pub use roll::{Numbered, Roll};

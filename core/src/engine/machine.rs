@@ -8,8 +8,9 @@ use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::Fabric;
 use crate::node::board::{Board, Seat, Stage};
 use crate::segment::Registry;
-use std::sync::Arc;
+use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Everything that a rank needs for one-sided operations. Any thread of the rank may make any call.
@@ -24,7 +25,20 @@ pub struct Machine {
     spins: u32,
     polling: AtomicBool,
     telling: AtomicBool,
+    agent: OnceLock<Arc<dyn Agent>>,
     log: Log,
+}
+
+/// What a model has under way that any waiting call of the rank moves on.
+pub trait Agent: Send + Sync + Debug {
+    /// Moves on what can be moved on now; never waits. One thread at a time calls it.
+    fn advance(&self, machine: &Machine);
+
+    /// Whether that would do something. Asked before the rank sleeps.
+    fn has_work(&self) -> bool;
+
+    /// The rank is leaving and begins nothing new: returns when what it owes its peers is done, with what is not.
+    fn leave(&self, machine: &Machine) -> Result<()>;
 }
 
 impl Machine {
@@ -46,6 +60,7 @@ impl Machine {
             board,
             polling: AtomicBool::new(false),
             telling: AtomicBool::new(false),
+            agent: OnceLock::new(),
             log,
         })
     }
@@ -79,6 +94,33 @@ impl Machine {
         &*self.fabric
     }
 
+    /// The same, for what outlives a call.
+    pub fn shared_fabric(&self) -> &Arc<dyn Fabric> {
+        &self.fabric
+    }
+
+    /// The one agent that waiting calls move on from now on.
+    pub fn employ(&self, agent: Arc<dyn Agent>) {
+        let first = self.agent.set(agent).is_ok();
+        debug_assert!(first, "a machine has one agent");
+    }
+
+    pub(super) fn agent(&self) -> Option<&dyn Agent> {
+        self.agent.get().map(|agent| &**agent)
+    }
+
+    pub(super) fn agent_has_work(&self) -> bool {
+        self.agent().is_some_and(Agent::has_work)
+    }
+
+    /// Wakes threads of this rank that sleep: this one has done something that another waits for.
+    pub fn stir(&self) {
+        let seat = self.seat();
+        if seat.park().roused(self.board.wake_mode()) {
+            seat.wake_futex();
+        }
+    }
+
     /// Its clock and pause.
     pub fn host(&self) -> &dyn Host {
         &*self.host
@@ -108,8 +150,9 @@ impl Machine {
         &self.operations
     }
 
+    /// How many times to look at a word before the first pause.
     #[inline]
-    pub(super) fn spins(&self) -> u32 {
+    pub fn spins(&self) -> u32 {
         self.spins
     }
 
@@ -178,11 +221,14 @@ impl Machine {
         // Fails only if the job is over, and then nobody waits for what is on its way.
         let _ = self.settle(&|| "leave()".into());
         self.seat().set_stage(Stage::Leaving);
+        self.board.wake_all(); // who waits for this rank may wait in vain
+        let owed = self.agent().map_or(Ok(()), |agent| agent.leave(self));
+        let _ = self.settle(&|| "leave()".into()); // as above
         self.life.end();
         self.progress_last();
         self.seat().set_stage(Stage::Left); // SYNC seat-left: who sees it knows that no answer comes after it
         self.board.wake_all();
-        completed
+        completed.and(owed)
     }
 
     /// Says that this rank failed (a panic, an error that its program returned): the others' calls end.

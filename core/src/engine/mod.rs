@@ -3,7 +3,9 @@
 mod action;
 mod failures;
 mod host;
+mod launch;
 mod life;
+mod loan;
 mod machine;
 #[cfg(not(loom))]
 mod node_host;
@@ -17,11 +19,13 @@ mod waiting;
 pub use crate::node::{board, park};
 pub use action::{Action, Local};
 pub use host::{Host, Pause};
+pub use launch::Launched;
 pub use life::Life;
-pub use machine::Machine;
+pub use loan::{Loan, Registration, Use};
+pub use machine::{Agent, Machine};
 #[cfg(not(loom))]
 pub use node_host::NodeHost;
 pub use operations::{FAILURES_MAX, OPERATIONS_MAX};
 pub use order::{After, Handle};
 pub use transfer::Issued;
-pub use waiting::Condition;
+pub use waiting::{Condition, Event};

@@ -68,7 +68,7 @@ impl NodeHost {
     fn sleep(&self, pause: Pause<'_>) {
         let left = Duration::from_nanos(pause.until_ns.saturating_sub(self.now_ns()));
         let wake = |word: &AtomicU32| futex::wake(word, 1, Scope::Private);
-        match self.room.enter(*pause.condition) {
+        match self.room.enter(pause.condition.clone()) {
             Role::Guest(waiter) => {
                 if !(pause.met)(pause.condition) {
                     futex::wait(waiter.word(), 0, left.min(SLEEP), Scope::Private);

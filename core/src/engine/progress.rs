@@ -45,6 +45,9 @@ impl Machine {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
+        if let Some(agent) = self.agent() {
+            agent.advance(self);
+        }
     }
 
     fn start_ready(&self) {

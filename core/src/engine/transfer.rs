@@ -269,7 +269,7 @@ impl Machine {
 
     /// Posts an operation that the fabric can take in one step; `Again` for any other.
     #[inline]
-    fn post(&self, action: &Action, accept: Accept<'_>) -> Result<Posted, Refused> {
+    pub(super) fn post(&self, action: &Action, accept: Accept<'_>) -> Result<Posted, Refused> {
         let fabric = self.fabric();
         // SAFETY: the caller of each public function promised for its buffer, or it is a slice that the blocking
         // call has borrowed until the operation has ended.
@@ -304,7 +304,7 @@ impl Machine {
 
     /// Enters an operation that its fabric has just accepted.
     #[cold]
-    fn open(&self, action: Action, keep: Keep, claimed: bool) -> u64 {
+    pub(super) fn open(&self, action: Action, keep: Keep, claimed: bool) -> u64 {
         let step = match action {
             Action::Put { to, from, len } => Step::Put { to, from, len },
             Action::Get { from, to, len } => Step::Get { from, to, len },

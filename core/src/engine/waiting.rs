@@ -5,11 +5,23 @@ use super::machine::Machine;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::SignalCell;
 use crate::node::board::Stage;
+use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Something that a thread waits for and that only a model knows.
+pub trait Event: Send + Sync + Debug {
+    /// Whether a wait for it should end: it has happened, or the waiting thread itself can move it on now. What
+    /// other threads of the rank may change without a call is to be looked at last.
+    fn happened(&self) -> bool;
+
+    /// The one rank that can make it happen, and from which stage of its life on it will not.
+    fn hopeless_from(&self) -> Option<(Rank, Stage)>;
+}
+
 /// What a thread of a rank waits for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Condition {
     /// An own signal has reached a value. If only one rank can raise it, its leaving ends the wait.
     Signal(SignalCell, u64, Option<Rank>),
@@ -25,6 +37,8 @@ pub enum Condition {
     AllReached(Stage),
     /// All that this rank sent has arrived.
     Settled,
+    /// Something has happened that a model knows.
+    Event(Arc<dyn Event>),
 }
 
 /// Waits shorter than this are not published: nobody could read them in time.
@@ -97,7 +111,7 @@ impl Machine {
                 told.publish(call, start);
             }
             let met = |condition: &Condition| self.met(condition);
-            let work = || self.fabric().has_work() || self.board().is_over();
+            let work = || self.fabric().has_work() || self.agent_has_work() || self.board().is_over();
             self.host().pause(Pause { condition, waited_ns, until_ns, met: &met, work: &work });
         }
     }
@@ -111,6 +125,7 @@ impl Machine {
             Condition::Never => false,
             Condition::Room => self.operations().has_room(),
             Condition::Settled => self.fabric().is_settled(),
+            Condition::Event(event) => event.happened(),
             Condition::AllReached(stage) => {
                 Rank::all(self.size()).all(|rank| self.board().seat(rank).stage() >= *stage)
             }
@@ -129,14 +144,24 @@ impl Machine {
                 self.fail_operations(&cause);
                 None
             }
+            Condition::Event(_) => {
+                self.fail_operations(&cause);
+                Some(cause)
+            }
             _ => Some(cause),
         }
     }
 
     /// That the ranks which could raise the signal have left, if so. What they did before is looked at once more.
     fn left(&self, condition: &Condition) -> Option<Cause> {
+        let is_past = |rank: Rank, stage: Stage| self.board().seat(rank).stage() >= stage;
+        if let Condition::Event(event) = condition {
+            let (peer, stage) = event.hopeless_from()?;
+            let vain = peer != self.rank() && is_past(peer, stage) && !self.met(condition);
+            return vain.then_some(Cause::PeerLeft { peer });
+        }
         let Condition::Signal(_, _, from) = condition else { return None };
-        let is_gone = |rank: Rank| self.board().seat(rank).stage() >= Stage::Leaving;
+        let is_gone = |rank: Rank| is_past(rank, Stage::Leaving);
         let mut others = Rank::all(self.size()).filter(|&rank| rank != self.rank());
         let peer = match *from {
             Some(peer) => (peer != self.rank() && is_gone(peer)).then_some(peer)?,

@@ -23,10 +23,12 @@
 
 mod line;
 mod operation;
+mod slots;
 pub mod words;
 
 pub use line::{DirectCell, DirectLine, Line, LinePayload, SignalCell, ViaLine};
 pub use operation::{Accept, Atomic, AtomicKind, Posted, Refused, Token, Width};
+pub use slots::{DirectSlots, SLOT_PAYLOAD, SlotLine, SlotWord, SlotWrite, Slots};
 
 use crate::base::{Cause, Rank};
 use crate::segment::{GlobalAddress, Registry};
@@ -179,6 +181,17 @@ pub trait Fabric: Send + Sync + Debug {
 
     /// The payload of an own line that is not in this process's reach, if it still is the one of `value`.
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload>;
+
+    /// The slot lines at `at`, if this process can reach them by itself; otherwise each access goes through the two
+    /// calls below.
+    fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause>;
+
+    /// Writes into a slot line of which this rank is the one writer; only through [`Slots`]. Payload and word arrive
+    /// in one piece. Of two writes of one word, the one with the greater value stays, in whatever order they arrive.
+    fn write_slot(&self, line: GlobalAddress, write: &SlotWrite<'_>) -> Result<(), Refused>;
+
+    /// The word at `word`, in a slot line of this rank's own; only through [`Slots`].
+    fn read_slot(&self, word: GlobalAddress) -> u64;
 
     /// Takes completions and serves what peers ask of this rank. One thread at a time does it; others return.
     fn poll(&self, sink: &mut Sink<'_>);

@@ -2,7 +2,7 @@
 //! numbers are part of [`HASH`], which the handshake compares.
 //!
 //! ```text
-//! 0       system piece (1 GiB): header, extent table, granule map, requests, starter memory, signals
+//! 0       system piece (1 GiB): header, extent table, granule map, requests, starter memory, signals, arena
 //! 1 GiB   symmetric memory: job.alloc
 //! 512 GiB local memory: job.alloc_local
 //! 768 GiB addresses of registered memory of the user's own (no bytes of the file behind them)
@@ -47,6 +47,13 @@ pub const SIGNALS_MAX: u64 = 1 << 20;
 /// Bytes of payload in a signal line, right behind the counter.
 pub const LINE_PAYLOAD: usize = 48;
 
+/// Start of the arena, from which pairs of ranks take the slots of their messages.
+pub const ARENA: u64 = 512 << 20;
+/// Bytes of the arena. Only what was taken is backed by memory.
+pub const ARENA_BYTES: u64 = 512 << 20;
+/// Bytes of a slot line: one line of the processor's.
+pub const SLOT_LINE: u64 = 64;
+
 /// Memory that every rank allocates alike.
 pub const SYMMETRIC: Range<u64> = PIECE..WINDOW / 2;
 /// Memory that a rank allocates by itself.
@@ -60,7 +67,8 @@ const _: () = {
     assert!(GRANULE_MAP + WINDOW / GRANULE * 4 <= REQUESTS);
     assert!(REQUESTS + REQUESTS_BYTES <= STARTER);
     assert!(STARTER + STARTER_BYTES <= SIGNALS);
-    assert!(SIGNALS + SIGNALS_MAX * SIGNAL_STRIDE <= PIECE);
+    assert!(SIGNALS + SIGNALS_MAX * SIGNAL_STRIDE <= ARENA);
+    assert!(ARENA + ARENA_BYTES <= PIECE && ARENA.is_multiple_of(GRANULE));
     assert!(STARTER.is_multiple_of(GRANULE) && SIGNALS.is_multiple_of(GRANULE));
     assert!(8 + LINE_PAYLOAD <= 64, "counter and payload share a line");
     assert!(EXTENTS <= u32::MAX as u64);
@@ -68,7 +76,7 @@ const _: () = {
 
 /// Version of the handshake and of everything that two processes of a job read in each other's memory. Raise it
 /// when the meaning of a shared word changes without its place.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// A fingerprint of all places above and of the board's.
 pub const HASH: u64 = {
@@ -90,6 +98,9 @@ pub const HASH: u64 = {
         SIGNAL_STRIDE,
         SIGNALS_MAX,
         LINE_PAYLOAD as u64,
+        ARENA,
+        ARENA_BYTES,
+        SLOT_LINE,
         SYMMETRIC.start,
         SYMMETRIC.end,
         LOCAL.start,
@@ -120,4 +131,10 @@ pub const fn is_signal(offset: u64) -> bool {
     offset >= SIGNALS
         && offset < SIGNALS + SIGNALS_MAX * SIGNAL_STRIDE
         && offset.is_multiple_of(SIGNAL_STRIDE)
+}
+
+/// Whether a whole slot line begins at that offset.
+#[inline]
+pub const fn is_slot_line(offset: u64) -> bool {
+    offset >= ARENA && offset < ARENA + ARENA_BYTES && offset.is_multiple_of(SLOT_LINE)
 }

@@ -6,7 +6,8 @@
 use super::directory::Directory;
 use super::extent::{Extent, Facts};
 use super::layout::{
-    EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED, SIGNALS_MAX, STARTER, STARTER_BYTES, SYMMETRIC,
+    ARENA, ARENA_BYTES, EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED, SIGNALS_MAX, STARTER, STARTER_BYTES,
+    SYMMETRIC,
 };
 use super::window::Window;
 use super::zone::Zone;
@@ -67,7 +68,7 @@ impl Registry {
             local: Zone::new(LOCAL),
             registered: Zone::new(REGISTERED),
             signals: 0,
-            next_extent: STARTER_EXTENT + 1,
+            next_extent: ARENA_EXTENT + 1,
             dead_extents: VecDeque::new(),
             usage: Usage { symmetric: STARTER_BYTES, extents: 1, ..Usage::default() },
         };
@@ -307,11 +308,16 @@ pub fn check_available(bytes: u64) -> Result<()> {
 
 /// The extent of starter memory; 0 in the granule map means: nobody's.
 const STARTER_EXTENT: u32 = 1;
+/// The extent of the arena.
+const ARENA_EXTENT: u32 = 2;
 
-/// Registers starter memory in a new range.
-pub(super) fn register_starter(directory: &Directory) {
-    directory.extent(STARTER_EXTENT).publish(Facts { start: STARTER, len: STARTER_BYTES, host: 0 });
-    directory.name_granules(STARTER, STARTER_BYTES, STARTER_EXTENT);
+/// Registers in a new range what peers may use before its owner runs.
+pub(super) fn register_first(directory: &Directory) {
+    for (number, start, len) in [(STARTER_EXTENT, STARTER, STARTER_BYTES), (ARENA_EXTENT, ARENA, ARENA_BYTES)]
+    {
+        directory.extent(number).publish(Facts { start, len, host: 0 });
+        directory.name_granules(start, len, number);
+    }
 }
 
 fn check_size(bytes: u64) -> Result<()> {

@@ -89,11 +89,11 @@ impl Window {
         }
     }
 
-    /// A new memory file for a rank's range, with starter memory registered in it: peers may use that as soon as
-    /// they have the file, before its owner runs.
+    /// A new memory file for a rank's range, with starter memory and arena registered in it: peers may use them as
+    /// soon as they have the file, before its owner runs.
     pub fn create_file() -> Result<Arc<MemFile>> {
         let file = Arc::new(MemFile::create(c"tasuki-rank", WINDOW)?);
-        registry::register_starter(&Window::new(file.clone(), 0).directory()?);
+        registry::register_first(&Window::new(file.clone(), 0).directory()?);
         Ok(file)
     }
 

@@ -22,12 +22,13 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
-    Sink, ViaLine, Width,
+    Accept, Atomic, Capabilities, Connection, DirectSlots, Fabric, Limits, Line, LinePayload, Posted,
+    Refused, SignalCell, Sink, SlotWrite, ViaLine, Width,
 };
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::denied::Denied;
+use tasuki_core::segment::layout::SLOT_LINE;
 use tasuki_core::segment::{GlobalAddress, Registry};
 
 /// Switches that tests use to walk the paths for poorer systems.
@@ -212,6 +213,21 @@ impl Fabric for ShmFabric {
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
         self.peers.find_signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
+    }
+
+    fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {
+        if self.options.direct { self.peers.slots(at, lines, &self.board).map(Some) } else { Ok(None) }
+    }
+
+    fn write_slot(&self, line: GlobalAddress, write: &SlotWrite<'_>) -> Result<(), Refused> {
+        self.peers.slots(line, 1, &self.board)?.write_first(write);
+        Ok(())
+    }
+
+    fn read_slot(&self, word: GlobalAddress) -> u64 {
+        let line = word.offset() / SLOT_LINE * SLOT_LINE;
+        let slot = self.peers.slots(GlobalAddress::new(word.rank(), line), 1, &self.board);
+        slot.map_or(0, |slot| slot.look(((word.offset() - line) / 8) as usize))
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

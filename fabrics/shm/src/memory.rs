@@ -6,7 +6,8 @@ use crate::recent;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::fabric::{DirectCell, DirectLine, Refused, Width};
+use tasuki_core::fabric::{DirectCell, DirectLine, DirectSlots, Refused, Width};
+use tasuki_core::node::board::Board;
 use tasuki_core::os::memfile::MemFile;
 use tasuki_core::segment::{GlobalAddress, Kind, Place, View, Window, layout};
 
@@ -131,6 +132,17 @@ impl Peers {
         let system = self.window(at.rank()).system().map_err(cause)?;
         // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
         Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
+    }
+
+    /// Slot lines of any rank.
+    pub(crate) fn slots(
+        &self,
+        at: GlobalAddress,
+        lines: u64,
+        board: &Arc<Board>,
+    ) -> Result<DirectSlots, Cause> {
+        self.check(at.rank())?;
+        DirectSlots::new(self.window(at.rank()), board, at, lines)
     }
 
     /// Bytes of private memory held for peers that were touched.

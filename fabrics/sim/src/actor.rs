@@ -48,7 +48,10 @@ pub(crate) struct Actor {
 
 /// Whether a condition is about the rank's own table of operations, which other threads of the rank change.
 pub(crate) fn is_about_operations(condition: &Condition) -> bool {
-    matches!(condition, Condition::Finished(_) | Condition::FinishedThrough(_) | Condition::Room)
+    matches!(
+        condition,
+        Condition::Finished(_) | Condition::FinishedThrough(_) | Condition::Room | Condition::Event(_)
+    )
 }
 
 impl World {
@@ -169,10 +172,11 @@ impl World {
         }
         let (gone, all) = (self.gone, self.ranks.len());
         for actor in 0..self.actors.len() {
-            let concerned = match self.actors[actor].condition {
-                Some(Condition::Signal(_, _, Some(from))) => from == rank && stage >= Stage::Leaving,
+            let concerned = match &self.actors[actor].condition {
+                Some(Condition::Signal(_, _, Some(from))) => *from == rank && stage >= Stage::Leaving,
                 Some(Condition::Signal(_, _, None)) => gone + 1 >= all,
-                Some(Condition::AllReached(wanted)) => self.ranks.iter().all(|one| one.stage >= wanted),
+                Some(Condition::AllReached(wanted)) => self.ranks.iter().all(|one| one.stage >= *wanted),
+                Some(Condition::Event(_)) => stage >= Stage::Leaving,
                 _ => false,
             };
             if concerned {

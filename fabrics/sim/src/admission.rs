@@ -61,6 +61,7 @@ impl World {
                 Err(Cause::Misaligned { address: at.bits(), align: align as usize })
             }
             Task::Raise { signal, .. } | Task::Line { signal, .. } => self.memory.signal(signal).map(drop),
+            Task::Slot { line, .. } => self.memory.slots(line, 1, &self.board).map(drop),
             Task::Flush { peer } => self.memory.check(peer),
         }
     }

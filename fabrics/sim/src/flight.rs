@@ -3,7 +3,7 @@
 use std::ops::Range;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::Local;
-use tasuki_core::fabric::{Atomic, LinePayload, Token};
+use tasuki_core::fabric::{Atomic, LinePayload, SLOT_PAYLOAD, SlotWord, Token};
 use tasuki_core::segment::GlobalAddress;
 
 /// Names an operation: who issued it, and the how many-th of that rank it was.
@@ -43,6 +43,8 @@ pub(crate) enum Task {
     Raise { signal: GlobalAddress, amount: u64 },
     /// Writes a line. Nobody is told of its end.
     Line { signal: GlobalAddress, payload: LinePayload, value: u64 },
+    /// Writes into a slot line. Nobody is told of its end.
+    Slot { line: GlobalAddress, word: SlotWord, value: u64, payload: [u64; SLOT_PAYLOAD], used: usize },
     /// Waits for what was accepted before it.
     Flush { peer: Rank },
 }
@@ -55,6 +57,7 @@ impl Task {
             Task::Move { .. } => unreachable!("one end of a transfer is global"),
             Task::Atomic { at, .. } => at.rank(),
             Task::Raise { signal, .. } | Task::Line { signal, .. } => signal.rank(),
+            Task::Slot { line, .. } => line.rank(),
             Task::Flush { peer } => *peer,
         }
     }

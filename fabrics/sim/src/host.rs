@@ -66,7 +66,7 @@ impl SimHost {
     fn waiting(&self, me: usize) -> Vec<(usize, Condition)> {
         let world = self.run.lock();
         let others = world.rank(self.rank).actors.iter().filter(|&&actor| actor != me);
-        let waits = |&actor: &usize| Some((actor, world.actors[actor].condition?));
+        let waits = |&actor: &usize| Some((actor, world.actors[actor].condition.clone()?));
         others.filter_map(waits).filter(|(_, condition)| is_about_operations(condition)).collect()
     }
 }
@@ -90,7 +90,7 @@ impl Host for SimHost {
         let is_settled = world.rank(self.rank).flying == 0;
         let is_met = matches!(pause.condition, Condition::Settled) && is_settled;
         if world.news_of(self.rank) == world.actors[me].seen && !is_met {
-            world.actors[me].condition = Some(*pause.condition);
+            world.actors[me].condition = Some(pause.condition.clone());
             world = self.run.block(world, me, pause.until_ns);
         }
         self.note_news(world, me);

@@ -50,9 +50,10 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Local;
 use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, Connection, Fabric, Limits, Line, LinePayload, Posted, Refused, SignalCell,
-    Sink, ViaLine,
+    Accept, Atomic, Capabilities, Connection, DirectSlots, Fabric, Limits, Line, LinePayload, Posted,
+    Refused, SLOT_PAYLOAD, SignalCell, Sink, SlotWrite, ViaLine,
 };
+use tasuki_core::segment::layout::SLOT_LINE;
 use tasuki_core::segment::{GlobalAddress, Registry};
 use turn::Run;
 
@@ -83,6 +84,16 @@ impl SimFabric {
         world.actors[me].breaks = 0;
         world.stir(me);
         Ok(Posted::Started)
+    }
+
+    /// Hands something over of whose end nobody is told.
+    fn tell(&self, task: Task) -> Result<(), Refused> {
+        let me = self.run.check_thread()?;
+        let mut world = self.run.enter(self.rank, Call::Post);
+        world.admit(self.rank, &task)?;
+        world.launch(self.rank, None, task);
+        world.actors[me].breaks = 0;
+        Ok(())
     }
 
     /// A copy between job memories that this rank has mapped; `None` where one of them is not.
@@ -220,13 +231,7 @@ impl Fabric for SimFabric {
     }
 
     fn write_line(&self, signal: GlobalAddress, payload: LinePayload, value: u64) -> Result<(), Refused> {
-        let me = self.run.check_thread()?;
-        let task = Task::Line { signal, payload, value };
-        let mut world = self.run.enter(self.rank, Call::Post);
-        world.admit(self.rank, &task)?;
-        world.launch(self.rank, None, task);
-        world.actors[me].breaks = 0;
-        Ok(())
+        self.tell(Task::Line { signal, payload, value })
     }
 
     fn own_signal(&self, index: u32) -> Result<SignalCell, Cause> {
@@ -243,6 +248,25 @@ impl Fabric for SimFabric {
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
         self.run.enter(self.rank, Call::Look).memory.signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
+    }
+
+    fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {
+        let world = self.run.enter(self.rank, Call::Ask);
+        world.memory.slots(at, lines, &world.board).map(|_| None)
+    }
+
+    fn write_slot(&self, line: GlobalAddress, write: &SlotWrite<'_>) -> Result<(), Refused> {
+        let mut payload = [0; SLOT_PAYLOAD];
+        payload[..write.payload.len()].copy_from_slice(write.payload);
+        let (word, value, used) = (write.word, write.value, write.payload.len());
+        self.tell(Task::Slot { line, word, value, payload, used })
+    }
+
+    fn read_slot(&self, word: GlobalAddress) -> u64 {
+        let line = word.offset() / SLOT_LINE * SLOT_LINE;
+        let world = self.run.enter(self.rank, Call::Look);
+        let slots = world.memory.slots(GlobalAddress::new(word.rank(), line), 1, &world.board);
+        slots.map_or(0, |slots| slots.look(((word.offset() - line) / 8) as usize))
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

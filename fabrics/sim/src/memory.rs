@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tasuki_core::base::sync::{AtomicU32, AtomicU64};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::fabric::{Atomic, DirectCell, Width};
+use tasuki_core::fabric::{Atomic, DirectCell, DirectSlots, Width};
+use tasuki_core::node::board::Board;
 use tasuki_core::os::copy;
 
 use tasuki_core::segment::{GlobalAddress, Kind, Section, Window, layout};
@@ -64,6 +65,17 @@ impl Memory {
         let system = self.window(at.rank()).system().map_err(cause)?;
         // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
         Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
+    }
+
+    /// Slot lines of a rank.
+    pub(crate) fn slots(
+        &self,
+        at: GlobalAddress,
+        lines: u64,
+        board: &Arc<Board>,
+    ) -> Result<DirectSlots, Cause> {
+        self.check(at.rank())?;
+        DirectSlots::new(self.window(at.rank()), board, at, lines)
     }
 
     /// Whether an access would succeed now.

@@ -7,7 +7,7 @@ use crate::trace::Mark;
 use crate::world::World;
 use tasuki_core::base::Cause;
 use tasuki_core::base::sync::{AtomicU32, AtomicU64, Ordering};
-use tasuki_core::fabric::{Atomic, AtomicKind, DirectLine, LinePayload, Width};
+use tasuki_core::fabric::{Atomic, AtomicKind, DirectLine, LinePayload, SlotWrite, Width};
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::segment::GlobalAddress;
 
@@ -33,6 +33,9 @@ impl World {
                 self.took_effect(id, raised);
             }
             Task::Line { signal, payload, value } => self.apply_line(id, signal, payload, value),
+            Task::Slot { line, word, value, payload, used } => {
+                self.apply_slot(id, line, &SlotWrite { word, value, payload: &payload[..used] });
+            }
             Task::Atomic { at, atomic } => self.apply_atomic(id, at, atomic),
             Task::Move { .. } | Task::Flush { .. } => {}
         }
@@ -76,6 +79,15 @@ impl World {
             DirectLine::new(cell, seat, WakeMode::Fence).write(payload, value);
         }
         self.news(signal.rank());
+        self.took_effect(id, Ok(0));
+    }
+
+    fn apply_slot(&mut self, id: FlightId, line: GlobalAddress, write: &SlotWrite<'_>) {
+        match self.memory.slots(line, 1, &self.board) {
+            Ok(slots) => slots.take(write),
+            Err(cause) => return self.fail(id, cause),
+        }
+        self.news(line.rank());
         self.took_effect(id, Ok(0));
     }
 

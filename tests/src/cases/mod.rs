@@ -11,6 +11,7 @@ pub mod handles;
 pub mod jobs;
 pub mod large;
 pub mod memory;
+pub mod messages;
 pub mod misuse;
 pub mod order;
 pub mod own_memory;

@@ -1,0 +1,106 @@
+//! Things that are added and never taken away, found by a number: quickly where they were found lately.
+#![allow(unsafe_code)]
+//! Unsafe: pointers to shared items, which the roll keeps for as long as it lives.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Places for items found lately.
+const RECENT: usize = 16;
+
+/// What knows its number in a roll.
+pub trait Numbered {
+    /// Its number.
+    fn number(&self) -> u64;
+}
+
+/// A growing table. Looking up what was looked up lately costs two loads and takes no lock.
+pub struct Roll<T> {
+    recent: [AtomicPtr<T>; RECENT],
+    all: Mutex<HashMap<u64, Arc<T>>>,
+}
+
+impl<T> Default for Roll<T> {
+    fn default() -> Roll<T> {
+        Roll { recent: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())), all: Mutex::default() }
+    }
+}
+
+impl<T: Numbered + Send + Sync> Roll<T> {
+    /// The item of that number, if it was looked up lately.
+    #[inline(always)]
+    pub fn recent(&self, number: u64) -> Option<&T> {
+        // SAFETY: an item of the table, which keeps it while the roll, which is borrowed, lives.
+        let item = unsafe { self.recent[place(number)].load(Ordering::Acquire).as_ref() }?;
+        if item.number() == number { Some(item) } else { None }
+    }
+
+    /// The item of that number, made by `make` if there is none yet. Nobody else makes one meanwhile.
+    #[cold]
+    #[inline(never)]
+    pub fn get_or_make<E>(&self, number: u64, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let item = match all.entry(number) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => free.insert(Arc::new(make()?)),
+        };
+        self.recent[place(number)].store(Arc::as_ptr(item).cast_mut(), Ordering::Release);
+        Ok(item.clone())
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Neighbouring numbers have different places, in both halves of a number.
+#[inline(always)]
+fn place(number: u64) -> usize {
+    (number ^ number >> 32) as usize % RECENT
+}
+
+impl<T> fmt::Debug for Roll<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Roll").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(PartialEq, Debug)]
+    struct Item(u64);
+
+    impl Numbered for Item {
+        fn number(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn items_are_made_once_and_stay() {
+        let roll = Roll::default();
+        let made = |number: u64| -> Result<Item, ()> { Ok(Item(number)) };
+        let first = roll.get_or_make(1, || made(1)).unwrap();
+        for number in 2..200 {
+            assert_eq!(roll.recent(number), None);
+            let item = roll.get_or_make(number, || made(number)).unwrap();
+            assert!(ptr::eq(roll.recent(number).unwrap(), &*item));
+        }
+        assert!(Arc::ptr_eq(&first, &roll.get_or_make(1, || Err(())).unwrap()));
+        assert!((1..200).all(|number| roll.get_or_make(number, || Err(())).is_ok()) && roll.len() == 199);
+        assert_eq!(roll.get_or_make(500, || Err("no")), Err("no"));
+        assert_eq!(roll.recent(500), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Operations that a model starts from inside a waiting call: nothing waits, and the outcome is asked for.
+
+use super::action::{Action, Local};
+use super::loan::Loan;
+use super::machine::Machine;
+use super::order::Order;
+use super::table::{Draft, Keep};
+use crate::base::Cause;
+use crate::fabric::{Atomic, Posted, Refused};
+use crate::segment::GlobalAddress;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What became of an operation that was started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Launched {
+    /// It has ended, with what it fetched.
+    Done(u64),
+    /// It is under way: [`Machine::landed`] tells of its end.
+    UnderWay(u64),
+    /// There is no room for it now.
+    Later,
+}
+
+impl Machine {
+    /// Starts a put of a part of what was lent. Fails if the loan was called back.
+    pub fn launch_put(
+        &self,
+        to: GlobalAddress,
+        loan: &Arc<Loan>,
+        part: Range<usize>,
+    ) -> Result<Launched, Cause> {
+        let (from, len) = place(loan, &part);
+        self.launch_on(loan, Action::Put { to, from, len })
+    }
+
+    /// Starts a get into a part of what was lent.
+    pub fn launch_get(
+        &self,
+        from: GlobalAddress,
+        loan: &Arc<Loan>,
+        part: Range<usize>,
+    ) -> Result<Launched, Cause> {
+        assert!(loan.is_writable(), "lent for writing");
+        let (to, len) = place(loan, &part);
+        self.launch_on(loan, Action::Get { from, to, len })
+    }
+
+    /// Starts a copy between two global addresses.
+    pub fn launch_copy(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Result<Launched, Cause> {
+        self.launch(Action::Copy { from, to, len }, &|| None)
+    }
+
+    /// Starts a change of one word.
+    pub fn launch_atomic(&self, at: GlobalAddress, atomic: Atomic) -> Result<Launched, Cause> {
+        self.launch(Action::Atomic { at, atomic, result: GlobalAddress::NULL }, &|| None)
+    }
+
+    /// The outcome of an operation under way, once, when it has ended.
+    pub fn landed(&self, number: u64) -> Option<Result<u64, Cause>> {
+        if !self.operations().is_finished(number) {
+            return None;
+        }
+        self.operations().take(number).map(|outcome| outcome.map_err(|error| error.cause().clone()))
+    }
+
+    fn launch_on(&self, loan: &Arc<Loan>, action: Action) -> Result<Launched, Cause> {
+        let called_back = || Cause::Bug("a loan was used after it was called back".into());
+        let used = loan.enter().ok_or_else(called_back)?;
+        let keep = || -> Keep { Some(Arc::new(used.another())) };
+        self.launch(action, &keep)
+    }
+
+    fn launch(&self, action: Action, keep: &dyn Fn() -> Keep) -> Result<Launched, Cause> {
+        self.check()?;
+        if !self.operations().has_room() {
+            return Ok(Launched::Later);
+        }
+        let opened = Cell::new(0);
+        let posted = self.post(&action, &|| {
+            opened.set(self.open(action, keep(), true));
+            opened.get()
+        });
+        match posted {
+            Ok(Posted::Done(value)) => Ok(Launched::Done(value)),
+            Ok(Posted::Started) => Ok(Launched::UnderWay(opened.get())),
+            Err(Refused::Never(cause)) => Err(*cause),
+            Err(Refused::Again | Refused::Relay) => {
+                let draft = Draft { action, order: Order::Free, keep: keep(), claimed: true };
+                Ok(Launched::UnderWay(self.operations().enter(draft, None)))
+            }
+        }
+    }
+}
+
+fn place(loan: &Arc<Loan>, part: &Range<usize>) -> (Local, u64) {
+    assert!(part.start <= part.end && part.end <= loan.len(), "inside the loan");
+    (Local(loan.place().0.wrapping_add(part.start)), part.len() as u64)
+}

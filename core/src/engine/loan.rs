@@ -1,0 +1,182 @@
+//! Memory of the program's own that is lent to operations under way.
+#![allow(unsafe_code)]
+//! Unsafe: a lent place, valid until it is called back, which waits for whoever is using it.
+//!
+//! A *use* counts itself and then looks whether the loan was called back; whoever calls it back says so and then looks
+//! who is using it. With a full fence between on both sides, one of the two sees the other (`SYNC loan`).
+
+use super::{Local, Machine};
+use crate::base::Cause;
+use crate::base::sync::{AtomicU32, Ordering, fence};
+use crate::os::copy;
+use crate::segment::GlobalAddress;
+use std::any::Any;
+use std::sync::Arc;
+
+const CALLED_BACK: u32 = 1 << 31;
+
+/// A place in memory that may be used until it is called back.
+#[derive(Debug)]
+pub struct Loan {
+    place: Local,
+    len: usize,
+    writable: bool,
+    /// What the bytes belong to, if the loan owns them.
+    _owner: Option<Arc<dyn Any + Send + Sync>>,
+    /// Bit 31: called back; below: how many are using it.
+    uses: AtomicU32,
+}
+
+/// One user of a loan. It is not called back while this lives.
+#[derive(Debug)]
+pub struct Use(Arc<Loan>);
+
+impl Loan {
+    /// Lends `len` bytes at `place`, for writing, too, if `writable`. With an owner nobody needs to call it back.
+    ///
+    /// # Safety
+    /// Until [`Loan::call_back`] has returned, or for as long as `owner` lives, the bytes are valid, and nobody else
+    /// writes them, nor reads them if the loan is writable.
+    pub unsafe fn new(
+        place: Local,
+        len: usize,
+        writable: bool,
+        owner: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Arc<Loan> {
+        Arc::new(Loan { place, len, writable, _owner: owner, uses: AtomicU32::new(0) })
+    }
+
+    /// Lends bytes that the loan owns, for reading.
+    pub fn of(bytes: Vec<u8>) -> Arc<Loan> {
+        let bytes = Arc::new(bytes);
+        let place = Local(bytes.as_ptr().cast_mut());
+        // SAFETY: the bytes live as long as the loan, and nobody writes them.
+        unsafe { Loan::new(place, bytes.len(), false, Some(bytes)) }
+    }
+
+    /// Registers the bytes, so that peers can reach them.
+    pub fn register(self: &Arc<Loan>, machine: &Arc<Machine>) -> Result<Registration, Cause> {
+        let used = self.enter().ok_or_else(|| Cause::Bug("a loan was registered after its end".into()))?;
+        let offset = machine.registry().register(self.place.0 as u64, self.len as u64);
+        let offset = offset.map_err(|error| error.cause().clone())?;
+        Ok(Registration { machine: machine.clone(), offset, _used: used })
+    }
+
+    /// Lends bytes for reading while `body` runs. At its end, also by a panic, nobody uses them any more: until then
+    /// `pause` is called again and again.
+    pub fn lend<R>(bytes: &[u8], pause: &dyn Fn(), body: impl FnOnce(&Arc<Loan>) -> R) -> R {
+        // SAFETY: the slice is borrowed until the guard has called the loan back.
+        let loan = unsafe { Loan::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
+        let lent = Lent { loan, pause };
+        body(&lent.loan)
+    }
+
+    /// The same for writing.
+    pub fn lend_mut<R>(bytes: &mut [u8], pause: &dyn Fn(), body: impl FnOnce(&Arc<Loan>) -> R) -> R {
+        // SAFETY: as above, and for us alone.
+        let loan = unsafe { Loan::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
+        let lent = Lent { loan, pause };
+        body(&lent.loan)
+    }
+
+    /// Whether bytes may be written.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// How many bytes are lent.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is lent.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the bytes are; to be used only during a use.
+    pub(super) fn place(&self) -> Local {
+        self.place
+    }
+
+    /// Uses it, unless it was called back.
+    pub fn enter(self: &Arc<Loan>) -> Option<Use> {
+        let before = self.uses.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst); // SYNC loan
+        let entered = Use(self.clone());
+        let open = before & CALLED_BACK == 0 && self.uses.load(Ordering::Relaxed) & CALLED_BACK == 0;
+        open.then_some(entered)
+    }
+
+    /// Ends the loan. Returns when nobody uses it any more; `pause` is called meanwhile.
+    pub fn call_back(&self, mut pause: impl FnMut()) {
+        self.uses.fetch_or(CALLED_BACK, Ordering::Relaxed);
+        fence(Ordering::SeqCst); // SYNC loan
+        while self.uses.load(Ordering::Acquire) & !CALLED_BACK != 0 {
+            pause(); // SYNC loan-end
+        }
+    }
+}
+
+/// Lent bytes that peers can reach, until this is dropped.
+#[derive(Debug)]
+pub struct Registration {
+    machine: Arc<Machine>,
+    offset: u64,
+    _used: Use,
+}
+
+impl Registration {
+    /// Where they are.
+    pub fn address(&self) -> GlobalAddress {
+        GlobalAddress::new(self.machine.rank(), self.offset)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // An error says that a rank died inside an access: it ends with its process, or has ended.
+        let _ = self.machine.registry().free_unless(self.offset, &|| self.machine.death());
+    }
+}
+
+/// Calls a loan back, however its time ends.
+struct Lent<'p> {
+    loan: Arc<Loan>,
+    pause: &'p dyn Fn(),
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.loan.call_back(self.pause);
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.0.uses.fetch_sub(1, Ordering::Release); // SYNC loan-end
+    }
+}
+
+impl Use {
+    /// One more use, which outlives this one.
+    pub(super) fn another(&self) -> Use {
+        self.0.uses.fetch_add(1, Ordering::Relaxed);
+        Use(self.0.clone())
+    }
+
+    /// Copies bytes out, from `from` on.
+    pub fn read(&self, from: usize, into: &mut [u8]) {
+        assert!(from <= self.0.len && into.len() <= self.0.len - from, "inside the loan");
+        // SAFETY: inside the loan, which is not called back while this use lives.
+        unsafe { copy::copy(self.0.place.0.add(from), into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies bytes in, from `to` on.
+    pub fn write(&self, to: usize, bytes: &[u8]) {
+        assert!(self.0.writable, "lent for writing");
+        assert!(to <= self.0.len && bytes.len() <= self.0.len - to, "inside the loan");
+        // SAFETY: as for reading.
+        unsafe { copy::copy(bytes.as_ptr(), self.0.place.0.add(to), bytes.len()) };
+    }
+}

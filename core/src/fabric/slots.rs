@@ -1,0 +1,271 @@
+//! Slot lines: the words through which two ranks exchange messages.
+#![allow(unsafe_code)]
+//! Unsafe: atomics in the mapped arena of a rank. What they lie in is kept mapped by the structure that points there.
+//!
+//! A slot line is 64 bytes of some rank's arena. One peer writes it, its owner reads it:
+//!
+//! | word | is | written |
+//! |---|---|---|
+//! | 0 | the main word | after the payload: whoever sees it sees the payload (`SYNC slot-main`) |
+//! | 1 | the side word | by itself (`SYNC slot-side`) |
+//! | 2-7 | payload | before the main word |
+//!
+//! Both words only grow, across their wrap, so that a fabric may drop a write that a later one has overtaken. Nothing
+//! says that a payload may be overwritten but the protocol of those who use the line: the reader tells the writer
+//! by a line of the writer's own. Data and the posting of the next receive travel in one line that way, and move
+//! between two processors once.
+
+use super::{Fabric, Refused};
+use crate::base::Cause;
+use crate::base::sync::{AtomicU64, Ordering};
+use crate::node::board::{Board, Seat};
+use crate::node::park::WakeMode;
+use crate::segment::layout::{ARENA, ARENA_BYTES, SLOT_LINE, is_slot_line};
+use crate::segment::{GlobalAddress, Window};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Words of payload in a slot line.
+pub const SLOT_PAYLOAD: usize = 6;
+
+/// One of the two words of a slot line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotWord {
+    /// Word 0, which the payload belongs to.
+    Main,
+    /// Word 1.
+    Side,
+}
+
+/// What is written into a slot line in one go.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SlotWrite<'p> {
+    /// Which word.
+    pub word: SlotWord,
+    /// Its new value, never behind the present one.
+    pub value: u64,
+    /// The first words of the payload; only with the main word.
+    pub payload: &'p [u64],
+}
+
+/// One slot line in memory.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct SlotLine {
+    words: [AtomicU64; 2],
+    payload: [AtomicU64; SLOT_PAYLOAD],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<SlotLine>() as u64 == SLOT_LINE);
+
+impl Default for SlotLine {
+    fn default() -> SlotLine {
+        SlotLine {
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+            payload: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+impl SlotLine {
+    /// The writer's part: payload, then main word.
+    #[inline(always)]
+    pub fn write(&self, payload: &[u64], value: u64) {
+        for (word, &value) in self.payload.iter().zip(payload) {
+            word.store(value, Ordering::Relaxed);
+        }
+        #[cfg(not(planted_fault = "slot_main_relaxed"))]
+        let order = Ordering::Release; // SYNC slot-main
+        #[cfg(planted_fault = "slot_main_relaxed")]
+        let order = Ordering::Relaxed;
+        self.words[0].store(value, order);
+    }
+
+    /// The writer's part: the side word.
+    #[inline(always)]
+    pub fn write_side(&self, value: u64) {
+        #[cfg(not(planted_fault = "slot_side_relaxed"))]
+        let order = Ordering::Release; // SYNC slot-side
+        #[cfg(planted_fault = "slot_side_relaxed")]
+        let order = Ordering::Relaxed;
+        self.words[1].store(value, order);
+    }
+
+    /// The reader's part: one of the words.
+    #[inline(always)]
+    pub fn read(&self, word: SlotWord) -> u64 {
+        self.words[word as usize].load(Ordering::Acquire) // SYNC slot-main slot-side
+    }
+
+    /// One word of the payload, after the main word that it came with was seen.
+    #[inline(always)]
+    pub fn payload(&self, index: usize) -> u64 {
+        self.payload[index].load(Ordering::Relaxed)
+    }
+
+    /// Takes a write as a fabric brings it: one that was overtaken is dropped. For one writer at a time.
+    pub fn take(&self, write: &SlotWrite<'_>) {
+        let behind = write.value.wrapping_sub(self.words[write.word as usize].load(Ordering::Relaxed)) as i64;
+        match write.word {
+            _ if behind < 0 => {}
+            SlotWord::Main => self.write(write.payload, write.value),
+            SlotWord::Side => self.write_side(write.value),
+        }
+    }
+}
+
+/// Slot lines in a rank's arena that this process has mapped.
+#[derive(Clone, Debug)]
+pub struct DirectSlots {
+    first: NonNull<SlotLine>,
+    seat: NonNull<Seat>,
+    mode: WakeMode,
+    /// Keep memory and seat where they are.
+    _kept: (Arc<Window>, Arc<Board>),
+}
+
+// SAFETY: pointers to atomics in memory that is shared by design and kept by the structure.
+unsafe impl Send for DirectSlots {}
+// SAFETY: as above.
+unsafe impl Sync for DirectSlots {}
+
+impl DirectSlots {
+    /// The `lines` slot lines at `at`, in `window`, which is the range of that rank.
+    pub fn new(
+        window: &Arc<Window>,
+        board: &Arc<Board>,
+        at: GlobalAddress,
+        lines: u64,
+    ) -> Result<DirectSlots, Cause> {
+        check(at, lines)?;
+        let system = window.system().map_err(|error| error.cause().clone())?;
+        Ok(DirectSlots {
+            // SAFETY: the arena lies in the system piece, which is mapped while the window lives.
+            first: unsafe { system.add(at.offset() as usize) }.cast(),
+            seat: NonNull::from(board.seat(at.rank())),
+            mode: board.wake_mode(),
+            _kept: (window.clone(), board.clone()),
+        })
+    }
+
+    /// Brings a write to the first line, as a fabric does, and wakes nobody. One that was overtaken is dropped.
+    pub fn take(&self, write: &SlotWrite<'_>) {
+        self.line(0).take(write);
+    }
+
+    /// Writes into the first line and wakes its owner if it sleeps.
+    pub fn write_first(&self, write: &SlotWrite<'_>) {
+        self.write(0, write);
+    }
+
+    /// Word 0 to 7 of the first line.
+    pub fn look(&self, word: usize) -> u64 {
+        match word {
+            0 => self.line(0).read(SlotWord::Main),
+            1 => self.line(0).read(SlotWord::Side),
+            _ => self.line(0).payload(word - 2),
+        }
+    }
+
+    #[inline(always)]
+    fn write(&self, line: usize, write: &SlotWrite<'_>) {
+        match write.word {
+            SlotWord::Main => self.line(line).write(write.payload, write.value),
+            SlotWord::Side => self.line(line).write_side(write.value),
+        }
+        self.wake();
+    }
+
+    /// The line of that number; the caller knows how many there are.
+    #[inline(always)]
+    fn line(&self, index: usize) -> &SlotLine {
+        // SAFETY: `Slots` checks the number; all lines lie in the mapped arena.
+        unsafe { self.first.add(index).as_ref() }
+    }
+
+    #[inline(always)]
+    fn wake(&self) {
+        // SAFETY: the board is kept.
+        let seat = unsafe { self.seat.as_ref() };
+        if seat.park().roused(self.mode) {
+            seat.wake_futex();
+        }
+    }
+}
+
+/// `LINES` slot lines of one rank: its own, to be read, or a peer's, of which this rank is the one writer.
+#[derive(Debug)]
+pub struct Slots<const LINES: usize> {
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    Direct(DirectSlots),
+    Via(Arc<dyn Fabric>, GlobalAddress),
+}
+
+/// That so many slot lines lie there.
+fn check(at: GlobalAddress, lines: u64) -> Result<(), Cause> {
+    let fits = is_slot_line(at.offset()) && lines <= (ARENA + ARENA_BYTES - at.offset()) / SLOT_LINE;
+    if fits { Ok(()) } else { Err(Cause::Argument(format!("no slots lie at {at}"))) }
+}
+
+impl<const LINES: usize> Slots<LINES> {
+    /// The slot lines from `at` on, in this process's reach or through `fabric`.
+    pub fn new(fabric: &Arc<dyn Fabric>, at: GlobalAddress) -> Result<Slots<LINES>, Cause> {
+        let lines = LINES as u64;
+        check(at, lines)?;
+        let way = match fabric.slots(at, lines)? {
+            Some(direct) => Way::Direct(direct),
+            None => Way::Via(fabric.clone(), at),
+        };
+        Ok(Slots { way })
+    }
+
+    /// Writes into a line of a peer's, and wakes the peer if it sleeps. Always taken on mapped memory.
+    #[inline(always)]
+    pub fn write(&self, line: usize, write: &SlotWrite<'_>) -> Result<(), Refused> {
+        assert!(line < LINES);
+        match &self.way {
+            Way::Direct(slots) => {
+                slots.write(line, write);
+                Ok(())
+            }
+            Way::Via(fabric, at) => via(&**fabric, *at, line, write),
+        }
+    }
+
+    /// A word of an own line. What was written with it can be read once it is seen.
+    #[inline(always)]
+    pub fn read(&self, line: usize, word: SlotWord) -> u64 {
+        assert!(line < LINES);
+        match &self.way {
+            Way::Direct(slots) => slots.line(line).read(word),
+            Way::Via(fabric, at) => look(&**fabric, *at, line, word as usize),
+        }
+    }
+
+    /// A word of the payload of an own line, after its main word was seen.
+    #[inline(always)]
+    pub fn payload(&self, line: usize, index: usize) -> u64 {
+        assert!(line < LINES && index < SLOT_PAYLOAD);
+        match &self.way {
+            Way::Direct(slots) => slots.line(line).payload(index),
+            Way::Via(fabric, at) => look(&**fabric, *at, line, 2 + index),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn via(fabric: &dyn Fabric, at: GlobalAddress, line: usize, write: &SlotWrite<'_>) -> Result<(), Refused> {
+    fabric.write_slot(at.add(line as u64 * SLOT_LINE), write)
+}
+
+#[cold]
+#[inline(never)]
+fn look(fabric: &dyn Fabric, at: GlobalAddress, line: usize, word: usize) -> u64 {
+    fabric.read_slot(at.add(line as u64 * SLOT_LINE + word as u64 * 8))
+}

@@ -1,0 +1,301 @@
+//! Blocking sends and receives that did not end at once.
+
+use super::call::Call;
+use super::communicator::{Communicator, Received};
+use super::operation::{End, Operation, Way};
+use super::page::{Block, IDLE, Page};
+use super::place::Place;
+use super::receiving::Receiving;
+use super::sending::Sending;
+use super::words::{self, Data, SHORT_MAX};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::engine::board::Stage;
+use tasuki_core::engine::{Agent, Condition, Event, Loan};
+use tasuki_core::segment::GlobalAddress;
+
+impl Communicator {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_slowly(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
+        let call = Call::to("send", to, slot);
+        let (page, block) = self.page(call)?;
+        for _ in 0..self.machine.spins() {
+            if page.send_short(block, bytes) {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        let pause = || self.pause();
+        Loan::lend(bytes, &pause, |loan| self.send_place(Place::Own(loan.clone()), &page, block, call))
+    }
+
+    /// Sends job memory of this rank's, blocking.
+    pub fn send_job(&self, from: GlobalAddress, len: u64, to: Rank, slot: u32) -> Result<()> {
+        if len <= SHORT_MAX as u64 {
+            let mut bytes = [0; SHORT_MAX];
+            let bytes = &mut bytes[..len as usize];
+            self.machine.get(from, bytes)?;
+            return self.send(bytes, to, slot);
+        }
+        let call = Call::to("send", to, slot);
+        let (page, block) = self.page(call)?;
+        self.machine.fabric().check(from, len).map_err(|cause| self.fault(cause, call))?;
+        self.send_place(Place::Job(from, len), &page, block, call)
+    }
+
+    fn send_place(&self, from: Place, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
+        self.occupy_send(page, block, call)?;
+        let operation =
+            Operation::new(page, block, Way::Send(Sending::new(from)), self.last_spooled(page, block));
+        self.pump.add(operation.clone());
+        let sent = self.finish_send(&operation, self.pump.spool.after(), call);
+        operation.free_slot();
+        sent
+    }
+
+    /// The message in the spool that a new one on the slot goes behind.
+    pub(super) fn last_spooled(&self, page: &Arc<Page>, block: Block) -> Option<Arc<Operation>> {
+        let any = page.state(block).spooled.load(Relaxed) > 0;
+        any.then(|| self.pump.last_spooled(page, block)).flatten()
+    }
+
+    /// Waits for the end of a send; when `limit` is over, the message goes into the spool.
+    pub(super) fn finish_send(
+        &self,
+        operation: &Arc<Operation>,
+        limit: Option<Duration>,
+        call: Call,
+    ) -> Result<()> {
+        let waited = self.finish(operation, limit, call);
+        if !waited.as_ref().is_err_and(Error::is_timeout) {
+            return waited.map(drop);
+        }
+        if operation.is_unmatched_send() {
+            return self.spool(operation, call);
+        }
+        self.pump.add(operation.clone());
+        self.finish(operation, None, call).map(drop)
+    }
+
+    /// Copies a message that nobody knows of yet into the spool.
+    fn spool(&self, operation: &Arc<Operation>, call: Call) -> Result<()> {
+        let (page, block) = (&operation.page, operation.block);
+        let bytes = operation.copied().map_err(|cause| self.fault(cause, call))?;
+        self.pump.spool.take(bytes.len() as u64).map_err(|cause| self.fault(cause, call))?;
+        let state = page.state(block);
+        let queued = u32::from(state.spooled.fetch_add(1, Relaxed)) + 1;
+        let promised = words::promise(state.sent.load(Relaxed).wrapping_add(queued));
+        self.pump.add(Operation::spooled(page, block, bytes, operation.behind()));
+        // An overtaken promise is as good as the one that overtook it, and a refused one is only a promise less.
+        let _ = page.promise(block, promised);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn recv_slowly(
+        &self,
+        into: &mut [u8],
+        from: Rank,
+        slot: u32,
+        limit: Option<Duration>,
+    ) -> Result<Received> {
+        let call = Call::from("recv", from, slot);
+        if into.len() <= SHORT_MAX && slot != Call::ANY {
+            let posted =
+                self.post(into.len(), from, slot).map_err(|error| self.fault(error.cause().clone(), call))?;
+            return self.wait_short(posted.number, into, limit, call);
+        }
+        let (page, block) = self.page(call)?;
+        let pause = || self.pause();
+        Loan::lend_mut(into, &pause, |loan| {
+            self.recv_place(Place::Own(loan.clone()), &page, block, limit, call)
+        })
+    }
+
+    /// Receives into job memory of this rank's, blocking.
+    pub fn recv_job(&self, into: GlobalAddress, len: u64, from: Rank, slot: u32) -> Result<Received> {
+        let call = Call::from("recv", from, slot);
+        let (page, block) = self.page(call)?;
+        self.machine.fabric().check(into, len).map_err(|cause| self.fault(cause, call))?;
+        self.recv_place(Place::Job(into, len), &page, block, None, call)
+    }
+
+    fn recv_place(
+        &self,
+        into: Place,
+        page: &Arc<Page>,
+        block: Block,
+        limit: Option<Duration>,
+        call: Call,
+    ) -> Result<Received> {
+        self.occupy_receive(page, block, call)?;
+        let operation = self.receive_operation(into, page, block, call).inspect_err(|_| {
+            page.state(block).receiving.store(IDLE, Relaxed);
+        })?;
+        let received = self.finish_receive(&operation, limit, call);
+        operation.free_slot();
+        received
+    }
+
+    /// A receive that is no short one, as the pump has it.
+    pub(super) fn receive_operation(
+        &self,
+        into: Place,
+        page: &Arc<Page>,
+        block: Block,
+        call: Call,
+    ) -> Result<Arc<Operation>> {
+        let can_map = self.machine.fabric().capabilities().map;
+        let registered = match &into {
+            Place::Own(loan) if !can_map && loan.len() > SHORT_MAX => {
+                Some(loan.register(&self.machine).map_err(|cause| self.fault(cause, call))?)
+            }
+            _ => None,
+        };
+        let to = match (&into, &registered) {
+            (Place::Job(at, _), _) => *at,
+            (_, Some(registered)) => registered.address(),
+            _ => GlobalAddress::NULL,
+        };
+        let receiving = Receiving::new(into, to, registered, page, block);
+        let operation = Operation::new(page, block, Way::Receive(receiving), None);
+        self.pump.add(operation.clone());
+        Ok(operation)
+    }
+
+    /// Waits for the end of a receive. When `limit` is over, takes it back, unless its message is on its way.
+    pub(super) fn finish_receive(
+        &self,
+        operation: &Arc<Operation>,
+        limit: Option<Duration>,
+        call: Call,
+    ) -> Result<Received> {
+        let source = operation.page.peer;
+        let mut waited = self.finish(operation, limit, call);
+        if let Err(error) = &waited
+            && error.is_timeout()
+        {
+            let in_time = error.clone();
+            operation.withdraw();
+            self.pump.add(operation.clone());
+            waited = match self.finish(operation, None, call) {
+                Ok(End::Withdrawn) => Err(in_time),
+                other => other,
+            };
+        }
+        match waited? {
+            End::Done(done) => Ok(Received { slot: done.slot, source, len: done.len }),
+            End::Failed(cause) => Err(self.fault(cause, call)),
+            End::Withdrawn => Err(self.fault(Cause::Bug("a receive ended withdrawn".into()), call)),
+        }
+    }
+
+    /// Waits for the end of an operation. When this returns, the pump does not have it any more.
+    pub(super) fn finish(
+        &self,
+        operation: &Arc<Operation>,
+        limit: Option<Duration>,
+        call: Call,
+    ) -> Result<End> {
+        let host = self.machine.host();
+        let until = limit.map(|limit| host.now_ns().saturating_add(limit.as_nanos() as u64));
+        loop {
+            self.pump.advance(&self.machine);
+            if let Some(end) = operation.end() {
+                return match end {
+                    End::Failed(cause) => Err(self.fault(cause.clone(), call)),
+                    end => Ok(end.clone()),
+                };
+            }
+            let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
+            let condition = Condition::Event(operation.clone());
+            let waited = self.machine.wait(&condition, left, &|| call.to_string());
+            if let Err(error) = waited {
+                self.pump.remove(operation);
+                if operation.end().is_none() {
+                    return Err(match (error.cause(), limit) {
+                        (Cause::TimedOut { .. }, Some(after)) => self.fault(Cause::TimedOut { after }, call),
+                        _ => error,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Waits for a short message whose receive was posted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait_short(
+        &self,
+        mut number: u32,
+        into: &mut [u8],
+        limit: Option<Duration>,
+        call: Call,
+    ) -> Result<Received> {
+        let (page, block) = self.page(call)?;
+        let (slot, state, room) = (call.slot, page.state(block), into.len() as u64);
+        let fail = |cause| {
+            state.receiving.store(IDLE, Relaxed);
+            Err(self.fault(cause, call))
+        };
+        loop {
+            if let Some(len) = page.take_short(block, number, into) {
+                return Ok(Received { slot, source: page.peer, len: len as u64 });
+            }
+            match words::read_data(page.data(block), number) {
+                Data::TooLong { version } => {
+                    state.received.store(number, Relaxed);
+                    if version == words::version(state.version.load(Relaxed)) {
+                        return fail(Cause::Truncated { len: page.data_word(block, 0), room });
+                    }
+                    // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the
+                    // next.
+                    state.receiving.store(IDLE, Relaxed);
+                    number = self.post(into.len(), page.peer, slot)?.number;
+                }
+                // It was sent to a receive that was withdrawn, and waits for one with more room.
+                Data::Short { len, .. } if len as u64 > room => return fail(Cause::Truncated { len: len as u64, room }),
+                _ => {
+                    let arrival = Arrival { page: page.clone(), block, number };
+                    let condition = Condition::Event(Arc::new(arrival));
+                    if let Err(error) = self.machine.wait(&condition, limit, &|| call.to_string()) {
+                        state.receiving.store(IDLE, Relaxed);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A moment's pause while a loan is called back.
+    pub fn pause(&self) {
+        use tasuki_core::engine::Pause;
+        self.machine.progress();
+        let (host, never) = (self.machine.host(), Condition::Never);
+        let until_ns = host.now_ns();
+        host.pause(Pause { condition: &never, waited_ns: 0, until_ns, met: &|_| false, work: &|| true });
+    }
+}
+
+/// That something stands in a slot about a message.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) page: Arc<Page>,
+    pub(super) block: Block,
+    pub(super) number: u32,
+}
+
+impl Event for Arrival {
+    fn happened(&self) -> bool {
+        self.page.is_about(self.block, self.number)
+    }
+
+    fn hopeless_from(&self) -> Option<(Rank, Stage)> {
+        let promised = words::is_promised(self.page.promised(self.block), self.number);
+        Some((self.page.peer, if promised { Stage::Left } else { Stage::Leaving }))
+    }
+}

@@ -1,0 +1,213 @@
+//! A communicator: ranks that exchange messages in a context of their own. Here: its pages, and the way of nearly
+//! every short message.
+
+use super::call::Call;
+use super::page::{ANY, BUSY, Block, IDLE, Page, SLOTS, busy, page_number};
+use super::pump::Pump;
+use super::words::SHORT_MAX;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tasuki_core::base::{Cause, Error, Rank, Result, Roll};
+use tasuki_core::engine::Machine;
+use tasuki_core::fabric::Refused;
+
+/// What came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// On which slot.
+    pub slot: u32,
+    /// From whom.
+    pub source: Rank,
+    /// How many bytes.
+    pub len: u64,
+}
+
+/// A short receive that was posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Posted {
+    pub(super) number: u32,
+}
+
+/// Ranks that exchange messages in a context of their own.
+pub struct Communicator {
+    pub(super) machine: Arc<Machine>,
+    pub(super) pump: Arc<Pump>,
+    context: u64,
+    slots: u32,
+    pages: Roll<Page>,
+}
+
+impl Communicator {
+    /// Any slot, in a receive.
+    pub const ANY: u32 = Call::ANY;
+
+    /// The communicator of all ranks. `slots`: how many messages of a pair can be outstanding in each direction.
+    pub fn world(machine: Arc<Machine>, slots: u32) -> Communicator {
+        let pump = Arc::new(Pump::default());
+        machine.employ(pump.clone());
+        Communicator { machine, pump, context: 0, slots, pages: Roll::default() }
+    }
+
+    /// How many slots a pair has in each direction.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Sends bytes to `to` on a slot. Returns when they may be used again.
+    #[inline(always)] // a value goes from register to line
+    pub fn send(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
+        if let Some((page, block)) = self.ready(to, slot)
+            && page.send_short(block, bytes)
+        {
+            return Ok(());
+        }
+        self.send_slowly(bytes, to, slot)
+    }
+
+    /// Receives bytes from `from` on a slot, or on any.
+    #[inline(always)]
+    pub fn recv(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
+        if into.len() <= SHORT_MAX
+            && let Some((page, block)) = self.ready(from, slot)
+            && page.state(block).receiving.load(Relaxed) == IDLE
+            && let Ok(number) = page.post_short(block, into.len())
+        {
+            page.state(block).receiving.store(BUSY, Relaxed);
+            return self.take("recv", Posted { number }, into, from, slot);
+        }
+        self.recv_slowly(into, from, slot, None)
+    }
+
+    /// The same, for at most that long. When the time has run out, nothing was received, and nothing will be written
+    /// into `into` later.
+    pub fn recv_within(&self, into: &mut [u8], from: Rank, slot: u32, limit: Duration) -> Result<Received> {
+        self.recv_slowly(into, from, slot, Some(limit))
+    }
+
+    /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot.
+    #[inline(always)]
+    pub(super) fn post(&self, room: usize, from: Rank, slot: u32) -> Result<Posted> {
+        if let Some((page, block)) = self.ready(from, slot)
+            && page.state(block).receiving.load(Relaxed) == IDLE
+            && let Ok(number) = page.post_short(block, room)
+        {
+            page.state(block).receiving.store(BUSY, Relaxed);
+            return Ok(Posted { number });
+        }
+        self.post_slowly(room, from, slot)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn post_slowly(&self, room: usize, from: Rank, slot: u32) -> Result<Posted> {
+        let call = Call::from("irecv", from, slot);
+        let (page, block) = self.page(call)?;
+        self.occupy_receive(&page, block, call)?;
+        loop {
+            match page.post_short(block, room) {
+                Ok(number) => return Ok(Posted { number }),
+                Err(refused) => self.retry(refused, call)?,
+            }
+        }
+    }
+
+    /// Takes the message of a short receive that was posted by a call of that name.
+    #[inline(always)]
+    pub(super) fn take(
+        &self,
+        name: &'static str,
+        posted: Posted,
+        into: &mut [u8],
+        from: Rank,
+        slot: u32,
+    ) -> Result<Received> {
+        if let Some((page, block)) = self.ready(from, slot) {
+            for _ in 0..self.machine.spins() {
+                if let Some(len) = page.take_short(block, posted.number, into) {
+                    return Ok(Received { slot, source: from, len: len as u64 });
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.wait_short(posted.number, into, None, Call::from(name, from, slot))
+    }
+
+    /// The page of a slot that was used lately, if calls are possible.
+    #[inline(always)]
+    fn ready(&self, peer: Rank, slot: u32) -> Option<(&Page, Block)> {
+        if slot < self.slots && self.machine.check().is_ok() {
+            let page = self.pages.recent(page_number(peer, slot))?;
+            return Some((page, (slot % SLOTS) as usize));
+        }
+        None
+    }
+
+    /// The page and block of a slot, found or made.
+    pub(super) fn page(&self, call: Call) -> Result<(Arc<Page>, Block)> {
+        let Call { peer, slot, .. } = call;
+        self.machine.check().map_err(|cause| self.fault(cause, call))?;
+        self.machine.check_rank(peer).map_err(|cause| self.fault(cause, call))?;
+        if slot == Call::ANY {
+            return Ok((self.open(peer, 0, None, call)?, ANY));
+        }
+        if slot >= self.slots {
+            return Err(self.fault(Cause::NoSuchSlot { slot, slots: self.slots }, call));
+        }
+        // The pair's first page comes with any: receives of any slot are posted there.
+        let pair = if slot < SLOTS { None } else { Some(self.open(peer, 0, None, call)?) };
+        Ok((self.open(peer, slot, pair, call)?, (slot % SLOTS) as usize))
+    }
+
+    fn open(&self, peer: Rank, slot: u32, pair: Option<Arc<Page>>, call: Call) -> Result<Arc<Page>> {
+        let make = || Page::open(&self.machine, peer, self.context, slot / SLOTS, pair);
+        self.pages
+            .get_or_make(page_number(peer, slot), make)
+            .map_err(|error| self.fault(error.cause().clone(), call))
+    }
+
+    /// Marks the slot busy for a send.
+    pub(super) fn occupy_send(&self, page: &Page, block: Block, call: Call) -> Result<()> {
+        let sending = &page.state(block).sending;
+        if sending.load(Relaxed) != IDLE {
+            return Err(self.fault(busy("send"), call));
+        }
+        sending.store(BUSY, Relaxed);
+        Ok(())
+    }
+
+    /// Marks the slot busy for a receive.
+    pub(super) fn occupy_receive(&self, page: &Page, block: Block, call: Call) -> Result<()> {
+        let receiving = &page.state(block).receiving;
+        if receiving.load(Relaxed) != IDLE {
+            return Err(self.fault(busy("receive"), call));
+        }
+        receiving.store(BUSY, Relaxed);
+        Ok(())
+    }
+
+    /// Waits a moment where a fabric had no room.
+    fn retry(&self, refused: Refused, call: Call) -> Result<()> {
+        match refused {
+            Refused::Never(cause) => Err(self.fault(*cause, call)),
+            Refused::Again | Refused::Relay => self.machine.relax(call.name()),
+        }
+    }
+
+    #[cold]
+    pub(super) fn fault(&self, cause: Cause, call: Call) -> Error {
+        self.machine.fault(cause, || call.to_string())
+    }
+
+    /// Bytes of private memory that the communicator takes for its peers.
+    pub fn private_bytes(&self) -> u64 {
+        (self.pages.len() * size_of::<Page>()) as u64
+    }
+}
+
+impl fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Communicator").field("context", &self.context).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,33 @@
+//! Messages that are matched at the sender, in slots that belong to one pair of ranks each.
+//!
+//! A tag is the number of a slot. The receiver posts where the message may go, in a line at the sender; the sender
+//! sees it and writes the message where the receiver wants it, or, if it is short, into a line at the receiver, with
+//! the word that tells of it. Nothing is queued, searched or allocated on the way of a short message.
+//!
+//! Source: FMPL (Tatebe and others), sections 3 to 5. Unlike the paper's drawing, no slot is ever reset: postings and
+//! messages are numbered.
+
+mod alarm;
+mod arena;
+mod blocking;
+mod call;
+mod communicator;
+mod directory;
+mod operation;
+mod page;
+mod place;
+mod pump;
+mod receiving;
+mod request;
+mod ring;
+mod sending;
+mod spool;
+mod spooling;
+mod staging;
+mod words;
+
+pub use communicator::{Communicator, Posted, Received};
+pub use page::SLOTS as PAGE_SLOTS;
+pub use place::Place;
+pub use request::{Incoming, Outgoing};
+pub use words::SHORT_MAX;

@@ -1,0 +1,274 @@
+//! A page: 64 slots of a pair in one context, and the fast path of their short messages.
+//!
+//! What two ranks share are the lines of `words.rs`; what stands here besides is this rank's own. A thread that sends
+//! on a slot, or receives, marks the slot's direction busy while it does. The marks are plain stores: two threads that
+//! use one slot in one direction at once are in error, are told so mostly, and can confuse nothing but that slot.
+
+use super::arena::{self, BLOCKS, LINES};
+use super::directory;
+use super::words::{self, SHORT_MAX};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed};
+use tasuki_core::base::{Cause, Numbered, Rank, Result};
+use tasuki_core::engine::Machine;
+use tasuki_core::fabric::{Refused, SLOT_PAYLOAD, SlotWord, SlotWrite, Slots};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::SLOT_LINE;
+
+/// Slots of a page.
+pub const SLOTS: u32 = 64;
+
+/// Nothing under way.
+pub(crate) const IDLE: u8 = 0;
+/// A message that has not been waited for.
+pub(crate) const BUSY: u8 = 1;
+
+/// A page of a pair, as this rank has it.
+#[derive(Debug)]
+pub(crate) struct Page {
+    number: u64,
+    pub(crate) peer: Rank,
+    /// The number of its first slot.
+    first: u32,
+    /// Written by the peer, read by us.
+    ours: Slots<LINES>,
+    /// Written by us, read by the peer.
+    theirs: Slots<LINES>,
+    ours_at: GlobalAddress,
+    theirs_at: GlobalAddress,
+    /// The pair's first page, if this is another.
+    pair: Option<Arc<Page>>,
+    states: [State; BLOCKS],
+}
+
+/// What a rank knows of one slot.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Messages sent on it.
+    pub(crate) sent: AtomicU32,
+    /// Messages received on it.
+    pub(crate) received: AtomicU32,
+    /// The version of the last receive posted.
+    pub(crate) version: AtomicU32,
+    /// Whether a send has not been waited for.
+    pub(crate) sending: AtomicU8,
+    /// Whether a receive has not been waited for.
+    pub(crate) receiving: AtomicU8,
+    /// Messages in the spool, which go first.
+    pub(crate) spooled: AtomicU16,
+}
+
+/// A block of a page, by its place in it.
+pub(crate) type Block = usize;
+
+/// The block of a pair's first page for receives of any slot.
+pub(crate) const ANY: Block = SLOTS as usize;
+
+impl Page {
+    /// Finds or makes the page of the pair in its arenas. `pair`: its first page, if this is another.
+    pub(crate) fn open(
+        machine: &Machine,
+        peer: Rank,
+        context: u64,
+        number: u32,
+        pair: Option<Arc<Page>>,
+    ) -> Result<Page> {
+        let (ours, theirs) = directory::find(machine, peer, context, number)?;
+        let (ours_at, theirs_at) = (arena::unit_at(machine.rank(), ours), arena::unit_at(peer, theirs));
+        let lines = |at| Slots::new(machine.shared_fabric(), at);
+        Ok(Page {
+            number: page_number(peer, number * SLOTS),
+            peer,
+            first: number * SLOTS,
+            ours: lines(ours_at)?,
+            theirs: lines(theirs_at)?,
+            ours_at,
+            theirs_at,
+            pair,
+            states: std::array::from_fn(|_| State::default()),
+        })
+    }
+
+    /// The number of the slot whose block that is.
+    #[inline]
+    pub(crate) fn slot(&self, block: Block) -> u32 {
+        self.first + block as u32
+    }
+
+    /// The page whose last block is for receives of any slot.
+    pub(crate) fn pair(&self) -> &Page {
+        self.pair.as_deref().unwrap_or(self)
+    }
+
+    #[inline(always)]
+    pub(crate) fn state(&self, block: Block) -> &State {
+        &self.states[block]
+    }
+
+    /// What the peer has posted.
+    #[inline(always)]
+    pub(crate) fn posting(&self, block: Block) -> u64 {
+        self.ours.read(2 * block, SlotWord::Side)
+    }
+
+    /// What the peer has sent.
+    #[inline(always)]
+    pub(crate) fn data(&self, block: Block) -> u64 {
+        self.ours.read(2 * block, SlotWord::Main)
+    }
+
+    /// Whether something of the message of that number has come.
+    pub(crate) fn is_about(&self, block: Block, number: u32) -> bool {
+        words::number(self.data(block)) == number
+    }
+
+    /// A word of what it has sent.
+    #[inline(always)]
+    pub(crate) fn data_word(&self, block: Block, index: usize) -> u64 {
+        self.ours.payload(2 * block, index)
+    }
+
+    /// The claim of the peer's posting.
+    pub(crate) fn claim(&self, block: Block) -> u64 {
+        self.ours.read(2 * block + 1, SlotWord::Main)
+    }
+
+    /// A word that came with it.
+    pub(crate) fn claim_word(&self, block: Block, index: usize) -> u64 {
+        self.ours.payload(2 * block + 1, index)
+    }
+
+    /// Where the claim of the peer's posting lies.
+    pub(crate) fn claim_at(&self, block: Block) -> GlobalAddress {
+        self.ours_at.add((2 * block as u64 + 1) * SLOT_LINE)
+    }
+
+    /// Where the claim of our own posting lies, at the peer.
+    pub(crate) fn their_claim_at(&self, block: Block) -> GlobalAddress {
+        self.theirs_at.add((2 * block as u64 + 1) * SLOT_LINE)
+    }
+
+    /// Up to which message the peer has promised to send, even if it leaves.
+    pub(crate) fn promised(&self, block: Block) -> u64 {
+        self.ours.read(2 * block + 1, SlotWord::Side)
+    }
+
+    /// Promises the peer to send so many messages, even if this rank leaves.
+    pub(crate) fn promise(&self, block: Block, messages: u64) -> Result<(), Refused> {
+        let write = SlotWrite { word: SlotWord::Side, value: messages, payload: &[] };
+        self.theirs.write(2 * block + 1, &write)
+    }
+
+    /// Tells the peer of a message, or a part of one.
+    #[inline(always)]
+    pub(crate) fn write_data(&self, block: Block, value: u64, payload: &[u64]) -> Result<(), Refused> {
+        self.theirs.write(2 * block, &SlotWrite { word: SlotWord::Main, value, payload })
+    }
+
+    /// Posts a receive at the peer.
+    #[inline(always)]
+    pub(crate) fn write_posting(&self, block: Block, value: u64) -> Result<(), Refused> {
+        self.theirs.write(2 * block, &SlotWrite { word: SlotWord::Side, value, payload: &[] })
+    }
+
+    /// Describes a receive that is no short one.
+    pub(crate) fn write_claim(&self, block: Block, value: u64, payload: &[u64]) -> Result<(), Refused> {
+        self.theirs.write(2 * block + 1, &SlotWrite { word: SlotWord::Main, value, payload })
+    }
+
+    /// Sends a short message if its receive stands there already, in one line. False: it is for the slow path.
+    #[inline(always)]
+    pub(crate) fn send_short(&self, block: Block, bytes: &[u8]) -> bool {
+        let state = self.state(block);
+        let number = state.sent.load(Relaxed).wrapping_add(1);
+        let ready = bytes.len() <= SHORT_MAX
+            && state.sending.load(Relaxed) == IDLE
+            && state.spooled.load(Relaxed) == 0
+            && words::takes_short(self.posting(block), number, bytes.len());
+        if !ready {
+            return false;
+        }
+        let value = words::short_data(number, self.slot(block), bytes.len());
+        let written = match <[u8; 8]>::try_from(bytes) {
+            Ok(word) => self.write_data(block, value, &[u64::from_ne_bytes(word)]),
+            Err(_) => self.write_packed(block, value, bytes),
+        };
+        if written.is_ok() {
+            state.sent.store(number, Relaxed);
+        }
+        written.is_ok()
+    }
+
+    #[inline(never)]
+    fn write_packed(&self, block: Block, value: u64, bytes: &[u8]) -> Result<(), Refused> {
+        self.write_data(block, value, &pack(bytes)[..bytes.len().div_ceil(8)])
+    }
+
+    /// Posts a receive of at most [`SHORT_MAX`] bytes; its number.
+    #[inline(always)]
+    pub(crate) fn post_short(&self, block: Block, room: usize) -> Result<u32, Refused> {
+        let state = self.state(block);
+        let number = state.received.load(Relaxed).wrapping_add(1);
+        let version = state.version.load(Relaxed).wrapping_add(1);
+        state.version.store(version, Relaxed);
+        self.write_posting(block, words::short_posting(number, version, room))?;
+        Ok(number)
+    }
+
+    /// Takes the short message of that number, if it is there and fits: how long it is.
+    #[inline(always)]
+    pub(crate) fn take_short(&self, block: Block, number: u32, into: &mut [u8]) -> Option<usize> {
+        let len = words::brings_short(self.data(block), number)?;
+        let place = into.get_mut(..len)?;
+        if let Ok(word) = <&mut [u8; 8]>::try_from(&mut *place) {
+            *word = self.data_word(block, 0).to_ne_bytes();
+        } else {
+            self.unpack(block, place);
+        }
+        let state = self.state(block);
+        state.received.store(number, Relaxed);
+        state.receiving.store(IDLE, Relaxed);
+        Some(len)
+    }
+
+    /// Copies the payload of a short message out.
+    #[inline(never)]
+    pub(crate) fn unpack(&self, block: Block, into: &mut [u8]) {
+        debug_assert!(into.len() <= SHORT_MAX);
+        for (index, part) in into.chunks_mut(8).enumerate() {
+            part.copy_from_slice(&self.data_word(block, index).to_ne_bytes()[..part.len()]);
+        }
+    }
+}
+
+/// Bytes of a short message as words.
+#[inline]
+pub(crate) fn pack(bytes: &[u8]) -> [u64; SLOT_PAYLOAD] {
+    debug_assert!(bytes.len() <= SHORT_MAX);
+    let mut words = [0; SLOT_PAYLOAD];
+    for (word, part) in words.iter_mut().zip(bytes.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..part.len()].copy_from_slice(part);
+        *word = u64::from_ne_bytes(whole);
+    }
+    words
+}
+
+/// That a slot is busy.
+#[cold]
+pub(crate) fn busy(what: &'static str) -> Cause {
+    Cause::Busy { what }
+}
+
+impl Numbered for Page {
+    #[inline(always)]
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// The number of the page that a slot of a peer lies in.
+#[inline(always)]
+pub(crate) fn page_number(peer: Rank, slot: u32) -> u64 {
+    u64::from(peer.0) << 32 | u64::from(slot / SLOTS)
+}

@@ -1,0 +1,81 @@
+//! Where the bytes of a message come from, or go.
+
+use std::sync::Arc;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::{Launched, Loan, Machine};
+use tasuki_core::segment::GlobalAddress;
+
+/// Memory that a message comes from, or goes to.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// Memory of the program's own, lent to the message.
+    Own(Arc<Loan>),
+    /// Job memory of this rank's, and how many bytes.
+    Job(GlobalAddress, u64),
+}
+
+impl Place {
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        match self {
+            Place::Own(loan) => loan.len() as u64,
+            Place::Job(_, len) => *len,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the first bytes out. Short messages from job memory are read before they set out.
+    pub(crate) fn read(&self, into: &mut [u8]) -> Result<(), Cause> {
+        match self {
+            Place::Own(loan) => loan.enter().map(|used| used.read(0, into)).ok_or_else(called_back),
+            Place::Job(..) => Err(Cause::Bug("a short message was left in job memory".into())),
+        }
+    }
+
+    /// Starts to copy a few bytes in, from the start.
+    pub(crate) fn store(&self, machine: &Machine, bytes: &[u8]) -> Result<Launched, Cause> {
+        match self {
+            Place::Own(loan) => {
+                loan.enter().ok_or_else(called_back)?.write(0, bytes);
+                Ok(Launched::Done(0))
+            }
+            Place::Job(at, _) => machine.launch_put(*at, &Loan::of(bytes.to_vec()), 0..bytes.len()),
+        }
+    }
+
+    /// Starts to copy a part of it to global memory.
+    pub(crate) fn launch(
+        &self,
+        machine: &Machine,
+        from: u64,
+        len: u64,
+        to: GlobalAddress,
+    ) -> Result<Launched, Cause> {
+        match self {
+            Place::Own(loan) => machine.launch_put(to, loan, from as usize..(from + len) as usize),
+            Place::Job(at, _) => machine.launch_copy(at.add(from), to, len),
+        }
+    }
+
+    /// Starts to copy global memory into a part of it.
+    pub(crate) fn fetch(
+        &self,
+        machine: &Machine,
+        from: GlobalAddress,
+        to: u64,
+        len: u64,
+    ) -> Result<Launched, Cause> {
+        match self {
+            Place::Own(loan) => machine.launch_get(from, loan, to as usize..(to + len) as usize),
+            Place::Job(at, _) => machine.launch_copy(from, at.add(to), len),
+        }
+    }
+}
+
+fn called_back() -> Cause {
+    Cause::Bug("a loan was used after it was called back".into())
+}

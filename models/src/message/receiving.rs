@@ -1,0 +1,283 @@
+//! The receiver's side of a receive that is no short one: its posting, and what its sender does to it.
+//!
+//! A short receive needs nothing of this: its message comes into the slot's line, where the receiver finds it.
+//!
+//! ```text
+//! Describing --> Posting --> Posted --a message in the line, or in place--> ended
+//!                             |  ^--a chunk--> Fetching --+
+//!                             +--unwanted----> Withdrawing --> withdrawn, or Posted: its message is on its way
+//! ```
+
+use super::operation::{Done, End, Progress};
+use super::page::{Block, Page};
+use super::place::Place;
+use super::ring::{self, CHUNK};
+use super::words::{self, Claim, Data, SHORT_MAX};
+use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::{Launched, Machine, Registration};
+use tasuki_core::fabric::{Atomic, AtomicKind, Refused, Width};
+use tasuki_core::segment::GlobalAddress;
+
+/// A receive under way.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    into: Place,
+    /// Where the sender shall put it; null: it stages it.
+    to: GlobalAddress,
+    /// Keeps the sender's way to memory of the program's own, until the receive is over.
+    registered: Option<Registration>,
+    number: u32,
+    version: u32,
+    stage: Stage,
+    /// It is to be taken back.
+    unwanted: bool,
+    /// Chunks copied out of the sender's ring, and of which it was told.
+    taken: u32,
+    told: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The description is to be written, then the posting.
+    Describing,
+    Posting,
+    Posted,
+    /// The claim is being taken back; what stood there when last looked at.
+    Withdrawing {
+        operation: u64,
+        expected: u64,
+    },
+    /// A chunk is on its way out of the ring.
+    Fetching {
+        operation: u64,
+    },
+    /// A short message is on its way into job memory.
+    Storing {
+        operation: u64,
+        done: Done,
+    },
+}
+
+enum Next {
+    Stage(Stage),
+    Waits,
+    Ended(End),
+}
+
+impl From<Cause> for Next {
+    fn from(cause: Cause) -> Next {
+        Next::Ended(End::Failed(cause))
+    }
+}
+
+impl Receiving {
+    /// The next receive on a slot. `to` is where the sender can put it; null where it cannot.
+    pub(crate) fn new(
+        into: Place,
+        to: GlobalAddress,
+        registered: Option<Registration>,
+        page: &Page,
+        block: Block,
+    ) -> Receiving {
+        let number = page.state(block).received.load(Relaxed).wrapping_add(1);
+        let version = next_version(page, block);
+        let stage = Stage::Describing;
+        Receiving { into, to, registered, number, version, stage, unwanted: false, taken: 0, told: 0 }
+    }
+
+    /// It is to be taken back, if its message is not on its way already.
+    pub(crate) fn withdraw(&mut self) {
+        self.unwanted = true;
+    }
+
+    /// Whether the peer has promised the message, even if it leaves.
+    pub(crate) fn is_promised(&self, page: &Page, block: Block) -> bool {
+        words::is_promised(page.promised(block), self.number)
+    }
+
+    /// Whether a step would bring it on.
+    pub(crate) fn can_step(&self, page: &Page, block: Block) -> bool {
+        match self.stage {
+            Stage::Describing | Stage::Posting => true,
+            Stage::Posted => match words::read_data(page.data(block), self.number) {
+                Data::None => self.unwanted,
+                Data::Staged { chunks } => chunks > self.taken || self.told < self.taken,
+                Data::Short { .. } | Data::InPlace | Data::TooLong { .. } => true,
+            },
+            // The fabric tells of their end.
+            Stage::Withdrawing { .. } | Stage::Fetching { .. } | Stage::Storing { .. } => false,
+        }
+    }
+
+    /// Moves it on as far as it goes.
+    pub(crate) fn step(&mut self, machine: &Machine, page: &Page, block: Block) -> Progress {
+        loop {
+            let next = match self.stage {
+                Stage::Describing | Stage::Posting if self.unwanted => Next::Ended(End::Withdrawn),
+                Stage::Describing => self.describe(page, block),
+                Stage::Posting => self.post(page, block),
+                Stage::Posted => self.look(machine, page, block),
+                Stage::Withdrawing { operation, expected } => match machine.landed(operation) {
+                    None => Next::Waits,
+                    Some(Err(cause)) => cause.into(),
+                    Some(Ok(found)) => self.taken_back(machine, page, block, expected, found),
+                },
+                Stage::Fetching { operation } => match machine.landed(operation) {
+                    None => Next::Waits,
+                    Some(Err(cause)) => cause.into(),
+                    Some(Ok(_)) => self.fetched(),
+                },
+                Stage::Storing { operation, done } => match machine.landed(operation) {
+                    None => Next::Waits,
+                    Some(Err(cause)) => cause.into(),
+                    Some(Ok(_)) => self.done(page, block, done),
+                },
+            };
+            match next {
+                Next::Stage(stage) => self.stage = stage,
+                Next::Waits => return Progress::Waits,
+                Next::Ended(end) => {
+                    self.registered = None;
+                    return Progress::Ended(end);
+                }
+            }
+        }
+    }
+
+    fn describe(&self, page: &Page, block: Block) -> Next {
+        let posted = words::claim(self.number, self.version, Claim::Posted);
+        let written = page.write_claim(block, posted, &[self.to.bits(), self.into.len()]);
+        written_then(written, Stage::Posting)
+    }
+
+    fn post(&self, page: &Page, block: Block) -> Next {
+        written_then(page.write_posting(block, words::long_posting(self.number, self.version)), Stage::Posted)
+    }
+
+    /// Looks what has come.
+    fn look(&mut self, machine: &Machine, page: &Page, block: Block) -> Next {
+        let room = self.into.len();
+        match words::read_data(page.data(block), self.number) {
+            Data::None if self.unwanted => {
+                let posted = words::claim(self.number, self.version, Claim::Posted);
+                self.take_back(machine, page, block, posted)
+            }
+            Data::None => Next::Waits,
+            Data::Staged { chunks } => self.fetch(machine, page, block, chunks),
+            Data::InPlace => {
+                let done = Done { len: page.data_word(block, 0), slot: page.data_word(block, 1) as u32 };
+                self.done(page, block, done)
+            }
+            Data::Short { slot, len } if len as u64 <= room => {
+                let mut bytes = [0; SHORT_MAX];
+                page.unpack(block, &mut bytes[..len]);
+                let done = Done { len: len as u64, slot };
+                match self.into.store(machine, &bytes[..len]) {
+                    Ok(Launched::Done(_)) => self.done(page, block, done),
+                    Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Storing { operation, done }),
+                    Ok(Launched::Later) => Next::Waits,
+                    Err(cause) => cause.into(),
+                }
+            }
+            // It was sent to a receive that was withdrawn, and waits for one with more room.
+            Data::Short { len, .. } => Cause::Truncated { len: len as u64, room }.into(),
+            Data::TooLong { version } if version == self.version => {
+                page.state(block).received.store(self.number, Relaxed);
+                Cause::Truncated { len: page.data_word(block, 0), room }.into()
+            }
+            // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the next.
+            Data::TooLong { .. } => {
+                page.state(block).received.store(self.number, Relaxed);
+                self.number = self.number.wrapping_add(1);
+                self.version = next_version(page, block);
+                Next::Stage(Stage::Describing)
+            }
+        }
+    }
+
+    /// Copies a chunk out of the sender's ring, or tells it of the last one.
+    fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, chunks: u32) -> Next {
+        let (ring, len) = (GlobalAddress::from_bits(page.data_word(block, 0)), page.data_word(block, 1));
+        if self.told < self.taken {
+            let written = page.write_posting(block, words::taken(self.number, self.taken));
+            return match written_then(written, Stage::Posted) {
+                Next::Stage(_) => {
+                    self.told = self.taken;
+                    let all = u64::from(self.taken) * CHUNK >= len;
+                    let done = Done { len, slot: page.data_word(block, 2) as u32 };
+                    if all { self.done(page, block, done) } else { Next::Stage(Stage::Posted) }
+                }
+                other => other,
+            };
+        }
+        if chunks == self.taken {
+            return Next::Waits;
+        }
+        let from = u64::from(self.taken) * CHUNK;
+        let bytes = CHUNK.min(len.saturating_sub(from));
+        match self.into.fetch(machine, ring::place(ring, self.taken), from, bytes) {
+            Ok(Launched::Done(_)) => self.fetched(),
+            Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Fetching { operation }),
+            Ok(Launched::Later) => Next::Waits,
+            Err(cause) => cause.into(),
+        }
+    }
+
+    fn fetched(&mut self) -> Next {
+        self.taken += 1;
+        Next::Stage(Stage::Posted)
+    }
+
+    /// Takes the claim back, which was `expected` when last looked at.
+    fn take_back(&mut self, machine: &Machine, page: &Page, block: Block, expected: u64) -> Next {
+        let operand = words::claim(self.number, self.version, Claim::Withdrawn);
+        let atomic = Atomic { kind: AtomicKind::Cas { expected }, operand, width: Width::W8 };
+        match machine.launch_atomic(page.their_claim_at(block), atomic) {
+            Ok(Launched::Done(found)) => self.taken_back(machine, page, block, expected, found),
+            Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Withdrawing { operation, expected }),
+            Ok(Launched::Later) => Next::Waits,
+            Err(cause) => cause.into(),
+        }
+    }
+
+    fn taken_back(
+        &mut self,
+        machine: &Machine,
+        page: &Page,
+        block: Block,
+        expected: u64,
+        found: u64,
+    ) -> Next {
+        if found == expected {
+            return Next::Ended(End::Withdrawn);
+        }
+        if found == words::claim(self.number, self.version, Claim::Claimed) {
+            self.unwanted = false; // its message is on its way
+            return Next::Stage(Stage::Posted);
+        }
+        // The posting has not arrived yet, and will come too late.
+        self.take_back(machine, page, block, found)
+    }
+
+    fn done(&self, page: &Page, block: Block, done: Done) -> Next {
+        page.state(block).received.store(self.number, Relaxed);
+        Next::Ended(End::Done(done))
+    }
+}
+
+fn written_then(written: Result<(), Refused>, stage: Stage) -> Next {
+    match written {
+        Ok(()) => Next::Stage(stage),
+        Err(Refused::Never(cause)) => (*cause).into(),
+        Err(Refused::Again | Refused::Relay) => Next::Waits,
+    }
+}
+
+/// The version of the next posting on a slot.
+fn next_version(page: &Page, block: Block) -> u32 {
+    let state = page.state(block);
+    let version = words::version(state.version.load(Relaxed).wrapping_add(1));
+    state.version.store(version, Relaxed);
+    version
+}

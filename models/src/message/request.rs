@@ -1,0 +1,274 @@
+//! Messages that a rank begins and asks for later.
+
+use super::alarm;
+use super::blocking::Arrival;
+use super::call::Call;
+use super::communicator::{Communicator, Posted, Received};
+use super::operation::{Operation, Way};
+use super::page::{Block, IDLE, Page};
+use super::place::Place;
+use super::sending::Sending;
+use super::words::SHORT_MAX;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Poll, Waker};
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::Event;
+
+/// A send that was begun. Dropping it lets it end by itself.
+#[derive(Debug)]
+pub struct Outgoing {
+    communicator: Arc<Communicator>,
+    call: Call,
+    page: Arc<Page>,
+    block: Block,
+    /// None if it ended at once.
+    operation: Option<Arc<Operation>>,
+    begun_ns: u64,
+    waited: bool,
+}
+
+/// A receive that was begun. Dropping it takes it back.
+#[derive(Debug)]
+pub struct Incoming {
+    communicator: Arc<Communicator>,
+    call: Call,
+    page: Arc<Page>,
+    block: Block,
+    kind: Kind,
+    /// Watches for a short message for a task that awaits it.
+    watch: Option<Arc<Operation>>,
+    waited: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Its message comes into the slot's line.
+    Short(Posted),
+    Long(Arc<Operation>),
+}
+
+impl Communicator {
+    /// Begins a send. A short message from memory of the program's own is copied, or sent, before this returns; `bytes`
+    /// gives it without a loan.
+    pub fn begin_send(
+        self: &Arc<Self>,
+        short: Option<&[u8]>,
+        from: impl FnOnce() -> Place,
+        to: Rank,
+        slot: u32,
+    ) -> Result<Outgoing> {
+        let call = Call::to("isend", to, slot);
+        let (page, block) = self.page(call)?;
+        let idle = page.state(block).sending.load(Relaxed) == IDLE;
+        let sent = idle && short.is_some_and(|bytes| page.send_short(block, bytes));
+        self.occupy_send(&page, block, call)?;
+        let operation = (!sent).then(|| {
+            let way = Way::Send(Sending::new(from()));
+            let operation = Operation::new(&page, block, way, self.last_spooled(&page, block));
+            self.pump.add(operation.clone());
+            operation
+        });
+        let begun_ns = self.machine.host().now_ns();
+        self.machine.progress();
+        Ok(Outgoing { communicator: self.clone(), call, page, block, operation, begun_ns, waited: false })
+    }
+
+    /// Begins a receive. One of at most [`SHORT_MAX`] bytes on a slot needs no place: [`Incoming::take`] gives the
+    /// bytes.
+    pub fn begin_recv(
+        self: &Arc<Self>,
+        room: usize,
+        into: impl FnOnce() -> Place,
+        from: Rank,
+        slot: u32,
+    ) -> Result<Incoming> {
+        let call = Call::from("irecv", from, slot);
+        let (page, block) = self.page(call)?;
+        let kind = if room <= SHORT_MAX && slot != Call::ANY {
+            Kind::Short(self.post(room, from, slot)?)
+        } else {
+            self.occupy_receive(&page, block, call)?;
+            let begun = self.receive_operation(into(), &page, block, call).inspect_err(|_| {
+                page.state(block).receiving.store(IDLE, Relaxed);
+            });
+            let operation = begun?;
+            self.machine.progress();
+            Kind::Long(operation)
+        };
+        Ok(Incoming { communicator: self.clone(), call, page, block, kind, watch: None, waited: false })
+    }
+}
+
+impl Communicator {
+    /// Whether an operation is over, or cannot end well; otherwise its waker will be woken then.
+    fn poll(&self, operation: &Arc<Operation>, waker: &Waker) -> Result<bool> {
+        self.machine.progress();
+        operation.set_waker(Some(waker)); // before the look: whoever ends it after that sees the waker
+        let over = operation.end().is_some()
+            || operation.is_hopeless(&self.machine)
+            || self.machine.check().is_err();
+        if over {
+            operation.set_waker(None);
+            return Ok(true);
+        }
+        alarm::set(&self.machine, &self.pump).map(|()| false)
+    }
+}
+
+impl Outgoing {
+    /// Whether it has ended. Moves messages on.
+    pub fn is_finished(&self) -> bool {
+        self.communicator.machine.progress();
+        self.operation.as_ref().is_none_or(|operation| operation.end().is_some())
+    }
+
+    /// Ready when the bytes may be used again; otherwise `waker` is woken when they may.
+    pub fn poll(&mut self, waker: &Waker) -> Poll<Result<()>> {
+        let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
+        match self.communicator.poll(&operation, waker) {
+            Ok(true) => Poll::Ready(self.finish()),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Takes it back if nobody knows of it yet; otherwise waits until the bytes may be used again. Never waits in a
+    /// panic: the rank is lost then.
+    pub fn cancel(mut self) {
+        self.waited = true;
+        if let Some(operation) = &self.operation {
+            self.communicator.pump.remove(operation);
+            if operation.end().is_none() && !operation.is_unmatched_send() && !std::thread::panicking() {
+                self.communicator.pump.add(operation.clone());
+                let _ = self.communicator.finish(operation, None, self.call); // nobody asks how it went
+            }
+        }
+        self.page.state(self.block).sending.store(IDLE, Relaxed);
+    }
+
+    /// Waits until the bytes may be used again.
+    pub fn wait(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    /// The same without giving the request away; once.
+    pub fn finish(&mut self) -> Result<()> {
+        self.waited = true;
+        let sent = match &self.operation {
+            None => Ok(()),
+            Some(operation) => {
+                let host = self.communicator.machine.host();
+                let waited = std::time::Duration::from_nanos(host.now_ns().saturating_sub(self.begun_ns));
+                let after = self.communicator.pump.spool.after().map(|after| after.saturating_sub(waited));
+                self.communicator.finish_send(operation, after, self.call)
+            }
+        };
+        self.page.state(self.block).sending.store(IDLE, Relaxed);
+        sent
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        if self.waited {
+            return;
+        }
+        match &self.operation {
+            Some(operation) => {
+                operation.set_waker(None);
+                operation.detach();
+            }
+            None => self.page.state(self.block).sending.store(IDLE, Relaxed),
+        }
+    }
+}
+
+impl Incoming {
+    /// Whether its message comes into the slot's line: then [`Incoming::take`] wants the buffer.
+    pub fn is_short(&self) -> bool {
+        matches!(self.kind, Kind::Short(_))
+    }
+
+    /// Whether its message has come. Moves messages on.
+    pub fn is_finished(&self) -> bool {
+        self.communicator.machine.progress();
+        match &self.kind {
+            Kind::Short(posted) => {
+                Arrival { page: self.page.clone(), block: self.block, number: posted.number }.happened()
+            }
+            Kind::Long(operation) => operation.end().is_some(),
+        }
+    }
+
+    /// Ready with its message, which goes into `into` if the receive is a short one; otherwise `waker` is woken when
+    /// there is one.
+    pub fn poll(&mut self, into: &mut [u8], waker: &Waker) -> Poll<Result<Received>> {
+        let operation = match &self.kind {
+            Kind::Long(operation) => operation.clone(),
+            Kind::Short(posted) => {
+                let (page, block, number) = (self.page.clone(), self.block, posted.number);
+                let watch = || {
+                    let watch = Operation::new(&page, block, Way::Watch { number }, None);
+                    self.communicator.pump.add(watch.clone());
+                    watch
+                };
+                self.watch.get_or_insert_with(watch).clone()
+            }
+        };
+        match self.communicator.poll(&operation, waker) {
+            Ok(true) => Poll::Ready(self.take(into)),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Takes it back, or waits for its end if its message is on its way. Never waits in a panic.
+    pub fn cancel(mut self) {
+        self.waited = true;
+        if let Kind::Long(operation) = &self.kind {
+            operation.withdraw();
+            if std::thread::panicking() {
+                self.communicator.pump.remove(operation);
+            } else {
+                let _ = self.communicator.finish(operation, None, self.call); // nobody asks how it went
+            }
+        }
+        self.page.state(self.block).receiving.store(IDLE, Relaxed);
+    }
+
+    /// Waits for its message, which goes into `into` if the receive is a short one.
+    pub fn take(&mut self, into: &mut [u8]) -> Result<Received> {
+        self.waited = true;
+        match &self.kind {
+            Kind::Short(posted) => {
+                self.communicator.take("irecv", *posted, into, self.call.peer, self.call.slot)
+            }
+            Kind::Long(operation) => {
+                let received = self.communicator.finish_receive(operation, None, self.call);
+                operation.free_slot();
+                received
+            }
+        }
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            self.communicator.pump.remove(&watch);
+        }
+        if self.waited {
+            return;
+        }
+        match &self.kind {
+            Kind::Short(_) => self.page.state(self.block).receiving.store(IDLE, Relaxed),
+            Kind::Long(operation) => {
+                operation.set_waker(None);
+                operation.withdraw();
+                operation.detach();
+                self.communicator.machine.progress();
+            }
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The sender's side of a message that did not end at once.
+//!
+//! ```text
+//! Looking --a short one, or one that does not fit in a short receive--------> Telling --> ended
+//!  |   ^                                                                        ^
+//!  v   | the receiver was quicker and has withdrawn it                          |
+//! Claiming --> Claimed --the posting names a place--> Putting ------------------+
+//!                   +----it names none--------------> Staging, chunk by chunk --> ended
+//! ```
+//!
+//! A receive in the message's own slot comes first, then one of any slot, which is always claimed: two messages may
+//! want it.
+
+use super::operation::{Done, End, Progress};
+use super::page::{ANY, Block, Page, pack};
+use super::place::Place;
+use super::ring::{CHUNK, Rings};
+use super::staging::Staging;
+use super::words::{self, Claim, Posting, SHORT_MAX};
+use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::{Launched, Machine};
+use tasuki_core::fabric::{Atomic, AtomicKind, Refused, SLOT_PAYLOAD, Width};
+use tasuki_core::segment::GlobalAddress;
+
+/// A send under way.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    from: Place,
+    /// It meets a receive of any slot, in the block that the pair has for those.
+    any: bool,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Looking,
+    Claiming { receive: Receive, operation: u64 },
+    Claimed { receive: Receive },
+    Putting { operation: u64 },
+    Staging(Staging),
+    Telling(Notice),
+}
+
+/// A receive that was posted for a long message.
+#[derive(Clone, Copy, Debug)]
+struct Receive {
+    version: u32,
+    to: GlobalAddress,
+    room: u64,
+}
+
+/// What the receiver is to be told; then the message has ended.
+#[derive(Debug)]
+struct Notice {
+    word: u64,
+    payload: [u64; SLOT_PAYLOAD],
+    used: usize,
+    failed: Option<Cause>,
+}
+
+enum Next {
+    Stage(Stage),
+    Waits,
+    Ended(Option<Cause>),
+}
+
+impl From<Cause> for Next {
+    fn from(cause: Cause) -> Next {
+        Next::Ended(Some(cause))
+    }
+}
+
+impl Sending {
+    pub(crate) fn new(from: Place) -> Sending {
+        Sending { from, any: false, stage: Stage::Looking }
+    }
+
+    /// Whether nobody knows of the message yet.
+    pub(crate) fn is_looking(&self) -> bool {
+        matches!(self.stage, Stage::Looking)
+    }
+
+    /// The bytes, where a message that nobody knows of yet is to be kept.
+    pub(crate) fn from(&self) -> &Place {
+        &self.from
+    }
+
+    /// Whether a step would bring it on.
+    pub(crate) fn can_step(&self, page: &Page, block: Block) -> bool {
+        match &self.stage {
+            Stage::Looking => takes_own(page, block, next_number(page, block)) || any_posted(page).is_some(),
+            Stage::Staging(staging) => {
+                let (at, meets) = self.meeting_place(page, block);
+                staging.can_step(taken(at, meets, next_number(at, meets), self.chunks()), self.chunks())
+            }
+            Stage::Claimed { .. } | Stage::Telling { .. } => true,
+            Stage::Claiming { .. } | Stage::Putting { .. } => false, // the fabric tells of their end
+        }
+    }
+
+    /// Where it meets its receive: in its own slot, or where receives of any are posted.
+    fn meeting_place<'p>(&self, page: &'p Page, block: Block) -> (&'p Page, Block) {
+        if self.any { (page.pair(), ANY) } else { (page, block) }
+    }
+
+    /// Moves it on as far as it goes.
+    pub(crate) fn step(&mut self, machine: &Machine, page: &Page, block: Block, rings: &Rings) -> Progress {
+        let slot = page.slot(block);
+        loop {
+            let (at, meets) = self.meeting_place(page, block);
+            let number = next_number(at, meets);
+            let next = match &self.stage {
+                Stage::Looking => self.look(machine, page, block),
+                Stage::Claiming { receive, operation } => {
+                    let (receive, operation) = (*receive, *operation);
+                    landed(machine, operation, |found| after_claim(number, receive, found))
+                }
+                Stage::Claimed { receive } => self.begin(machine, number, slot, rings, *receive),
+                Stage::Putting { operation } => landed(machine, *operation, |_| self.in_place(number, slot)),
+                Stage::Staging(_) => self.fill(machine, at, meets, (number, slot)),
+                Stage::Telling(notice) => tell(at, meets, notice),
+            };
+            match next {
+                Next::Stage(stage) => {
+                    self.any &= !matches!(stage, Stage::Looking);
+                    self.stage = stage;
+                }
+                Next::Waits => return Progress::Waits,
+                Next::Ended(failed) => {
+                    at.state(meets).sent.store(number, Relaxed);
+                    let done = Done { len: self.from.len(), slot };
+                    return Progress::Ended(failed.map_or(End::Done(done), End::Failed));
+                }
+            }
+        }
+    }
+
+    /// Looks whether a receive stands there: first in its own slot.
+    fn look(&mut self, machine: &Machine, page: &Page, block: Block) -> Next {
+        let (word, number) = (page.posting(block), next_number(page, block));
+        let (len, slot) = (self.from.len(), page.slot(block));
+        match words::read_posting(word, number) {
+            Posting::Short { room } if len > room as u64 => {
+                return too_long(number, words::posting_version(word), len, room as u64);
+            }
+            Posting::Short { .. } => return self.short(number, slot),
+            Posting::Long { .. } if len <= SHORT_MAX as u64 => return self.short(number, slot),
+            Posting::Long { version } if posted(page, block, number, version) => {
+                return claim(machine, page, block, number, version);
+            }
+            _ => {}
+        }
+        let Some(version) = any_posted(page) else { return Next::Waits };
+        self.any = true;
+        claim(machine, page.pair(), ANY, next_number(page.pair(), ANY), version)
+    }
+
+    /// The message goes into the receiver's line.
+    fn short(&self, number: u32, slot: u32) -> Next {
+        let mut bytes = [0; SHORT_MAX];
+        let bytes = &mut bytes[..self.from.len() as usize];
+        if let Err(cause) = self.from.read(bytes) {
+            return cause.into();
+        }
+        let word = words::short_data(number, slot, bytes.len());
+        let used = bytes.len().div_ceil(8);
+        Next::Stage(Stage::Telling(Notice { word, payload: pack(bytes), used, failed: None }))
+    }
+
+    /// The receive is ours: begins to move the bytes.
+    fn begin(&self, machine: &Machine, number: u32, slot: u32, rings: &Rings, receive: Receive) -> Next {
+        let Receive { version, to, room } = receive;
+        let len = self.from.len();
+        if len > room {
+            return too_long(number, version, len, room);
+        }
+        if len <= SHORT_MAX as u64 {
+            return self.short(number, slot);
+        }
+        if to.is_null() {
+            return match rings.take(machine) {
+                Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring))),
+                Ok(None) => Next::Waits,
+                Err(cause) => cause.into(),
+            };
+        }
+        match self.from.launch(machine, 0, len, to) {
+            Ok(Launched::Done(_)) => self.in_place(number, slot),
+            Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Putting { operation }),
+            Ok(Launched::Later) => Next::Waits,
+            Err(cause) => cause.into(),
+        }
+    }
+
+    fn in_place(&self, number: u32, slot: u32) -> Next {
+        let payload = padded([self.from.len(), u64::from(slot), 0]);
+        let word = words::in_place_data(number);
+        Next::Stage(Stage::Telling(Notice { word, payload, used: 2, failed: None }))
+    }
+
+    /// Fills the ring as far as there is room, and tells the receiver.
+    fn fill(&mut self, machine: &Machine, page: &Page, block: Block, (number, slot): (u32, u32)) -> Next {
+        let (from, chunks) = (self.from.clone(), self.chunks());
+        let Stage::Staging(staging) = &mut self.stage else { return Next::Waits };
+        loop {
+            let taken = taken(page, block, number, chunks);
+            if taken == chunks {
+                return Next::Ended(None);
+            }
+            if staging.has_news() {
+                let payload = [staging.ring().bits(), from.len(), u64::from(slot)];
+                match page.write_data(block, words::staged_data(number, staging.staged()), &payload) {
+                    Ok(()) => staging.told(),
+                    Err(Refused::Never(cause)) => return (*cause).into(),
+                    Err(_) => return Next::Waits,
+                }
+            }
+            match staging.fill(machine, &from, taken, chunks) {
+                Ok(true) => {}
+                Ok(false) => return Next::Waits,
+                Err(cause) => return cause.into(),
+            }
+        }
+    }
+
+    fn chunks(&self) -> u32 {
+        self.from.len().div_ceil(CHUNK) as u32
+    }
+}
+
+/// The number of the next message on a slot.
+fn next_number(page: &Page, block: Block) -> u32 {
+    page.state(block).sent.load(Relaxed).wrapping_add(1)
+}
+
+/// How many of a staged message's chunks the receiver has taken: all, if it has posted another receive since.
+fn taken(page: &Page, block: Block, number: u32, chunks: u32) -> u32 {
+    let word = page.posting(block);
+    match words::read_posting(word, number) {
+        Posting::Taken { chunks } => chunks,
+        Posting::None if words::is_later(word, number) => chunks,
+        _ => 0,
+    }
+}
+
+/// Whether the message of that number finds a receive in its own slot.
+fn takes_own(page: &Page, block: Block, number: u32) -> bool {
+    match words::read_posting(page.posting(block), number) {
+        Posting::Short { .. } => true,
+        Posting::Long { version } => posted(page, block, number, version),
+        Posting::None | Posting::Taken { .. } => false,
+    }
+}
+
+/// The version of a receive of any slot that stands there, and that nobody has taken.
+fn any_posted(page: &Page) -> Option<u32> {
+    let (pair, number) = (page.pair(), next_number(page.pair(), ANY));
+    match words::read_posting(pair.posting(ANY), number) {
+        Posting::Long { version } if posted(pair, ANY, number, version) => Some(version),
+        _ => None,
+    }
+}
+
+/// Whether the description of a long receive has arrived, and it has not been withdrawn.
+fn posted(page: &Page, block: Block, number: u32, version: u32) -> bool {
+    page.claim(block) == words::claim(number, version, Claim::Posted)
+}
+
+/// Takes a long receive, unless its receiver withdraws it first.
+fn claim(machine: &Machine, page: &Page, block: Block, number: u32, version: u32) -> Next {
+    // What is read here is what was posted if the claim succeeds: a later posting has another version.
+    let to = GlobalAddress::from_bits(page.claim_word(block, 0));
+    let receive = Receive { version, to, room: page.claim_word(block, 1) };
+    let expected = words::claim(number, version, Claim::Posted);
+    let operand = words::claim(number, version, Claim::Claimed);
+    let kind = AtomicKind::Cas { expected };
+    match machine.launch_atomic(page.claim_at(block), Atomic { kind, operand, width: Width::W8 }) {
+        Ok(Launched::Done(found)) => after_claim(number, receive, found),
+        Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Claiming { receive, operation }),
+        Ok(Launched::Later) => Next::Stage(Stage::Looking),
+        Err(cause) => cause.into(),
+    }
+}
+
+fn after_claim(number: u32, receive: Receive, found: u64) -> Next {
+    let is_ours = found == words::claim(number, receive.version, Claim::Posted);
+    Next::Stage(if is_ours { Stage::Claimed { receive } } else { Stage::Looking })
+}
+
+fn tell(page: &Page, block: Block, notice: &Notice) -> Next {
+    match page.write_data(block, notice.word, &notice.payload[..notice.used]) {
+        Ok(()) => Next::Ended(notice.failed.clone()),
+        Err(Refused::Never(cause)) => (*cause).into(),
+        Err(Refused::Again | Refused::Relay) => Next::Waits,
+    }
+}
+
+/// What follows the end of an operation, if it has ended.
+fn landed(machine: &Machine, operation: u64, then: impl FnOnce(u64) -> Next) -> Next {
+    match machine.landed(operation) {
+        None => Next::Waits,
+        Some(Err(cause)) => cause.into(),
+        Some(Ok(value)) => then(value),
+    }
+}
+
+fn too_long(number: u32, version: u32, len: u64, room: u64) -> Next {
+    let (word, failed) = (words::too_long_data(number, version), Some(Cause::Truncated { len, room }));
+    Next::Stage(Stage::Telling(Notice { word, payload: padded([len, 0, 0]), used: 1, failed }))
+}
+
+fn padded(words: [u64; 3]) -> [u64; SLOT_PAYLOAD] {
+    let mut payload = [0; SLOT_PAYLOAD];
+    payload[..3].copy_from_slice(&words);
+    payload
+}

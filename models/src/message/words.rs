@@ -1,0 +1,242 @@
+//! What the words of a slot say.
+//!
+//! A slot at a rank is a block of two lines, both written by the peer:
+//!
+//! | line | word | is | below called |
+//! |---|---|---|---|
+//! | 0 | main, with payload | the peer's message to this rank | data |
+//! | 0 | side | the receive that the peer has posted for this rank's messages | posting |
+//! | 1 | main, with payload | address and size of a posted receive that is no short one; its claim | claim |
+//! | 1 | side | up to which message the peer has promised to send even if it leaves | promise |
+//!
+//! Messages of a slot are numbered from 1 in each direction. Every word carries the number that it is about in its
+//! upper half, and nothing is ever reset: a posting is good for the one message that follows those sent so far, and a
+//! word of a message that is over means nothing. What stands below the number only grows while the number stays.
+//!
+//! ```text
+//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive, or
+//!           number:32 | 1:1 chunks:25         | kind:6      how much of a staged message was taken
+//! claim     number:32 | version:26            | state:6
+//! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot counts for receives of any), or
+//!           number:32 | chunks:26             | kind:6      a long one, staged or in place, or
+//!           number:32 | version:26            | kind:6      a message that did not fit
+//! ```
+
+/// Bytes of a short message: they travel in the slot's line.
+pub const SHORT_MAX: usize = 48;
+
+/// The promise to send all messages up to that number.
+pub(crate) fn promise(number: u32) -> u64 {
+    numbered(number, 1)
+}
+
+/// Whether the message of that number was promised.
+pub(crate) fn is_promised(promise: u64, number: u32) -> bool {
+    promise != 0 && self::number(promise).wrapping_sub(number) as i32 >= 0
+}
+
+/// What kind of receive was posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Posting {
+    /// Nothing for the message asked about.
+    None,
+    /// At most 48 bytes, which go into the receiver's line.
+    Short { room: usize },
+    /// More: address and size stand in the block's second line, under this version.
+    Long { version: u32 },
+    /// The staged message has been taken up to there.
+    Taken { chunks: u32 },
+}
+
+const SHORT: u64 = 1;
+const LONG: u64 = 2;
+const TAKEN: u64 = 3;
+const KIND: u64 = 63;
+const TAKEN_MARK: u64 = 1 << 31;
+const VERSION_MASK: u32 = (1 << 19) - 1;
+
+fn numbered(number: u32, low: u64) -> u64 {
+    u64::from(number) << 32 | low
+}
+
+/// The number that a word is about.
+#[inline(always)]
+pub(crate) fn number(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// A version as the words carry it.
+pub(crate) fn version(version: u32) -> u32 {
+    version & VERSION_MASK
+}
+
+/// Whether a word is about a later message than that.
+pub(crate) fn is_later(word: u64, number: u32) -> bool {
+    self::number(word).wrapping_sub(number) as i32 > 0
+}
+
+/// The posting of a receive of at most 48 bytes.
+#[inline(always)]
+pub(crate) fn short_posting(number: u32, version: u32, room: usize) -> u64 {
+    numbered(number, u64::from(version & VERSION_MASK) << 12 | (room as u64) << 6 | SHORT)
+}
+
+/// The posting of a longer one.
+pub(crate) fn long_posting(number: u32, version: u32) -> u64 {
+    numbered(number, u64::from(version & VERSION_MASK) << 12 | LONG)
+}
+
+/// How much of a staged message was taken.
+pub(crate) fn taken(number: u32, chunks: u32) -> u64 {
+    numbered(number, TAKEN_MARK | u64::from(chunks) << 6 | TAKEN)
+}
+
+/// Whether a posting is short, for the message of that number, and has room for so many bytes.
+#[inline(always)]
+pub(crate) fn takes_short(posting: u64, number: u32, len: usize) -> bool {
+    let wanted = numbered(number, SHORT);
+    posting & (u64::from(u32::MAX) << 32 | KIND) == wanted && len as u64 <= posting >> 6 & KIND
+}
+
+/// What a posting says about the message of that number.
+pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
+    if number(word) != about {
+        return Posting::None;
+    }
+    let version = (word >> 12) as u32 & VERSION_MASK;
+    match word & KIND {
+        SHORT => Posting::Short { room: (word >> 6 & KIND) as usize },
+        LONG => Posting::Long { version },
+        TAKEN => Posting::Taken { chunks: (word >> 6) as u32 & ((1 << 25) - 1) },
+        _ => Posting::None,
+    }
+}
+
+/// The version that a posting carries.
+pub(crate) fn posting_version(word: u64) -> u32 {
+    (word >> 12) as u32 & VERSION_MASK
+}
+
+/// Who has a receive that is no short one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Claim {
+    /// The receiver has posted it.
+    Posted = 1,
+    /// The sender has taken it: the receiver waits for the message.
+    Claimed = 2,
+    /// The receiver has withdrawn it.
+    Withdrawn = 3,
+}
+
+/// The claim word of a version of a posting.
+pub(crate) fn claim(number: u32, version: u32, state: Claim) -> u64 {
+    numbered(number, u64::from(version) << 6 | state as u64)
+}
+
+/// What stands in the receiver's line about a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Data {
+    /// Not the message asked about.
+    None,
+    /// The message, in the payload; `slot` is where it was sent, for receives of any.
+    Short { slot: u32, len: usize },
+    /// That many chunks stand in the sender's ring.
+    Staged { chunks: u32 },
+    /// The message is where the posting said.
+    InPlace,
+    /// It was larger than the receive posted under that version.
+    TooLong { version: u32 },
+}
+
+const DATA_SHORT: u64 = 1;
+const STAGED: u64 = 2;
+const IN_PLACE: u64 = 3;
+const TOO_LONG: u64 = 4;
+
+/// The data word of a short message.
+#[inline(always)]
+pub(crate) fn short_data(number: u32, slot: u32, len: usize) -> u64 {
+    numbered(number, u64::from(slot) << 12 | (len as u64) << 6 | DATA_SHORT)
+}
+
+/// The data word of a long message of which `chunks` are staged.
+pub(crate) fn staged_data(number: u32, chunks: u32) -> u64 {
+    numbered(number, u64::from(chunks) << 6 | STAGED)
+}
+
+/// The data word of a long message that has arrived in place.
+pub(crate) fn in_place_data(number: u32) -> u64 {
+    numbered(number, u64::from(u32::MAX >> 6) << 6 | IN_PLACE)
+}
+
+/// The data word that says that a message did not fit.
+pub(crate) fn too_long_data(number: u32, version: u32) -> u64 {
+    numbered(number, u64::from(version) << 6 | TOO_LONG)
+}
+
+/// The length of a short message, if the data word brings the one of that number.
+#[inline(always)]
+pub(crate) fn brings_short(data: u64, number: u32) -> Option<usize> {
+    let is_it = data & (u64::from(u32::MAX) << 32 | KIND) == numbered(number, DATA_SHORT);
+    is_it.then_some((data >> 6 & KIND) as usize)
+}
+
+/// What a data word says about the message of that number.
+pub(crate) fn read_data(word: u64, about: u32) -> Data {
+    if number(word) != about {
+        return Data::None;
+    }
+    let upper = (word >> 6) as u32 & ((1 << 26) - 1);
+    match word & KIND {
+        DATA_SHORT => Data::Short { slot: upper >> 6, len: (upper & 63) as usize },
+        STAGED => Data::Staged { chunks: upper },
+        IN_PLACE => Data::InPlace,
+        TOO_LONG => Data::TooLong { version: upper },
+        _ => Data::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_say_what_was_written() {
+        assert_eq!(read_posting(short_posting(7, 3, 48), 7), Posting::Short { room: 48 });
+        assert_eq!(read_posting(short_posting(7, 3, 48), 6), Posting::None);
+        assert_eq!(read_posting(long_posting(u32::MAX, 9), u32::MAX), Posting::Long { version: 9 });
+        assert_eq!(read_posting(taken(7, 1 << 20), 7), Posting::Taken { chunks: 1 << 20 });
+        assert_eq!(read_posting(0, 0), Posting::None);
+        assert_eq!(
+            read_data(short_data(1, (1 << 20) - 1, 48), 1),
+            Data::Short { slot: (1 << 20) - 1, len: 48 }
+        );
+        assert_eq!(read_data(staged_data(1, 77), 1), Data::Staged { chunks: 77 });
+        assert_eq!(read_data(in_place_data(1), 1), Data::InPlace);
+        assert_eq!(read_data(too_long_data(1, 5), 1), Data::TooLong { version: 5 });
+        assert_eq!(read_data(short_data(1, 0, 0), 2), Data::None);
+    }
+
+    #[test]
+    fn short_words_are_recognised_whole() {
+        let posted = short_posting(9, 2, 8);
+        assert!(takes_short(posted, 9, 8) && takes_short(posted, 9, 0));
+        assert!(!takes_short(posted, 9, 9) && !takes_short(posted, 10, 8));
+        assert!(!takes_short(long_posting(9, 2), 9, 8) && !takes_short(taken(9, 100), 9, 1));
+        assert_eq!(brings_short(short_data(9, 5, 8), 9), Some(8));
+        assert_eq!(brings_short(short_data(9, 5, 8), 8), None);
+        assert_eq!(brings_short(staged_data(9, 5), 9), None);
+    }
+
+    #[test]
+    fn words_of_one_number_only_grow() {
+        let grows = |words: &[u64]| words.is_sorted();
+        let second =
+            [short_posting(4, 1, 48), short_posting(4, 2, 0), long_posting(4, 3), taken(4, 1), taken(4, 2)];
+        assert!(grows(&second) && second[4] < short_posting(5, 0, 0));
+        let state = |version, state| claim(4, version, state);
+        assert!(grows(&[state(1, Claim::Posted), state(1, Claim::Claimed), state(1, Claim::Withdrawn)]));
+        assert!(state(1, Claim::Withdrawn) < state(2, Claim::Posted));
+        assert!(grows(&[staged_data(4, 1), staged_data(4, 2), in_place_data(4), short_data(5, 0, 0)]));
+    }
+}

@@ -2,12 +2,12 @@
 #![allow(unsafe_code)]
 //! Unsafe: a lent place, valid until it is called back, which waits for whoever is using it.
 //!
-//! A *use* counts itself and then looks whether the loan was called back; whoever calls it back says so and then looks
-//! who is using it. With a full fence between on both sides, one of the two sees the other (`SYNC loan`).
+//! A *use* counts itself and whoever calls the loan back says so in one and the same word, so either the use finds it
+//! called back, or the caller finds the use (`SYNC loan`), and waits for its end (`SYNC loan-end`).
 
 use super::{Local, Machine};
 use crate::base::Cause;
-use crate::base::sync::{AtomicU32, Ordering, fence};
+use crate::base::sync::{AtomicU32, Ordering};
 use crate::os::copy;
 use crate::segment::GlobalAddress;
 use std::any::Any;
@@ -101,17 +101,18 @@ impl Loan {
 
     /// Uses it, unless it was called back.
     pub fn enter(self: &Arc<Loan>) -> Option<Use> {
-        let before = self.uses.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst); // SYNC loan
+        let before = self.uses.fetch_add(1, Ordering::Acquire); // SYNC loan
         let entered = Use(self.clone());
-        let open = before & CALLED_BACK == 0 && self.uses.load(Ordering::Relaxed) & CALLED_BACK == 0;
+        #[cfg(not(planted_fault = "loan_not_looked_at"))]
+        let open = before & CALLED_BACK == 0;
+        #[cfg(planted_fault = "loan_not_looked_at")]
+        let open = before != u32::MAX;
         open.then_some(entered)
     }
 
     /// Ends the loan. Returns when nobody uses it any more; `pause` is called meanwhile.
     pub fn call_back(&self, mut pause: impl FnMut()) {
-        self.uses.fetch_or(CALLED_BACK, Ordering::Relaxed);
-        fence(Ordering::SeqCst); // SYNC loan
+        self.uses.fetch_or(CALLED_BACK, Ordering::AcqRel); // SYNC loan
         while self.uses.load(Ordering::Acquire) & !CALLED_BACK != 0 {
             pause(); // SYNC loan-end
         }
@@ -154,7 +155,11 @@ impl Drop for Lent<'_> {
 
 impl Drop for Use {
     fn drop(&mut self) {
-        self.0.uses.fetch_sub(1, Ordering::Release); // SYNC loan-end
+        #[cfg(not(planted_fault = "loan_end_relaxed"))]
+        let order = Ordering::Release; // SYNC loan-end
+        #[cfg(planted_fault = "loan_end_relaxed")]
+        let order = Ordering::Relaxed;
+        self.0.uses.fetch_sub(1, order);
     }
 }
 

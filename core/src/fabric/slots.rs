@@ -95,7 +95,16 @@ impl SlotLine {
     /// The reader's part: one of the words.
     #[inline(always)]
     pub fn read(&self, word: SlotWord) -> u64 {
-        self.words[word as usize].load(Ordering::Acquire) // SYNC slot-main slot-side
+        #[cfg(not(planted_fault = "slot_reader_relaxed"))]
+        let order = Ordering::Acquire; // SYNC slot-main slot-side
+        #[cfg(planted_fault = "slot_reader_relaxed")]
+        let order = Ordering::Relaxed;
+        self.words[word as usize].load(order)
+    }
+
+    /// The main word, where both sides change it in one step: a claim.
+    pub fn main(&self) -> &AtomicU64 {
+        &self.words[0]
     }
 
     /// One word of the payload, after the main word that it came with was seen.

@@ -49,8 +49,9 @@ pub const LINE_PAYLOAD: usize = 48;
 
 /// Start of the arena, from which pairs of ranks take the slots of their messages.
 pub const ARENA: u64 = 512 << 20;
-/// Bytes of the arena. Only what was taken is backed by memory.
-pub const ARENA_BYTES: u64 = 512 << 20;
+/// Bytes of the arena. Only what was taken is backed by memory. The granule behind it is nobody's: what begins just
+/// before symmetric memory is an error.
+pub const ARENA_BYTES: u64 = (512 << 20) - GRANULE;
 /// Bytes of a slot line: one line of the processor's.
 pub const SLOT_LINE: u64 = 64;
 

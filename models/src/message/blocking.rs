@@ -258,7 +258,9 @@ impl Communicator {
                     number = self.post(into.len(), page.peer, slot)?.number;
                 }
                 // It was sent to a receive that was withdrawn, and waits for one with more room.
-                Data::Short { len, .. } if len as u64 > room => return fail(Cause::Truncated { len: len as u64, room }),
+                Data::Short { len, .. } if len as u64 > room => {
+                    return fail(Cause::Truncated { len: len as u64, room });
+                }
                 _ => {
                     let arrival = Arrival { page: page.clone(), block, number };
                     let condition = Condition::Event(Arc::new(arrival));

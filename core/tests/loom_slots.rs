@@ -1,0 +1,105 @@
+//! Models of slot lines: a message is whole when it is seen, a line is written again only when it was read, and a
+//! receive that was taken back is nobody's.
+#![cfg(loom)]
+#![allow(unsafe_code)]
+//! Unsafe: accesses of a loom cell, which reports any two that are not ordered.
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::Ordering;
+use loom::thread;
+use tasuki_core::fabric::{SlotLine, SlotWord};
+
+/// Two messages through one line, each sent when its receive is posted: number in the word, twice that in the payload.
+#[test]
+fn messages_of_one_slot_follow_each_other() {
+    loom::model(|| {
+        let (at_receiver, at_sender) = (Arc::new(SlotLine::default()), Arc::new(SlotLine::default()));
+        let sender = {
+            let (at_receiver, at_sender) = (at_receiver.clone(), at_sender.clone());
+            thread::spawn(move || {
+                for number in 1..=2 {
+                    while at_sender.read(SlotWord::Side) < number {
+                        thread::yield_now();
+                    }
+                    at_receiver.write(&[2 * number, 2 * number + 1], number);
+                }
+            })
+        };
+        for number in 1..=2 {
+            at_sender.write_side(number);
+            while at_receiver.read(SlotWord::Main) < number {
+                thread::yield_now();
+            }
+            assert_eq!(at_receiver.read(SlotWord::Main), number, "the next has not been posted");
+            assert_eq!(
+                (at_receiver.payload(0), at_receiver.payload(1)),
+                (2 * number, 2 * number + 1),
+                "the payload of another message"
+            );
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// What the receiver reads before it posts the next receive, the sender may write after it has seen that posting.
+#[test]
+fn what_was_read_may_be_written_again() {
+    loom::model(|| {
+        let (at_sender, payload) = (Arc::new(SlotLine::default()), Arc::new(UnsafeCell::new(1)));
+        let sender = {
+            let (at_sender, payload) = (at_sender.clone(), payload.clone());
+            thread::spawn(move || {
+                while at_sender.read(SlotWord::Side) < 2 {
+                    thread::yield_now();
+                }
+                // SAFETY: the receiver has read it; loom checks it.
+                payload.with_mut(|payload| unsafe { *payload = 2 });
+            })
+        };
+        // SAFETY: the sender waits for the posting; loom checks it.
+        assert_eq!(payload.with(|payload| unsafe { *payload }), 1);
+        at_sender.write_side(2);
+        sender.join().unwrap();
+    });
+}
+
+const POSTED: u64 = 1;
+const CLAIMED: u64 = 2;
+const WITHDRAWN: u64 = 3;
+
+/// A receive is described, taken back, and described anew, while its sender reads and claims it.
+#[test]
+fn what_was_read_before_a_claim_is_what_was_claimed() {
+    loom::model(|| {
+        let line = Arc::new(SlotLine::default());
+        let receiver = {
+            let line = line.clone();
+            thread::spawn(move || {
+                line.write(&[100], 4 | POSTED);
+                let taken_back = line.main().compare_exchange(
+                    4 | POSTED,
+                    4 | WITHDRAWN,
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                );
+                if taken_back.is_ok() {
+                    line.write(&[200], 8 | POSTED);
+                }
+                taken_back.is_ok()
+            })
+        };
+        let word = line.read(SlotWord::Main);
+        let place = line.payload(0);
+        let mut claimed = None;
+        if word & 3 == POSTED {
+            let claim =
+                line.main().compare_exchange(word, word & !3 | CLAIMED, Ordering::SeqCst, Ordering::SeqCst);
+            claimed = claim.ok().map(|_| place);
+        }
+        let was_taken_back = receiver.join().unwrap();
+        if let Some(place) = claimed {
+            assert_eq!(place, if was_taken_back { 200 } else { 100 });
+        }
+    });
+}

@@ -1,15 +1,18 @@
 //! Communicators: ranks that exchange messages.
 
+use crate::operation::Operation;
 use crate::pending::{Receiving, Sending};
 use crate::scope::Scope;
 use crate::{GlobalPtr, Pod, Rank, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::engine::Machine;
-use tasuki_models::message;
+use tasuki_models::{collective, message};
 
 /// Slots of a communicator unless it is told otherwise.
 const SLOTS: u32 = 1024;
+/// The most that it can have.
+const SLOTS_MAX: u32 = 1 << 20;
 
 /// The tag of a message: the number of a slot that belongs to one pair of ranks, one direction and one communicator.
 /// A slot serves one message at a time; several outstanding messages use several slots.
@@ -19,7 +22,7 @@ pub struct Slot(pub u32);
 impl Slot {
     /// In a receive: whichever slot the next message is sent on. At most one such receive for each sender can be
     /// outstanding. A send looks for a receive on its own slot first; between the two kinds there is no order.
-    pub const ANY: Slot = Slot(message::Communicator::ANY);
+    pub const ANY: Slot = Slot(message::Context::ANY);
 }
 
 /// What came.
@@ -60,17 +63,113 @@ pub struct Received {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Communicator {
-    pub(crate) inner: Arc<message::Communicator>,
+    inner: Arc<collective::Communicator>,
 }
 
 impl Communicator {
     pub(crate) fn world(machine: &Arc<Machine>) -> Communicator {
-        Communicator { inner: Arc::new(message::Communicator::world(machine.clone(), SLOTS)) }
+        Communicator { inner: Arc::new(collective::Communicator::world(machine.clone(), SLOTS)) }
+    }
+
+    /// Its messages.
+    #[inline(always)]
+    pub(crate) fn messages(&self) -> &Arc<message::Context> {
+        self.inner.messages()
+    }
+
+    /// This rank's place among the members, by which the calls of this communicator name it.
+    pub fn rank(&self) -> Rank {
+        self.inner.rank()
+    }
+
+    /// How many members there are.
+    pub fn size(&self) -> usize {
+        self.inner.size()
     }
 
     /// How many slots a pair has in each direction: they are numbered from 0.
     pub fn slots(&self) -> u32 {
-        self.inner.slots()
+        self.messages().slots()
+    }
+
+    /// New communicators of the members that name the same colour, placed by `key` and then as they are here. `None`
+    /// for a member that names no colour.
+    ///
+    /// Collective. Messages of one communicator never meet those of another. Nothing is made for its pairs before they
+    /// exchange a message. Costs an allgather of 32 bytes.
+    pub fn split(&self, colour: Option<u64>, key: i64) -> Result<Option<Communicator>> {
+        self.split_with_slots(colour, key, SLOTS)
+    }
+
+    /// The same with another number of slots, 1 to 2^20, for each pair and direction.
+    pub fn split_with_slots(
+        &self,
+        colour: Option<u64>,
+        key: i64,
+        slots: u32,
+    ) -> Result<Option<Communicator>> {
+        let slots = slots.clamp(1, SLOTS_MAX);
+        let made = self.inner.split(colour, key, slots)?;
+        Ok(made.map(|inner| Communicator { inner: Arc::new(inner) }))
+    }
+
+    /// Returns when all members have called it; what any did before is visible to all after.
+    ///
+    /// Collective, as are all calls below: all members make them in the same order, one thread of each at a time.
+    /// Errors: a member died, or left. Costs ceil(log2 P) short messages.
+    pub fn barrier(&self) -> Result<()> {
+        self.inner.barrier()
+    }
+
+    /// The root's values become everybody's; as many on each member.
+    pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
+        self.inner.bcast(values, root)
+    }
+
+    /// All members' values, combined in the order of members; on the root, `None` elsewhere.
+    pub fn reduce<T: Pod>(
+        &self,
+        values: &[T],
+        operation: impl Operation<T>,
+        root: Rank,
+    ) -> Result<Option<Vec<T>>> {
+        let mut result = values.to_vec();
+        self.inner.reduce(&mut result, &|left, right| operation.combine(left, right), root)?;
+        Ok((self.rank() == root).then_some(result))
+    }
+
+    /// All members' values, combined in the order of members; the same to the bit on every member.
+    ///
+    /// ```
+    /// use tasuki::{MaxAbs, Sum};
+    /// tasuki::local(4, |job| {
+    ///     let mine = i64::from(job.rank().0) - 3;                          // -3, -2, -1, 0
+    ///     assert_eq!(job.world().allreduce(&[mine, 1], Sum)?, [-6, 4]);
+    ///     assert_eq!(job.world().allreduce(&[mine], MaxAbs)?, [-3]);
+    ///     assert_eq!(job.world().allreduce(&[mine], |a: i64, b| a.min(b))?, [-3]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn allreduce<T: Pod>(&self, values: &[T], operation: impl Operation<T>) -> Result<Vec<T>> {
+        let mut result = values.to_vec();
+        self.allreduce_in_place(&mut result, operation)?;
+        Ok(result)
+    }
+
+    /// The same, in place.
+    pub fn allreduce_in_place<T: Pod>(&self, values: &mut [T], operation: impl Operation<T>) -> Result<()> {
+        self.inner.allreduce(values, &|left, right| operation.combine(left, right))
+    }
+
+    /// All members' values one behind the other, on the root; as many from each.
+    pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
+        self.inner.gather(values, root)
+    }
+
+    /// All members' values one behind the other, on every member; as many from each.
+    pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
+        self.inner.allgather(values)
     }
 
     /// Sends values to `to` on a slot.
@@ -81,7 +180,7 @@ impl Communicator {
     /// having posted the receive.
     #[inline(always)] // a value goes from register to line
     pub fn send<T: Pod>(&self, values: &[T], to: Rank, slot: Slot) -> Result<()> {
-        self.inner.send(bytemuck::cast_slice(values), to, slot.0)
+        self.messages().send(bytemuck::cast_slice(values), to, slot.0)
     }
 
     /// Receives values from `from` on a slot, or on any ([`Slot::ANY`]).
@@ -91,7 +190,7 @@ impl Communicator {
     /// left without having sent it.
     #[inline(always)]
     pub fn recv<T: Pod>(&self, into: &mut [T], from: Rank, slot: Slot) -> Result<Received> {
-        received::<T>(self.inner.recv(bytemuck::cast_slice_mut(into), from, slot.0)?)
+        received::<T>(self.messages().recv(bytemuck::cast_slice_mut(into), from, slot.0)?)
     }
 
     /// The same, for at most that long. When the time has run out nothing was received, nothing will be written into
@@ -104,13 +203,13 @@ impl Communicator {
         slot: Slot,
         limit: Duration,
     ) -> Result<Received> {
-        received::<T>(self.inner.recv_within(bytemuck::cast_slice_mut(into), from, slot.0, limit)?)
+        received::<T>(self.messages().recv_within(bytemuck::cast_slice_mut(into), from, slot.0, limit)?)
     }
 
     /// Sends `count` values of this rank's own job memory. As [`Communicator::send`]; the sender copies them straight
     /// to their place where the receive names job memory, too.
     pub fn send_from<T: Pod>(&self, from: GlobalPtr<T>, count: usize, to: Rank, slot: Slot) -> Result<()> {
-        self.inner.send_job(from.address(), bytes::<T>(count), to, slot.0)
+        self.messages().send_job(from.address(), bytes::<T>(count), to, slot.0)
     }
 
     /// Receives into this rank's own job memory, room for `count` values: the sender writes them there, and this rank
@@ -122,18 +221,18 @@ impl Communicator {
         from: Rank,
         slot: Slot,
     ) -> Result<Received> {
-        received::<T>(self.inner.recv_job(into.address(), bytes::<T>(count), from, slot.0)?)
+        received::<T>(self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.0)?)
     }
 
     /// Begins a send of `values`, which come back from [`Sending::wait`] or `.await`. Until then the slot is busy.
     pub fn isend<T: Pod>(&self, values: Vec<T>, to: Rank, slot: Slot) -> Result<Sending<T>> {
-        Sending::new(&self.inner, values, to, slot)
+        Sending::new(self.messages(), values, to, slot)
     }
 
     /// Begins a receive into `values`, which come back from [`Receiving::wait`] or `.await`. Until then the slot is
     /// busy.
     pub fn irecv<T: Pod>(&self, values: Vec<T>, from: Rank, slot: Slot) -> Result<Receiving<T>> {
-        Receiving::new(&self.inner, values, from, slot)
+        Receiving::new(self.messages(), values, from, slot)
     }
 
     /// Lets `body` begin sends and receives on borrowed values. All of them have ended when this returns: well, if
@@ -158,7 +257,7 @@ impl Communicator {
         &self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,
     ) -> Result<R> {
-        Scope::run(&self.inner, body)
+        Scope::run(self.messages(), body)
     }
 }
 

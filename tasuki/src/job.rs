@@ -83,12 +83,12 @@ impl Job {
     /// A rank that leaves empties its spool first; what a peer that has left never took is an error then. Waits until
     /// the spool is empty.
     pub fn set_spool(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
-        self.world.inner.set_spool(capacity, after)
+        self.world.messages().set_spool(capacity, after)
     }
 
     /// Sends what is in the spool and whose receive is posted now: how many messages went, and how many remain.
     pub fn check_spool(&self) -> Result<(usize, usize)> {
-        self.world.inner.check_spool()
+        self.world.messages().check_spool()
     }
 
     /// Returns when all ranks have called it; what any rank did before is visible to all after.

@@ -35,6 +35,7 @@ mod communicator;
 mod job;
 mod line;
 mod onesided;
+mod operation;
 mod pending;
 mod pointer;
 mod registered;
@@ -46,11 +47,12 @@ mod threads;
 mod word;
 
 pub use array::Array;
-pub use bytemuck::Pod;
+pub use bytemuck::{self, Pod, Zeroable};
 pub use communicator::{Communicator, Received, Slot};
 pub use job::{Job, Memory};
 pub use line::{Line, LineReader, LineWriter};
 pub use onesided::Change;
+pub use operation::{Complex, Max, MaxAbs, Min, MinAbs, Operation, Product, Sum};
 pub use pending::{Receiving, Sending};
 pub use pointer::GlobalPtr;
 pub use registered::{RawRegistration, Registered};
@@ -67,5 +69,7 @@ pub use word::Word;
 
 /// What most programs use.
 pub mod prelude {
-    pub use crate::{After, Array, Change, Communicator, GlobalPtr, Handle, Job, Pod, Rank, Signal, Slot};
+    pub use crate::{
+        After, Array, Change, Communicator, GlobalPtr, Handle, Job, Max, Min, Pod, Rank, Signal, Slot, Sum,
+    };
 }

@@ -9,9 +9,9 @@ use std::cell::UnsafeCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{self, Poll};
 use tasuki_core::engine::{Loan, Local};
-use tasuki_models::message::{Communicator, Incoming, Outgoing, Place, SHORT_MAX};
+use tasuki_models::message::{Context, Incoming, Outgoing, Place, SHORT_MAX};
 
 /// Values that a message may be using.
 #[derive(Debug)]
@@ -70,12 +70,7 @@ pub struct Receiving<T: Pod> {
 }
 
 impl<T: Pod> Sending<T> {
-    pub(crate) fn new(
-        communicator: &Arc<Communicator>,
-        values: Vec<T>,
-        to: Rank,
-        slot: Slot,
-    ) -> Result<Sending<T>> {
+    pub(crate) fn new(context: &Arc<Context>, values: Vec<T>, to: Rank, slot: Slot) -> Result<Sending<T>> {
         let mut values = Values::new(values);
         let bytes = Arc::get_mut(&mut values).map(Values::bytes).unwrap_or_default();
         let mut line = [0; SHORT_MAX];
@@ -83,7 +78,7 @@ impl<T: Pod> Sending<T> {
             line.copy_from_slice(bytes);
             &*line
         });
-        let request = communicator.begin_send(short, || Place::Own(values.lend(false)), to, slot.0)?;
+        let request = context.begin_send(short, || Place::Own(values.lend(false)), to, slot.0)?;
         Ok(Sending { request: Some(request), values })
     }
 
@@ -106,9 +101,9 @@ impl<T: Pod> Sending<T> {
 impl<T: Pod> Future for Sending<T> {
     type Output = Result<Vec<T>>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
         let Some(request) = &mut self.request else { return Poll::Ready(Ok(Vec::new())) };
-        let Poll::Ready(sent) = request.poll(context.waker()) else { return Poll::Pending };
+        let Poll::Ready(sent) = request.poll(task.waker()) else { return Poll::Pending };
         self.request = None;
         // SAFETY: the message has ended.
         Poll::Ready(sent.map(|()| unsafe { self.values.take() }))
@@ -117,14 +112,14 @@ impl<T: Pod> Future for Sending<T> {
 
 impl<T: Pod> Receiving<T> {
     pub(crate) fn new(
-        communicator: &Arc<Communicator>,
+        context: &Arc<Context>,
         values: Vec<T>,
         from: Rank,
         slot: Slot,
     ) -> Result<Receiving<T>> {
         let room = size_of_val(&values[..]);
         let values = Values::new(values);
-        let request = communicator.begin_recv(room, || Place::Own(values.lend(true)), from, slot.0)?;
+        let request = context.begin_recv(room, || Place::Own(values.lend(true)), from, slot.0)?;
         Ok(Receiving { request: Some(request), values })
     }
 
@@ -152,9 +147,9 @@ impl<T: Pod> Receiving<T> {
 impl<T: Pod> Future for Receiving<T> {
     type Output = Result<(Vec<T>, Received)>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
         let mut request = self.request.take().expect("it is polled no more after its end");
-        match request.poll(self.line(), context.waker()) {
+        match request.poll(self.line(), task.waker()) {
             Poll::Pending => {
                 self.request = Some(request);
                 Poll::Pending

@@ -10,13 +10,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{Loan, Local};
-use tasuki_models::message::{Communicator, Incoming, Outgoing, Place, SHORT_MAX};
+use tasuki_models::message::{Context, Incoming, Outgoing, Place, SHORT_MAX};
 
 /// Messages that may use what was borrowed for `'env`. Made by
 /// [`Communicator::scope`](crate::Communicator::scope).
 #[derive(Debug)]
 pub struct Scope<'scope, 'env: 'scope> {
-    communicator: &'scope Arc<Communicator>,
+    context: &'scope Arc<Context>,
     begun: Mutex<Vec<Begun>>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -39,10 +39,10 @@ enum Way {
 
 impl<'scope, 'env> Scope<'scope, 'env> {
     pub(crate) fn run<R>(
-        communicator: &Arc<Communicator>,
+        context: &Arc<Context>,
         body: impl for<'s> FnOnce(&'s Scope<'s, 'env>) -> Result<R>,
     ) -> Result<R> {
-        let scope = Scope { communicator, begun: Mutex::default(), scope: PhantomData, env: PhantomData };
+        let scope = Scope { context, begun: Mutex::default(), scope: PhantomData, env: PhantomData };
         let outcome = catch_unwind(AssertUnwindSafe(|| body(&scope)));
         let outcome = match outcome {
             Ok(Ok(value)) => scope.wait_all().map(|()| value),
@@ -63,7 +63,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let loan = unsafe { Loan::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
         let short = (bytes.len() <= SHORT_MAX).then_some(bytes);
         let place = || Place::Own(loan.clone());
-        let request = self.communicator.begin_send(short, place, to, slot.0)?;
+        let request = self.context.begin_send(short, place, to, slot.0)?;
         self.begun().push(Begun { peer: to, slot, loan, way: Way::Send(request) });
         Ok(())
     }
@@ -74,7 +74,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: borrowed for longer than the scope, which calls the loan back.
         let loan = unsafe { Loan::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
         let place = || Place::Own(loan.clone());
-        let request = self.communicator.begin_recv(loan.len(), place, from, slot.0)?;
+        let request = self.context.begin_recv(loan.len(), place, from, slot.0)?;
         self.begun().push(Begun { peer: from, slot, loan, way: Way::Receive(request) });
         Ok(())
     }
@@ -134,7 +134,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     fn call_back(&self, loan: &Loan) {
-        loan.call_back(|| self.communicator.pause());
+        loan.call_back(|| self.context.pause());
     }
 
     fn take(&self, peer: Rank, slot: Slot, is_it: impl Fn(&Way) -> bool, call: &str) -> Result<Begun> {

@@ -95,6 +95,12 @@ macro_rules! each_case {
             Everywhere "G11b" 2..=2 messages::g11b_a_slot_is_used_again_at_once;
             Everywhere "G15" 2..=3 messages::g15_too_large_is_told_on_both_sides;
             Everywhere "G16" 2..=2 messages::g16_receives_that_time_out;
+            Everywhere "G12" 1..=8 collectives::g12_reductions_of_every_type;
+            Everywhere "G12" 1..=8 collectives::g12_operations_by_name;
+            Everywhere "G12" 1..=8 collectives::g12_order_of_ranks;
+            Everywhere "G12" 1..=8 collectives::values_reach_everybody;
+            Everywhere "G12" 1..=8 collectives::collective_calls_in_a_row;
+            Everywhere "G13" 1..=8 collectives::g13_communicators_keep_apart;
             Everywhere "own memory" 1..=8 own_memory::puts_and_gets_of_every_size;
             Everywhere "own memory" 1..=8 own_memory::many_requests_at_one_owner;
             Everywhere "own memory" 1..=8 own_memory::signals_follow_their_bytes;

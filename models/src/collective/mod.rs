@@ -1,5 +1,13 @@
-//! Calls that all ranks of a job make together.
+//! Calls that all members of a group make together.
 
+mod barrier;
+mod bcast;
+mod communicator;
+mod gather;
+mod link;
 mod meeting;
+mod reduce;
 
+pub use communicator::Communicator;
 pub use meeting::{Agreement, Meeting};
+pub use reduce::Combine;

@@ -61,7 +61,7 @@ pub(crate) fn take(machine: &Machine, rank: Rank) -> Result<u32> {
     }
     let taken = machine.atomic(at(rank, FRESH), word8(AtomicKind::Add, 1))?;
     if taken >= UNITS_MAX {
-        let what = "the arena of messages (a page of 64 slots for each peer and communicator, at both ends)";
+        let what = "the arena of messages (a page of 64 slots for each peer and context, at both ends)";
         return Err(Cause::Full { what, capacity: UNITS_MAX as usize }.into());
     }
     Ok(taken as u32 + 1)

@@ -1,7 +1,7 @@
 //! Blocking sends and receives that did not end at once.
 
 use super::call::Call;
-use super::communicator::{Communicator, Received};
+use super::context::{Context, Received};
 use super::operation::{End, Operation, Way};
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
@@ -16,7 +16,7 @@ use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Agent, Condition, Event, Loan};
 use tasuki_core::segment::GlobalAddress;
 
-impl Communicator {
+impl Context {
     #[cold]
     #[inline(never)]
     pub(super) fn send_slowly(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
@@ -174,7 +174,7 @@ impl Communicator {
         limit: Option<Duration>,
         call: Call,
     ) -> Result<Received> {
-        let source = operation.page.peer;
+        let source = operation.page.member;
         let mut waited = self.finish(operation, limit, call);
         if let Err(error) = &waited
             && error.is_timeout()
@@ -244,7 +244,7 @@ impl Communicator {
         };
         loop {
             if let Some(len) = page.take_short(block, number, into) {
-                return Ok(Received { slot, source: page.peer, len: len as u64 });
+                return Ok(Received { slot, source: page.member, len: len as u64 });
             }
             match words::read_data(page.data(block), number) {
                 Data::TooLong { version } => {
@@ -255,7 +255,7 @@ impl Communicator {
                     // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the
                     // next.
                     state.receiving.store(IDLE, Relaxed);
-                    number = self.post(into.len(), page.peer, slot)?.number;
+                    number = self.post(into.len(), page.member, slot)?.number;
                 }
                 // It was sent to a receive that was withdrawn, and waits for one with more room.
                 Data::Short { len, .. } if len as u64 > room => {

@@ -85,7 +85,7 @@ fn search(machine: &Machine, lower: Rank, from: u32, until: u32, key: Key) -> Re
 fn make(machine: &Machine, lower: Rank, higher: Rank, key: Key) -> Result<(u32, Entry)> {
     let number = machine.atomic(at(lower, ENTRIES_TAKEN), word8(AtomicKind::Add, 1))?;
     if number >= ENTRIES_MAX {
-        let what = "the directory of messages (an entry for each pair, communicator and 64 slots)";
+        let what = "the directory of messages (an entry for each pair, context and 64 slots)";
         return Err(Cause::Full { what, capacity: ENTRIES_MAX as usize }.into());
     }
     let at_lower = arena::take(machine, lower)?;

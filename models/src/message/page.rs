@@ -27,6 +27,9 @@ pub(crate) const BUSY: u8 = 1;
 #[derive(Debug)]
 pub(crate) struct Page {
     number: u64,
+    /// The peer, as the context names it.
+    pub(crate) member: Rank,
+    /// Its rank in the job.
     pub(crate) peer: Rank,
     /// The number of its first slot.
     first: u32,
@@ -65,10 +68,11 @@ pub(crate) type Block = usize;
 pub(crate) const ANY: Block = SLOTS as usize;
 
 impl Page {
-    /// Finds or makes the page of the pair in its arenas. `pair`: its first page, if this is another.
+    /// Finds or makes the page of the pair in its arenas; the peer by its name in the context and by its rank in the
+    /// job. `pair`: its first page, if this is another.
     pub(crate) fn open(
         machine: &Machine,
-        peer: Rank,
+        (member, peer): (Rank, Rank),
         context: u64,
         number: u32,
         pair: Option<Arc<Page>>,
@@ -77,7 +81,8 @@ impl Page {
         let (ours_at, theirs_at) = (arena::unit_at(machine.rank(), ours), arena::unit_at(peer, theirs));
         let lines = |at| Slots::new(machine.shared_fabric(), at);
         Ok(Page {
-            number: page_number(peer, number * SLOTS),
+            number: page_number(member, number * SLOTS),
+            member,
             peer,
             first: number * SLOTS,
             ours: lines(ours_at)?,

@@ -3,7 +3,7 @@
 use super::alarm;
 use super::blocking::Arrival;
 use super::call::Call;
-use super::communicator::{Communicator, Posted, Received};
+use super::context::{Context, Posted, Received};
 use super::operation::{Operation, Way};
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
@@ -18,7 +18,7 @@ use tasuki_core::engine::Event;
 /// A send that was begun. Dropping it lets it end by itself.
 #[derive(Debug)]
 pub struct Outgoing {
-    communicator: Arc<Communicator>,
+    context: Arc<Context>,
     call: Call,
     page: Arc<Page>,
     block: Block,
@@ -31,7 +31,7 @@ pub struct Outgoing {
 /// A receive that was begun. Dropping it takes it back.
 #[derive(Debug)]
 pub struct Incoming {
-    communicator: Arc<Communicator>,
+    context: Arc<Context>,
     call: Call,
     page: Arc<Page>,
     block: Block,
@@ -48,7 +48,7 @@ enum Kind {
     Long(Arc<Operation>),
 }
 
-impl Communicator {
+impl Context {
     /// Begins a send. A short message from memory of the program's own is copied, or sent, before this returns; `bytes`
     /// gives it without a loan.
     pub fn begin_send(
@@ -71,7 +71,7 @@ impl Communicator {
         });
         let begun_ns = self.machine.host().now_ns();
         self.machine.progress();
-        Ok(Outgoing { communicator: self.clone(), call, page, block, operation, begun_ns, waited: false })
+        Ok(Outgoing { context: self.clone(), call, page, block, operation, begun_ns, waited: false })
     }
 
     /// Begins a receive. One of at most [`SHORT_MAX`] bytes on a slot needs no place: [`Incoming::take`] gives the
@@ -96,11 +96,11 @@ impl Communicator {
             self.machine.progress();
             Kind::Long(operation)
         };
-        Ok(Incoming { communicator: self.clone(), call, page, block, kind, watch: None, waited: false })
+        Ok(Incoming { context: self.clone(), call, page, block, kind, watch: None, waited: false })
     }
 }
 
-impl Communicator {
+impl Context {
     /// Whether an operation is over, or cannot end well; otherwise its waker will be woken then.
     fn poll(&self, operation: &Arc<Operation>, waker: &Waker) -> Result<bool> {
         self.machine.progress();
@@ -119,14 +119,14 @@ impl Communicator {
 impl Outgoing {
     /// Whether it has ended. Moves messages on.
     pub fn is_finished(&self) -> bool {
-        self.communicator.machine.progress();
+        self.context.machine.progress();
         self.operation.as_ref().is_none_or(|operation| operation.end().is_some())
     }
 
     /// Ready when the bytes may be used again; otherwise `waker` is woken when they may.
     pub fn poll(&mut self, waker: &Waker) -> Poll<Result<()>> {
         let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
-        match self.communicator.poll(&operation, waker) {
+        match self.context.poll(&operation, waker) {
             Ok(true) => Poll::Ready(self.finish()),
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
@@ -138,10 +138,10 @@ impl Outgoing {
     pub fn cancel(mut self) {
         self.waited = true;
         if let Some(operation) = &self.operation {
-            self.communicator.pump.remove(operation);
+            self.context.pump.remove(operation);
             if operation.end().is_none() && !operation.is_unmatched_send() && !std::thread::panicking() {
-                self.communicator.pump.add(operation.clone());
-                let _ = self.communicator.finish(operation, None, self.call); // nobody asks how it went
+                self.context.pump.add(operation.clone());
+                let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
         self.page.state(self.block).sending.store(IDLE, Relaxed);
@@ -158,10 +158,10 @@ impl Outgoing {
         let sent = match &self.operation {
             None => Ok(()),
             Some(operation) => {
-                let host = self.communicator.machine.host();
+                let host = self.context.machine.host();
                 let waited = std::time::Duration::from_nanos(host.now_ns().saturating_sub(self.begun_ns));
-                let after = self.communicator.pump.spool.after().map(|after| after.saturating_sub(waited));
-                self.communicator.finish_send(operation, after, self.call)
+                let after = self.context.pump.spool.after().map(|after| after.saturating_sub(waited));
+                self.context.finish_send(operation, after, self.call)
             }
         };
         self.page.state(self.block).sending.store(IDLE, Relaxed);
@@ -192,7 +192,7 @@ impl Incoming {
 
     /// Whether its message has come. Moves messages on.
     pub fn is_finished(&self) -> bool {
-        self.communicator.machine.progress();
+        self.context.machine.progress();
         match &self.kind {
             Kind::Short(posted) => {
                 Arrival { page: self.page.clone(), block: self.block, number: posted.number }.happened()
@@ -210,13 +210,13 @@ impl Incoming {
                 let (page, block, number) = (self.page.clone(), self.block, posted.number);
                 let watch = || {
                     let watch = Operation::new(&page, block, Way::Watch { number }, None);
-                    self.communicator.pump.add(watch.clone());
+                    self.context.pump.add(watch.clone());
                     watch
                 };
                 self.watch.get_or_insert_with(watch).clone()
             }
         };
-        match self.communicator.poll(&operation, waker) {
+        match self.context.poll(&operation, waker) {
             Ok(true) => Poll::Ready(self.take(into)),
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
@@ -229,9 +229,9 @@ impl Incoming {
         if let Kind::Long(operation) = &self.kind {
             operation.withdraw();
             if std::thread::panicking() {
-                self.communicator.pump.remove(operation);
+                self.context.pump.remove(operation);
             } else {
-                let _ = self.communicator.finish(operation, None, self.call); // nobody asks how it went
+                let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
         self.page.state(self.block).receiving.store(IDLE, Relaxed);
@@ -241,11 +241,9 @@ impl Incoming {
     pub fn take(&mut self, into: &mut [u8]) -> Result<Received> {
         self.waited = true;
         match &self.kind {
-            Kind::Short(posted) => {
-                self.communicator.take("irecv", *posted, into, self.call.peer, self.call.slot)
-            }
+            Kind::Short(posted) => self.context.take("irecv", *posted, into, self.call.peer, self.call.slot),
             Kind::Long(operation) => {
-                let received = self.communicator.finish_receive(operation, None, self.call);
+                let received = self.context.finish_receive(operation, None, self.call);
                 operation.free_slot();
                 received
             }
@@ -256,7 +254,7 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         if let Some(watch) = self.watch.take() {
-            self.communicator.pump.remove(&watch);
+            self.context.pump.remove(&watch);
         }
         if self.waited {
             return;
@@ -267,7 +265,7 @@ impl Drop for Incoming {
                 operation.set_waker(None);
                 operation.withdraw();
                 operation.detach();
-                self.communicator.machine.progress();
+                self.context.machine.progress();
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The spool of a rank, as its program sees it.
 
-use super::communicator::Communicator;
+use super::context::Context;
 use super::pump::Pump;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tasuki_core::base::Result;
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Condition, Event};
 
-impl Communicator {
+impl Context {
     /// Lets sends whose receive has not been posted after so long copy their message and return; never, if that is
     /// none. `capacity`: bytes of all such messages. Waits until the spool is empty.
     pub fn set_spool(&self, capacity: u64, after: Option<Duration>) -> Result<()> {

@@ -84,12 +84,12 @@ pub fn g15_too_large_is_told_on_both_sides(job: &Job) -> Result<()> {
     for (len, room) in [(2, 1), (48, 47), (49, 48), (100, 50), (100_000, 10), (100_000, 99_999)] {
         let truncated = Cause::Truncated { len, room };
         if job.rank() == 0 {
-            let error = world.send(&vec![7_u8; len as usize], Rank(1), Slot(0)).unwrap_err();
+            let error = world.send(&vec![7_u8; len as usize], Rank(1), Slot(0)).expect_err("it does not fit");
             assert_eq!(*error.cause(), truncated, "{error}");
             world.send(&[5_u8], Rank(1), Slot(0))?;
         } else if job.rank() == 1 {
             let mut into = vec![3_u8; room as usize];
-            let error = world.recv(&mut into, Rank(0), Slot(0)).unwrap_err();
+            let error = world.recv(&mut into, Rank(0), Slot(0)).expect_err("it does not fit");
             assert_eq!(*error.cause(), truncated, "{error}");
             assert!(into.iter().all(|&byte| byte == 3));
             assert_eq!(world.recv(&mut into, Rank(0), Slot(0))?.count, 1);

@@ -1,5 +1,5 @@
-//! A communicator: ranks that exchange messages in a context of their own. Here: its pages, and the way of nearly
-//! every short message.
+//! A context: ranks whose messages meet those of no other context. Here: its pages, and the way of nearly every
+//! short message.
 
 use super::call::Call;
 use super::page::{ANY, BUSY, Block, IDLE, Page, SLOTS, busy, page_number};
@@ -30,24 +30,52 @@ pub struct Posted {
     pub(super) number: u32,
 }
 
-/// Ranks that exchange messages in a context of their own.
-pub struct Communicator {
+/// Ranks whose messages meet those of no other context. Each is named by its place among them.
+pub struct Context {
     pub(super) machine: Arc<Machine>,
     pub(super) pump: Arc<Pump>,
-    context: u64,
+    /// Unlike that of any other context of the job, ever.
+    number: u64,
     slots: u32,
+    /// The members' ranks in the job; all of them, if none.
+    members: Option<Arc<[Rank]>>,
     pages: Roll<Page>,
 }
 
-impl Communicator {
+impl Context {
     /// Any slot, in a receive.
     pub const ANY: u32 = Call::ANY;
 
-    /// The communicator of all ranks. `slots`: how many messages of a pair can be outstanding in each direction.
-    pub fn world(machine: Arc<Machine>, slots: u32) -> Communicator {
+    /// The first context of a job, of all its ranks. `slots`: how many messages of a pair can be outstanding in each
+    /// direction.
+    pub fn first(machine: Arc<Machine>, slots: u32) -> Context {
         let pump = Arc::new(Pump::default());
         machine.employ(pump.clone());
-        Communicator { machine, pump, context: 0, slots, pages: Roll::default() }
+        Context { machine, pump, number: 0, slots, members: None, pages: Roll::default() }
+    }
+
+    /// Another context of the same rank, of these members, of which it is one.
+    pub fn another(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
+        let (machine, pump) = (self.machine.clone(), self.pump.clone());
+        Context { machine, pump, number, slots, members, pages: Roll::default() }
+    }
+
+    /// The machine whose rank it is.
+    pub fn machine(&self) -> &Arc<Machine> {
+        &self.machine
+    }
+
+    /// How many members it has.
+    pub fn size(&self) -> usize {
+        self.members.as_ref().map_or(self.machine.size(), |members| members.len())
+    }
+
+    /// The rank in the job of a member.
+    pub fn rank_of(&self, member: Rank) -> Option<Rank> {
+        match &self.members {
+            None => (member.index() < self.machine.size()).then_some(member),
+            Some(members) => members.get(member.index()).copied(),
+        }
     }
 
     /// How many slots a pair has in each direction.
@@ -136,7 +164,7 @@ impl Communicator {
 
     /// The page of a slot that was used lately, if calls are possible.
     #[inline(always)]
-    fn ready(&self, peer: Rank, slot: u32) -> Option<(&Page, Block)> {
+    pub(super) fn ready(&self, peer: Rank, slot: u32) -> Option<(&Page, Block)> {
         if slot < self.slots && self.machine.check().is_ok() {
             let page = self.pages.recent(page_number(peer, slot))?;
             return Some((page, (slot % SLOTS) as usize));
@@ -148,7 +176,9 @@ impl Communicator {
     pub(super) fn page(&self, call: Call) -> Result<(Arc<Page>, Block)> {
         let Call { peer, slot, .. } = call;
         self.machine.check().map_err(|cause| self.fault(cause, call))?;
-        self.machine.check_rank(peer).map_err(|cause| self.fault(cause, call))?;
+        if self.rank_of(peer).is_none() {
+            return Err(self.fault(Cause::NoSuchRank { rank: peer, size: self.size() }, call));
+        }
         if slot == Call::ANY {
             return Ok((self.open(peer, 0, None, call)?, ANY));
         }
@@ -161,7 +191,8 @@ impl Communicator {
     }
 
     fn open(&self, peer: Rank, slot: u32, pair: Option<Arc<Page>>, call: Call) -> Result<Arc<Page>> {
-        let make = || Page::open(&self.machine, peer, self.context, slot / SLOTS, pair);
+        let peer_rank = self.rank_of(peer).unwrap_or(peer);
+        let make = || Page::open(&self.machine, (peer, peer_rank), self.number, slot / SLOTS, pair);
         self.pages
             .get_or_make(page_number(peer, slot), make)
             .map_err(|error| self.fault(error.cause().clone(), call))
@@ -200,14 +231,14 @@ impl Communicator {
         self.machine.fault(cause, || call.to_string())
     }
 
-    /// Bytes of private memory that the communicator takes for its peers.
+    /// Bytes of private memory that the context takes for its peers.
     pub fn private_bytes(&self) -> u64 {
         (self.pages.len() * size_of::<Page>()) as u64
     }
 }
 
-impl fmt::Debug for Communicator {
+impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Communicator").field("context", &self.context).finish_non_exhaustive()
+        f.debug_struct("Context").field("number", &self.number).finish_non_exhaustive()
     }
 }

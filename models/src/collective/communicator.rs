@@ -1,0 +1,123 @@
+//! A communicator: members that exchange messages and make collective calls, each named by its place among them.
+
+use super::link::{Link, SLOTS};
+use crate::message::Context;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::engine::Machine;
+
+/// Members that exchange messages and make collective calls.
+#[derive(Debug)]
+pub struct Communicator {
+    messages: Arc<Context>,
+    pub(super) link: Link,
+    rank: Rank,
+    size: usize,
+    /// Numbers of contexts that this rank has given out, shared by all communicators of the rank.
+    contexts: Arc<AtomicU64>,
+    /// Held during a collective call.
+    collective: Mutex<()>,
+}
+
+/// What each member says in a split.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Wish {
+    /// Which of the new communicators; none of them if it is not `is_member`.
+    colour: u64,
+    /// Its place there, by this and then by its present place.
+    key: i64,
+    /// The number of a context that it gives if it comes to be the first.
+    context: u64,
+    is_member: u64,
+}
+
+impl Communicator {
+    /// The communicator of all ranks, with so many slots for each pair and direction.
+    pub fn world(machine: Arc<Machine>, slots: u32) -> Communicator {
+        let (rank, size) = (machine.rank(), machine.size());
+        let messages = Arc::new(Context::first(machine, slots));
+        let link = Link::new(Arc::new(messages.another(1, SLOTS, None)));
+        let contexts = Arc::new(AtomicU64::new(2));
+        Communicator { messages, link, rank, size, contexts, collective: Mutex::default() }
+    }
+
+    /// Its messages.
+    #[inline(always)]
+    pub fn messages(&self) -> &Arc<Context> {
+        &self.messages
+    }
+
+    /// This rank's place among the members.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// How many members there are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(super) fn machine(&self) -> &Machine {
+        self.messages.machine()
+    }
+
+    /// The member so many places further on, around the end.
+    pub(super) fn after(&self, member: Rank, steps: usize) -> Rank {
+        Rank(((member.index() + steps) % self.size) as u32)
+    }
+
+    /// New communicators of the members that name the same colour, placed by key and then as they are here; none for
+    /// one that names none. Collective.
+    pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
+        // A context for messages and one for collective calls. Numbers that are given in vain are never used again.
+        let own = u64::from(self.machine().rank().0) << 40 | self.contexts.fetch_add(2, Ordering::Relaxed);
+        let wish =
+            Wish { colour: colour.unwrap_or(0), key, context: own, is_member: colour.is_some().into() };
+        let wishes = self.allgather(&[wish])?;
+        let Some(colour) = colour else { return Ok(None) };
+        let mut members: Vec<u32> = (0..self.size as u32)
+            .filter(|&place| {
+                let wish = wishes[place as usize];
+                wish.is_member != 0 && wish.colour == colour
+            })
+            .collect();
+        members.sort_by_key(|&place| (wishes[place as usize].key, place));
+        let context = wishes[members[0] as usize].context;
+        let rank = members.iter().position(|&place| place == self.rank.0).unwrap_or_default();
+        let ranks: Arc<[Rank]> = members
+            .iter()
+            .map(|&place| self.messages.rank_of(Rank(place)).expect("it is a member"))
+            .collect();
+        let size = ranks.len();
+        let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
+        let link = Link::new(Arc::new(self.messages.another(context + 1, SLOTS, Some(ranks))));
+        let contexts = self.contexts.clone();
+        let rank = Rank(rank as u32);
+        Ok(Some(Communicator { messages, link, rank, size, contexts, collective: Mutex::default() }))
+    }
+
+    /// Begins a collective call: one at a time, for their order must be known to all members.
+    pub(super) fn begin(&self, call: &dyn Fn() -> String) -> Result<MutexGuard<'_, ()>> {
+        self.machine().check().map_err(|cause| self.machine().fault(cause, call))?;
+        self.collective.try_lock().map_err(|_| {
+            let text =
+                "another thread of this rank is in a collective call; their order must be known to all";
+            self.machine().fault(Cause::Argument(text.into()), call)
+        })
+    }
+
+    /// A member that is to be the root.
+    pub(super) fn check_root(&self, root: Rank, call: &dyn Fn() -> String) -> Result<()> {
+        if root.index() < self.size {
+            return Ok(());
+        }
+        Err(self.machine().fault(Cause::NoSuchRank { rank: root, size: self.size }, call))
+    }
+
+    /// Names the collective call in an error of one of its steps.
+    pub(super) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
+        error.note(format!("in {}", call()))
+    }
+}

@@ -1,0 +1,158 @@
+//! G12, G13 and communicators: calls that all members make, against plain arithmetic.
+
+use crate::exchange::effort;
+use crate::random::Random;
+use tasuki::{Complex, Job, Max, MaxAbs, Min, MinAbs, Pod, Rank, Result, Slot, Sum};
+
+/// How many values: none, few, more than a line takes, more than a chunk takes.
+const COUNTS: [usize; 6] = [0, 1, 6, 7, 101, 9000];
+
+/// The value of a rank at a place: of both signs, small enough that sums are exact.
+fn value(rank: u32, place: usize) -> i64 {
+    let mut random = Random::seed(u64::from(rank) * 7919 + place as u64);
+    random.below(2001) as i64 - 1000
+}
+
+fn mine<T>(job: &Job, count: usize, of: impl Fn(i64) -> T) -> Vec<T> {
+    (0..count).map(|place| of(value(job.rank().0, place))).collect()
+}
+
+/// What all ranks' values come to, by a plain loop.
+fn all<T: Copy>(job: &Job, count: usize, of: impl Fn(i64) -> T, combine: impl Fn(T, T) -> T) -> Vec<T> {
+    let at = |place| {
+        let values = (0..job.size() as u32).map(|rank| of(value(rank, place)));
+        values.reduce(&combine).expect("at least one rank")
+    };
+    (0..count).map(at).collect()
+}
+
+/// G12: sum, extremes with and without sign, of every kind of number, on one and on all.
+pub fn g12_reductions_of_every_type(job: &Job) -> Result<()> {
+    fn integers<T: Pod + PartialEq + std::fmt::Debug>(
+        job: &Job,
+        of: impl Fn(i64) -> T + Copy,
+        add: impl Fn(T, T) -> T + Copy,
+    ) -> Result<()> {
+        for (round, count) in COUNTS.into_iter().enumerate() {
+            let ours = mine(job, count, of);
+            let expected = all(job, count, of, add);
+            assert_eq!(job.world().allreduce(&ours, add)?, expected);
+            let root = Rank((round % job.size()) as u32);
+            let reduced = job.world().reduce(&ours, add, root)?;
+            assert_eq!(reduced, (job.rank() == root).then_some(expected));
+        }
+        Ok(())
+    }
+    integers(job, |v| v as i8, i8::wrapping_add)?;
+    integers(job, |v| v as u16, u16::wrapping_add)?;
+    integers(job, |v| v as i32, i32::wrapping_add)?;
+    integers(job, |v| v, i64::wrapping_add)?;
+    integers(job, |v| v as f32, |a, b| a + b)?;
+    integers(job, |v| v as f64, |a, b| a + b)?;
+    integers(job, |v| Complex { re: v as f64, im: -v as f64 }, |a, b| a + b)?;
+    job.barrier()
+}
+
+/// G12: the operations by name; by size of the number, the sign stays.
+pub fn g12_operations_by_name(job: &Job) -> Result<()> {
+    let (world, rank) = (job.world(), i64::from(job.rank().0));
+    let last = job.size() as i64 - 1;
+    assert_eq!(world.allreduce(&[rank, -rank], Sum)?, [last * (last + 1) / 2, -last * (last + 1) / 2]);
+    assert_eq!(world.allreduce(&[rank as f64], Max)?, [last as f64]);
+    assert_eq!(world.allreduce(&[rank as u8], Min)?, [0]);
+    let near = if rank == last { 3.0 } else { -5.0_f32 };
+    let both = last > 0;
+    assert_eq!(world.allreduce(&[near], MaxAbs)?, [if both { -5.0 } else { 3.0 }]);
+    assert_eq!(world.allreduce(&[near], MinAbs)?, [3.0]);
+    let z = Complex { re: near, im: 0.5 };
+    assert_eq!(world.allreduce(&[z], MaxAbs)?[0].re, if both { -5.0 } else { 3.0 });
+    job.barrier()
+}
+
+/// An operation that does not commute is applied in the order of ranks: here, words are strung together.
+pub fn g12_order_of_ranks(job: &Job) -> Result<()> {
+    // Digits to the base 100 behind one another; the second value counts how many there are.
+    let string = |a: [u64; 2], b: [u64; 2]| {
+        [a[0].wrapping_mul(100_u64.wrapping_pow(b[1] as u32)).wrapping_add(b[0]), a[1] + b[1]]
+    };
+    let ours = [[u64::from(job.rank().0) + 1, 1]];
+    let expected = (1..=job.size() as u64).fold(0_u64, |all, digit| all.wrapping_mul(100) + digit);
+    assert_eq!(job.world().allreduce(&ours, string)?, [[expected, job.size() as u64]]);
+    for root in job.ranks() {
+        let many = vec![ours[0]; 50];
+        let strung = job.world().reduce(&many, string, root)?;
+        assert!(strung.is_none_or(|all| all == vec![[expected, job.size() as u64]; 50]));
+    }
+    job.barrier()
+}
+
+/// Broadcast, gather and allgather from and to every rank, of every length.
+pub fn values_reach_everybody(job: &Job) -> Result<()> {
+    let world = job.world();
+    for count in COUNTS {
+        let ours = mine(job, count, |v| v);
+        let everybodys: Vec<i64> =
+            (0..job.size() as u32).flat_map(|rank| (0..count).map(move |place| value(rank, place))).collect();
+        assert_eq!(world.allgather(&ours)?, everybodys);
+        for root in job.ranks() {
+            let mut values = ours.clone();
+            world.bcast(&mut values, root)?;
+            assert_eq!(values, everybodys[root.index() * count..][..count]);
+            let gathered = world.gather(&ours, root)?;
+            assert_eq!(gathered, (job.rank() == root).then(|| everybodys.clone()));
+        }
+    }
+    job.barrier()
+}
+
+/// Many collective calls in a row, with no order between the ranks but theirs.
+pub fn collective_calls_in_a_row(job: &Job) -> Result<()> {
+    let (world, size) = (job.world(), job.size() as u64);
+    for round in 0..effort(job, 2000, 20) as u64 {
+        let root = Rank((round % size) as u32);
+        let mut value = [round + u64::from(job.rank().0)];
+        world.bcast(&mut value, root)?;
+        assert_eq!(value[0], round + u64::from(root.0));
+        assert_eq!(world.allreduce(&value, Sum)?, [value[0] * size]);
+        world.barrier()?;
+    }
+    job.barrier()
+}
+
+/// G13: communicators of some ranks, with ranks of their own, and messages that never meet those of others.
+pub fn g13_communicators_keep_apart(job: &Job) -> Result<()> {
+    let world = job.world();
+    let odd = job.rank().0 % 2;
+    // Even and odd ranks, in reverse order.
+    let half = world.split(Some(odd.into()), -i64::from(job.rank().0))?.expect("everybody has a colour");
+    let members = (0..job.size() as u32).filter(|rank| rank % 2 == odd).count();
+    assert_eq!(half.size(), members);
+    assert_eq!(half.rank().0 as usize, members - 1 - job.rank().index() / 2);
+    let total: u32 = (0..job.size() as u32).filter(|rank| rank % 2 == odd).sum();
+    assert_eq!(half.allreduce(&[job.rank().0], Sum)?, [total]);
+    // One value on the same slot in both communicators, both to the next rank around; the received ones differ.
+    let next = |of: &tasuki::Communicator, by: usize| Rank(((of.rank().index() + by) % of.size()) as u32);
+    let (mut in_world, mut in_half) = ([0_u32], [0_u32]);
+    let (of_world, of_half) = ([world.rank().0], [1000 + half.rank().0]);
+    world.scope(|s| {
+        s.recv(&mut in_world, next(world, world.size() - 1), Slot(4))?;
+        half.scope(|t| {
+            t.recv(&mut in_half, next(&half, half.size() - 1), Slot(4))?;
+            t.send(&of_half, next(&half, 1), Slot(4))?;
+            s.send(&of_world, next(world, 1), Slot(4))?;
+            t.wait_all()
+        })?;
+        s.wait_all()
+    })?;
+    assert_eq!(in_world[0], next(world, world.size() - 1).0);
+    assert_eq!(in_half[0], 1000 + next(&half, half.size() - 1).0);
+    // Some ranks make one by key, the others none.
+    let few = world.split((job.rank().0 < 2).then_some(0), 0)?;
+    assert_eq!(few.is_some(), job.rank().0 < 2);
+    if let Some(few) = few {
+        few.barrier()?;
+        let nested = few.split(Some(few.rank().0.into()), 0)?.expect("a communicator of one");
+        assert_eq!((nested.size(), nested.allgather(&[7_u8])?), (1, vec![7]));
+    }
+    job.barrier()
+}

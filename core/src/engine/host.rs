@@ -35,6 +35,11 @@ pub trait Host: Send + Sync + Debug {
     /// Lets `ns` of work pass: burns processor time, or virtual time.
     fn compute(&self, ns: u64);
 
+    /// Whether a thread of this rank may sleep other than in `pause`, and be woken by another.
+    fn lets_threads_sleep(&self) -> bool {
+        true
+    }
+
     /// Starts a thread of this rank.
     fn spawn(&self, body: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn FnOnce() + Send>>;
 }

@@ -102,6 +102,10 @@ impl Host for SimHost {
 
     fn waited(&self, _: u64) {}
 
+    fn lets_threads_sleep(&self) -> bool {
+        false // virtual time would stand still meanwhile
+    }
+
     fn compute(&self, ns: u64) {
         drop(self.run.enter(self.rank, Call::Compute(ns)));
     }

@@ -112,7 +112,13 @@ impl Context {
             operation.set_waker(None);
             return Ok(true);
         }
-        alarm::set(&self.machine, &self.pump).map(|()| false)
+        if self.machine.host().lets_threads_sleep() {
+            alarm::set(&self.machine, &self.pump)?;
+        } else {
+            self.machine.relax("await")?;
+            waker.wake_by_ref();
+        }
+        Ok(false)
     }
 }
 

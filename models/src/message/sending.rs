@@ -35,11 +35,20 @@ pub(crate) struct Sending {
 #[derive(Debug)]
 enum Stage {
     Looking,
-    Claiming { receive: Receive, operation: u64 },
-    Claimed { receive: Receive },
-    Putting { operation: u64 },
+    Claiming {
+        receive: Receive,
+        operation: u64,
+    },
+    Claimed {
+        receive: Receive,
+    },
+    Putting {
+        operation: u64,
+    },
     Staging(Staging),
     Telling(Notice),
+    /// The message has ended; whoever asks how may come late, and its ring is for others.
+    Over,
 }
 
 /// A receive that was posted for a long message.
@@ -95,7 +104,8 @@ impl Sending {
                 staging.can_step(taken(at, meets, next_number(at, meets), self.chunks()), self.chunks())
             }
             Stage::Claimed { .. } | Stage::Telling { .. } => true,
-            Stage::Claiming { .. } | Stage::Putting { .. } => false, // the fabric tells of their end
+            // The fabric tells of their end.
+            Stage::Claiming { .. } | Stage::Putting { .. } | Stage::Over => false,
         }
     }
 
@@ -120,6 +130,7 @@ impl Sending {
                 Stage::Putting { operation } => landed(machine, *operation, |_| self.in_place(number, slot)),
                 Stage::Staging(_) => self.fill(machine, at, meets, (number, slot)),
                 Stage::Telling(notice) => tell(at, meets, notice),
+                Stage::Over => Next::Waits,
             };
             match next {
                 Next::Stage(stage) => {
@@ -129,6 +140,7 @@ impl Sending {
                 Next::Waits => return Progress::Waits,
                 Next::Ended(failed) => {
                     at.state(meets).sent.store(number, Relaxed);
+                    self.stage = Stage::Over;
                     let done = Done { len: self.from.len(), slot };
                     return Progress::Ended(failed.map_or(End::Done(done), End::Failed));
                 }

@@ -2,8 +2,9 @@
 
 use crate::exchange::effort;
 use crate::pattern;
+use crate::refusal::{misused, refused};
 use std::time::Duration;
-use tasuki::{Cause, Job, Rank, Received, Result, Slot};
+use tasuki::{Blame, Cause, Job, Rank, Received, Result, Slot};
 
 /// Lengths around everything that changes with them: the line, chunks, rings.
 const LENGTHS: [usize; 16] =
@@ -134,6 +135,272 @@ pub fn g7_any_slot(job: &Job) -> Result<()> {
             assert_eq!(received, Received { slot, source: Rank(0), count: len });
             pattern::check(&got[..len], round as u64, "any");
         }
+    }
+    job.barrier()
+}
+
+/// G2: a send without a spool does not return before its receive was posted.
+pub fn g2_a_send_waits_for_its_receive(job: &Job) -> Result<()> {
+    let (world, posted) = (job.world(), job.alloc::<u64>(1)?);
+    for (round, len) in LENGTHS.into_iter().enumerate() {
+        if job.rank() == 0 {
+            world.send(&vec![1_u8; len], Rank(1), Slot(0))?;
+            assert!(posted.get(0)? > round as u64, "{len} bytes were sent before their receive");
+        } else if job.rank() == 1 {
+            job.compute(Duration::from_micros(50));
+            job.put(posted.on(Rank(0)), &[round as u64 + 1])?;
+            world.recv(&mut vec![0_u8; len], Rank(0), Slot(0))?;
+        }
+    }
+    job.barrier()
+}
+
+/// G3: a message whose receive comes in time does not go into the spool; with no time set, none ever does.
+pub fn g3_in_time_is_not_spooled(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() == 0 {
+        job.set_spool(1 << 20, Some(Duration::from_secs(3600)))?;
+        world.send(&[1_u8; 5000], Rank(1), Slot(0))?;
+        assert_eq!(job.check_spool()?, (0, 0));
+        job.set_spool(1 << 20, None)?;
+        world.send(&[2_u8; 5000], Rank(1), Slot(0))?;
+        assert_eq!(job.check_spool()?, (0, 0));
+        job.set_spool(1 << 20, Some(Duration::from_millis(1)))?;
+        world.send(&[3_u8; 5000], Rank(1), Slot(0))?;
+        assert_eq!(job.check_spool()?, (0, 1));
+    } else if job.rank() == 1 {
+        for round in 1..=2 {
+            job.compute(Duration::from_millis(3));
+            let mut got = [0_u8; 5000];
+            world.recv(&mut got, Rank(0), Slot(0))?;
+            assert_eq!(got, [round; 5000]);
+        }
+    }
+    job.barrier()?;
+    if job.rank() == 1 {
+        let mut got = [0_u8; 5000];
+        world.recv(&mut got, Rank(0), Slot(0))?;
+        assert_eq!(got, [3; 5000]);
+    }
+    job.barrier()
+}
+
+/// G5: three are spooled, one receive is posted: one went, two remain. G1: behind a spooled message on a slot the next
+/// follows in order.
+pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
+    let (world, ready) = (job.world(), job.signal()?);
+    if job.rank() == 0 {
+        job.set_spool(1 << 20, Some(Duration::ZERO))?;
+        for slot in 0..3 {
+            world.send(&[slot; 100], Rank(1), Slot(slot))?;
+        }
+        for number in 0..10_u64 {
+            world.send(&[number; 9], Rank(1), Slot(7))?;
+        }
+        job.raise(ready.on(Rank(1)), 1)?;
+        ready.wait_at_least(1)?;
+        let mut went = 0;
+        while went == 0 {
+            let (now, remain) = job.check_spool()?;
+            went += now;
+            assert_eq!(went + remain, 13);
+        }
+        assert_eq!(went, 1);
+        job.raise(ready.on(Rank(1)), 1)?;
+        job.set_spool(0, None)?; // waits until it is empty
+    } else if job.rank() == 1 {
+        ready.wait_at_least(1)?;
+        let posted = world.irecv(vec![9_u32; 100], Rank(0), Slot(1))?;
+        job.raise(ready.on(Rank(0)), 1)?;
+        assert_eq!(posted.wait()?.0, vec![1; 100]);
+        ready.wait_at_least(2)?;
+        for slot in [2, 0] {
+            let mut got = [9_u32; 100];
+            world.recv(&mut got, Rank(0), Slot(slot))?;
+            assert_eq!(got, [slot; 100]);
+        }
+        for number in 0..10_u64 {
+            let mut got = [99_u64; 9];
+            world.recv(&mut got, Rank(0), Slot(7))?;
+            assert_eq!(got, [number; 9]);
+        }
+    }
+    job.barrier()
+}
+
+/// G6: a full spool is an error that sends nothing and loses nothing.
+pub fn g6_a_full_spool(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() == 0 {
+        job.set_spool(150, Some(Duration::ZERO))?;
+        world.send(&[1_u8; 100], Rank(1), Slot(1))?;
+        let full = world.send(&[2_u8; 100], Rank(1), Slot(2));
+        let texts =
+            ["slot 2 to rank 1", "50 of 150 bytes free, the message 100", "hint: give the spool more room"];
+        refused(job, full, Blame::System, &texts);
+        world.send(&[3_u8; 50], Rank(1), Slot(3))?;
+    }
+    job.barrier()?;
+    if job.rank() == 0 {
+        job.set_spool(0, None)?;
+        world.send(&[4_u8; 100], Rank(1), Slot(2))?;
+    } else if job.rank() == 1 {
+        for (slot, value, len) in [(3, 3, 50), (1, 1, 100), (2, 4, 100)] {
+            let mut got = vec![0_u8; len];
+            world.recv(&mut got, Rank(0), Slot(slot))?;
+            assert_eq!(got, vec![value; len]);
+        }
+    }
+    job.barrier()
+}
+
+/// G7: a receive of any slot and one of a slot, posted together: either pairing, nothing lost or doubled.
+pub fn g7_any_slot_beside_a_slot(job: &Job) -> Result<()> {
+    let world = job.world();
+    for round in 0..effort(job, 200, 8) as u64 {
+        if job.rank() == 0 {
+            world.send(&[round, 1], Rank(1), Slot(70))?;
+            world.send(&[round, 2], Rank(1), Slot(70))?;
+        } else if job.rank() == 1 {
+            let (mut any, mut named) = ([0_u64; 2], [0_u64; 2]);
+            world.scope(|s| {
+                if round % 2 == 0 {
+                    s.recv(&mut any, Rank(0), Slot::ANY)?;
+                    s.recv(&mut named, Rank(0), Slot(70))?;
+                } else {
+                    s.recv(&mut named, Rank(0), Slot(70))?;
+                    s.recv(&mut any, Rank(0), Slot::ANY)?;
+                }
+                s.wait_all()
+            })?;
+            assert_eq!((any[0], named[0], any[1] + named[1], any[1] * named[1]), (round, round, 3, 2));
+        }
+    }
+    job.barrier()
+}
+
+/// G8: slots and ranks that are none; two receives of any slot.
+pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
+    let (world, size) = (job.world(), job.size() as u32);
+    assert_eq!(world.slots(), 1024);
+    let texts = ["there is no slot 1024: the communicator has 1024", "hint: make the communicator with more"];
+    misused(job, world.send(&[1_u8], Rank(0), Slot(1024)), &texts);
+    misused(job, world.recv(&mut [1_u8], Rank(0), Slot(1024)), &texts);
+    misused(job, world.isend(vec![1_u8; 100], Rank(0), Slot(1024)), &texts);
+    let texts = [&format!("there is no rank {size}")[..], "hint: take ranks from"];
+    misused(job, world.send(&[1_u8], Rank(size), Slot(0)), &texts);
+    misused(job, world.irecv(vec![1_u8], Rank(size), Slot(0)), &texts);
+    misused(job, world.bcast(&mut [1_u8], Rank(size)), &texts);
+    let any = world.irecv(vec![0_u8; 8], Rank(0), Slot::ANY)?;
+    misused(
+        job,
+        world.irecv(vec![0_u8; 8], Rank(0), Slot::ANY),
+        &["any slot from rank 0", "earlier receive"],
+    );
+    drop(any);
+    let few = world.split_with_slots(Some(0), 0, 3)?.expect("everybody is in it");
+    misused(job, few.send(&[1_u8], Rank(0), Slot(3)), &["there is no slot 3: the communicator has 3"]);
+    job.barrier()
+}
+
+/// G9: with 600 receives posted, one more message is right, and so are they.
+pub fn g9_six_hundred_receives(job: &Job) -> Result<()> {
+    let (world, many) = (job.world(), effort(job, 600, 70) as u32);
+    let peer = Rank(1 - job.rank().0);
+    let posted: Vec<_> =
+        (0..many).map(|slot| world.irecv(vec![0_u32; 1 + slot as usize % 20], peer, Slot(slot))).collect();
+    job.barrier()?;
+    if job.rank() == 0 {
+        world.send(&[77_u64], peer, Slot(1000))?;
+    } else {
+        let mut got = [0_u64];
+        world.recv(&mut got, peer, Slot(1000))?;
+        assert_eq!(got, [77]);
+    }
+    for slot in (0..many).rev() {
+        world.send(&vec![slot; 1 + slot as usize % 20], peer, Slot(slot))?;
+    }
+    for (slot, receive) in posted.into_iter().enumerate() {
+        assert_eq!(receive?.wait()?.0, vec![slot as u32; 1 + slot % 20]);
+    }
+    job.barrier()
+}
+
+/// G14: both ranks send before they receive, slot after slot round the communicator's, and the spool keeps it going.
+pub fn g14_head_to_head(job: &Job) -> Result<()> {
+    let (world, many) = (job.world(), effort(job, 3000, 30) as u64);
+    let peer = Rank(1 - job.rank().0);
+    job.set_spool(64 << 20, Some(Duration::ZERO))?;
+    let slot = |number: u64| Slot((number % 16) as u32);
+    for number in 0..many {
+        world.send(&vec![number; 1 + number as usize % 30], peer, slot(number))?;
+    }
+    for number in 0..many {
+        let mut got = vec![0; 1 + number as usize % 30];
+        world.recv(&mut got, peer, slot(number))?;
+        assert_eq!(got, vec![number; got.len()]);
+    }
+    job.barrier()
+}
+
+/// G18: eight threads of each rank send and receive at once.
+pub fn g18_eight_threads_exchange(job: &Job) -> Result<()> {
+    let (world, rounds) = (job.world(), effort(job, 300, 4));
+    let (next, previous) = (job.rank_after(1), job.rank_after(-1));
+    let outcomes = job.threads(8, |thread| -> Result<()> {
+        let slot = Slot(thread as u32 * 9);
+        for round in 0..rounds {
+            let len = [3, 48, 200, 70_000][(round + thread) % 4];
+            let (sent, mut got) = (pattern::bytes((round * 8 + thread) as u64, len), vec![0; len]);
+            world.scope(|s| {
+                s.recv(&mut got, previous, slot)?;
+                s.send(&sent, next, slot)?;
+                s.wait_all()
+            })?;
+            pattern::check(&got, (round * 8 + thread) as u64, &format!("thread {thread}, round {round}"));
+        }
+        Ok(())
+    })?;
+    outcomes.into_iter().collect::<Result<()>>()?;
+    job.barrier()
+}
+
+/// Job memory to job memory, and to and from memory of the program's own.
+pub fn messages_of_job_memory(job: &Job) -> Result<()> {
+    let world = job.world();
+    let (next, previous) = (job.rank_after(1), job.rank_after(-1));
+    for (round, len) in LENGTHS.into_iter().enumerate() {
+        let table = job.alloc::<u8>(2 * len.max(1))?;
+        let seed = |rank: Rank| u64::from(rank.0) * 100 + round as u64;
+        table.write(0, &pattern::bytes(seed(job.rank()), len))?;
+        let receive = |job: &Job| -> Result<Vec<u8>> {
+            if round % 3 == 0 {
+                let mut own = vec![0; len];
+                world.recv(&mut own, previous, Slot(12))?;
+                return Ok(own);
+            }
+            let got = world.recv_into(table.pointer().at(len), len, previous, Slot(12))?;
+            assert_eq!((got.count, got.source), (len, previous));
+            let mut image = vec![0; len];
+            table.read(len, &mut image)?;
+            let _ = job;
+            Ok(image)
+        };
+        let got = if job.size() == 1 {
+            let sending = world.isend(pattern::bytes(seed(job.rank()), len), next, Slot(12))?;
+            let got = receive(job)?;
+            sending.wait()?;
+            got
+        } else if job.rank().0.is_multiple_of(2) {
+            world.send_from(table.pointer(), len, next, Slot(12))?;
+            receive(job)?
+        } else {
+            let got = receive(job)?;
+            world.send_from(table.pointer(), len, next, Slot(12))?;
+            got
+        };
+        pattern::check(&got, seed(previous), &format!("{len} bytes"));
+        job.barrier()?;
     }
     job.barrier()
 }

@@ -17,6 +17,7 @@ pub mod misuse;
 pub mod order;
 pub mod own_memory;
 pub mod owner_atomics;
+pub mod pending;
 pub mod promises;
 pub mod registrations;
 pub mod requests;

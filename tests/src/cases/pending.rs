@@ -1,0 +1,230 @@
+//! G1, G6, G11, G17: sends and receives that are begun and waited for, awaited, dropped or forgotten.
+
+use crate::exchange::effort;
+use crate::forgotten::forget;
+use crate::pattern;
+use crate::refusal::refused;
+use std::time::Duration;
+use tasuki::{Blame, Cause, Communicator, Job, Rank, Receiving, Result, Sending, Slot};
+
+/// A short message, one that fits no line, one of several chunks, one of more than a ring.
+const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];
+
+/// Fills the allocator's free lists with other bytes, so that a buffer that went too early shows.
+fn reuse_freed_memory(len: usize) {
+    let blocks: Vec<Vec<u8>> = (0..10).map(|_| vec![0xdd; len]).collect();
+    assert!(std::hint::black_box(&blocks).iter().all(|block| block.iter().all(|&byte| byte == 0xdd)));
+}
+
+/// G1: until it was waited for, a slot is busy, however quickly its message went.
+pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
+    let world = job.world();
+    for len in LENGTHS {
+        if job.rank() == 0 {
+            let first = world.isend(vec![1_u8; len], Rank(1), Slot(2))?;
+            let busy = |outcome: Result<()>| {
+                let texts = ["slot 2 to rank 1", "an earlier send on this slot", "hint: wait for it"];
+                assert_eq!(
+                    *refused(job, outcome, Blame::Misuse, &texts).cause(),
+                    Cause::Busy { what: "send" }
+                );
+            };
+            busy(world.isend(vec![2_u8; len], Rank(1), Slot(2)).map(drop));
+            busy(world.send(&[2_u8], Rank(1), Slot(2)));
+            assert_eq!(first.wait()?.len(), len);
+            world.send(&vec![3_u8; len], Rank(1), Slot(2))?;
+        } else if job.rank() == 1 {
+            let first = world.irecv(vec![0_u8; len], Rank(0), Slot(2))?;
+            let texts = ["slot 2 from rank 0", "an earlier receive on this slot", "hint: wait for it"];
+            refused(job, world.irecv(vec![0_u8; len], Rank(0), Slot(2)), Blame::Misuse, &texts);
+            refused(job, world.recv(&mut [0_u8], Rank(0), Slot(2)), Blame::Misuse, &texts);
+            assert_eq!(first.wait()?.0, vec![1; len]);
+            assert_eq!(world.irecv(vec![0_u8; len], Rank(0), Slot(2))?.wait()?.0, vec![3; len]);
+        }
+    }
+    job.barrier()
+}
+
+/// G17: a send that is dropped or forgotten still brings its bytes, and nobody reads memory that was freed.
+pub fn g17_sends_outlive_their_request(job: &Job) -> Result<()> {
+    let fates: [fn(Sending<u8>); 2] = [drop, |sending| forget(sending)];
+    let world = job.world();
+    for (round, (len, fate)) in LENGTHS.into_iter().flat_map(|len| fates.map(|fate| (len, fate))).enumerate()
+    {
+        let slot = Slot(round as u32);
+        if job.rank() == 0 {
+            fate(world.isend(pattern::bytes(round as u64, len), Rank(1), slot)?);
+            reuse_freed_memory(len);
+        }
+        job.barrier()?;
+        if job.rank() == 1 {
+            let mut got = vec![0; len];
+            world.recv(&mut got, Rank(0), slot)?;
+            pattern::check(&got, round as u64, &format!("send {round} of {len} bytes"));
+        }
+        // Whoever waits moves the message on.
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// G17: a receive that is dropped leaves its message to the next; one that is forgotten keeps its buffer and slot.
+pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
+    let world = job.world();
+    for (round, len) in LENGTHS.into_iter().enumerate() {
+        for (part, late) in [false, true].into_iter().enumerate() {
+            let (seed, dropped, forgotten) =
+                ((round * 10 + part) as u64, Slot(1), Slot(100 + (round * 2 + part) as u32));
+            if job.rank() == 1 {
+                drop(world.irecv(vec![9_u8; len], Rank(0), dropped)?);
+                forget(world.irecv(vec![9_u8; len], Rank(0), forgotten)?);
+                reuse_freed_memory(len);
+            }
+            if late {
+                job.barrier()?;
+            }
+            if job.rank() == 0 {
+                let first = world.isend(pattern::bytes(seed, len), Rank(1), dropped)?;
+                world.isend(pattern::bytes(seed, len), Rank(1), forgotten)?.wait()?;
+                first.wait()?;
+            } else if job.rank() == 1 {
+                reuse_freed_memory(len);
+                let mut got = vec![0; len];
+                world.recv(&mut got, Rank(0), dropped)?;
+                pattern::check(&got, seed, "the receive after one that was dropped");
+                reuse_freed_memory(len);
+            }
+            job.barrier()?;
+        }
+    }
+    Ok(())
+}
+
+/// G17: while the sender sends, receives come and go.
+pub fn g17_receives_are_dropped_while_messages_come(job: &Job) -> Result<()> {
+    let (world, rounds) = (job.world(), effort(job, 300, 10));
+    for (place, len) in LENGTHS.into_iter().enumerate() {
+        let slot = Slot(place as u32);
+        for round in 0..rounds {
+            if job.rank() == 0 {
+                world.send(&pattern::bytes(round as u64, len), Rank(1), slot)?;
+            } else if job.rank() == 1 {
+                // A message that was on its way when its receive was dropped is lost with it.
+                let early = world.irecv(vec![1; len], Rank(0), slot)?;
+                if round % 3 == 0 {
+                    job.compute(Duration::from_micros((round % 7) as u64));
+                }
+                let (got, _) = early.wait()?;
+                pattern::check(&got, round as u64, &format!("message {round} of {len} bytes"));
+            }
+        }
+    }
+    job.barrier()
+}
+
+/// G11: messages are waited for by peer and slot, in any order.
+pub fn g11_waits_by_peer_and_slot(job: &Job) -> Result<()> {
+    let world = job.world();
+    let (next, previous) = (job.rank_after(1), job.rank_after(-1));
+    let sent: Vec<Vec<u32>> =
+        (0..20).map(|slot| vec![slot * 1000 + job.rank().0; 1 + 7 * slot as usize]).collect();
+    let mut got: Vec<Vec<u32>> = (0..20).map(|slot| vec![0; 1 + 7 * slot]).collect();
+    world.scope(|s| {
+        for (slot, into) in got.iter_mut().enumerate() {
+            s.recv(into, previous, Slot(slot as u32))?;
+        }
+        for (slot, values) in sent.iter().enumerate().rev() {
+            s.send(values, next, Slot(slot as u32))?;
+        }
+        for slot in (0..20).map(|slot| slot * 7 % 20) {
+            assert_eq!(s.wait_recv::<u32>(previous, Slot(slot))?.count, 1 + 7 * slot as usize);
+            s.wait_send(next, Slot(slot))?;
+        }
+        assert!(s.wait_send(next, Slot(0)).is_err_and(|error| error.blame() == Blame::Misuse));
+        Ok(())
+    })?;
+    for (slot, values) in got.iter().enumerate() {
+        assert!(values.iter().all(|&value| value == slot as u32 * 1000 + previous.0));
+    }
+    job.barrier()
+}
+
+/// A scope that fails takes back what nobody knows of; its slots and buffers are free.
+pub fn a_scope_that_fails_takes_all_back(job: &Job) -> Result<()> {
+    let world = job.world();
+    for len in LENGTHS {
+        let (mut into, values) = (vec![5_u8; len], vec![6_u8; len]);
+        let peer = job.rank_after(1);
+        let failed: Result<()> = world.scope(|s| {
+            s.recv(&mut into, peer, Slot(30))?;
+            s.send(&values, peer, Slot(31))?;
+            Err(tasuki::Error::argument("not now"))
+        });
+        assert!(failed.is_err_and(|error| error.to_string().contains("not now")));
+        assert!(into.iter().all(|&byte| byte == 5));
+        job.barrier()?;
+        if job.rank() == 0 {
+            world.send(&vec![7_u8; len], Rank(1), Slot(30))?;
+        } else if job.rank() == 1 {
+            world.recv(&mut into, Rank(0), Slot(30))?;
+            assert!(into.iter().all(|&byte| byte == 7));
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// Awaited under an executor that knows nothing of messages: pollster, and tokio on one thread.
+pub fn messages_are_awaited(job: &Job) -> Result<()> {
+    async fn ring(world: &Communicator, next: Rank, previous: Rank, len: usize, slot: Slot) -> Result<()> {
+        let receive = world.irecv(vec![0; len], previous, slot)?;
+        let sent = world.isend(pattern::bytes(len as u64, len), next, slot)?.await?;
+        let (got, received) = receive.await?;
+        assert_eq!((received.count, sent.len()), (len, len));
+        pattern::check(&got, len as u64, "awaited");
+        Ok(())
+    }
+    let world = job.world();
+    let (next, previous) = (job.rank_after(1), job.rank_after(-1));
+    for len in LENGTHS {
+        job.compute(Duration::from_micros(u64::from(job.rank().0) * 3000));
+        pollster::block_on(ring(world, next, previous, len, Slot(1)))?;
+    }
+    let tokio = tokio::runtime::Builder::new_current_thread().build().map_err(tasuki::Error::program)?;
+    tokio.block_on(async {
+        for len in LENGTHS {
+            let a = ring(world, next, previous, len, Slot(2));
+            let b = ring(world, next, previous, len + 1, Slot(3));
+            let (a, b) = tokio::join!(a, b);
+            a.and(b)?;
+        }
+        Ok::<(), tasuki::Error>(())
+    })?;
+    job.barrier()
+}
+
+/// A receive that is awaited and dropped before its message comes is taken back.
+pub fn awaiting_may_be_given_up(job: &Job) -> Result<()> {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+    let world = job.world();
+    for len in LENGTHS {
+        if job.rank() == 1 {
+            let mut receive: Receiving<u8> = world.irecv(vec![0; len], Rank(0), Slot(8))?;
+            let polled = Pin::new(&mut receive).poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(polled, Poll::Pending));
+            drop(receive);
+        }
+        job.barrier()?;
+        if job.rank() == 0 {
+            world.send(&pattern::bytes(1, len), Rank(1), Slot(8))?;
+        } else if job.rank() == 1 {
+            let mut got = vec![0; len];
+            world.recv(&mut got, Rank(0), Slot(8))?;
+            pattern::check(&got, 1, "after one that was given up");
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}

@@ -127,14 +127,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             let Some(Begun { loan, way, .. }) = self.begun().pop() else { return };
             match way {
                 Way::Send(request) => request.cancel(),
-                Way::Receive(request) => request.cancel(),
+                Way::Receive(request) => drop(request),
             }
             self.call_back(&loan);
         }
     }
 
     fn call_back(&self, loan: &Loan) {
-        loan.call_back(|| self.context.pause());
+        loan.call_back(|| self.context.machine().pause());
     }
 
     fn take(&self, peer: Rank, slot: Slot, is_it: impl Fn(&Way) -> bool, call: &str) -> Result<Begun> {

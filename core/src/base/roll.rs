@@ -3,11 +3,10 @@
 //! Unsafe: pointers to shared items, which the roll keeps for as long as it lives.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Places for items found lately.
 const RECENT: usize = 16;
@@ -39,22 +38,29 @@ impl<T: Numbered + Send + Sync> Roll<T> {
         if item.number() == number { Some(item) } else { None }
     }
 
-    /// The item of that number, made by `make` if there is none yet. Nobody else makes one meanwhile.
+    /// The item of that number, made by `make` if there is none yet. No lock is held meanwhile: of two that are made at
+    /// once, both get the first.
     #[cold]
     #[inline(never)]
     pub fn get_or_make<E>(&self, number: u64, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let item = match all.entry(number) {
-            Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(free) => free.insert(Arc::new(make()?)),
+        let known = self.all().get(&number).cloned();
+        let made = match known {
+            Some(item) => item,
+            None => Arc::new(make()?),
         };
+        let mut all = self.all();
+        let item = all.entry(number).or_insert(made);
         self.recent[place(number)].store(Arc::as_ptr(item).cast_mut(), Ordering::Release);
         Ok(item.clone())
     }
 
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<T>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How many items there are.
     pub fn len(&self) -> usize {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.all().len()
     }
 
     /// Whether there are none.

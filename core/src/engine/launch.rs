@@ -88,7 +88,9 @@ impl Machine {
             Err(Refused::Never(cause)) => Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
                 let draft = Draft { action, order: Order::Free, keep: keep(), claimed: true };
-                Ok(Launched::UnderWay(self.operations().enter(draft, None)))
+                let number = self.operations().enter(draft, None);
+                self.start_ready(); // whoever goes to sleep now has seen to it
+                Ok(Launched::UnderWay(number))
             }
         }
     }

@@ -50,7 +50,7 @@ impl Machine {
         }
     }
 
-    fn start_ready(&self) {
+    pub(super) fn start_ready(&self) {
         let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
         let (mut refused, mut refusals) = ([0; REFUSALS_MAX], 0);
         while refusals < REFUSALS_MAX

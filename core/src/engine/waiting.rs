@@ -178,6 +178,12 @@ impl Machine {
         Ok(())
     }
 
+    /// Lets others run for a moment, moving this rank's operations on: where something is about to be over.
+    pub fn pause(&self) {
+        self.progress();
+        self.breathe();
+    }
+
     /// A short pause.
     pub(super) fn breathe(&self) {
         let (now, never) = (self.host().now_ns(), Condition::Never);

@@ -49,7 +49,7 @@ impl Link {
             self.send(bytes, to)?;
             return self.recv(into, from);
         }
-        let (len, pause) = (into.len(), || self.context.pause());
+        let (len, pause) = (into.len(), || self.context.machine().pause());
         Loan::lend_mut(into, &pause, |loan| {
             let begun = self.context.begin_recv(len, || Place::Own(loan.clone()), from, LONG);
             let mut incoming = begun?;
@@ -59,7 +59,7 @@ impl Link {
                     self.check(got.len as usize, len, from)
                 }
                 Err(error) => {
-                    incoming.cancel();
+                    drop(incoming); // it is taken back
                     Err(error)
                 }
             }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Agent, Condition, Event, Loan};
+use tasuki_core::engine::{Condition, Event, Loan};
 use tasuki_core::segment::GlobalAddress;
 
 impl Context {
@@ -28,7 +28,7 @@ impl Context {
             }
             std::hint::spin_loop();
         }
-        let pause = || self.pause();
+        let pause = || self.machine.pause();
         Loan::lend(bytes, &pause, |loan| self.send_place(Place::Own(loan.clone()), &page, block, call))
     }
 
@@ -110,7 +110,7 @@ impl Context {
             return self.wait_short(posted.number, into, limit, call);
         }
         let (page, block) = self.page(call)?;
-        let pause = || self.pause();
+        let pause = || self.machine.pause();
         Loan::lend_mut(into, &pause, |loan| {
             self.recv_place(Place::Own(loan.clone()), &page, block, limit, call)
         })
@@ -194,7 +194,7 @@ impl Context {
         }
     }
 
-    /// Waits for the end of an operation. When this returns, the pump does not have it any more.
+    /// Waits for the end of an operation. When this returns, the pump does not have it any more, and nobody steps it.
     pub(super) fn finish(
         &self,
         operation: &Arc<Operation>,
@@ -204,18 +204,22 @@ impl Context {
         let host = self.machine.host();
         let until = limit.map(|limit| host.now_ns().saturating_add(limit.as_nanos() as u64));
         loop {
-            self.pump.advance(&self.machine);
-            if let Some(end) = operation.end() {
-                return match end {
-                    End::Failed(cause) => Err(self.fault(cause.clone(), call)),
-                    end => Ok(end.clone()),
-                };
+            for _ in 0..=self.machine.spins() {
+                self.pump.step(&self.machine, operation);
+                if let Some(end) = operation.end() {
+                    operation.settle(&self.machine);
+                    return match end {
+                        End::Failed(cause) => Err(self.fault(cause.clone(), call)),
+                        end => Ok(end.clone()),
+                    };
+                }
+                std::hint::spin_loop();
             }
             let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
             let condition = Condition::Event(operation.clone());
             let waited = self.machine.wait(&condition, left, &|| call.to_string());
             if let Err(error) = waited {
-                self.pump.remove(operation);
+                self.pump.remove(&self.machine, operation);
                 if operation.end().is_none() {
                     return Err(match (error.cause(), limit) {
                         (Cause::TimedOut { .. }, Some(after)) => self.fault(Cause::TimedOut { after }, call),
@@ -271,15 +275,6 @@ impl Context {
                 }
             }
         }
-    }
-
-    /// A moment's pause while a loan is called back.
-    pub fn pause(&self) {
-        use tasuki_core::engine::Pause;
-        self.machine.progress();
-        let (host, never) = (self.machine.host(), Condition::Never);
-        let until_ns = host.now_ns();
-        host.pause(Pause { condition: &never, waited_ns: 0, until_ns, met: &|_| false, work: &|| true });
     }
 }
 

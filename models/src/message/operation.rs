@@ -6,8 +6,8 @@ use super::receiving::Receiving;
 use super::ring::Rings;
 use super::sending::Sending;
 use super::words;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::board::Stage;
@@ -49,12 +49,24 @@ pub(crate) enum Way {
     },
 }
 
-/// A message under way.
+/// Which direction a message has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Send,
+    Receive,
+    Watch,
+}
+
+/// A message under way. A step may make calls of the fabric, which on some hosts let other threads of the rank run
+/// before they return: so nobody waits for the lock of `way`, and what others must know stands beside it.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) page: Arc<Page>,
     pub(crate) block: Block,
+    kind: Kind,
     way: Mutex<Way>,
+    /// The message that a receive is for.
+    number: AtomicU32,
     /// An earlier message on the slot that has to go first.
     behind: Mutex<Option<Arc<Operation>>>,
     /// How many messages of the slot went into the spool before it, one behind the other.
@@ -63,6 +75,8 @@ pub(crate) struct Operation {
     spooled: Option<u64>,
     end: OnceLock<End>,
     waker: Mutex<Option<Waker>>,
+    /// A receive is to be taken back.
+    unwanted: AtomicBool,
     /// Nobody will ask how it ended.
     detached: AtomicBool,
 }
@@ -79,15 +93,23 @@ impl Operation {
 
     fn make(page: &Arc<Page>, block: Block, way: Way, behind: Option<Arc<Operation>>) -> Operation {
         let depth = behind.as_ref().map_or(0, |earlier| earlier.depth + 1);
+        let (kind, number) = match &way {
+            Way::Send(_) => (Kind::Send, 0),
+            Way::Receive(receiving) => (Kind::Receive, receiving.number()),
+            Way::Watch { number } => (Kind::Watch, *number),
+        };
         Operation {
             page: page.clone(),
             block,
+            kind,
             way: Mutex::new(way),
+            number: AtomicU32::new(number),
             behind: Mutex::new(behind),
             depth,
             spooled: None,
             end: OnceLock::new(),
             waker: Mutex::default(),
+            unwanted: AtomicBool::new(false),
             detached: AtomicBool::new(false),
         }
     }
@@ -113,29 +135,38 @@ impl Operation {
 
     /// Whether it is a send of which nobody waits for the end.
     pub(crate) fn is_left_alone(&self) -> bool {
-        self.spooled.is_some()
-            || self.detached.load(Ordering::SeqCst) && matches!(&*lock(&self.way), Way::Send(_))
+        self.spooled.is_some() || self.detached.load(Ordering::SeqCst) && self.kind == Kind::Send
     }
 
-    /// Moves it on as far as it goes. True when it has ended.
+    /// Moves it on as far as it goes. True if it has ended now. Nothing if another thread is at it.
     pub(crate) fn step(&self, machine: &Machine, rings: &Rings) -> bool {
-        if self.is_behind() {
+        if self.end().is_some() || self.is_behind() {
             return false;
         }
-        let mut way = lock(&self.way);
+        let Some(mut way) = try_lock(&self.way) else { return false };
+        if self.end().is_some() {
+            return false;
+        }
         let progress = match &mut *way {
             Way::Send(sending) => sending.step(machine, &self.page, self.block, rings),
-            Way::Receive(receiving) => receiving.step(machine, &self.page, self.block),
+            Way::Receive(receiving) => {
+                if self.unwanted.swap(false, Ordering::SeqCst) {
+                    receiving.withdraw();
+                }
+                let progress = receiving.step(machine, &self.page, self.block);
+                self.number.store(receiving.number(), Ordering::Relaxed);
+                progress
+            }
             Way::Watch { number } if self.page.is_about(self.block, *number) => {
                 Progress::Ended(End::Done(Done { len: 0, slot: self.page.slot(self.block) }))
             }
             Way::Watch { .. } => Progress::Waits,
         };
-        drop(way);
         match progress {
             Progress::Waits => false,
             Progress::Ended(end) => {
-                let _ = self.end.set(end); // nobody else sets it: one thread at a time steps
+                let _ = self.end.set(end); // nobody else sets it: this thread has the lock
+                drop(way);
                 if self.detached.load(Ordering::SeqCst) {
                     self.free_slot();
                 }
@@ -169,7 +200,7 @@ impl Operation {
         self.end.get()
     }
 
-    /// Nobody will ask for it again: its slot is free when it has ended.
+    /// Nobody will ask for a send again: its slot is free when it has ended.
     pub(crate) fn detach(&self) {
         self.detached.store(true, Ordering::SeqCst);
         if self.end().is_some() {
@@ -180,31 +211,37 @@ impl Operation {
     /// The slot's direction can be used again.
     pub(crate) fn free_slot(&self) {
         let state = self.page.state(self.block);
-        match &*lock(&self.way) {
-            Way::Send(_) => state.sending.store(IDLE, Ordering::Relaxed),
-            Way::Receive(_) => state.receiving.store(IDLE, Ordering::Relaxed),
-            Way::Watch { .. } => {}
+        match self.kind {
+            Kind::Send => state.sending.store(IDLE, Ordering::Relaxed),
+            Kind::Receive => state.receiving.store(IDLE, Ordering::Relaxed),
+            Kind::Watch => {}
         }
     }
 
     /// A receive is to be taken back, if its message is not on its way already.
     pub(crate) fn withdraw(&self) {
-        if let Way::Receive(receiving) = &mut *lock(&self.way) {
-            receiving.withdraw();
+        self.unwanted.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns when no thread is taking a step of it. For one that nobody will begin to step.
+    pub(crate) fn settle(&self, machine: &Machine) {
+        while try_lock(&self.way).is_none() {
+            machine.pause();
         }
     }
 
-    /// Whether it is a send of which nobody knows yet.
+    /// Whether it is a send of which nobody knows yet. For one that nobody steps.
     pub(crate) fn is_unmatched_send(&self) -> bool {
-        matches!(&*lock(&self.way), Way::Send(sending) if sending.is_looking())
+        let way = try_lock(&self.way);
+        way.is_some_and(|way| matches!(&*way, Way::Send(sending) if sending.is_looking()))
     }
 
-    /// A copy of a message of which nobody knows yet.
+    /// A copy of a message of which nobody knows yet. For one that nobody steps.
     pub(crate) fn copied(&self) -> Result<Vec<u8>, Cause> {
-        let from = match &*lock(&self.way) {
-            Way::Send(sending) => sending.from().clone(),
-            _ => return Err(Cause::Bug("a receive in the spool".into())),
-        };
+        let bug = || Cause::Bug("only a send that waits goes into the spool".into());
+        let way = try_lock(&self.way).ok_or_else(bug)?;
+        let Way::Send(sending) = &*way else { return Err(bug()) };
+        let from = sending.from();
         let mut bytes = vec![0; from.len() as usize];
         from.read(&mut bytes).map(|()| bytes)
     }
@@ -221,7 +258,8 @@ impl Operation {
 
     /// Wakes whoever asked for it.
     pub(crate) fn wake(&self) {
-        if let Some(waker) = lock(&self.waker).take() {
+        let waker = lock(&self.waker).take();
+        if let Some(waker) = waker {
             waker.wake();
         }
     }
@@ -237,10 +275,13 @@ impl Operation {
         if self.end().is_some() || self.is_behind() {
             return false;
         }
-        let Ok(way) = self.way.try_lock() else { return false };
+        let Some(way) = try_lock(&self.way) else { return false };
         match &*way {
             Way::Send(sending) => sending.can_step(&self.page, self.block),
-            Way::Receive(receiving) => receiving.can_step(&self.page, self.block),
+            Way::Receive(receiving) => {
+                let unwanted = self.unwanted.load(Ordering::SeqCst);
+                receiving.can_step(&self.page, self.block, unwanted)
+            }
             Way::Watch { number } => self.page.is_about(self.block, *number),
         }
     }
@@ -252,15 +293,21 @@ impl Event for Operation {
     }
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {
-        let promised = match &*lock(&self.way) {
-            Way::Receive(receiving) => receiving.is_promised(&self.page, self.block),
-            Way::Watch { number } => words::is_promised(self.page.promised(self.block), *number),
-            Way::Send(_) => false,
-        };
+        let number = self.number.load(Ordering::Relaxed);
+        let promised = self.kind != Kind::Send && words::is_promised(self.page.promised(self.block), number);
         Some((self.page.peer, if promised { Stage::Left } else { Stage::Leaving }))
     }
 }
 
+/// For locks that are held a moment, and never during a call of the fabric.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }

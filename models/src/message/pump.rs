@@ -5,8 +5,8 @@ use super::operation::Operation;
 use super::page::{Block, Page};
 use super::ring::Rings;
 use super::spool::Spool;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Agent, Condition, Event, Machine};
@@ -20,6 +20,8 @@ pub(crate) struct Pump {
     /// How many there are, for who looks without the lock.
     count: AtomicUsize,
     queue: Arc<Mutex<Queue>>,
+    /// Whether a thread is moving messages on.
+    going: AtomicBool,
     rings: Rings,
     pub(crate) spool: Spool,
     pub(crate) alarm: Alarm,
@@ -41,7 +43,12 @@ impl Pump {
     }
 
     /// No longer moves it on. When this has returned, nobody is at it.
-    pub(crate) fn remove(&self, operation: &Arc<Operation>) {
+    pub(crate) fn remove(&self, machine: &Machine, operation: &Arc<Operation>) {
+        self.forget(operation);
+        operation.settle(machine);
+    }
+
+    fn forget(&self, operation: &Arc<Operation>) {
         let mut queue = self.queue();
         queue.operations.retain(|other| !Arc::ptr_eq(other, operation));
         self.count.store(queue.operations.len(), Ordering::Release);
@@ -68,33 +75,49 @@ impl Pump {
         self.queue().operations.iter().filter(|operation| operation.spool_bytes().is_some()).count()
     }
 
-    /// Takes `steps` steps, each of another message.
-    fn go(&self, machine: &Machine, queue: &mut Queue, steps: usize) -> bool {
+    /// The message whose turn it is.
+    fn next(&self) -> Option<Arc<Operation>> {
+        let mut queue = self.queue();
+        let turn = queue.next % queue.operations.len().max(1);
+        queue.next = turn + 1;
+        queue.operations.get(turn).cloned()
+    }
+
+    /// Takes up to `steps` steps, each of another message. No lock is held meanwhile.
+    fn go(&self, machine: &Machine, steps: usize) {
+        if self.going.swap(true, Ordering::Acquire) {
+            return; // another thread of this rank is at it
+        }
         let mut any_ended = false;
         for _ in 0..steps {
-            let turn = queue.next % queue.operations.len().max(1);
-            let Some(operation) = queue.operations.get(turn).cloned() else { break };
+            let Some(operation) = self.next() else { break };
             if operation.step(machine, &self.rings) {
-                queue.operations.swap_remove(turn);
-                self.spool.give_back(&operation);
+                self.over(&operation);
                 any_ended = true;
-            } else {
-                queue.next = turn + 1;
             }
         }
-        self.count.store(queue.operations.len(), Ordering::Release);
-        any_ended
+        self.going.store(false, Ordering::Release);
+        if any_ended {
+            machine.stir();
+        }
+    }
+
+    /// A message has ended.
+    fn over(&self, operation: &Arc<Operation>) {
+        self.forget(operation);
+        self.spool.give_back(operation);
+    }
+
+    /// One step of a message that the calling thread waits for.
+    pub(crate) fn step(&self, machine: &Machine, operation: &Arc<Operation>) {
+        if operation.step(machine, &self.rings) {
+            self.over(operation);
+        }
     }
 
     /// Moves every message on by one step.
     pub(crate) fn advance_all(&self, machine: &Machine) {
-        let mut queue = self.queue();
-        let steps = queue.operations.len();
-        let ended = self.go(machine, &mut queue, steps);
-        drop(queue);
-        if ended {
-            machine.stir();
-        }
+        self.go(machine, self.count.load(Ordering::Acquire));
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -104,19 +127,9 @@ impl Pump {
 
 impl Agent for Pump {
     fn advance(&self, machine: &Machine) {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        let mut queue = match self.queue.try_lock() {
-            Ok(queue) => queue,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return, // another thread of this rank is at it
-        };
-        let steps = queue.operations.len().min(ONE_GO);
-        let ended = self.go(machine, &mut queue, steps);
-        drop(queue);
-        if ended {
-            machine.stir();
+        let count = self.count.load(Ordering::Acquire);
+        if count > 0 {
+            self.go(machine, count.min(ONE_GO));
         }
     }
 
@@ -124,8 +137,8 @@ impl Agent for Pump {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let Ok(queue) = self.queue.try_lock() else { return true };
-        queue.operations.iter().any(|operation| operation.can_step())
+        let all: Vec<Arc<Operation>> = self.queue().operations.clone();
+        all.iter().any(|operation| operation.can_step())
     }
 
     fn leave(&self, machine: &Machine) -> Result<()> {
@@ -141,7 +154,7 @@ impl Agent for Pump {
             if left.iter().all(vain) {
                 let Some(first) = left.first() else { return Ok(()) };
                 let (peer, slot) = (first.page.peer, first.page.slot(first.block));
-                left.iter().for_each(|operation| self.remove(operation));
+                left.iter().for_each(|operation| self.remove(machine, operation));
                 return Err(machine.fault(Cause::Untaken { messages: left.len(), peer, slot }, call));
             }
             let peer = left.iter().find(|operation| !vain(operation)).map(|operation| operation.page.peer);

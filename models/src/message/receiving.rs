@@ -91,17 +91,17 @@ impl Receiving {
         self.unwanted = true;
     }
 
-    /// Whether the peer has promised the message, even if it leaves.
-    pub(crate) fn is_promised(&self, page: &Page, block: Block) -> bool {
-        words::is_promised(page.promised(block), self.number)
+    /// Which message it is for.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
     }
 
-    /// Whether a step would bring it on.
-    pub(crate) fn can_step(&self, page: &Page, block: Block) -> bool {
+    /// Whether a step would bring it on; `unwanted`: it is to be taken back.
+    pub(crate) fn can_step(&self, page: &Page, block: Block, unwanted: bool) -> bool {
         match self.stage {
             Stage::Describing | Stage::Posting => true,
             Stage::Posted => match words::read_data(page.data(block), self.number) {
-                Data::None => self.unwanted,
+                Data::None => self.unwanted || unwanted,
                 Data::Staged { chunks } => chunks > self.taken || self.told < self.taken,
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } => true,
             },

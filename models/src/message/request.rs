@@ -28,7 +28,8 @@ pub struct Outgoing {
     waited: bool,
 }
 
-/// A receive that was begun. Dropping it takes it back.
+/// A receive that was begun. Dropping it takes it back: what is sent after that is for the next receive on the slot. If
+/// its message is on its way, dropping waits for it, and the message goes with it.
 #[derive(Debug)]
 pub struct Incoming {
     context: Arc<Context>,
@@ -144,7 +145,7 @@ impl Outgoing {
     pub fn cancel(mut self) {
         self.waited = true;
         if let Some(operation) = &self.operation {
-            self.context.pump.remove(operation);
+            self.context.pump.remove(&self.context.machine, operation);
             if operation.end().is_none() && !operation.is_unmatched_send() && !std::thread::panicking() {
                 self.context.pump.add(operation.clone());
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
@@ -230,12 +231,12 @@ impl Incoming {
     }
 
     /// Takes it back, or waits for its end if its message is on its way. Never waits in a panic.
-    pub fn cancel(mut self) {
-        self.waited = true;
+    fn take_back(&self) {
         if let Kind::Long(operation) = &self.kind {
+            operation.set_waker(None);
             operation.withdraw();
             if std::thread::panicking() {
-                self.context.pump.remove(operation);
+                self.context.pump.remove(&self.context.machine, operation);
             } else {
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
@@ -260,19 +261,14 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         if let Some(watch) = self.watch.take() {
-            self.context.pump.remove(&watch);
+            self.context.pump.remove(&self.context.machine, &watch);
         }
         if self.waited {
             return;
         }
         match &self.kind {
             Kind::Short(_) => self.page.state(self.block).receiving.store(IDLE, Relaxed),
-            Kind::Long(operation) => {
-                operation.set_waker(None);
-                operation.withdraw();
-                operation.detach();
-                self.context.machine.progress();
-            }
+            Kind::Long(_) => self.take_back(),
         }
     }
 }

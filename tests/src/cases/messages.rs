@@ -199,13 +199,9 @@ pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
         }
         job.raise(ready.on(Rank(1)), 1)?;
         ready.wait_at_least(1)?;
-        let mut went = 0;
-        while went == 0 {
-            let (now, remain) = job.check_spool()?;
-            went += now;
-            assert_eq!(went + remain, 13);
-        }
-        assert_eq!(went, 1);
+        // Any waiting call may have sent it already.
+        while job.check_spool()?.1 > 12 {}
+        assert_eq!(job.check_spool()?, (0, 12));
         job.raise(ready.on(Rank(1)), 1)?;
         job.set_spool(0, None)?; // waits until it is empty
     } else if job.rank() == 1 {

@@ -35,6 +35,10 @@ pub struct Memory {
     pub signals: u64,
     /// Private tables for peers that were touched.
     pub peers: u64,
+    /// Slots of messages in this rank's arena, a page of 64 for each peer and communicator that exchanged one.
+    pub slots: u64,
+    /// Private tables for those pages.
+    pub pages: u64,
     /// Bytes of the rank's memory file that are backed by memory: job memory, tables and signals as touched.
     pub file: u64,
 }
@@ -223,6 +227,8 @@ impl Job {
             registrations: usage.extents,
             signals: usage.signals,
             peers: self.machine.fabric().peer_bytes(),
+            slots: self.world.messages().slot_bytes().unwrap_or_default(), // after the job's end: nothing
+            pages: self.world.messages().private_bytes(),
             file: self.machine.registry().window().file().backed(),
         }
     }

@@ -1,6 +1,7 @@
 //! A context: ranks whose messages meet those of no other context. Here: its pages, and the way of nearly every
 //! short message.
 
+use super::arena;
 use super::call::Call;
 use super::page::{ANY, BUSY, Block, IDLE, Page, SLOTS, busy, page_number};
 use super::pump::Pump;
@@ -192,7 +193,9 @@ impl Context {
 
     fn open(&self, peer: Rank, slot: u32, pair: Option<Arc<Page>>, call: Call) -> Result<Arc<Page>> {
         let peer_rank = self.rank_of(peer).unwrap_or(peer);
-        let make = || Page::open(&self.machine, (peer, peer_rank), self.number, slot / SLOTS, pair);
+        let make = || {
+            Page::open(&self.machine, (peer, peer_rank), self.number, slot / SLOTS, pair, &self.pump.pages)
+        };
         self.pages
             .get_or_make(page_number(peer, slot), make)
             .map_err(|error| self.fault(error.cause().clone(), call))
@@ -231,9 +234,14 @@ impl Context {
         self.machine.fault(cause, || call.to_string())
     }
 
-    /// Bytes of private memory that the context takes for its peers.
+    /// Bytes of slots that were ever taken in this rank's arena, by all contexts.
+    pub fn slot_bytes(&self) -> Result<u64> {
+        Ok(arena::taken(&self.machine, self.machine.rank())? * arena::UNIT)
+    }
+
+    /// Bytes of private memory that all contexts of the rank take for their peers.
     pub fn private_bytes(&self) -> u64 {
-        (self.pages.len() * size_of::<Page>()) as u64
+        (self.pump.pages.load(Relaxed) * size_of::<Page>()) as u64
     }
 }
 

@@ -8,7 +8,7 @@ use super::arena::{self, BLOCKS, LINES};
 use super::directory;
 use super::words::{self, SHORT_MAX};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use tasuki_core::base::{Cause, Numbered, Rank, Result};
 use tasuki_core::engine::Machine;
 use tasuki_core::fabric::{Refused, SLOT_PAYLOAD, SlotWord, SlotWrite, Slots};
@@ -41,7 +41,25 @@ pub(crate) struct Page {
     theirs_at: GlobalAddress,
     /// The pair's first page, if this is another.
     pair: Option<Arc<Page>>,
+    _counted: Counted,
     states: [State; BLOCKS],
+}
+
+/// One of a rank's pages, while it lives.
+#[derive(Debug)]
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(pages: &Arc<AtomicUsize>) -> Counted {
+        pages.fetch_add(1, Relaxed);
+        Counted(pages.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// What a rank knows of one slot.
@@ -64,6 +82,9 @@ pub(crate) struct State {
 /// A block of a page, by its place in it.
 pub(crate) type Block = usize;
 
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<State>() == 16);
+
 /// The block of a pair's first page for receives of any slot.
 pub(crate) const ANY: Block = SLOTS as usize;
 
@@ -76,6 +97,7 @@ impl Page {
         context: u64,
         number: u32,
         pair: Option<Arc<Page>>,
+        pages: &Arc<AtomicUsize>,
     ) -> Result<Page> {
         let (ours, theirs) = directory::find(machine, peer, context, number)?;
         let (ours_at, theirs_at) = (arena::unit_at(machine.rank(), ours), arena::unit_at(peer, theirs));
@@ -90,6 +112,7 @@ impl Page {
             ours_at,
             theirs_at,
             pair,
+            _counted: Counted::new(pages),
             states: std::array::from_fn(|_| State::default()),
         })
     }
@@ -276,4 +299,14 @@ impl Numbered for Page {
 #[inline(always)]
 pub(crate) fn page_number(peer: Rank, slot: u32) -> u64 {
     u64::from(peer.0) << 32 | u64::from(slot / SLOTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_takes_what_the_documents_say() {
+        assert_eq!(size_of::<Page>(), 1176, "docs/memory.md");
+    }
 }

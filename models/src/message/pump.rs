@@ -19,6 +19,8 @@ const ONE_GO: usize = 64;
 pub(crate) struct Pump {
     /// How many there are, for who looks without the lock.
     count: AtomicUsize,
+    /// Pages of all contexts of the rank.
+    pub(crate) pages: Arc<AtomicUsize>,
     queue: Arc<Mutex<Queue>>,
     /// Whether a thread is moving messages on.
     going: AtomicBool,

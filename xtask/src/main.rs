@@ -1,5 +1,5 @@
 //! The chores of the repository: `cargo xtask test` checks everything, `cargo xtask tidy` the rules of the
-//! house.
+//! house; `cargo xtask peers` installs what the bench is compared with.
 // Printing is what this program is for.
 
 use anyhow::Result;
@@ -7,6 +7,7 @@ use cargo_metadata::MetadataCommand;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod peers;
 mod test;
 mod tidy;
 mod tree;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Chore {
     /// Run every check in sequence: style, tests, documentation, model checking, sanitizers, examples.
     Test(test::Options),
+    /// Install the libraries that the bench compares with: mpich, openmpi, intel, ucx.
+    Peers(peers::Options),
     /// Check the rules of the house that neither the compiler nor clippy knows.
     Tidy,
 }
@@ -32,6 +35,7 @@ fn main() -> Result<ExitCode> {
     let workspace = MetadataCommand::new().no_deps().exec()?;
     let all_well = match arguments.chore {
         Chore::Test(options) => test::run(&workspace, &options)?,
+        Chore::Peers(options) => peers::run(&workspace, &options)?,
         Chore::Tidy => tidy::run(workspace.workspace_root.as_std_path())?,
     };
     Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })

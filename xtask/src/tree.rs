@@ -46,7 +46,7 @@ pub(crate) struct Tree {
 }
 
 /// Kinds of files that rules look at; `run` is .ci/run.
-const TEXT: &[&str] = &["rs", "toml", "md", "sh", "run"];
+const TEXT: &[&str] = &["rs", "toml", "md", "sh", "run", "c", "h"];
 
 impl File {
     fn parse(path: String, text: String) -> Result<File> {

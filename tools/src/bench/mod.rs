@@ -6,6 +6,7 @@
 //! part                   what the processes are that they start: this program with a hidden subcommand
 //! pair, turns, measure   two ranks take figures in turn     repetition     which of them count
 //! latency, remote, bandwidth, startup, waiting, idle, death, memory        the cases
+//! peers/                 other libraries, measured by programs of their own, a repetition at a time
 //! limit/                 what bare loops reach: the only files that may go below the library
 //! figure, group, row     what was measured                  table, plot/, sink    what is shown and written
 //! ```
@@ -26,6 +27,8 @@ mod measure;
 mod memory;
 mod pair;
 mod part;
+#[cfg_attr(not(test), expect(dead_code, reason = "nothing asks for a comparison yet"))]
+mod peers;
 mod plan;
 mod plot;
 mod processes;

@@ -1,0 +1,127 @@
+/* barrier, bcast, reduce, allreduce, gather, allgather over MPI: calls back to back, the root another rank in each,
+ * a word of the result checked in each. A rank's time is the mean of its calls; the figure is the slowest rank's. */
+
+enum { CALLS = 1000, WARM_UP_CALLS = 20, CALLS_MIN = 20 };
+
+/* A library that spins with more ranks than processors takes 12 ms for a call: no figure needs 1,000 of them. */
+#define CALLS_NS_MAX 2e9
+
+struct group {
+    int rank, ranks;
+    size_t words;
+    uint64_t call;             /* counts on through all repetitions, so that no value comes twice */
+    uint64_t *given, *result;
+};
+
+typedef void (*collective)(struct group *g);
+
+static struct group new_group(const struct options *o, int rank, int ranks) {
+    struct group g = {.rank = rank, .ranks = ranks, .words = o->bytes / sizeof(uint64_t)};
+    g.given = own_memory(o->bytes);
+    g.result = own_memory(o->bytes * (size_t)ranks);
+    return g;
+}
+
+static int root_of(const struct group *g) { return (int)(g->call % (uint64_t)g->ranks); }
+
+/* What a rank gives in this call. */
+static uint64_t value_of(const struct group *g, int rank) { return g->call * 1024 + (uint64_t)rank; }
+
+static uint64_t sum_of_all(const struct group *g) {
+    uint64_t n = (uint64_t)g->ranks;
+    return g->call * 1024 * n + n * (n - 1) / 2;
+}
+
+static void give(struct group *g, uint64_t *to, uint64_t value) { to[0] = to[g->words - 1] = value; }
+
+static void expect_words(const struct group *g, const uint64_t *got, uint64_t value) {
+    check_word(got[0], value, "collective");
+    check_word(got[g->words - 1], value, "collective");
+}
+
+/* One of the gathered blocks, another in each call. */
+static void expect_gathered(const struct group *g) {
+    int rank = (int)((g->call / (uint64_t)g->ranks) % (uint64_t)g->ranks);
+    expect_words(g, g->result + (size_t)rank * g->words, value_of(g, rank));
+}
+
+static void call_barrier(struct group *g) {
+    (void)g;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void call_bcast(struct group *g) {
+    int root = root_of(g);
+    if (g->rank == root) give(g, g->result, value_of(g, root));
+    MPI_Bcast(g->result, (int)g->words, MPI_UINT64_T, root, MPI_COMM_WORLD);
+    expect_words(g, g->result, value_of(g, root));
+}
+
+static void call_reduce(struct group *g) {
+    int root = root_of(g);
+    give(g, g->given, value_of(g, g->rank));
+    MPI_Reduce(g->given, g->result, (int)g->words, MPI_UINT64_T, MPI_SUM, root, MPI_COMM_WORLD);
+    if (g->rank == root) expect_words(g, g->result, sum_of_all(g));
+}
+
+static void call_allreduce(struct group *g) {
+    give(g, g->given, value_of(g, g->rank));
+    MPI_Allreduce(g->given, g->result, (int)g->words, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    expect_words(g, g->result, sum_of_all(g));
+}
+
+static void call_gather(struct group *g) {
+    int root = root_of(g), words = (int)g->words;
+    give(g, g->given, value_of(g, g->rank));
+    MPI_Gather(g->given, words, MPI_UINT64_T, g->result, words, MPI_UINT64_T, root, MPI_COMM_WORLD);
+    if (g->rank == root) expect_gathered(g);
+}
+
+static void call_allgather(struct group *g) {
+    int words = (int)g->words;
+    give(g, g->given, value_of(g, g->rank));
+    MPI_Allgather(g->given, words, MPI_UINT64_T, g->result, words, MPI_UINT64_T, MPI_COMM_WORLD);
+    expect_gathered(g);
+}
+
+static const struct {
+    const char *name;
+    collective call;
+} COLLECTIVES[] = {
+    {"barrier", call_barrier},     {"bcast", call_bcast},   {"reduce", call_reduce},
+    {"allreduce", call_allreduce}, {"gather", call_gather}, {"allgather", call_allgather},
+};
+
+/* The collective of that name; NULL if it is none. */
+static collective collective_of(const char *name) {
+    for (size_t i = 0; i < sizeof COLLECTIVES / sizeof *COLLECTIVES; i++)
+        if (!strcmp(COLLECTIVES[i].name, name)) return COLLECTIVES[i].call;
+    return NULL;
+}
+
+static double time_calls(struct group *g, collective call, long count) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = now_ns();
+    for (long i = 0; i < count; i++) {
+        g->call++;
+        call(g);
+    }
+    return (now_ns() - start) / (double)count;
+}
+
+/* How many calls to time: as many as wanted, fewer where they would take too long. Rank 0 decides for all. */
+static long affordable_calls(double mean_ns, long count) {
+    long affordable = (long)(CALLS_NS_MAX / mean_ns);
+    if (affordable < CALLS_MIN) affordable = CALLS_MIN;
+    if (count > affordable) count = affordable;
+    MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    return count;
+}
+
+/* The slowest rank's mean time of a call in ns; has a meaning on rank 0. */
+static double measure_collective(struct group *g, collective call, long count) {
+    double warm_up = time_calls(g, call, WARM_UP_CALLS);
+    double mine = time_calls(g, call, affordable_calls(warm_up, count)), slowest = 0;
+    MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    return slowest;
+}

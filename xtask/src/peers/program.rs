@@ -1,0 +1,97 @@
+//! Our C programs: what they are made of and how they are compiled.
+
+use super::{Peer, Place, answers, run_shown, say};
+use anyhow::{Context, Result, ensure};
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// As peers are compiled by those who compare them: optimised, for no processor in particular, as Rust does.
+const FLAGS: [&str; 4] = ["-O3", "-std=gnu11", "-Wall", "-Wextra"];
+const COMPILER: &str = "cc";
+
+/// The program's source and its name.
+fn source(peer: Peer) -> (&'static str, &'static str) {
+    match peer {
+        Peer::Ucx => ("ucx.c", "peer_ucx"),
+        _ => ("mpi.c", "peer_mpi"),
+    }
+}
+
+/// Where the compiled program is.
+pub(super) fn path(place: &Place) -> PathBuf {
+    place.prefix.join("bin").join(source(place.peer).1)
+}
+
+/// Changes whenever the program must be compiled anew: with any file of the folder, or the flags.
+pub(super) fn fingerprint(place: &Place) -> Result<String> {
+    let folder = &place.sources;
+    let entries = fs::read_dir(folder).with_context(|| format!("the sources in {}", folder.display()))?;
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|file| is_c(file)).collect();
+    files.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    FLAGS.hash(&mut hasher);
+    for file in &files {
+        fs::read(file).with_context(|| file.display().to_string())?.hash(&mut hasher);
+    }
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+fn is_c(file: &Path) -> bool {
+    file.extension().is_some_and(|kind| kind == "c" || kind == "h")
+}
+
+/// Compiles the program with the peer's own compiler wrapper.
+pub(super) fn compile(place: &Place) -> Result<()> {
+    ensure!(answers(Path::new(COMPILER)), "a C compiler is needed: apt-get install -y gcc libc6-dev");
+    let program = path(place);
+    say(place.peer, &format!("compiling {}", source(place.peer).0));
+    fs::create_dir_all(place.prefix.join("bin"))?;
+    run_shown(
+        &mut command(place, &program),
+        "if the library's files are damaged, remove its folder and try again",
+    )
+}
+
+fn command(place: &Place, program: &Path) -> Command {
+    let mut command = match place.peer {
+        Peer::Ucx => Command::new(COMPILER),
+        _ => Command::new(place.mpicc()),
+    };
+    command.args(FLAGS).arg("-o").arg(program).arg(place.sources.join(source(place.peer).0));
+    match place.peer {
+        // Its wrapper is a script that finds nothing without this.
+        Peer::Intel => command.env("I_MPI_ROOT", &place.prefix).env("I_MPI_CC", COMPILER),
+        Peer::Ucx => command.args(["-lucp", "-lucs"]),
+        Peer::Mpich | Peer::Openmpi => &mut command,
+    };
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::shown;
+
+    fn place(peer: Peer) -> Place {
+        Place { peer, prefix: "p".into(), sources: "s".into() }
+    }
+
+    #[test]
+    fn each_peer_is_compiled_with_its_own_compiler() {
+        let line = |peer| shown(&command(&place(peer), &path(&place(peer))));
+        assert_eq!(line(Peer::Mpich), "p/bin/mpicc -O3 -std=gnu11 -Wall -Wextra -o p/bin/peer_mpi s/mpi.c");
+        assert!(line(Peer::Ucx).starts_with("cc ") && line(Peer::Ucx).ends_with("s/ucx.c -lucp -lucs"));
+        let place = place(Peer::Intel);
+        let intel = command(&place, Path::new("x"));
+        assert!(intel.get_envs().any(|(name, value)| name == "I_MPI_ROOT" && value == Some("p".as_ref())));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        assert!(format!("{:#}", fingerprint(&place(Peer::Ucx)).unwrap_err()).contains("sources in s"));
+    }
+}

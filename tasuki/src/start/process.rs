@@ -7,15 +7,16 @@ use crate::{Error, Job, Result};
 use std::io::Write;
 use std::process::ExitCode;
 use tasuki_core::base::Cause;
-use tasuki_core::bootstrap::{Settings, Start, launched};
+use tasuki_core::bootstrap::{Settings, Start, join};
 use tasuki_core::os::membarrier::Group;
 
 /// Runs `app` as this process's part of a job, and turns its outcome into an exit code: 0, or 1 with the error on
-/// standard error. That another rank died is left to the launcher to tell.
+/// standard error. That another rank died is left to `tasuki run` to tell.
 ///
 /// Alone the process is a job of one; started by `tasuki run` it is one rank of several, or, with `--threads` or
-/// `--fabric sim`, all of them. Started several times by something else, it is an error: N jobs of one would only
-/// look like a job of N.
+/// `--fabric sim`, all of them. Started by the `mpiexec` of MPICH or Intel MPI it is one rank of several, too; rank 0
+/// then returns from here when all have left. Started several times by something else, it is an error: N jobs of one
+/// would only look like a job of N.
 ///
 /// ```no_run
 /// fn app(job: &tasuki::Job) -> tasuki::Result<()> {
@@ -48,16 +49,16 @@ fn run(settings: &Settings, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<(
     match &settings.start {
         Start::Alone => threads(1, settings, None, app).map(drop),
         Start::Threads { ranks, door } => threads(*ranks, settings, door.as_ref(), app).map(drop),
-        Start::Launched(_) => one_of_several(settings, app),
+        Start::Launched(_) | Start::Managed(_) => one_of_several(settings, app),
         Start::Simulated { ranks, seed, door } => {
             started(*ranks, *seed, settings, door.as_ref(), app).map(drop)
         }
     }
 }
 
-/// This process is one rank of a job that `tasuki run` started.
+/// This process is one rank of a job of several processes.
 fn one_of_several(settings: &Settings, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
-    let (membership, connection) = launched::join(settings)?;
+    let (membership, connection) = join(settings)?;
     let (rank, board) = (membership.rank, membership.board.clone());
     rank::run(rank, &board, || machine(membership, settings, Group::Registered), app)?;
     connection.leave();

@@ -24,6 +24,9 @@ pub(super) struct Limits {
     pub(super) repetition: Duration,
     /// To end when it is asked to.
     pub(super) end: Duration,
+    /// To end when nobody wants it any more: first by itself, then told by a signal. Some libraries leave their shared
+    /// memory in the file system if they are killed.
+    pub(super) grace: Duration,
 }
 
 impl Limits {
@@ -33,6 +36,7 @@ impl Limits {
         start: Duration::from_secs(60),
         repetition: Duration::from_secs(60),
         end: Duration::from_secs(10),
+        grace: Duration::from_secs(2),
     };
 }
 
@@ -214,28 +218,47 @@ impl Running {
         anyhow::anyhow!("{} {how}; it said: {last}\n  started as: {}", self.what, self.line)
     }
 
-    /// Ends the launcher and everything below it, at once.
-    fn kill(&mut self) {
+    /// Ends the launcher and everything below it: gently where that works.
+    fn stop(&mut self) {
         // Once the launcher is buried its number may be another's, and its group; its ranks end with it.
         if !matches!(self.launcher.try_wait(), Ok(None)) {
             return;
         }
-        // Launchers put ranks into groups of their own, so the group alone is not enough. Of processes that have
-        // ended meanwhile each of these is an error to ignore.
-        let below = processes::below(self.root.id()).unwrap_or_default();
+        let mut all = processes::below(self.root.id()).unwrap_or_default();
+        // A program that waits hears it. The end of its input alone does not do: not every launcher hands that on.
+        if let Some(mut input) = self.input.take() {
+            let _ = input.write_all(b"end\n");
+        }
+        if !self.has_ended(&all) {
+            let _ = self.root.send(Signal::TERM);
+        }
+        if !self.has_ended(&all) {
+            all.extend(processes::below(self.root.id()).unwrap_or_default());
+            self.kill(&all);
+        }
+        let _ = self.launcher.wait();
+    }
+
+    fn has_ended(&self, below: &[Process]) -> bool {
+        let all = below.iter().chain([&self.root]);
+        processes::await_end(all, self.limits.grace).unwrap_or(false)
+    }
+
+    /// Launchers put ranks into groups of their own, so the group alone is not enough. Of processes that have ended
+    /// meanwhile each of these is an error to ignore.
+    fn kill(&self, below: &[Process]) {
         for process in below.iter().chain([&self.root]) {
             let _ = process.send(Signal::KILL);
         }
         if let Some(group) = Pid::from_raw(self.root.id() as i32) {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        let _ = self.launcher.wait();
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.kill();
+        self.stop();
     }
 }
 
@@ -247,6 +270,7 @@ mod tests {
         start: Duration::from_secs(60),
         repetition: Duration::from_millis(200),
         end: Duration::from_secs(60),
+        grace: Duration::from_millis(50),
     };
 
     const PATIENT: Limits = Limits { repetition: Duration::from_secs(60), ..BRIEF };
@@ -298,6 +322,16 @@ mod tests {
         assert!(told(hanging.repetition()).contains("did not answer within 200ms"));
         drop(hanging);
         assert!(processes::await_end(children.iter(), Duration::from_secs(60)).unwrap());
+    }
+
+    #[test]
+    fn a_peer_that_nobody_wants_any_more_ends_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("cleaned-up");
+        let script = format!(r#"echo '{{"ready":""}}'; read word; touch {}"#, mark.display());
+        let patient = Limits { grace: Duration::from_secs(60), ..PATIENT };
+        drop(fake(&script, patient).unwrap());
+        assert!(mark.exists());
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! `tasuki ps`: the jobs that run here, and what their ranks wait for.
 
-use crate::run::{Seat, Snapshot, prefix};
+use crate::run::{Seat, Snapshot};
 use crate::say::print;
 use std::fmt::Write;
 use std::time::Duration;
+use tasuki_core::bootstrap::door::prefix;
 use tasuki_core::bootstrap::launched::ask;
 use tasuki_core::os::process::effective_user;
 

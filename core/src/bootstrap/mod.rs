@@ -1,11 +1,13 @@
 //! Who am I, who are the others, and how do I reach their memory: by a launcher, as threads, or alone.
 
+pub mod door;
 pub mod foreign;
 pub mod launched;
 pub mod nearest;
 pub mod rendezvous;
 pub mod settings;
 pub mod variables;
+mod visitor;
 pub mod wire;
 
 pub use settings::{Settings, Start};

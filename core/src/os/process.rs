@@ -30,6 +30,15 @@ pub fn exists(pid: u32) -> bool {
     unsafe { libc::kill(pid as libc::pid_t, 0) == 0 || *libc::__errno_location() == libc::EPERM }
 }
 
+/// How many files this process may have open at present.
+pub fn descriptors_allowed() -> u64 {
+    // SAFETY: limit is a valid place for the answer.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 { limit.rlim_cur } else { u64::MAX }
+    }
+}
+
 /// Descriptors that a program may want for itself, beside those that it is known to need.
 const DESCRIPTORS_SPARED: u64 = 256;
 

@@ -18,7 +18,12 @@ pub fn allowed() -> Vec<usize> {
 
 /// How many processors the mask and the container's quota leave: at least one.
 pub fn usable() -> usize {
-    allowed().len().min(quota().unwrap_or(usize::MAX)).max(1)
+    granted(allowed().len())
+}
+
+/// How many of so many processors the container's quota leaves: at least one.
+pub fn granted(processors: usize) -> usize {
+    processors.min(quota().unwrap_or(usize::MAX)).max(1)
 }
 
 /// Binds the calling thread to one processor.

@@ -53,6 +53,29 @@ pub fn credentials(stream: &UnixStream) -> Result<Credentials> {
     Ok(Credentials { pid: answer.pid as u32, user: answer.uid })
 }
 
+/// A socket that whoever started this process left open for it, by its number. Programs that this process starts do
+/// not inherit it: they would seem to be this one.
+pub fn inherited(descriptor: RawFd) -> Result<UnixStream> {
+    let mut kind: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the calls take numbers, and kind and len are valid places of matching size. The number may name
+    // nothing, or no socket, which the calls say. What is owned is a copy, made here and known to nobody else.
+    unsafe {
+        let asked = (&raw mut kind).cast();
+        if libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TYPE, asked, &mut len) != 0 {
+            return Err(Error::last_os("getsockopt(SO_TYPE)"));
+        }
+        let copy = libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3);
+        if copy < 0 {
+            return Err(Error::last_os("fcntl(F_DUPFD_CLOEXEC)"));
+        }
+        if descriptor > libc::STDERR_FILENO {
+            libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+        Ok(UnixStream::from(OwnedFd::from_raw_fd(copy)))
+    }
+}
+
 /// Room for the control message of the most descriptors, aligned as its header wants.
 #[repr(align(8))]
 struct Control([u8; 8 * DESCRIPTORS_A_MESSAGE + 64]);

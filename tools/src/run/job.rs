@@ -1,7 +1,6 @@
 //! A running job: its processes, its door, its output, and the one loop over what happens to them.
 
 use super::binding;
-use super::door::{Door, Event};
 use super::ending::{Ending, Step};
 use super::environment::ForRanks;
 use super::inlet::Inlet;
@@ -22,8 +21,9 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tasuki_core::base::Rank;
+use tasuki_core::bootstrap::door::{Caller, Door, Event, Expected, prefix};
 use tasuki_core::engine::board::Stage;
-use tasuki_core::os::process::allow_descriptors;
+use tasuki_core::os::process::{allow_descriptors, effective_user};
 use tasuki_core::os::processors;
 
 /// Descriptors for each process (its connection and memory file, two pipes, its pidfd), with some to spare.
@@ -88,7 +88,12 @@ impl Job {
         allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS)
             .map_err(|error| misuse(format!("{} ranks are too many here: {error}", options.ranks)))?;
         let signals = Signals::catch()?;
-        let door = Door::open(&options, &environment.settings)?;
+        let expected = match options.way {
+            Way::Processes => Expected::Ranks(options.ranks),
+            Way::Threads | Way::Simulated { .. } => Expected::Host(options.ranks),
+        };
+        let wake = environment.settings.wake;
+        let door = Door::open(&prefix(effective_user()), expected, wake, processors::usable())?;
         let mut printer = Printer::new(&mut options);
         environment.remarks.iter().for_each(|remark| printer.say(&format!("warning: {remark}")));
         // Orphans of our processes come to us, so that we know when the last of them is gone.
@@ -175,7 +180,7 @@ impl Job {
         let mut watch = Watch::default();
         watch.read(Source::Signals, self.signals.descriptor());
         self.printer.watch(&mut watch);
-        self.door.watch(&mut watch);
+        self.door.watch(&mut watch, Source::Door);
         self.processes.iter().for_each(|process| process.watch(&mut watch, &self.printer));
         self.inlet.iter().for_each(|inlet| inlet.watch(&mut watch));
         watch
@@ -190,8 +195,7 @@ impl Job {
     fn deal_with(&mut self, source: Source) {
         match source {
             Source::Signals => self.take_signals(),
-            Source::Knock => self.door.accept(),
-            Source::Visitor(id) => self.serve(id),
+            Source::Door(caller) => self.serve(caller),
             Source::Spout(index, stream) => self.processes[index].read(stream, &mut self.printer),
             Source::End => self.look_at_all(),
             Source::Outlet(stream) => {
@@ -204,8 +208,8 @@ impl Job {
         }
     }
 
-    fn serve(&mut self, id: u64) {
-        for event in self.door.serve(id) {
+    fn serve(&mut self, caller: Caller) {
+        for event in self.door.deal_with(caller) {
             match event {
                 Event::Came(_) => self.check_that_all_can_come(),
                 Event::Lost(rank) => self.connection_ended(rank),

@@ -3,15 +3,15 @@
 //! ```text
 //! job        one loop over everything that can happen (watch), with no clock but deadlines
 //! judge      what an event means: who died, what is said, with which code the job ends
-//! door       the socket: ranks that join, `tasuki ps`        visitor   one connection of it
 //! process    a process and its descendants                   spawn     what it begins with
 //! keeper     ends the processes if the launcher is killed    ending    what is sent to them, and when
 //! printer    lines out (lines, outlet)                       inlet     the terminal's lines in
 //! ```
+//!
+//! The socket to which ranks and `tasuki ps` come is `tasuki_core::bootstrap::door`.
 
 pub(crate) mod args;
 mod binding;
-mod door;
 mod ending;
 mod environment;
 mod inlet;
@@ -28,10 +28,8 @@ mod shortage;
 mod signals;
 mod snapshot;
 pub(crate) mod spawn;
-mod visitor;
 mod watch;
 
-pub(crate) use door::prefix;
 pub(crate) use options::{Options, Output, Stream, Way};
 pub(crate) use snapshot::{Seat, Snapshot};
 

@@ -1,18 +1,18 @@
-//! One connection to the launcher: requests come in whole, answers go out when the other end takes them.
+//! One connection that somebody made to the door: requests come in whole, answers go out when the other end takes them.
 
+use super::wire::{self, Answer, LENGTH_BYTES, REQUEST_BYTES_MAX, Request};
+use crate::base::{Rank, Result};
+use crate::os::socket::{self, Credentials};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use tasuki_core::base::Rank;
-use tasuki_core::bootstrap::wire::{self, Answer, LENGTH_BYTES, REQUEST_BYTES_MAX, Request};
-use tasuki_core::os::socket::{self, Credentials};
 
 /// Descriptors that somebody may send before he has said what for.
 const DESCRIPTORS_MAX: usize = 4;
 
 /// What a visitor turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Role {
+pub(super) enum Role {
     /// He has not said.
     Unknown,
     /// A rank.
@@ -24,31 +24,32 @@ pub(crate) enum Role {
 }
 
 /// Somebody who has connected.
-pub(crate) struct Visitor {
+#[derive(Debug)]
+pub(super) struct Visitor {
     stream: UnixStream,
     /// Who it is, as the kernel knows.
-    pub(crate) from: Credentials,
-    pub(crate) role: Role,
+    pub(super) from: Credentials,
+    pub(super) role: Role,
     incoming: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     outgoing: Vec<u8>,
     /// The next part of the welcome for him; `None` when he has them all.
-    pub(crate) part: Option<usize>,
+    pub(super) part: Option<usize>,
     /// Descriptors that he was sent and has not said that he has.
-    pub(crate) in_flight: usize,
+    pub(super) in_flight: usize,
 }
 
 /// What a look at a connection brought.
-pub(crate) struct Heard {
+pub(super) struct Heard {
     /// Requests in their order, with the descriptors that came along.
-    pub(crate) requests: Vec<(Request, Vec<OwnedFd>)>,
+    pub(super) requests: Vec<(Request, Vec<OwnedFd>)>,
     /// Whether nothing more will come.
-    pub(crate) ended: bool,
+    pub(super) ended: bool,
 }
 
 impl Visitor {
     /// Somebody new.
-    pub(crate) fn new(stream: UnixStream, from: Credentials) -> io::Result<Visitor> {
+    pub(super) fn new(stream: UnixStream, from: Credentials) -> io::Result<Visitor> {
         stream.set_nonblocking(true)?;
         let (incoming, descriptors, outgoing) = (Vec::new(), Vec::new(), Vec::new());
         let (role, part, in_flight) = (Role::Unknown, Some(0), 0);
@@ -56,17 +57,17 @@ impl Visitor {
     }
 
     /// The connection.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
     /// Whether an answer waits to go out.
-    pub(crate) fn has_outgoing(&self) -> bool {
+    pub(super) fn has_outgoing(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
     /// Reads what there is.
-    pub(crate) fn listen(&mut self) -> Heard {
+    pub(super) fn listen(&mut self) -> Heard {
         let mut requests = Vec::new();
         let mut bytes = [0; 4096];
         loop {
@@ -88,7 +89,7 @@ impl Visitor {
     }
 
     /// Takes whole requests from what has come. An error if it makes no sense.
-    fn understand(&mut self, requests: &mut Vec<(Request, Vec<OwnedFd>)>) -> tasuki_core::base::Result<()> {
+    fn understand(&mut self, requests: &mut Vec<(Request, Vec<OwnedFd>)>) -> Result<()> {
         while let Some(length) = wire::length(&self.incoming, REQUEST_BYTES_MAX)? {
             let end = LENGTH_BYTES + length;
             let Some(message) = self.incoming.get(LENGTH_BYTES..end) else { break };
@@ -99,13 +100,13 @@ impl Visitor {
     }
 
     /// Answers, now or when the other end takes it.
-    pub(crate) fn say(&mut self, answer: &Answer) {
+    pub(super) fn say(&mut self, answer: &Answer) {
         self.outgoing.extend_from_slice(&answer.encode());
         self.write();
     }
 
     /// Answers with descriptors, if that is possible now.
-    pub(crate) fn hand(&mut self, answer: &Answer, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) fn hand(&mut self, answer: &Answer, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let message = answer.encode();
         let sent = socket::send_some(&self.stream, &message, descriptors)?;
         self.outgoing.extend_from_slice(&message[sent..]);
@@ -113,7 +114,7 @@ impl Visitor {
     }
 
     /// Writes what the other end takes. One that has gone shows when it is read.
-    pub(crate) fn write(&mut self) {
+    pub(super) fn write(&mut self) {
         while !self.outgoing.is_empty() {
             match socket::send_some(&self.stream, &self.outgoing, &[]) {
                 Ok(count) => drop(self.outgoing.drain(..count)),

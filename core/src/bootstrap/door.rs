@@ -1,40 +1,45 @@
-//! Where ranks, and those who ask after the job, come to the launcher.
+//! Where ranks, and those who ask after the job, come to whoever brings them together: a launcher, or a rank.
 
-use super::options::{Options, Way};
+use super::rendezvous::{Rendezvous, Terms, Verdict};
+use super::settings::{Door as Address, Key};
 use super::visitor::{Role, Visitor};
-use super::watch::{Source, Watch};
-use rustix::process::{Resource, getrlimit};
-use rustix::rand::{GetRandomFlags, getrandom};
+use super::wire::{Answer, Greeting, Request};
+use crate::base::{Error, Rank, Result};
+use crate::engine::board::Board;
+use crate::engine::park::WakeMode;
+use crate::os::poll::Watch;
+use crate::os::{process, random, socket};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tasuki_core::base::{Error, Rank};
-use tasuki_core::bootstrap::Settings;
-use tasuki_core::bootstrap::rendezvous::{Rendezvous, Terms, Verdict};
-use tasuki_core::bootstrap::settings::{Door as Address, Key};
-use tasuki_core::bootstrap::wire::{Answer, Greeting, Request};
-use tasuki_core::engine::board::Board;
-use tasuki_core::os::{process, processors, socket};
 
-/// Of the descriptors that the kernel lets a user have on their way at a time, as many as the launcher may have open
+/// Of the descriptors that the kernel lets a user have on their way at a time, as many as this process may have open
 /// files, this many in 16 are ours; the rest is for the user's other jobs.
 const IN_FLIGHT_SIXTEENTHS: u64 = 12;
 /// When the kernel says that too many are on their way, those of other jobs: how soon to ask again.
 const RETRY: Duration = Duration::from_millis(10);
 /// ETOOMANYREFS, on both architectures.
 const TOO_MANY_IN_FLIGHT: i32 = 109;
-/// Beginning of the name of every job's socket, before user and job.
-const NAME: &str = "tasuki";
 
 /// What the names of a user's jobs begin with.
-pub(crate) fn prefix(user: u32) -> String {
-    format!("{NAME}-{user}-")
+pub fn prefix(user: u32) -> String {
+    format!("tasuki-{user}-")
+}
+
+/// Who is to come to a door.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expected {
+    /// That many ranks, each a process.
+    Ranks(usize),
+    /// One process that has that many ranks as threads.
+    Host(usize),
 }
 
 /// How ranks come to be.
+#[derive(Debug)]
 enum Meeting {
     /// They come one by one.
     Ranks(Rendezvous),
@@ -42,9 +47,18 @@ enum Meeting {
     Host { terms: Terms, size: usize, board: Option<Arc<Board>> },
 }
 
+/// What a door sleeps for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Caller {
+    /// Somebody connects.
+    Knock,
+    /// A connection can be read, written, or has ended.
+    Visitor(u64),
+}
+
 /// What the job must know of a visit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
+pub enum Event {
     /// A rank wants to join.
     Came(Rank),
     /// A rank's connection has ended.
@@ -53,8 +67,9 @@ pub(crate) enum Event {
     Asks(u64),
 }
 
-/// The launcher's socket with everybody who has come.
-pub(crate) struct Door {
+/// A listening socket with everybody who has come.
+#[derive(Debug)]
+pub struct Door {
     address: Address,
     listener: UnixListener,
     meeting: Meeting,
@@ -67,27 +82,19 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Opens a door for a new job, under a random name and with a random key.
-    pub(crate) fn open(options: &Options, settings: &Settings) -> anyhow::Result<Door> {
-        let user = process::effective_user();
-        let mut random = [0; 20];
-        getrandom(&mut random, GetRandomFlags::empty())?;
-        let (job, key) = random.split_first_chunk::<4>().expect("four of twenty");
-        let key = Key(key.try_into().expect("sixteen are left"));
-        let job = u32::from_le_bytes(*job);
-        let address = Address { socket: format!("{}{job:08x}", prefix(user)), key };
+    /// Opens a door for a new job, under a random name that begins with `prefix`, and with a random key. The wake
+    /// mode of ranks that come one by one follows from what was asked for, and from how many `processors` they have.
+    pub fn open(prefix: &str, expected: Expected, wake: Option<WakeMode>, processors: usize) -> Result<Door> {
+        let (job, key) = (u32::from_le_bytes(random::bytes()?), Key(random::bytes()?));
+        let address = Address { socket: format!("{prefix}{job:08x}"), key };
         let listener = socket::listen(&address.socket)?;
-        listener.set_nonblocking(true)?;
-        let terms = Terms { key, user, own: Greeting::own() };
-        let size = options.ranks;
-        let meeting = match options.way {
-            Way::Processes => {
-                let processors = processors::usable();
-                Meeting::Ranks(Rendezvous::new(terms, size, settings.wake, processors)?)
-            }
-            Way::Threads | Way::Simulated { .. } => Meeting::Host { terms, size, board: None },
+        listener.set_nonblocking(true).map_err(|error| Error::from_io("fcntl(O_NONBLOCK)", &error))?;
+        let terms = Terms { key, user: process::effective_user(), own: Greeting::own() };
+        let meeting = match expected {
+            Expected::Ranks(size) => Meeting::Ranks(Rendezvous::new(terms, size, wake, processors)?),
+            Expected::Host(size) => Meeting::Host { terms, size, board: None },
         };
-        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let in_flight_max = (process::descriptors_allowed() / 16).saturating_mul(IN_FLIGHT_SIXTEENTHS);
         Ok(Door {
             address,
             listener,
@@ -95,24 +102,24 @@ impl Door {
             visitors: BTreeMap::new(),
             next: 0,
             in_flight: 0,
-            in_flight_max: (files / 16).saturating_mul(IN_FLIGHT_SIXTEENTHS) as usize,
+            in_flight_max: in_flight_max as usize,
             retry: None,
             all_have_all: false,
         })
     }
 
     /// What ranks are told.
-    pub(crate) fn address(&self) -> &Address {
+    pub fn address(&self) -> &Address {
         &self.address
     }
 
     /// The job's short name.
-    pub(crate) fn job(&self) -> &str {
+    pub fn job(&self) -> &str {
         self.address.socket.rsplit('-').next().unwrap_or_default()
     }
 
     /// The ranks' board, where there is one already.
-    pub(crate) fn board(&self) -> Option<&Arc<Board>> {
+    pub fn board(&self) -> Option<&Arc<Board>> {
         match &self.meeting {
             Meeting::Ranks(meeting) => Some(meeting.board()),
             Meeting::Host { board, .. } => board.as_ref(),
@@ -120,35 +127,46 @@ impl Door {
     }
 
     /// Whether that rank has come, and waits for others.
-    pub(crate) fn is_joining(&self, rank: Rank) -> bool {
+    pub fn is_joining(&self, rank: Rank) -> bool {
         matches!(&self.meeting, Meeting::Ranks(meeting) if meeting.has(rank) && !meeting.is_complete())
     }
 
     /// Whether ranks wait for others that have not come.
-    pub(crate) fn is_awaited(&self) -> bool {
+    pub fn is_awaited(&self) -> bool {
         self.visitors
             .values()
             .any(|visitor| matches!(visitor.role, Role::Rank(rank) if self.is_joining(rank)))
     }
 
-    /// Says what it waits for.
-    pub(crate) fn watch<'f>(&'f self, watch: &mut Watch<'f>) {
-        watch.read(Source::Knock, self.listener.as_fd());
+    /// Says what it sleeps for, each under the name that `source` gives it.
+    pub fn watch<'f, S: Copy>(&'f self, watch: &mut Watch<'f, S>, source: impl Fn(Caller) -> S) {
+        watch.read(source(Caller::Knock), self.listener.as_fd());
         for (&id, visitor) in &self.visitors {
-            watch.read(Source::Visitor(id), visitor.descriptor());
+            watch.read(source(Caller::Visitor(id)), visitor.descriptor());
             if visitor.has_outgoing() {
-                watch.write(Source::Visitor(id), visitor.descriptor());
+                watch.write(source(Caller::Visitor(id)), visitor.descriptor());
             }
         }
     }
 
+    /// Deals with what it slept for.
+    pub fn deal_with(&mut self, caller: Caller) -> Vec<Event> {
+        match caller {
+            Caller::Knock => {
+                self.accept();
+                Vec::new()
+            }
+            Caller::Visitor(id) => self.serve(id),
+        }
+    }
+
     /// When it wants to be asked to [`Door::hand_out`] again.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         self.retry
     }
 
     /// Lets in everybody who has knocked.
-    pub(crate) fn accept(&mut self) {
+    fn accept(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
             let Ok(from) = socket::credentials(&stream) else { continue };
             let Ok(mut visitor) = Visitor::new(stream, from) else { continue };
@@ -169,7 +187,7 @@ impl Door {
     }
 
     /// Looks after a visitor whose connection has something to tell.
-    pub(crate) fn serve(&mut self, id: u64) -> Vec<Event> {
+    fn serve(&mut self, id: u64) -> Vec<Event> {
         let Some(visitor) = self.visitors.get_mut(&id) else { return Vec::new() };
         visitor.write();
         let heard = visitor.listen();
@@ -248,7 +266,7 @@ impl Door {
     }
 
     /// Answers a visitor who then leaves.
-    pub(crate) fn answer(&mut self, id: u64, answer: &Answer) {
+    pub fn answer(&mut self, id: u64, answer: &Answer) {
         if let Some(visitor) = self.visitors.get_mut(&id) {
             visitor.role = Role::Asker;
             visitor.say(answer);
@@ -269,7 +287,7 @@ impl Door {
     }
 
     /// Tells those who still wait for others that one died.
-    pub(crate) fn tell_death(&mut self, rank: Rank, how: &str) {
+    pub fn tell_death(&mut self, rank: Rank, how: &str) {
         if matches!(&self.meeting, Meeting::Ranks(meeting) if !meeting.is_complete()) {
             for visitor in self.visitors.values_mut().filter(|v| matches!(v.role, Role::Rank(_))) {
                 visitor.say(&Answer::Dead { rank, how: how.to_string() });
@@ -279,7 +297,7 @@ impl Door {
 
     /// Once all ranks are there: gives each of them the next part of what they all share, as far as the kernel
     /// allows at a time.
-    pub(crate) fn hand_out(&mut self) {
+    pub fn hand_out(&mut self) {
         self.retry = None;
         let Meeting::Ranks(meeting) = &mut self.meeting else { return };
         if !meeting.is_complete() || self.all_have_all {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::bootstrap::{Membership, Settings, launched};
+use tasuki_core::bootstrap::{Connection, Membership, Settings, join};
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::park::DROWSY;
 use tasuki_core::os::{clock, futex};
@@ -38,11 +38,11 @@ fn until(path: &Path) {
 /// What the program has come to.
 #[derive(Default)]
 struct State {
-    joined: Option<(Membership, launched::Connection)>,
+    joined: Option<(Membership, Connection)>,
 }
 
 fn run() -> Result<ExitCode> {
-    let rank = std::env::var("TASUKI_RANK").unwrap_or_default();
+    let rank = std::env::var("TASUKI_RANK").or_else(|_| std::env::var("PMI_RANK")).unwrap_or_default();
     let mut state = State::default();
     for argument in std::env::args().skip(1) {
         let step = match argument.strip_prefix('@').and_then(|rest| rest.split_once(':')) {
@@ -62,7 +62,7 @@ impl State {
     /// One step; the code if it is the last.
     fn take(&mut self, verb: &str, object: &str) -> Result<Option<ExitCode>> {
         match verb {
-            "join" => self.joined = Some(launched::join(&Settings::from_environment()?)?),
+            "join" => self.joined = Some(join(&Settings::from_environment()?)?),
             "leave" => self.joined.take().into_iter().for_each(|(_, connection)| connection.leave()),
             "meet" => self.meet(),
             "wait" => return Ok(Some(self.wait())),

@@ -12,6 +12,7 @@ pub mod case;
 pub mod cases;
 pub mod failing;
 pub mod machines;
+pub mod manager;
 pub mod processes;
 pub mod run;
 pub mod table;

@@ -131,6 +131,16 @@ impl Door {
         matches!(&self.meeting, Meeting::Ranks(meeting) if meeting.has(rank) && !meeting.is_complete())
     }
 
+    /// Whether that rank has come, and was let in.
+    pub fn has_come(&self, rank: Rank) -> bool {
+        matches!(&self.meeting, Meeting::Ranks(meeting) if meeting.has(rank))
+    }
+
+    /// Whether all ranks have got all that they share.
+    pub fn has_handed_out(&self) -> bool {
+        self.all_have_all
+    }
+
     /// Whether ranks wait for others that have not come.
     pub fn is_awaited(&self) -> bool {
         self.visitors
@@ -274,6 +284,11 @@ impl Door {
                 self.see_off(id);
             }
         }
+    }
+
+    /// Tells a visitor why he is not answered.
+    pub fn refuse(&mut self, id: u64, why: &str) {
+        self.answer(id, &Answer::Refused(why.to_string()));
     }
 
     fn see_off(&mut self, id: u64) -> Option<Event> {

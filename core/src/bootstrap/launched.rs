@@ -1,7 +1,7 @@
-//! A rank that `tasuki run` started: how it joins, and the line to the launcher that shows that it lives.
+//! What a rank says at the door of its job, and the line from there that shows that it lives.
 
 use super::Membership;
-use super::settings::{Door, Launched, Settings, Start};
+use super::settings::{Door, Launched, Settings};
 use super::wire::{self, Answer, Greeting, Request};
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::board::{Board, Stage};
@@ -14,17 +14,20 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The line to the launcher, open while the rank lives. A rank whose line closes before it has left is dead, even
-/// where its process is not a child of the launcher.
+/// Who keeps the door of a job that was not started through PMI.
+pub(super) const LAUNCHER: &str = "`tasuki run`";
+
+/// The line to whoever brought the ranks together, open while the rank lives. A rank whose line closes before it has
+/// left is dead, even where its process is not a child of the launcher.
 #[derive(Debug)]
-pub struct Connection {
+pub struct Line {
     stream: UnixStream,
     board: Arc<Board>,
     rank: Rank,
     pid: u32,
 }
 
-impl Connection {
+impl Line {
     /// The rank has left in order: nobody needs it any more. In a forked child it does nothing.
     pub fn leave(self) {
         if std::process::id() == self.pid {
@@ -32,20 +35,21 @@ impl Connection {
         }
         drop(self.stream);
     }
+
+    pub(super) fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+
+    pub(super) fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
 }
 
-/// Joins the job that started this process. Waits until all its ranks are there; the launcher ends the wait with an
-/// error when one of them cannot come any more.
+/// Comes to the door of a job. Waits until all its ranks are there; `keeper`, who keeps the door, ends the wait with
+/// an error when one of them cannot come any more.
 ///
 /// Costs one system call a rank for its memory file, and a descriptor a rank.
-pub fn join(settings: &Settings) -> Result<(Membership, Connection)> {
-    let Start::Launched(launched) = &settings.start else {
-        return Err(Cause::Bug("join() in a process that was not launched".into()).into());
-    };
-    enter(settings, launched).map_err(|error| error.on_rank(launched.rank).in_call(|| "join".into()))
-}
-
-fn enter(settings: &Settings, launched: &Launched) -> Result<(Membership, Connection)> {
+pub(super) fn enter(settings: &Settings, launched: &Launched, keeper: &str) -> Result<(Membership, Line)> {
     let (rank, size) = (launched.rank, launched.size);
     process::allow_descriptors(size as u64)?;
     let file = Window::create_file()?;
@@ -54,8 +58,8 @@ fn enter(settings: &Settings, launched: &Launched) -> Result<(Membership, Connec
     let greeting = Greeting::own();
     let (layout, key, told) = (layout::HASH, launched.door.key, size as u32);
     let hello = Request::Hello { greeting, layout, key, rank, size: told, barrier };
-    let stream = call(&launched.door, &hello, file.as_fd())?;
-    let mut descriptors = welcome(&stream, size)?.into_iter();
+    let stream = call(&launched.door, &hello, file.as_fd(), keeper)?;
+    let mut descriptors = welcome(&stream, size, keeper)?.into_iter();
     let board = descriptors.next().ok_or_else(|| broken("the board is missing"))?;
     let board = Arc::new(Board::adopt(board, size)?);
     let mut files = Vec::with_capacity(size);
@@ -65,8 +69,8 @@ fn enter(settings: &Settings, launched: &Launched) -> Result<(Membership, Connec
     files[rank.index()] = file;
     let pid = std::process::id();
     board.seat(rank).set_stage(Stage::Joined);
-    let connection = Connection { stream, board: board.clone(), rank, pid };
-    Ok((Membership { rank, board, files }, connection))
+    let line = Line { stream, board: board.clone(), rank, pid };
+    Ok((Membership { rank, board, files }, line))
 }
 
 /// Shows the board of a job of threads to the launcher that started the process, so that it can say what the ranks
@@ -74,8 +78,8 @@ fn enter(settings: &Settings, launched: &Launched) -> Result<(Membership, Connec
 pub fn show_board(door: &Door, board: &Board) -> Result<UnixStream> {
     let size = board.size() as u32;
     let request = Request::Host { greeting: Greeting::own(), layout: layout::HASH, key: door.key, size };
-    let stream = call(door, &request, board.file().as_fd())?;
-    match answer(&stream)? {
+    let stream = call(door, &request, board.file().as_fd(), LAUNCHER)?;
+    match answer(&stream, LAUNCHER)? {
         (Answer::Welcome { .. }, _) => Ok(stream),
         (other, _) => Err(unwelcome(other)),
     }
@@ -87,15 +91,15 @@ pub fn ask(socket: &str, limit: Duration) -> Result<String> {
     let bounded = stream.set_read_timeout(Some(limit)).and_then(|()| stream.set_write_timeout(Some(limit)));
     bounded.map_err(|error| Error::from_io("setsockopt", &error))?;
     socket::send(&stream, &Request::Ask(Greeting::own()).encode(), &[])?;
-    match answer(&stream)? {
+    match answer(&stream, LAUNCHER)? {
         (Answer::Report(text), _) => Ok(text),
         (other, _) => Err(unwelcome(other)),
     }
 }
 
-/// Connects to the launcher, if it is of the same user, and says something.
-fn call(door: &Door, request: &Request, file: BorrowedFd<'_>) -> Result<UnixStream> {
-    let stream = knock(&door.socket).map_err(|error| error.note("is `tasuki run` still there?"))?;
+/// Connects to a door, if it is of the same user, and says something.
+fn call(door: &Door, request: &Request, file: BorrowedFd<'_>, keeper: &str) -> Result<UnixStream> {
+    let stream = knock(&door.socket).map_err(|error| error.note(format!("is {keeper} still there?")))?;
     socket::send(&stream, &request.encode(), &[file])?;
     Ok(stream)
 }
@@ -110,10 +114,10 @@ fn knock(name: &str) -> Result<UnixStream> {
 }
 
 /// All descriptors that come with the welcome: the board's, then the memory files'.
-fn welcome(stream: &UnixStream, size: usize) -> Result<Vec<OwnedFd>> {
+fn welcome(stream: &UnixStream, size: usize, keeper: &str) -> Result<Vec<OwnedFd>> {
     let mut all = Vec::with_capacity(size + 1);
     while all.len() < size + 1 {
-        let (said, descriptors) = answer(stream)?;
+        let (said, descriptors) = answer(stream, keeper)?;
         let promised = match said {
             Answer::Welcome { size: said, descriptors } if all.is_empty() && said as usize == size => {
                 descriptors
@@ -130,9 +134,9 @@ fn welcome(stream: &UnixStream, size: usize) -> Result<Vec<OwnedFd>> {
     if all.len() == size + 1 { Ok(all) } else { Err(broken("there are too many descriptors")) }
 }
 
-/// The launcher's next message, with its descriptors.
-fn answer(stream: &UnixStream) -> Result<(Answer, Vec<OwnedFd>)> {
-    let gone = || Error::new(Cause::Join("the launcher hung up".into()));
+/// The door's next message, with its descriptors.
+fn answer(stream: &UnixStream, keeper: &str) -> Result<(Answer, Vec<OwnedFd>)> {
+    let gone = || Error::new(Cause::Join(format!("{keeper} hung up")));
     let mut length = [0; wire::LENGTH_BYTES];
     let descriptors = socket::receive(stream, &mut length)?.ok_or_else(gone)?;
     let length = wire::length(&length, wire::ANSWER_BYTES_MAX)?.ok_or_else(gone)?;
@@ -151,13 +155,14 @@ fn unwelcome(answer: Answer) -> Error {
 }
 
 fn broken(what: &str) -> Error {
-    Cause::Bug(format!("the launcher's answer is wrong: {what}")).into()
+    Cause::Bug(format!("an answer at the job's door is wrong: {what}")).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::join;
     use super::super::rendezvous::{Rendezvous, Terms, Verdict};
-    use super::super::settings::Key;
+    use super::super::settings::{Key, Start};
     use super::*;
     use crate::base::log::Level;
     use crate::os::denied::Denied;

@@ -4,6 +4,7 @@ pub mod door;
 pub mod foreign;
 pub mod launched;
 pub mod nearest;
+pub mod pmi;
 pub mod rendezvous;
 pub mod settings;
 pub mod variables;
@@ -12,7 +13,7 @@ pub mod wire;
 
 pub use settings::{Settings, Start};
 
-use crate::base::Rank;
+use crate::base::{Cause, Rank, Result};
 use crate::engine::board::Board;
 use crate::os::memfile::MemFile;
 use std::sync::Arc;
@@ -33,4 +34,40 @@ impl Membership {
     pub fn size(&self) -> usize {
         self.board.size()
     }
+}
+
+/// What shows the others that this rank lives, and how it leaves. Dropped before it has left, the rank is dead.
+#[derive(Debug)]
+pub enum Connection {
+    /// To the launcher.
+    Launcher(launched::Line),
+    /// To the other ranks, and the process manager that started them.
+    Manager(pmi::Connection),
+}
+
+impl Connection {
+    /// The rank has left in order: nobody needs it any more. In a forked child it does nothing.
+    pub fn leave(self) {
+        match self {
+            Connection::Launcher(line) => line.leave(),
+            Connection::Manager(connection) => connection.leave(),
+        }
+    }
+}
+
+/// Joins the job that this process was started for. Waits until all its ranks are there; the wait ends with an error
+/// when one of them cannot come any more.
+pub fn join(settings: &Settings) -> Result<(Membership, Connection)> {
+    let (rank, joined) = match &settings.start {
+        Start::Launched(launched) => {
+            let joined = launched::enter(settings, launched, launched::LAUNCHER);
+            (launched.rank, joined.map(|(membership, line)| (membership, Connection::Launcher(line))))
+        }
+        Start::Managed(managed) => {
+            let joined = pmi::join(settings, managed);
+            (managed.rank, joined.map(|(membership, tie)| (membership, Connection::Manager(tie))))
+        }
+        _ => return Err(Cause::Bug("join() in a process that was not launched".into()).into()),
+    };
+    joined.map_err(|error| error.on_rank(rank).in_call(|| "join".into()))
 }

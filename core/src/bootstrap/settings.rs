@@ -35,6 +35,8 @@ pub enum Start {
     Alone,
     /// One rank of several, started by `tasuki run`.
     Launched(Launched),
+    /// One rank of several, started by a launcher that speaks PMI-1: the `mpiexec` of MPICH or Intel MPI.
+    Managed(Managed),
     /// All ranks are threads of this process.
     Threads {
         /// How many.
@@ -62,6 +64,17 @@ pub struct Launched {
     pub size: usize,
     /// Where the launcher is.
     pub door: Door,
+}
+
+/// What a launcher that speaks PMI-1 tells each rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Managed {
+    /// Which rank this process is.
+    pub rank: Rank,
+    /// How many there are.
+    pub size: usize,
+    /// The descriptor behind which its process manager is.
+    pub descriptor: i32,
 }
 
 /// Where a launcher listens, and what it wants to be shown.
@@ -106,7 +119,8 @@ impl Settings {
     pub fn from_environment() -> Result<Settings> {
         let environment = Environment::current();
         let settings = Settings::parse(&environment)?;
-        if environment.get(names::JOB).is_none() {
+        let others_say = matches!(&settings.start, Start::Managed(managed) if managed.rank != Rank(0));
+        if environment.get(names::JOB).is_none() && !others_say {
             let log = crate::base::log::Log::new("environment", settings.log);
             environment.unknown().iter().for_each(|remark| log.say(Level::Warn, format_args!("{remark}")));
         }
@@ -190,7 +204,10 @@ impl Reader<'_> {
             (false, None) if self.door()?.is_some() => {
                 Err(half(names::JOB, names::RANK, "is set with it by `tasuki run`, and is missing"))
             }
-            (false, None) => foreign::refuse(self.0).map(|()| Start::Alone),
+            (false, None) => match foreign::managed(self.0)? {
+                Some(managed) => Ok(Start::Managed(managed)),
+                None => foreign::refuse(self.0).map(|()| Start::Alone),
+            },
         }
     }
 

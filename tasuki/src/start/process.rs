@@ -7,7 +7,7 @@ use crate::{Error, Job, Result};
 use std::io::Write;
 use std::process::ExitCode;
 use tasuki_core::base::Cause;
-use tasuki_core::bootstrap::{Settings, Start, launched};
+use tasuki_core::bootstrap::{Settings, Start, join};
 use tasuki_core::os::membarrier::Group;
 
 /// Runs `app` as this process's part of a job, and turns its outcome into an exit code: 0, or 1 with the error on
@@ -48,16 +48,16 @@ fn run(settings: &Settings, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<(
     match &settings.start {
         Start::Alone => threads(1, settings, None, app).map(drop),
         Start::Threads { ranks, door } => threads(*ranks, settings, door.as_ref(), app).map(drop),
-        Start::Launched(_) => one_of_several(settings, app),
+        Start::Launched(_) | Start::Managed(_) => one_of_several(settings, app),
         Start::Simulated { ranks, seed, door } => {
             started(*ranks, *seed, settings, door.as_ref(), app).map(drop)
         }
     }
 }
 
-/// This process is one rank of a job that `tasuki run` started.
+/// This process is one rank of a job of several processes.
 fn one_of_several(settings: &Settings, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
-    let (membership, connection) = launched::join(settings)?;
+    let (membership, connection) = join(settings)?;
     let (rank, board) = (membership.rank, membership.board.clone());
     rank::run(rank, &board, || machine(membership, settings, Group::Registered), app)?;
     connection.leave();

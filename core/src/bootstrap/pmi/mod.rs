@@ -1,0 +1,162 @@
+//! Ranks that a foreign launcher started: they find each other through its process manager, by the protocol PMI-1.
+//!
+//! ```text
+//! rank 0                          process manager                others
+//!   put card               ->                         <-          put card
+//!   barrier                                                       barrier
+//!   get all cards          ->
+//!   open door, put notice  ->
+//!   barrier                                                       barrier
+//!                                                     <-          get notice
+//!   ... all come to rank 0's door as they would come to a launcher's (wire.rs) ...
+//!   finalize               ->                         <-          finalize
+//! ```
+//!
+//! Nobody but the ranks tells of a death: rank 0's [`Porter`] watches all others, and each other rank's [`Sentry`]
+//! watches rank 0, which stays until all have left.
+
+mod card;
+mod client;
+mod porter;
+mod sentry;
+
+use super::Membership;
+use super::door::{Door, Expected};
+use super::launched::{self, Line};
+use super::settings::{Launched, Managed, Settings};
+use crate::base::log::{Level, Log};
+use crate::base::{Cause, Error, Rank, Result};
+use crate::os::{process, processors};
+use card::{Card, Notice};
+use client::Client;
+use porter::Porter;
+use sentry::Sentry;
+
+/// Under which key rank 0 puts where its door is.
+const NOTICE: &str = "tasuki-door";
+/// Who brings the ranks together.
+const FIRST: Rank = Rank(0);
+
+/// Under which key a rank puts its card.
+fn card_of(rank: Rank) -> String {
+    format!("tasuki-{rank}")
+}
+
+/// What ties a rank to the others and to the process manager while it lives. Dropped before the rank has left, it
+/// tells the others that the rank is dead.
+#[derive(Debug)]
+pub struct Connection {
+    line: Line,
+    watcher: Watcher,
+    client: Client,
+    pid: u32,
+}
+
+/// Who tells this rank of deaths.
+#[derive(Debug)]
+enum Watcher {
+    Porter(Porter),
+    Sentry(Sentry),
+}
+
+impl Connection {
+    /// The rank has left in order. Rank 0 waits here until all others have, because who dies meanwhile is noticed by
+    /// it alone. In a forked child it does nothing.
+    pub fn leave(self) {
+        self.line.leave();
+        if std::process::id() != self.pid {
+            return;
+        }
+        match self.watcher {
+            Watcher::Porter(porter) => porter.see_all_off(),
+            Watcher::Sentry(sentry) => drop(sentry),
+        }
+        self.client.finalize();
+    }
+}
+
+/// Joins the job of which a process manager has told this process. Waits until all its ranks are there.
+///
+/// Costs two barriers of the process manager, and what joining at a launcher's door costs.
+pub(super) fn join(settings: &Settings, managed: &Managed) -> Result<(Membership, Connection)> {
+    let (rank, size) = (managed.rank, managed.size);
+    let log = Log::new(format!("rank {rank}"), settings.log);
+    let mut client = Client::open(managed.descriptor)?;
+    client.put(&card_of(rank), &Card::own().encode())?;
+    meet(&mut client, managed, &log)?;
+    let mut porter = None;
+    if rank == FIRST {
+        let outcome = bring_together(settings, managed, &mut client);
+        let (notice, opened) = match outcome {
+            Ok((notice, opened)) => (notice, Ok(opened)),
+            Err(error) => (Notice::Refused(format!("rank {FIRST}: {}", error.headline())), Err(error)),
+        };
+        client.put(NOTICE, &notice.encode(client.value_bytes_max()))?;
+        meet(&mut client, managed, &log)?;
+        porter = opened?;
+    } else {
+        meet(&mut client, managed, &log)?;
+    }
+    let door = match Notice::decode(&client.get(NOTICE)?)? {
+        Notice::Door(door) => door,
+        Notice::Refused(why) => return Err(Cause::Join(why).into()),
+    };
+    let (membership, line) = launched::enter(settings, &Launched { rank, size, door }, "rank 0")?;
+    let watcher = match porter {
+        Some(porter) => Watcher::Porter(porter),
+        None => Watcher::Sentry(Sentry::start(&line, FIRST, settings.denied)?),
+    };
+    Ok((membership, Connection { line, watcher, client, pid: std::process::id() }))
+}
+
+/// Waits for all ranks at the process manager, and says so when that takes long: one rank does, and a second one in
+/// case it is the first that does not come.
+fn meet(client: &mut Client, managed: &Managed, log: &Log) -> Result<()> {
+    client.barrier(|waited| {
+        let size = managed.size;
+        if managed.rank > Rank(1) {
+            return;
+        }
+        log.say(
+            Level::Warn,
+            format_args!(
+                "has waited {waited:?} for all {size} ranks to join (the barrier of the process manager): a rank \
+                 whose program ended before it joined, or that does not use Tasuki, never comes"
+            ),
+        );
+    })
+}
+
+/// Rank 0's part: looks whether all can be one job, and opens the door to it.
+fn bring_together(
+    settings: &Settings,
+    managed: &Managed,
+    client: &mut Client,
+) -> Result<(Notice, Option<Porter>)> {
+    let cards: Result<Vec<Card>> = Rank::all(managed.size).map(|rank| fetch(client, rank)).collect();
+    let cards = cards?;
+    if let Some(why) = card::apart(&cards) {
+        return Ok((Notice::Refused(why), None));
+    }
+    // The line, file and process descriptor of each.
+    process::allow_descriptors(3 * managed.size as u64)?;
+    let processors = processors::granted(card::processors(&cards));
+    let door = Door::open(&prefix(), Expected::Ranks(managed.size), settings.wake, processors)?;
+    let notice = Notice::Door(door.address().clone());
+    let pids: Vec<u32> = cards.iter().map(|card| card.pid).collect();
+    Ok((notice, Some(Porter::start(door, &pids, settings.denied)?)))
+}
+
+/// Other than a launcher's door, which answers `tasuki ps`.
+fn prefix() -> String {
+    format!("tasuki-pmi-{}-", process::effective_user())
+}
+
+fn fetch(client: &mut Client, rank: Rank) -> Result<Card> {
+    let text = client.get(&card_of(rank))?;
+    Card::decode(&text).ok_or_else(|| {
+        Error::new(Cause::Join(format!(
+            "the card of rank {rank} ({text:?}) makes no sense: build all programs of the job from the same version"
+        )))
+    })
+}

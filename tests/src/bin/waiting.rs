@@ -1,0 +1,21 @@
+//! Ranks that say a line once all have met, and then wait for what never comes: what the tests of deaths start.
+//!
+//! With the argument `first-leaves` rank 0 leaves instead of waiting.
+
+use std::process::ExitCode;
+use tasuki::{Job, Rank, Result};
+use tasuki_tests::watchdog::Watchdog;
+
+fn main() -> ExitCode {
+    let _watched = Watchdog::over("waiting");
+    let leaves = std::env::args().nth(1).as_deref() == Some("first-leaves");
+    tasuki::main(|job: &Job| -> Result<()> {
+        let never = job.signal()?;
+        job.barrier()?;
+        println!("met");
+        if leaves && job.rank() == Rank(0) {
+            return Ok(());
+        }
+        never.wait_at_least(1)
+    })
+}

@@ -24,6 +24,7 @@
 //! |---|---|
 //! | `cargo run` | a job of one |
 //! | `tasuki run -n 4 prog` | four processes |
+//! | `mpiexec -n 4 prog`, of MPICH or Intel MPI | four processes of one host |
 //! | `tasuki run -n 4 --threads prog`, [`local`] | four threads of one process |
 //! | `tasuki run -n 4 --fabric sim --seed 7 prog`, [`sim`](sim()) | four simulated ranks in virtual time |
 //!

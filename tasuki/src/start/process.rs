@@ -11,11 +11,12 @@ use tasuki_core::bootstrap::{Settings, Start, join};
 use tasuki_core::os::membarrier::Group;
 
 /// Runs `app` as this process's part of a job, and turns its outcome into an exit code: 0, or 1 with the error on
-/// standard error. That another rank died is left to the launcher to tell.
+/// standard error. That another rank died is left to `tasuki run` to tell.
 ///
 /// Alone the process is a job of one; started by `tasuki run` it is one rank of several, or, with `--threads` or
-/// `--fabric sim`, all of them. Started several times by something else, it is an error: N jobs of one would only
-/// look like a job of N.
+/// `--fabric sim`, all of them. Started by the `mpiexec` of MPICH or Intel MPI it is one rank of several, too; rank 0
+/// then returns from here when all have left. Started several times by something else, it is an error: N jobs of one
+/// would only look like a job of N.
 ///
 /// ```no_run
 /// fn app(job: &tasuki::Job) -> tasuki::Result<()> {

@@ -22,8 +22,8 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const SHOWN: usize = 200;
 
 /// What an environment that is wrong is mended by.
-const WAY_OUT: &str = "mpiexec sets PMI_FD, PMI_RANK and PMI_SIZE for the ranks that it starts; unset them for a program \
-     that a rank starts, or to run a job of one. tasuki::main is called once in a process";
+const WAY_OUT: &str = "mpiexec sets PMI_FD, PMI_RANK and PMI_SIZE for the ranks that it starts; unset them for a \
+    program that a rank starts, or to run a job of one. tasuki::main is called once in a process";
 
 /// The connection to the process manager.
 #[derive(Debug)]

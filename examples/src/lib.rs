@@ -2,3 +2,4 @@
 //! `ring` first.
 
 pub mod heat;
+pub mod kmer;

@@ -1,0 +1,85 @@
+//! Counts the words of k letters of a genome in a hash table that lies on all ranks. How it works stands in
+//! `tasuki_examples::kmer`.
+
+use clap::Parser;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{CellAlignment, Table};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tasuki::prelude::*;
+use tasuki::{Cause, Error};
+use tasuki_examples::kmer::{Counts, K_MAX, Shape, count, histogram, serial};
+
+/// Words that are printed.
+const TOP: usize = 10;
+
+/// Count the words of k letters of a FASTA file on all ranks.
+#[derive(Parser)]
+#[command(name = "kmer", after_help = "Example: tasuki run -n 4 kmer -k 8 --canonical lambda_virus.fa")]
+struct Options {
+    /// The file, plain or packed by gzip
+    file: PathBuf,
+    /// Letters of a word
+    #[arg(short, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=i64::from(K_MAX)))]
+    k: u32,
+    /// Count a word and its reverse complement as one
+    #[arg(long)]
+    canonical: bool,
+    /// Where rank 0 writes the histogram of counts
+    #[arg(long, default_value = "kmer.svg")]
+    output: PathBuf,
+    /// Compare with a count by one processor
+    #[arg(long)]
+    check: bool,
+}
+
+fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
+    let shape = Shape { k: options.k, canonical: options.canonical };
+    let bar = if job.rank() == Rank(0) { progress_bar() } else { ProgressBar::hidden() };
+    let counts = count(job, &options.file, shape, |passed, windows| {
+        bar.set_length(windows);
+        bar.set_position(passed);
+    })?;
+    bar.finish_and_clear();
+    counts.map_or(Ok(()), |counts| report(job, &counts, options))
+}
+
+fn progress_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} words, {per_sec}");
+    ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// What rank 0 does with the counts: check, draw, tell.
+fn report(job: &Job, counts: &Counts, options: &Options) -> tasuki::Result<()> {
+    let failed = |why: String| Error::new(Cause::Program(why));
+    if options.check
+        && let Some(difference) = counts.difference(&serial(&options.file, counts.shape())?)
+    {
+        return Err(failed(format!("{difference} by the serial count")));
+    }
+    let svg = histogram(counts).map_err(failed)?;
+    let picture = options.output.display();
+    std::fs::write(&options.output, svg)
+        .map_err(|error| failed(format!("cannot write {picture}: {error}")))?;
+    let mut table = Table::new();
+    table.load_preset(UTF8_BORDERS_ONLY).set_header(["word", "times"]);
+    table.add_rows(counts.top(TOP).into_iter().map(|(word, times)| [word, times.to_string()]));
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{table}");
+    let (total, distinct, k) = (counts.total(), counts.distinct(), counts.shape().k);
+    let checked = if options.check { "equal to" } else { "not compared with" };
+    let ranks = job.size();
+    println!(
+        "{total} words of {k} letters, {distinct} different, on {ranks} ranks, {checked} the serial count"
+    );
+    println!("histogram: {picture}");
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    tasuki::main(|job| app(job, &options))
+}

@@ -1,0 +1,97 @@
+//! A hash table whose buckets lie on all ranks.
+
+use super::word::Word;
+use tasuki::prelude::*;
+use tasuki::{Cause, Error};
+
+/// Buckets that each rank has beyond twice its share, because words do not spread evenly.
+const SPARE: u64 = 64;
+
+/// The table: on each rank a row of buckets, a key and a count each.
+pub struct Table {
+    /// 0 where nobody has claimed the bucket, else one more than the word.
+    keys: Array<u64>,
+    counts: Array<u64>,
+    size: u64,
+}
+
+impl Table {
+    /// A table with room for so many different words.
+    ///
+    /// Collective: all ranks with the same number. Costs 32 bytes and more a word, spread over the ranks.
+    pub fn new(job: &Job, words_max: u64) -> tasuki::Result<Table> {
+        let size = job.size() as u64;
+        let buckets = (2 * words_max.div_ceil(size) + SPARE) as usize;
+        Ok(Table { keys: job.alloc(buckets)?, counts: job.alloc(buckets)?, size })
+    }
+
+    /// Counts one more of a word. Any rank may, at any time: of several that claim a bucket at once one succeeds, and
+    /// the others see by whom and for which word.
+    pub fn add(&self, job: &Job, word: Word) -> tasuki::Result<()> {
+        let (hash, key) = (spread(word), word + 1);
+        let owner = Rank((hash % self.size) as u32);
+        let buckets = self.keys.len();
+        let first = (hash / self.size % buckets as u64) as usize;
+        for bucket in (first..buckets).chain(0..first) {
+            let at = self.keys.on(owner).at(bucket);
+            let found = match job.load(at)? {
+                0 => job.compare_swap(at, 0, key)?,
+                found => found,
+            };
+            if found == 0 || found == key {
+                return job.fetch_add(self.counts.on(owner).at(bucket), 1).map(drop);
+            }
+        }
+        Err(Error::new(Cause::Program(format!("the {buckets} buckets of rank {owner} are all taken"))))
+    }
+
+    /// All words of a rank with their counts, in no order. To be asked once all have counted, and met.
+    pub fn of(&self, job: &Job, rank: Rank) -> tasuki::Result<Vec<(Word, u64)>> {
+        let [mut keys, mut counts] = [&self.keys, &self.counts].map(|array| vec![0; array.len()]);
+        job.get(self.keys.on(rank), &mut keys)?;
+        job.get(self.counts.on(rank), &mut counts)?;
+        let taken = keys.into_iter().zip(counts).filter(|(key, _)| *key != 0);
+        Ok(taken.map(|(key, count)| (key - 1, count)).collect())
+    }
+}
+
+/// A number whose bits each depend on all bits of the word: the finalizer of Steele, Lea and Flood's SplitMix
+/// (OOPSLA 2014).
+fn spread(word: Word) -> u64 {
+    let once = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let twice = (once ^ once >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    twice ^ twice >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_all_ranks_meet_in_one_bucket() {
+        let tables = tasuki::local(3, |job| {
+            let table = Table::new(job, 10)?;
+            for word in [0, 7, 7] {
+                table.add(job, word)?;
+            }
+            job.barrier()?;
+            let mut all = Vec::new();
+            for rank in job.ranks() {
+                all.extend(table.of(job, rank)?);
+            }
+            all.sort_unstable();
+            job.barrier()?;
+            Ok(all)
+        });
+        assert_eq!(tables.unwrap(), vec![vec![(0, 3), (7, 6)]; 3]);
+    }
+
+    #[test]
+    fn a_full_table_is_an_error() {
+        let outcome = tasuki::local(1, |job| {
+            let table = Table::new(job, 1)?;
+            (0..1000).try_for_each(|word| table.add(job, word))
+        });
+        assert!(outcome.unwrap_err().to_string().contains("the 66 buckets of rank 0 are all taken"));
+    }
+}

@@ -227,7 +227,7 @@ impl Job {
             registrations: usage.extents,
             signals: usage.signals,
             peers: self.machine.fabric().peer_bytes(),
-            slots: self.world.messages().slot_bytes().unwrap_or_default(), // after the job's end: nothing
+            slots: self.world.messages().slot_bytes(),
             pages: self.world.messages().private_bytes(),
             file: self.machine.registry().window().file().backed(),
         }

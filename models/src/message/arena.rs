@@ -82,11 +82,6 @@ pub(crate) fn give_back(machine: &Machine, rank: Rank, unit: u32) -> Result<()> 
     }
 }
 
-/// How many units of a rank were ever taken: what its arena takes, in units.
-pub(crate) fn taken(machine: &Machine, rank: Rank) -> Result<u64> {
-    machine.get_word(at(rank, FRESH), Width::W8)
-}
-
 /// A head that names `unit`; unlike any that was there before, so that nobody mistakes an old list for this one.
 fn next_head(head: u64, unit: u32) -> u64 {
     ((head >> 32) + 1) << 32 | u64::from(unit)

@@ -234,9 +234,9 @@ impl Context {
         self.machine.fault(cause, || call.to_string())
     }
 
-    /// Bytes of slots that were ever taken in this rank's arena, by all contexts.
-    pub fn slot_bytes(&self) -> Result<u64> {
-        Ok(arena::taken(&self.machine, self.machine.rank())? * arena::UNIT)
+    /// Bytes of slots in this rank's arena that any of its contexts has used.
+    pub fn slot_bytes(&self) -> u64 {
+        self.pump.pages.load(Relaxed) as u64 * arena::UNIT
     }
 
     /// Bytes of private memory that all contexts of the rank take for their peers.

@@ -6,7 +6,7 @@ use crate::gate::{Gate, KEEPER};
 use crate::patience::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
-use tasuki::{After, Cause, Change, Error, GlobalPtr, Handle, Job, Rank, Result, Signal};
+use tasuki::{After, Cause, Change, Error, GlobalPtr, Handle, Job, Rank, Result, Signal, Slot};
 
 /// A job that fails.
 #[derive(Clone, Debug)]
@@ -41,6 +41,10 @@ macro_rules! each_failing_job {
             Everywhere 2 asking_a_rank_that_left ["rank 0: atomic add", "rank 1 has left", "hint:"];
             Everywhere 2 a_rank_that_leaves_unanswered ["rank 0: atomic", "rank 1 has left", "hint:"];
             Everywhere 2 failures_are_told_at_the_end ["rank 0: put", "do not lie in one registration", "hint:"];
+            Everywhere 2 a_message_that_nobody_sends ["rank 0: recv(slot 3 from rank 1)", "rank 1 has left", "hint: a rank may leave"];
+            Everywhere 2 a_message_that_nobody_receives ["rank 0: send(slot 3 to rank 1)", "rank 1 has left", "hint: a rank may leave"];
+            Everywhere 3 a_message_that_nobody_takes ["rank 0: leave()", "2 messages were not taken, the first on slot 4 by rank 2", "hint: receive every message"];
+            Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "panicked: the keeper is gone"];
         }
     };
 }
@@ -269,4 +273,85 @@ fn failures_are_told_at_the_end(job: &Job) -> Result<()> {
         gate.open(job)?;
         idle.until(|| Ok(request.is_finished()))
     })
+}
+
+/// A rank waits for a short message, another for a long one; their sender leaves.
+fn a_message_that_nobody_sends(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() != Rank(0) {
+        return world.send(&[7_u64; 100], Rank(0), Slot(2));
+    }
+    let mut got = [0_u64; 100];
+    world.recv(&mut got, KEEPER, Slot(2))?; // what it had sent is there
+    assert_eq!(got, [7; 100]);
+    let long = world.recv(&mut got, KEEPER, Slot(2)).expect_err("its sender has left");
+    assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
+    world.recv(&mut got[..1], KEEPER, Slot(3)).map(drop)
+}
+
+/// A send without a spool, whose receiver leaves.
+fn a_message_that_nobody_receives(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() != Rank(0) {
+        return Ok(());
+    }
+    let long = world.send(&[7_u64; 100], KEEPER, Slot(2)).expect_err("its receiver has left");
+    assert!(matches!(long.cause(), Cause::PeerLeft { peer: KEEPER }), "{long}");
+    world.send(&[7_u64], KEEPER, Slot(3))
+}
+
+/// Messages in the spool, one of which is taken and two are not, though their receiver has left.
+fn a_message_that_nobody_takes(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() == Rank(0) {
+        job.set_spool(10_000, Some(Duration::ZERO))?;
+        for slot in [4, 5, 6] {
+            world.send(&[u64::from(slot); 100], Rank(2), Slot(slot))?;
+        }
+    }
+    job.barrier()?;
+    if job.rank() == Rank(2) {
+        let mut got = [0_u64; 100];
+        world.recv(&mut got, Rank(0), Slot(5))?;
+        assert_eq!(got, [5; 100]);
+    }
+    Ok(())
+}
+
+/// Every other rank is in another kind of wait for a message when one dies.
+fn every_message_ends_when_a_rank_dies(job: &Job) -> Result<()> {
+    let (world, ready) = (job.world(), job.signal()?);
+    let half = world.split(Some(0), 0)?.expect("everybody is in it");
+    let waits = || job.raise(ready.on(KEEPER), 1);
+    let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
+    let mut long = vec![0_u8; 100_000];
+    match job.rank().0 {
+        1 => {
+            ready.wait_at_least(job.size() as u64 - 1)?;
+            job.compute(Duration::from_millis(20));
+            panic!("the keeper is gone");
+        }
+        0 => waits().and_then(|()| ends(world.recv(&mut [0_u8], KEEPER, Slot(1)).map(drop))),
+        2 => waits().and_then(|()| ends(world.recv(&mut long, Rank(0), Slot(1)).map(drop))),
+        3 => waits().and_then(|()| ends(world.send(&long, KEEPER, Slot(1)))),
+        4 => waits().and_then(|()| {
+            ends(world.recv_within(&mut long, KEEPER, Slot(1), Duration::from_secs(3600)).map(drop))
+        }),
+        5 => {
+            let mut short = [0_u8];
+            let outcome = world.scope(|s| {
+                s.recv(&mut short, KEEPER, Slot(1))?;
+                s.recv(&mut long, Rank(0), Slot(1))?;
+                waits()?;
+                s.wait_all()
+            });
+            ends(outcome)
+        }
+        6 => {
+            let receive = world.irecv(long, Rank(0), Slot(1))?;
+            waits()?;
+            ends(receive.wait().map(drop))
+        }
+        _ => waits().and_then(|()| ends(half.barrier())),
+    }
 }

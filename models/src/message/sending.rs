@@ -164,8 +164,9 @@ impl Sending {
             _ => {}
         }
         let Some(version) = any_posted(page) else { return Next::Waits };
-        self.any = true;
-        claim(machine, page.pair(), ANY, next_number(page.pair(), ANY), version)
+        let claimed = claim(machine, page.pair(), ANY, next_number(page.pair(), ANY), version);
+        self.any = matches!(claimed, Next::Stage(_));
+        claimed
     }
 
     /// The message goes into the receiver's line.
@@ -290,7 +291,7 @@ fn claim(machine: &Machine, page: &Page, block: Block, number: u32, version: u32
     match machine.launch_atomic(page.claim_at(block), Atomic { kind, operand, width: Width::W8 }) {
         Ok(Launched::Done(found)) => after_claim(number, receive, found),
         Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Claiming { receive, operation }),
-        Ok(Launched::Later) => Next::Stage(Stage::Looking),
+        Ok(Launched::Later) => Next::Waits,
         Err(cause) => cause.into(),
     }
 }

@@ -204,3 +204,31 @@ pub fn c10_result_before_dependent_copy(job: &Job, order: Order) -> Result<usize
     job.barrier()?;
     Ok(stale)
 }
+
+/// G11b: a slot whose sender goes by the number of the posting, or, as in the paper's drawing, resets the slot after it
+/// has sent. Counts the postings that were lost.
+pub fn g11b_reset_after_sending(job: &Job, order: Order) -> Result<usize> {
+    const POLLS_MAX: usize = 5000;
+    let (slot, arrived) = (job.alloc::<u64>(1)?, job.signal()?);
+    let mut lost = 0;
+    for round in 1..=ROUNDS {
+        if job.rank() == KEEPER {
+            job.put(slot.on(ISSUER), &[round])?;
+            arrived.wait_at_least(round)?;
+        } else if job.rank() == ISSUER {
+            let is_posted = |word: u64| if order == Order::Kept { word == round } else { word != 0 };
+            let mut polls = 0;
+            while !is_posted(slot.get(0)?) && polls < POLLS_MAX {
+                job.compute(std::time::Duration::from_nanos(100));
+                polls += 1;
+            }
+            lost += usize::from(polls == POLLS_MAX);
+            job.raise(arrived.on(KEEPER), 1)?;
+            if order == Order::Dropped {
+                slot.set(0, 0)?;
+            }
+        }
+    }
+    job.barrier()?;
+    Ok(lost)
+}

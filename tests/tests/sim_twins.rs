@@ -45,6 +45,11 @@ fn c10_copy_beside_its_atomic_misses_the_result() {
     needs_its_order("C10", twins::c10_result_before_dependent_copy, 2, 0..60);
 }
 
+#[test]
+fn g11b_resetting_a_slot_after_sending_loses_the_next_posting() {
+    needs_its_order("G11b", twins::g11b_reset_after_sending, 2, 0..60);
+}
+
 /// The case must fail on a machine with that fault, for one of a few seeds.
 fn notices(name: &str, ranks: usize, fault: fn(Sim) -> Sim) {
     let _watched = Watchdog::over(format!("{name} on a faulty machine"));

@@ -1,0 +1,134 @@
+//! A stream of frames goes through all ranks, each of which works on every frame. Receives stand ahead of the frames,
+//! and sends end behind them, as futures: no rank waits for one frame while it could work on another.
+
+use clap::Parser;
+use std::collections::VecDeque;
+use std::process::ExitCode;
+use tasuki::prelude::*;
+use tasuki::{Cause, Error, Receiving, Sending};
+
+/// Frames that may be under way between two ranks: as many slots in turn.
+const DEPTH: usize = 4;
+/// Bytes of frames, in turn: some fit into a line, some go through a ring in many pieces.
+const SIZES: [usize; 5] = [24, 300, 5000, 70_000, 300_000];
+const FRAME_MAX: usize = 300_000;
+
+/// Send a stream of frames through all ranks.
+#[derive(Parser)]
+#[command(name = "pipeline", after_help = "Example: tasuki run -n 4 pipeline --frames 1000")]
+struct Options {
+    /// How many frames
+    #[arg(long, default_value_t = 200)]
+    frames: usize,
+}
+
+/// One rank's stage.
+struct Stage<'job> {
+    job: &'job Job,
+    frames: usize,
+    incoming: VecDeque<Receiving<u8>>,
+    outgoing: VecDeque<Sending<u8>>,
+    /// Receives posted.
+    posted: usize,
+    bytes: usize,
+}
+
+fn slot(frame: usize) -> Slot {
+    Slot((frame % DEPTH) as u32)
+}
+
+/// The bytes of a frame as the first rank makes it.
+fn made(frame: usize) -> Vec<u8> {
+    let first = frame as u8;
+    (0..SIZES[frame % SIZES.len()]).map(|place| first.wrapping_add(place as u8)).collect()
+}
+
+/// What every rank does to a frame, so that the last one can tell whether all have had it.
+fn work(frame: &mut [u8], rank: Rank) {
+    frame.iter_mut().for_each(|byte| *byte = byte.wrapping_mul(3).wrapping_add(rank.0 as u8));
+}
+
+impl Stage<'_> {
+    fn is_last(&self) -> bool {
+        self.job.rank().index() + 1 == self.job.size()
+    }
+
+    /// All frames, in their order.
+    async fn run(mut self) -> tasuki::Result<usize> {
+        for frame in 0..self.frames {
+            let mut bytes = self.take(frame).await?;
+            self.bytes += bytes.len();
+            work(&mut bytes, self.job.rank());
+            if self.is_last() {
+                self.check(frame, &bytes)?;
+            } else {
+                self.pass_on(frame, bytes).await?;
+            }
+        }
+        for sending in self.outgoing {
+            sending.await?;
+        }
+        Ok(self.bytes)
+    }
+
+    /// The frame, from the rank before, while the next ones are on their way; the first rank makes it.
+    async fn take(&mut self, frame: usize) -> tasuki::Result<Vec<u8>> {
+        if self.job.rank() == Rank(0) {
+            return Ok(made(frame));
+        }
+        while self.posted < self.frames.min(frame + DEPTH) {
+            let buffer = vec![0; FRAME_MAX];
+            self.incoming.push_back(self.job.world().irecv(
+                buffer,
+                self.job.rank_after(-1),
+                slot(self.posted),
+            )?);
+            self.posted += 1;
+        }
+        let Some(receiving) = self.incoming.pop_front() else { return Ok(Vec::new()) };
+        let (mut bytes, got) = receiving.await?;
+        bytes.truncate(got.count);
+        Ok(bytes)
+    }
+
+    /// To the rank after, when the frame that had the slot before has been taken.
+    async fn pass_on(&mut self, frame: usize, bytes: Vec<u8>) -> tasuki::Result<()> {
+        if self.outgoing.len() == DEPTH
+            && let Some(earliest) = self.outgoing.pop_front()
+        {
+            earliest.await?;
+        }
+        self.outgoing.push_back(self.job.world().isend(bytes, self.job.rank_after(1), slot(frame))?);
+        Ok(())
+    }
+
+    fn check(&self, frame: usize, bytes: &[u8]) -> tasuki::Result<()> {
+        let mut expected = made(frame);
+        self.job.ranks().for_each(|rank| work(&mut expected, rank));
+        if bytes == expected {
+            return Ok(());
+        }
+        Err(Error::new(Cause::Program(format!("frame {frame} came out wrong"))))
+    }
+}
+
+fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
+    job.barrier()?;
+    let begin = job.clock();
+    let (incoming, outgoing) = (VecDeque::new(), VecDeque::new());
+    let stage = Stage { job, frames: options.frames, incoming, outgoing, posted: 0, bytes: 0 };
+    let is_last = stage.is_last();
+    let bytes = pollster::block_on(stage.run())?;
+    if is_last {
+        let seconds = (job.clock() - begin).as_secs_f64();
+        let (frames, megabytes) = (options.frames, bytes as f64 / 1e6);
+        println!("{frames} frames of {megabytes:.1} MB in all came through {} ranks, all right", job.size());
+        println!("{:.0} frames/s, {:.0} MB/s at each rank", frames as f64 / seconds, megabytes / seconds);
+    }
+    job.barrier()
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    tasuki::main(|job| app(job, &options))
+}

@@ -115,9 +115,10 @@ impl Context {
         self.recv_slowly(into, from, slot, Some(limit))
     }
 
-    /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot.
+    /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot, whose message [`Context::take`] gives. Until then, or
+    /// until [`Context::forget_posted`], the slot is busy.
     #[inline(always)]
-    pub(super) fn post(&self, room: usize, from: Rank, slot: u32) -> Result<Posted> {
+    pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<Posted> {
         if let Some((page, block)) = self.ready(from, slot)
             && page.state(block).receiving.load(Relaxed) == IDLE
             && let Ok(number) = page.post_short(block, room)
@@ -142,9 +143,39 @@ impl Context {
         }
     }
 
+    /// The message of a receive that was posted will be for the next one on the slot.
+    pub fn forget_posted(&self, from: Rank, slot: u32) {
+        if let Ok((page, block)) = self.page(Call::from("irecv", from, slot)) {
+            page.state(block).receiving.store(IDLE, Relaxed);
+        }
+    }
+
+    /// Sends a short message if its receive stands there already. Until [`Context::forget_sent`] the slot is busy. False:
+    /// nothing was done.
+    #[inline(always)]
+    pub fn send_now(&self, bytes: &[u8], to: Rank, slot: u32) -> bool {
+        if let Some((page, block)) = self.ready(to, slot)
+            && page.send_short(block, bytes)
+        {
+            page.state(block).sending.store(BUSY, Relaxed);
+            return true;
+        }
+        false
+    }
+
+    /// The slot of a message that was sent at once can be used again.
+    #[inline(always)]
+    pub fn forget_sent(&self, to: Rank, slot: u32) {
+        if let Some((page, block)) = self.ready(to, slot) {
+            page.state(block).sending.store(IDLE, Relaxed);
+        } else if let Ok((page, block)) = self.page(Call::to("isend", to, slot)) {
+            page.state(block).sending.store(IDLE, Relaxed);
+        }
+    }
+
     /// Takes the message of a short receive that was posted by a call of that name.
     #[inline(always)]
-    pub(super) fn take(
+    pub fn take(
         &self,
         name: &'static str,
         posted: Posted,

@@ -124,8 +124,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         received::<T>(got)
     }
 
-    /// Waits for all messages of the scope, in the order in which they were begun. The first error, if there is one; the
-    /// others are waited for all the same.
+    /// Waits for all messages of the scope, in the order in which they were begun. The first error, if there is one;
+    /// the others are waited for all the same.
     pub fn wait_all(&self) -> Result<()> {
         let mut outcome = Ok(());
         let mut all = self.begun.take();

@@ -150,8 +150,8 @@ impl Context {
         }
     }
 
-    /// Sends a short message if its receive stands there already. Until [`Context::forget_sent`] the slot is busy. False:
-    /// nothing was done.
+    /// Sends a short message if its receive stands there already. Until [`Context::forget_sent`] the slot is busy.
+    /// False: nothing was done.
     #[inline(always)]
     pub fn send_now(&self, bytes: &[u8], to: Rank, slot: u32) -> bool {
         if let Some((page, block)) = self.ready(to, slot)

@@ -22,7 +22,8 @@ impl Context {
     pub(super) fn send_slowly(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
         let call = Call::to("send", to, slot);
         let (page, block) = self.page(call)?;
-        for _ in 0..self.machine.spins() {
+        let looks = if bytes.len() <= SHORT_MAX { self.machine.spins() } else { 0 };
+        for _ in 0..looks {
             if page.send_short(block, bytes) {
                 return Ok(());
             }
@@ -50,7 +51,6 @@ impl Context {
         self.occupy_send(page, block, call)?;
         let operation =
             Operation::new(page, block, Way::Send(Sending::new(from)), self.last_spooled(page, block));
-        self.pump.add(operation.clone());
         let sent = self.finish_send(&operation, self.pump.spool.after(), call);
         operation.free_slot();
         sent
@@ -76,7 +76,6 @@ impl Context {
         if operation.is_unmatched_send() {
             return self.spool(operation, call);
         }
-        self.pump.add(operation.clone());
         self.finish(operation, None, call).map(drop)
     }
 
@@ -88,7 +87,7 @@ impl Context {
         let state = page.state(block);
         let queued = u32::from(state.spooled.fetch_add(1, Relaxed)) + 1;
         let promised = words::promise(state.sent.load(Relaxed).wrapping_add(queued));
-        self.pump.add(Operation::spooled(page, block, bytes, operation.behind()));
+        self.pump.add(&Operation::spooled(page, block, bytes, operation.behind()));
         // An overtaken promise is as good as the one that overtook it, and a refused one is only a promise less.
         let _ = page.promise(block, promised);
         Ok(())
@@ -141,7 +140,7 @@ impl Context {
         received
     }
 
-    /// A receive that is no short one, as the pump has it.
+    /// A receive that is no short one.
     pub(super) fn receive_operation(
         &self,
         into: Place,
@@ -162,9 +161,7 @@ impl Context {
             _ => GlobalAddress::NULL,
         };
         let receiving = Receiving::new(into, to, registered, page, block);
-        let operation = Operation::new(page, block, Way::Receive(receiving), None);
-        self.pump.add(operation.clone());
-        Ok(operation)
+        Ok(Operation::new(page, block, Way::Receive(receiving), None))
     }
 
     /// Waits for the end of a receive. When `limit` is over, takes it back, unless its message is on its way.
@@ -181,7 +178,6 @@ impl Context {
         {
             let in_time = error.clone();
             operation.withdraw();
-            self.pump.add(operation.clone());
             waited = match self.finish(operation, None, call) {
                 Ok(End::Withdrawn) => Err(in_time),
                 other => other,
@@ -215,6 +211,7 @@ impl Context {
                 }
                 std::hint::spin_loop();
             }
+            self.pump.add(operation); // other threads may move it on while this one sleeps
             let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
             let condition = Condition::Event(operation.clone());
             let waited = self.machine.wait(&condition, left, &|| call.to_string());

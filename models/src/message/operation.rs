@@ -74,6 +74,8 @@ pub(crate) struct Operation {
     /// Bytes of the spool that it takes, if it lies there.
     spooled: Option<u64>,
     end: OnceLock<End>,
+    /// Whether the pump has it; changed under the lock of its queue.
+    pub(crate) queued: AtomicBool,
     waker: Mutex<Option<Waker>>,
     /// A receive is to be taken back.
     unwanted: AtomicBool,
@@ -108,6 +110,7 @@ impl Operation {
             depth,
             spooled: None,
             end: OnceLock::new(),
+            queued: AtomicBool::new(false),
             waker: Mutex::default(),
             unwanted: AtomicBool::new(false),
             detached: AtomicBool::new(false),

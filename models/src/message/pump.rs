@@ -37,10 +37,13 @@ struct Queue {
 }
 
 impl Pump {
-    /// Moves an operation on in waiting calls from now on.
-    pub(crate) fn add(&self, operation: Arc<Operation>) {
+    /// Moves an operation on in waiting calls from now on, unless it does so already.
+    pub(crate) fn add(&self, operation: &Arc<Operation>) {
         let mut queue = self.queue();
-        queue.operations.push(operation);
+        if operation.queued.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        queue.operations.push(operation.clone());
         self.count.store(queue.operations.len(), Ordering::Release);
     }
 
@@ -52,6 +55,9 @@ impl Pump {
 
     fn forget(&self, operation: &Arc<Operation>) {
         let mut queue = self.queue();
+        if !operation.queued.swap(false, Ordering::Relaxed) {
+            return;
+        }
         queue.operations.retain(|other| !Arc::ptr_eq(other, operation));
         self.count.store(queue.operations.len(), Ordering::Release);
     }

@@ -67,7 +67,7 @@ impl Context {
         let operation = (!sent).then(|| {
             let way = Way::Send(Sending::new(from()));
             let operation = Operation::new(&page, block, way, self.last_spooled(&page, block));
-            self.pump.add(operation.clone());
+            self.pump.add(&operation);
             operation
         });
         let begun_ns = self.machine.host().now_ns();
@@ -94,6 +94,7 @@ impl Context {
                 page.state(block).receiving.store(IDLE, Relaxed);
             });
             let operation = begun?;
+            self.pump.add(&operation);
             self.machine.progress();
             Kind::Long(operation)
         };
@@ -147,7 +148,6 @@ impl Outgoing {
         if let Some(operation) = &self.operation {
             self.context.pump.remove(&self.context.machine, operation);
             if operation.end().is_none() && !operation.is_unmatched_send() && !std::thread::panicking() {
-                self.context.pump.add(operation.clone());
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
@@ -217,7 +217,7 @@ impl Incoming {
                 let (page, block, number) = (self.page.clone(), self.block, posted.number);
                 let watch = || {
                     let watch = Operation::new(&page, block, Way::Watch { number }, None);
-                    self.context.pump.add(watch.clone());
+                    self.context.pump.add(&watch);
                     watch
                 };
                 self.watch.get_or_insert_with(watch).clone()

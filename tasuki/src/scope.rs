@@ -159,6 +159,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             Way::Receive(lent) => {
                 let (mut request, loan) = *lent;
                 let outcome = request.take(&mut []).map(Some);
+                drop(request); // one that failed may have the loan registered
                 self.call_back(&loan);
                 outcome
             }

@@ -21,8 +21,33 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
         match len {
             8 if (from as usize | to as usize) & 7 == 0 => word::<u64>(from, to),
             4 if (from as usize | to as usize) & 3 == 0 => word::<u32>(from, to),
+            PIECE.. if is_slow(from, to, len) => in_pieces(from, to, len),
             _ => bulk(from, to, len),
         }
+    }
+}
+
+/// So many bytes the C library copies without the processor's string instruction.
+const PIECE: usize = 1024;
+
+/// Whether `rep movsb`, which C libraries use for many bytes, would crawl: AMD's processors take a destination up to a
+/// line behind the source, counted within a page, for an overlap with what was just read. Measured: 1.6 GB/s instead of
+/// 27. Ranges that do overlap are left to the C library.
+#[inline]
+fn is_slow(from: *const u8, to: *mut u8, len: usize) -> bool {
+    let apart = (to as usize).wrapping_sub(from as usize);
+    apart % 4096 < 64 && apart >= len && apart.wrapping_neg() >= len
+}
+
+/// Ranges that do not overlap, a little at a time.
+///
+/// # Safety
+/// As for [`copy`].
+#[inline(never)]
+unsafe fn in_pieces(from: *const u8, to: *mut u8, len: usize) {
+    for start in (0..len).step_by(PIECE) {
+        // SAFETY: a part of both ranges.
+        unsafe { bulk(from.add(start), to.add(start), PIECE.min(len - start)) };
     }
 }
 

@@ -94,6 +94,7 @@ macro_rules! each_case {
             Everywhere "G1" 2..=3 pending::g1_a_slot_is_busy_until_it_is_waited_for;
             Everywhere "G2" 2..=3 messages::g2_a_send_waits_for_its_receive;
             Everywhere "G3" 2..=2 messages::g3_in_time_is_not_spooled;
+            Everywhere "G4" 2..=2 messages::g4_job_memory_is_spooled;
             Everywhere "G5" 2..=2 messages::g5_the_spool_is_pushed;
             Everywhere "G6" 2..=2 messages::g6_a_full_spool;
             Everywhere "G7" 2..=2 messages::g7_any_slot_beside_a_slot;

@@ -190,8 +190,8 @@ pub trait Fabric: Send + Sync + Debug {
     /// in one piece. Of two writes of one word, the one with the greater value stays, in whatever order they arrive.
     fn write_slot(&self, line: GlobalAddress, write: &SlotWrite<'_>) -> Result<(), Refused>;
 
-    /// The word at `word`, in a slot line of this rank's own; only through [`Slots`].
-    fn read_slot(&self, word: GlobalAddress) -> u64;
+    /// Word 0 to 7 of a slot line of this rank's own; only through [`Slots`].
+    fn read_slot(&self, line: GlobalAddress, word: usize) -> u64;
 
     /// Takes completions and serves what peers ask of this rank. One thread at a time does it; others return.
     fn poll(&self, sink: &mut Sink<'_>);

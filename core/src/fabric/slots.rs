@@ -276,5 +276,5 @@ fn via(fabric: &dyn Fabric, at: GlobalAddress, line: usize, write: &SlotWrite<'_
 #[cold]
 #[inline(never)]
 fn look(fabric: &dyn Fabric, at: GlobalAddress, line: usize, word: usize) -> u64 {
-    fabric.read_slot(at.add(line as u64 * SLOT_LINE + word as u64 * 8))
+    fabric.read_slot(at.add(line as u64 * SLOT_LINE), word)
 }

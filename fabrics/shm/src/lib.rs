@@ -28,7 +28,6 @@ use tasuki_core::fabric::{
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::denied::Denied;
-use tasuki_core::segment::layout::SLOT_LINE;
 use tasuki_core::segment::{GlobalAddress, Registry};
 
 /// Switches that tests use to walk the paths for poorer systems.
@@ -224,10 +223,8 @@ impl Fabric for ShmFabric {
         Ok(())
     }
 
-    fn read_slot(&self, word: GlobalAddress) -> u64 {
-        let line = word.offset() / SLOT_LINE * SLOT_LINE;
-        let slot = self.peers.slots(GlobalAddress::new(word.rank(), line), 1, &self.board);
-        slot.map_or(0, |slot| slot.look(((word.offset() - line) / 8) as usize))
+    fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
+        self.peers.slots(line, 1, &self.board).map_or(0, |slot| slot.look(word))
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

@@ -53,7 +53,6 @@ use tasuki_core::fabric::{
     Accept, Atomic, Capabilities, Connection, DirectSlots, Fabric, Limits, Line, LinePayload, Posted,
     Refused, SLOT_PAYLOAD, SignalCell, Sink, SlotWrite, ViaLine,
 };
-use tasuki_core::segment::layout::SLOT_LINE;
 use tasuki_core::segment::{GlobalAddress, Registry};
 use turn::Run;
 
@@ -262,11 +261,9 @@ impl Fabric for SimFabric {
         self.tell(Task::Slot { line, word, value, payload, used })
     }
 
-    fn read_slot(&self, word: GlobalAddress) -> u64 {
-        let line = word.offset() / SLOT_LINE * SLOT_LINE;
+    fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
         let world = self.run.enter(self.rank, Call::Look);
-        let slots = world.memory.slots(GlobalAddress::new(word.rank(), line), 1, &world.board);
-        slots.map_or(0, |slots| slots.look(((word.offset() - line) / 8) as usize))
+        world.memory.slots(line, 1, &world.board).map_or(0, |slot| slot.look(word))
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

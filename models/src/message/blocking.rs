@@ -82,7 +82,7 @@ impl Context {
     /// Copies a message that nobody knows of yet into the spool.
     fn spool(&self, operation: &Arc<Operation>, call: Call) -> Result<()> {
         let (page, block) = (&operation.page, operation.block);
-        let bytes = operation.copied().map_err(|cause| self.fault(cause, call))?;
+        let bytes = operation.copied(&self.machine).map_err(|cause| self.fault(cause, call))?;
         self.pump.spool.take(bytes.len() as u64).map_err(|cause| self.fault(cause, call))?;
         let state = page.state(block);
         let queued = u32::from(state.spooled.fetch_add(1, Relaxed)) + 1;

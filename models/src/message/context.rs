@@ -138,7 +138,9 @@ impl Context {
         loop {
             match page.post_short(block, room) {
                 Ok(number) => return Ok(Posted { number }),
-                Err(refused) => self.retry(refused, call)?,
+                Err(refused) => self.retry(refused, call).inspect_err(|_| {
+                    page.state(block).receiving.store(IDLE, Relaxed);
+                })?,
             }
         }
     }

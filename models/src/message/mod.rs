@@ -28,7 +28,6 @@ mod standing;
 mod words;
 
 pub use context::{Context, Posted, Received};
-pub use page::SLOTS as PAGE_SLOTS;
 pub use place::Place;
 pub use request::{Incoming, Outgoing};
 pub use words::SHORT_MAX;

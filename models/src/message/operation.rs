@@ -240,13 +240,17 @@ impl Operation {
     }
 
     /// A copy of a message of which nobody knows yet. For one that nobody steps.
-    pub(crate) fn copied(&self) -> Result<Vec<u8>, Cause> {
+    pub(crate) fn copied(&self, machine: &Machine) -> Result<Vec<u8>, Cause> {
         let bug = || Cause::Bug("only a send that waits goes into the spool".into());
         let way = try_lock(&self.way).ok_or_else(bug)?;
         let Way::Send(sending) = &*way else { return Err(bug()) };
         let from = sending.from();
         let mut bytes = vec![0; from.len() as usize];
-        from.read(&mut bytes).map(|()| bytes)
+        match from {
+            Place::Own(_) => from.read(&mut bytes)?,
+            Place::Job(at, _) => machine.get(*at, &mut bytes).map_err(|error| error.cause().clone())?,
+        }
+        Ok(bytes)
     }
 
     /// Whom to wake when it has ended, or cannot any more.

@@ -16,7 +16,7 @@ use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::SLOT_LINE;
 
 /// Slots of a page.
-pub const SLOTS: u32 = 64;
+pub(crate) const SLOTS: u32 = 64;
 
 /// Nothing under way.
 pub(crate) const IDLE: u8 = 0;

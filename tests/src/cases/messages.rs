@@ -250,6 +250,24 @@ pub fn g6_a_full_spool(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// G4: job memory goes into the spool as any other, as it was then.
+pub fn g4_job_memory_is_spooled(job: &Job) -> Result<()> {
+    let (world, table) = (job.world(), job.alloc::<u64>(1000)?);
+    if job.rank() == 0 {
+        job.set_spool(10_000, Some(Duration::ZERO))?;
+        table.fill(5)?;
+        world.send_from(table.pointer(), 1000, Rank(1), Slot(0))?;
+        table.fill(6)?;
+    }
+    job.barrier()?;
+    if job.rank() == 1 {
+        let mut got = [0_u64; 1000];
+        world.recv(&mut got, Rank(0), Slot(0))?;
+        assert_eq!(got, [5; 1000]);
+    }
+    job.barrier()
+}
+
 /// G7: a receive of any slot and one of a slot, posted together: either pairing, nothing lost or doubled.
 pub fn g7_any_slot_beside_a_slot(job: &Job) -> Result<()> {
     let world = job.world();

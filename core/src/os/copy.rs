@@ -154,6 +154,26 @@ mod tests {
     }
 
     #[test]
+    fn ranges_that_lie_alike_in_their_pages_arrive_whole() {
+        let all: Vec<u8> =
+            (0..64 << 10).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
+        for len in [PIECE, PIECE + 1, 3 * PIECE - 1, 8192, 16_000] {
+            for behind in [0, 1, 63, 64, 4095] {
+                let (mut ours, to) = (all.clone(), 16_384 + behind);
+                // SAFETY: both ranges lie inside the vector.
+                unsafe { copy(ours.as_ptr(), ours.as_mut_ptr().add(to), len) };
+                assert_eq!(is_slow(ours.as_ptr(), ours.as_mut_ptr().wrapping_add(to), len), behind < 64);
+                assert_eq!(&ours[to..to + len], &all[..len]);
+                assert!(ours[..to] == all[..to] && ours[to + len..] == all[to + len..]);
+            }
+        }
+        let mut overlapping = all.clone();
+        // SAFETY: both ranges lie inside the vector.
+        unsafe { copy(overlapping.as_ptr(), overlapping.as_mut_ptr().add(4096), 8192) };
+        assert_eq!(&overlapping[4096..12_288], &all[..8192]);
+    }
+
+    #[test]
     fn overlapping_ranges_move_both_ways() {
         let base: Vec<u8> = (0..200).collect();
         for (from, to) in [(0, 9), (9, 0), (3, 3)] {

@@ -21,33 +21,43 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
         match len {
             8 if (from as usize | to as usize) & 7 == 0 => word::<u64>(from, to),
             4 if (from as usize | to as usize) & 3 == 0 => word::<u32>(from, to),
-            PIECE.. if is_slow(from, to, len) => in_pieces(from, to, len),
+            LONG.. if is_slow(from, to, len) => in_descending_pieces(from, to, len),
             _ => bulk(from, to, len),
         }
     }
 }
 
-/// So many bytes the C library copies without the processor's string instruction.
-const PIECE: usize = 1024;
+/// From so many bytes on it matters how two ranges lie in their pages.
+const LONG: usize = 1024;
 
-/// Whether `rep movsb`, which C libraries use for many bytes, would crawl: AMD's processors take a destination up to a
-/// line behind the source, counted within a page, for an overlap with what was just read. Measured: 1.6 GB/s instead of
-/// 27. Ranges that do overlap are left to the C library.
+/// So many bytes the C library reads whole before it writes any.
+const PIECE: usize = 256;
+
+/// A destination up to so many bytes behind its source, counted within a page, is taken for an overlap.
+const BEHIND: usize = 1024;
+
+/// Whether a copy in ascending order would crawl: AMD's processors compare the lower twelve bits of an address only
+/// when they look whether a read needs what was just written. Measured between two processors, 64 KiB: 1 GB/s where
+/// the destination is 4 bytes behind, 17 where it is 64 to 640, 33 otherwise; 25 to 33 anywhere in descending pieces.
+/// Ranges that do overlap are left to the C library.
 #[inline]
 fn is_slow(from: *const u8, to: *mut u8, len: usize) -> bool {
     let apart = (to as usize).wrapping_sub(from as usize);
-    apart % 4096 < 64 && apart >= len && apart.wrapping_neg() >= len
+    (1..BEHIND).contains(&(apart % 4096)) && apart >= len && apart.wrapping_neg() >= len
 }
 
-/// Ranges that do not overlap, a little at a time.
+/// Ranges that do not overlap, from their ends to their beginnings.
 ///
 /// # Safety
 /// As for [`copy`].
 #[inline(never)]
-unsafe fn in_pieces(from: *const u8, to: *mut u8, len: usize) {
-    for start in (0..len).step_by(PIECE) {
+unsafe fn in_descending_pieces(from: *const u8, to: *mut u8, len: usize) {
+    let mut end = len;
+    while end > 0 {
+        let start = end.saturating_sub(PIECE);
         // SAFETY: a part of both ranges.
-        unsafe { bulk(from.add(start), to.add(start), PIECE.min(len - start)) };
+        unsafe { bulk(from.add(start), to.add(start), end - start) };
+        end = start;
     }
 }
 
@@ -157,12 +167,15 @@ mod tests {
     fn ranges_that_lie_alike_in_their_pages_arrive_whole() {
         let all: Vec<u8> =
             (0..64 << 10).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
-        for len in [PIECE, PIECE + 1, 3 * PIECE - 1, 8192, 16_000] {
-            for behind in [0, 1, 63, 64, 4095] {
+        for len in [LONG, LONG + 1, 3 * LONG - 1, 8192, 16_000] {
+            for behind in [0, 1, 63, BEHIND - 1, BEHIND, 4095] {
                 let (mut ours, to) = (all.clone(), 16_384 + behind);
                 // SAFETY: both ranges lie inside the vector.
                 unsafe { copy(ours.as_ptr(), ours.as_mut_ptr().add(to), len) };
-                assert_eq!(is_slow(ours.as_ptr(), ours.as_mut_ptr().wrapping_add(to), len), behind < 64);
+                assert_eq!(
+                    is_slow(ours.as_ptr(), ours.as_mut_ptr().wrapping_add(to), len),
+                    (1..BEHIND).contains(&behind)
+                );
                 assert_eq!(&ours[to..to + len], &all[..len]);
                 assert!(ours[..to] == all[..to] && ours[to + len..] == all[to + len..]);
             }

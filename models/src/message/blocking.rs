@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::context::{Context, Received};
-use super::operation::{End, Operation, Way};
+use super::operation::{End, Operation, Progress, Way};
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
 use super::receiving::Receiving;
@@ -49,11 +49,32 @@ impl Context {
 
     fn send_place(&self, from: Place, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
         self.occupy_send(page, block, call)?;
-        let operation =
-            Operation::new(page, block, Way::Send(Sending::new(from)), self.last_spooled(page, block));
-        let sent = self.finish_send(&operation, self.pump.spool.after(), call);
-        operation.free_slot();
+        let mut way = Way::Send(Sending::new(from));
+        let behind = self.last_spooled(page, block);
+        let sent = match if behind.is_some() { None } else { self.run(&mut way, page, block) } {
+            Some(End::Failed(cause)) => Err(self.fault(cause, call)),
+            Some(_) => Ok(()),
+            None => {
+                let operation = Operation::new(page, block, way, behind);
+                self.finish_send(&operation, self.pump.spool.after(), call)
+            }
+        };
+        page.state(block).sending.store(IDLE, Relaxed);
         sent
+    }
+
+    /// Moves a message on by this thread alone, while it goes on without a long wait: how it ended, if it has. Nobody
+    /// else knows of it, so no lock is needed.
+    fn run(&self, way: &mut Way, page: &Arc<Page>, block: Block) -> Option<End> {
+        let mut looks = self.machine.spins();
+        loop {
+            match way.step(&self.machine, page, block, &self.pump.rings) {
+                Progress::Ended(end) => return Some(end),
+                Progress::Waits { moved: true } => looks = self.machine.spins(),
+                Progress::Waits { .. } => looks = looks.checked_sub(1)?,
+            }
+            std::hint::spin_loop();
+        }
     }
 
     /// The message in the spool that a new one on the slot goes behind.
@@ -132,22 +153,19 @@ impl Context {
         call: Call,
     ) -> Result<Received> {
         self.occupy_receive(page, block, call)?;
-        let operation = self.receive_operation(into, page, block, call).inspect_err(|_| {
-            page.state(block).receiving.store(IDLE, Relaxed);
-        })?;
-        let received = self.finish_receive(&operation, limit, call);
-        operation.free_slot();
+        let received = self.receiving(into, page, block, call).and_then(|receiving| {
+            let mut way = Way::Receive(receiving);
+            match self.run(&mut way, page, block) {
+                Some(end) => self.received(page, end, call),
+                None => self.finish_receive(&Operation::new(page, block, way, None), limit, call),
+            }
+        });
+        page.state(block).receiving.store(IDLE, Relaxed);
         received
     }
 
     /// A receive that is no short one.
-    pub(super) fn receive_operation(
-        &self,
-        into: Place,
-        page: &Arc<Page>,
-        block: Block,
-        call: Call,
-    ) -> Result<Arc<Operation>> {
+    pub(super) fn receiving(&self, into: Place, page: &Page, block: Block, call: Call) -> Result<Receiving> {
         let can_map = self.machine.fabric().capabilities().map;
         let registered = match &into {
             Place::Own(loan) if !can_map && loan.len() > SHORT_MAX => {
@@ -160,8 +178,7 @@ impl Context {
             (_, Some(registered)) => registered.address(),
             _ => GlobalAddress::NULL,
         };
-        let receiving = Receiving::new(into, to, registered, page, block);
-        Ok(Operation::new(page, block, Way::Receive(receiving), None))
+        Ok(Receiving::new(into, to, registered, page, block))
     }
 
     /// Waits for the end of a receive. When `limit` is over, takes it back, unless its message is on its way.
@@ -171,7 +188,6 @@ impl Context {
         limit: Option<Duration>,
         call: Call,
     ) -> Result<Received> {
-        let source = operation.page.member;
         let mut waited = self.finish(operation, limit, call);
         if let Err(error) = &waited
             && error.is_timeout()
@@ -183,8 +199,13 @@ impl Context {
                 other => other,
             };
         }
-        match waited? {
-            End::Done(done) => Ok(Received { slot: done.slot, source, len: done.len }),
+        self.received(&operation.page, waited?, call)
+    }
+
+    /// What came of a receive that has ended.
+    fn received(&self, page: &Page, end: End, call: Call) -> Result<Received> {
+        match end {
+            End::Done(done) => Ok(Received { slot: done.slot, source: page.member, len: done.len }),
             End::Failed(cause) => Err(self.fault(cause, call)),
             End::Withdrawn => Err(self.fault(Cause::Bug("a receive ended withdrawn".into()), call)),
         }

@@ -16,8 +16,8 @@ use tasuki_core::engine::{Event, Loan, Machine};
 /// How far a step has come.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// Something must happen elsewhere first.
-    Waits,
+    /// Something must happen elsewhere first; whether anything was done before.
+    Waits { moved: bool },
     /// The message has ended.
     Ended(End),
 }
@@ -47,6 +47,33 @@ pub(crate) enum Way {
     Watch {
         number: u32,
     },
+}
+
+impl Way {
+    /// Moves it on as far as it goes.
+    pub(crate) fn step(
+        &mut self,
+        machine: &Machine,
+        page: &Arc<Page>,
+        block: Block,
+        rings: &Rings,
+    ) -> Progress {
+        match self {
+            Way::Send(sending) => sending.step(machine, page, block, rings),
+            Way::Receive(receiving) => receiving.step(machine, page, block),
+            Way::Watch { number } if page.is_about(block, *number) => {
+                Progress::Ended(End::Done(Done { len: 0, slot: page.slot(block) }))
+            }
+            Way::Watch { .. } => Progress::Waits { moved: false },
+        }
+    }
+
+    /// A receive is to be taken back.
+    fn withdraw(&mut self) {
+        if let Way::Receive(receiving) = self {
+            receiving.withdraw();
+        }
+    }
 }
 
 /// Which direction a message has.
@@ -150,23 +177,15 @@ impl Operation {
         if self.end().is_some() {
             return false;
         }
-        let progress = match &mut *way {
-            Way::Send(sending) => sending.step(machine, &self.page, self.block, rings),
-            Way::Receive(receiving) => {
-                if self.unwanted.swap(false, Ordering::SeqCst) {
-                    receiving.withdraw();
-                }
-                let progress = receiving.step(machine, &self.page, self.block);
-                self.number.store(receiving.number(), Ordering::Relaxed);
-                progress
-            }
-            Way::Watch { number } if self.page.is_about(self.block, *number) => {
-                Progress::Ended(End::Done(Done { len: 0, slot: self.page.slot(self.block) }))
-            }
-            Way::Watch { .. } => Progress::Waits,
-        };
+        if self.unwanted.swap(false, Ordering::SeqCst) {
+            way.withdraw();
+        }
+        let progress = way.step(machine, &self.page, self.block, rings);
+        if let Way::Receive(receiving) = &*way {
+            self.number.store(receiving.number(), Ordering::Relaxed);
+        }
         match progress {
-            Progress::Waits => false,
+            Progress::Waits { .. } => false,
             Progress::Ended(end) => {
                 let _ = self.end.set(end); // nobody else sets it: this thread has the lock
                 drop(way);

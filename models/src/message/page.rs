@@ -6,7 +6,7 @@
 
 use super::arena::{self, BLOCKS, LINES};
 use super::directory;
-use super::words::{self, SHORT_MAX};
+use super::words::{self, Posting, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use tasuki_core::base::{Cause, Numbered, Rank, Result};
@@ -124,8 +124,8 @@ impl Page {
     }
 
     /// The page whose last block is for receives of any slot.
-    pub(crate) fn pair(&self) -> &Page {
-        self.pair.as_deref().unwrap_or(self)
+    pub(crate) fn pair(self: &Arc<Page>) -> &Arc<Page> {
+        self.pair.as_ref().unwrap_or(self)
     }
 
     #[inline(always)]
@@ -137,6 +137,16 @@ impl Page {
     #[inline(always)]
     pub(crate) fn posting(&self, block: Block) -> u64 {
         self.ours.read(2 * block, SlotWord::Side)
+    }
+
+    /// How many chunks of a staged message the peer has taken: all, if it has posted another receive since.
+    pub(crate) fn taken(&self, block: Block, number: u32, chunks: u32) -> u32 {
+        let word = self.posting(block);
+        match words::read_posting(word, number) {
+            Posting::Taken { chunks } => chunks,
+            Posting::None if words::is_later(word, number) => chunks,
+            _ => 0,
+        }
     }
 
     /// What the peer has sent.

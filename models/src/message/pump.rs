@@ -24,7 +24,7 @@ pub(crate) struct Pump {
     queue: Arc<Mutex<Queue>>,
     /// Whether a thread is moving messages on.
     going: AtomicBool,
-    rings: Rings,
+    pub(crate) rings: Rings,
     pub(crate) spool: Spool,
     pub(crate) alarm: Alarm,
 }
@@ -150,6 +150,15 @@ impl Agent for Pump {
     }
 
     fn leave(&self, machine: &Machine) -> Result<()> {
+        let owed = self.pay(machine);
+        self.rings.drain(machine);
+        owed
+    }
+}
+
+impl Pump {
+    /// Waits until the messages for whose end nobody waits have gone, or cannot go.
+    fn pay(&self, machine: &Machine) -> Result<()> {
         let call = || "leave(): messages that were not taken".to_string();
         let owed = Arc::new(Owed { queue: self.queue.clone(), peers: Mutex::default() });
         loop {

@@ -11,7 +11,7 @@
 use super::operation::{Done, End, Progress};
 use super::page::{Block, Page};
 use super::place::Place;
-use super::ring::{self, CHUNK};
+use super::ring::Cut;
 use super::words::{self, Claim, Data, SHORT_MAX};
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::Cause;
@@ -102,7 +102,7 @@ impl Receiving {
             Stage::Describing | Stage::Posting => true,
             Stage::Posted => match words::read_data(page.data(block), self.number) {
                 Data::None => self.unwanted || unwanted,
-                Data::Staged { chunks } => chunks > self.taken || self.told < self.taken,
+                Data::Staged { chunks } => chunks > self.taken || self.owes(self.cut(page, block)),
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } => true,
             },
             // The fabric tells of their end.
@@ -112,6 +112,7 @@ impl Receiving {
 
     /// Moves it on as far as it goes.
     pub(crate) fn step(&mut self, machine: &Machine, page: &Page, block: Block) -> Progress {
+        let mut moved = false;
         loop {
             let next = match self.stage {
                 Stage::Describing | Stage::Posting if self.unwanted => Next::Ended(End::Withdrawn),
@@ -135,8 +136,11 @@ impl Receiving {
                 },
             };
             match next {
-                Next::Stage(stage) => self.stage = stage,
-                Next::Waits => return Progress::Waits,
+                Next::Stage(stage) => {
+                    moved = true;
+                    self.stage = stage;
+                }
+                Next::Waits => return Progress::Waits { moved },
                 Next::Ended(end) => {
                     self.registered = None;
                     return Progress::Ended(end);
@@ -196,17 +200,31 @@ impl Receiving {
         }
     }
 
-    /// Copies a chunk out of the sender's ring, or tells it of the last one.
+    /// How a staged message is cut.
+    fn cut(&self, page: &Page, block: Block) -> Cut {
+        Cut::of(page.data_word(block, 1))
+    }
+
+    /// Whether the sender is to be told how many chunks were taken: at the end, and often enough that it always has
+    /// room.
+    fn owes(&self, cut: Cut) -> bool {
+        let untold = self.taken - self.told;
+        untold > 0 && (self.taken == cut.chunks() || untold >= cut.room() / 4)
+    }
+
+    /// Copies a chunk out of the sender's ring, or tells it of those taken.
     fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, chunks: u32) -> Next {
-        let (ring, len) = (GlobalAddress::from_bits(page.data_word(block, 0)), page.data_word(block, 1));
-        if self.told < self.taken {
+        let (ring, cut) = (GlobalAddress::from_bits(page.data_word(block, 0)), self.cut(page, block));
+        if self.owes(cut) {
             let written = page.write_posting(block, words::taken(self.number, self.taken));
             return match written_then(written, Stage::Posted) {
-                Next::Stage(_) => {
+                Next::Stage(stage) if self.taken < cut.chunks() => {
                     self.told = self.taken;
-                    let all = u64::from(self.taken) * CHUNK >= len;
-                    let done = Done { len, slot: page.data_word(block, 2) as u32 };
-                    if all { self.done(page, block, done) } else { Next::Stage(Stage::Posted) }
+                    Next::Stage(stage)
+                }
+                Next::Stage(_) => {
+                    let (len, slot) = (page.data_word(block, 1), page.data_word(block, 2) as u32);
+                    self.done(page, block, Done { len, slot })
                 }
                 other => other,
             };
@@ -214,9 +232,8 @@ impl Receiving {
         if chunks == self.taken {
             return Next::Waits;
         }
-        let from = u64::from(self.taken) * CHUNK;
-        let bytes = CHUNK.min(len.saturating_sub(from));
-        match self.into.fetch(machine, ring::place(ring, self.taken), from, bytes) {
+        let (to, bytes) = cut.part(self.taken);
+        match self.into.fetch(machine, cut.place(ring, self.taken), to, bytes) {
             Ok(Launched::Done(_)) => self.fetched(),
             Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Fetching { operation }),
             Ok(Launched::Later) => Next::Waits,

@@ -90,10 +90,10 @@ impl Context {
             Kind::Short(self.post(room, from, slot)?)
         } else {
             self.occupy_receive(&page, block, call)?;
-            let begun = self.receive_operation(into(), &page, block, call).inspect_err(|_| {
+            let receiving = self.receiving(into(), &page, block, call).inspect_err(|_| {
                 page.state(block).receiving.store(IDLE, Relaxed);
-            });
-            let operation = begun?;
+            })?;
+            let operation = Operation::new(&page, block, Way::Receive(receiving), None);
             self.pump.add(&operation);
             self.machine.progress();
             Kind::Long(operation)

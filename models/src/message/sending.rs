@@ -14,9 +14,10 @@
 use super::operation::{Done, End, Progress};
 use super::page::{ANY, Block, Page, pack};
 use super::place::Place;
-use super::ring::{CHUNK, Rings};
+use super::ring::{Rings, Untaken};
 use super::staging::Staging;
 use super::words::{self, Claim, Posting, SHORT_MAX};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{Launched, Machine};
@@ -71,6 +72,8 @@ struct Notice {
 enum Next {
     Stage(Stage),
     Waits,
+    /// It waits, after something was done.
+    Moved,
     Ended(Option<Cause>),
 }
 
@@ -96,12 +99,12 @@ impl Sending {
     }
 
     /// Whether a step would bring it on.
-    pub(crate) fn can_step(&self, page: &Page, block: Block) -> bool {
+    pub(crate) fn can_step(&self, page: &Arc<Page>, block: Block) -> bool {
         match &self.stage {
             Stage::Looking => takes_own(page, block, next_number(page, block)) || any_posted(page).is_some(),
             Stage::Staging(staging) => {
                 let (at, meets) = self.meeting_place(page, block);
-                staging.can_step(taken(at, meets, next_number(at, meets), self.chunks()), self.chunks())
+                staging.can_step(at.taken(meets, next_number(at, meets), staging.cut.chunks()))
             }
             Stage::Claimed { .. } | Stage::Telling { .. } => true,
             // The fabric tells of their end.
@@ -110,13 +113,20 @@ impl Sending {
     }
 
     /// Where it meets its receive: in its own slot, or where receives of any are posted.
-    fn meeting_place<'p>(&self, page: &'p Page, block: Block) -> (&'p Page, Block) {
+    fn meeting_place<'p>(&self, page: &'p Arc<Page>, block: Block) -> (&'p Arc<Page>, Block) {
         if self.any { (page.pair(), ANY) } else { (page, block) }
     }
 
     /// Moves it on as far as it goes.
-    pub(crate) fn step(&mut self, machine: &Machine, page: &Page, block: Block, rings: &Rings) -> Progress {
+    pub(crate) fn step(
+        &mut self,
+        machine: &Machine,
+        page: &Arc<Page>,
+        block: Block,
+        rings: &Rings,
+    ) -> Progress {
         let slot = page.slot(block);
+        let mut moved = false;
         loop {
             let (at, meets) = self.meeting_place(page, block);
             let number = next_number(at, meets);
@@ -134,10 +144,12 @@ impl Sending {
             };
             match next {
                 Next::Stage(stage) => {
+                    moved |= !matches!(stage, Stage::Looking);
                     self.any &= !matches!(stage, Stage::Looking);
                     self.stage = stage;
                 }
-                Next::Waits => return Progress::Waits,
+                Next::Waits => return Progress::Waits { moved },
+                Next::Moved => return Progress::Waits { moved: true },
                 Next::Ended(failed) => {
                     at.state(meets).sent.store(number, Relaxed);
                     self.stage = Stage::Over;
@@ -149,7 +161,7 @@ impl Sending {
     }
 
     /// Looks whether a receive stands there: first in its own slot.
-    fn look(&mut self, machine: &Machine, page: &Page, block: Block) -> Next {
+    fn look(&mut self, machine: &Machine, page: &Arc<Page>, block: Block) -> Next {
         let (word, number) = (page.posting(block), next_number(page, block));
         let (len, slot) = (self.from.len(), page.slot(block));
         match words::read_posting(word, number) {
@@ -193,7 +205,7 @@ impl Sending {
         }
         if to.is_null() {
             return match rings.take(machine) {
-                Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring))),
+                Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring, len))),
                 Ok(None) => Next::Waits,
                 Err(cause) => cause.into(),
             };
@@ -212,49 +224,43 @@ impl Sending {
         Next::Stage(Stage::Telling(Notice { word, payload, used: 2, failed: None }))
     }
 
-    /// Fills the ring as far as there is room, and tells the receiver.
-    fn fill(&mut self, machine: &Machine, page: &Page, block: Block, (number, slot): (u32, u32)) -> Next {
-        let (from, chunks) = (self.from.clone(), self.chunks());
-        let Stage::Staging(staging) = &mut self.stage else { return Next::Waits };
+    /// Fills the ring as far as there is room, and tells the receiver. The message has ended when the receiver knows of
+    /// all of it: what lies in the ring is there for it, whatever becomes of the sender's buffer.
+    fn fill(
+        &mut self,
+        machine: &Machine,
+        page: &Arc<Page>,
+        block: Block,
+        (number, slot): (u32, u32),
+    ) -> Next {
+        let (from, Stage::Staging(staging)) = (&self.from, &mut self.stage) else { return Next::Waits };
+        let chunks = staging.cut.chunks();
+        let mut moved = false;
         loop {
-            let taken = taken(page, block, number, chunks);
-            if taken == chunks {
-                return Next::Ended(None);
-            }
             if staging.has_news() {
-                let payload = [staging.ring().bits(), from.len(), u64::from(slot)];
-                match page.write_data(block, words::staged_data(number, staging.staged()), &payload) {
+                let payload = [staging.ring.at().bits(), from.len(), u64::from(slot)];
+                match page.write_data(block, words::staged_data(number, staging.staged), &payload) {
                     Ok(()) => staging.told(),
                     Err(Refused::Never(cause)) => return (*cause).into(),
                     Err(_) => return Next::Waits,
                 }
             }
-            match staging.fill(machine, &from, taken, chunks) {
-                Ok(true) => {}
-                Ok(false) => return Next::Waits,
+            if staging.is_over() {
+                staging.ring.leave(Untaken { page: page.clone(), block, number, chunks });
+                return Next::Ended(None);
+            }
+            match staging.fill(machine, from, page.taken(block, number, chunks)) {
+                Ok(true) => moved = true,
+                Ok(false) => return if moved { Next::Moved } else { Next::Waits },
                 Err(cause) => return cause.into(),
             }
         }
-    }
-
-    fn chunks(&self) -> u32 {
-        self.from.len().div_ceil(CHUNK) as u32
     }
 }
 
 /// The number of the next message on a slot.
 fn next_number(page: &Page, block: Block) -> u32 {
     page.state(block).sent.load(Relaxed).wrapping_add(1)
-}
-
-/// How many of a staged message's chunks the receiver has taken: all, if it has posted another receive since.
-fn taken(page: &Page, block: Block, number: u32, chunks: u32) -> u32 {
-    let word = page.posting(block);
-    match words::read_posting(word, number) {
-        Posting::Taken { chunks } => chunks,
-        Posting::None if words::is_later(word, number) => chunks,
-        _ => 0,
-    }
 }
 
 /// Whether the message of that number finds a receive in its own slot.
@@ -267,7 +273,7 @@ fn takes_own(page: &Page, block: Block, number: u32) -> bool {
 }
 
 /// The version of a receive of any slot that stands there, and that nobody has taken.
-fn any_posted(page: &Page) -> Option<u32> {
+fn any_posted(page: &Arc<Page>) -> Option<u32> {
     let (pair, number) = (page.pair(), next_number(page.pair(), ANY));
     match words::read_posting(pair.posting(ANY), number) {
         Posting::Long { version } if posted(pair, ANY, number, version) => Some(version),

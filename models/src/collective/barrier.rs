@@ -1,8 +1,10 @@
-//! A barrier: in round k each member tells the one 2^k further on, and hears of the one 2^k before.
+//! A barrier: in a round each member tells several others and hears of as many, ever further away; after
+//! ceil(log8 P) rounds each has heard of all.
 //!
-//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
+//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988); with several partners a round:
+//! Hoefler, Mehlan, Mietke, Rehm, "Fast barrier synchronization for InfiniBand" (2006).
 
-use super::communicator::Communicator;
+use super::communicator::{Communicator, RADIX};
 use tasuki_core::base::Result;
 
 impl Communicator {
@@ -13,11 +15,20 @@ impl Communicator {
         self.machine().settle(&call)?; // what was sent before may arrive later than what says that it was
         let mut step = 1;
         while step < self.size() {
-            let (next, before) = (self.after(self.rank(), step), self.after(self.rank(), self.size() - step));
-            let told = self.link.exchange(&[], next, &mut [], before);
-            told.map_err(|error| self.step_failed(error, &call))?;
-            step *= 2;
+            self.tell_and_hear(step).map_err(|error| self.step_failed(error, &call))?;
+            step *= RADIX;
         }
         Ok(())
+    }
+
+    /// One round, with the members 1 to 7 steps away.
+    fn tell_and_hear(&self, step: usize) -> Result<()> {
+        let steps = || (1..RADIX).map(|times| times * step).take_while(|&steps| steps < self.size());
+        for steps in steps() {
+            let before = self.after(self.rank(), self.size() - steps);
+            self.link.expect(before)?;
+            self.link.send(&[], self.after(self.rank(), steps))?;
+        }
+        steps().try_for_each(|steps| self.link.recv(&mut [], self.after(self.rank(), self.size() - steps)))
     }
 }

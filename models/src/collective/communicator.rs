@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Machine;
 
+/// How many members a member and those that it tells in one round are. Telling one more costs less than a round.
+pub(super) const RADIX: usize = 8;
+
 /// Members that exchange messages and make collective calls.
 #[derive(Debug)]
 pub struct Communicator {

@@ -1,39 +1,36 @@
-//! Gathers: up a binomial tree to the root; to all members by Bruck's algorithm.
+//! Gathers: up a tree to the root; to all members by Bruck's algorithm, with several partners a round.
 //!
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 //! message-passing systems" (1997).
 
-use super::communicator::Communicator;
+use super::communicator::{Communicator, RADIX};
+use super::tree::Tree;
+use crate::message::SHORT_MAX;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
 
 impl Communicator {
     /// All members' values in their order, on the root; as many from each.
     pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
-        let call = format!("gather({} bytes to rank {root})", size_of_val(values));
-        let _held = self.begin(&|| call.clone())?;
-        self.check_root(root, &|| call.clone())?;
-        self.gather_steps(values, root).map_err(|error| self.step_failed(error, &|| call.clone()))
+        let call = || format!("gather({} bytes to rank {root})", size_of_val(values));
+        let _held = self.begin(&call)?;
+        self.check_root(root, &call)?;
+        self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call))
     }
 
     fn gather_steps<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
-        let (size, count) = (self.size(), values.len());
+        let (size, count, tree) = (self.size(), values.len(), Tree { size: self.size() });
         let place = (self.rank().index() + size - root.index()) % size;
         // The values of the members from this one on, as many as its part of the tree has.
-        let mut part = values.to_vec();
-        let mut step = 1;
-        while step < size {
-            if place & step != 0 {
-                self.link.send(bytemuck::cast_slice(&part), self.after(root, place - step))?;
-                return Ok(None);
-            }
-            if place + step < size {
-                let (have, more) = (part.len(), step.min(size - place - step) * count);
-                part.resize(have + more, T::zeroed());
-                let into = bytemuck::cast_slice_mut(&mut part[have..]);
-                self.link.recv(into, self.after(root, place + step))?;
-            }
-            step *= 2;
+        let mut part = vec![T::zeroed(); tree.below(place) * count];
+        part[..count].copy_from_slice(values);
+        for child in tree.children(place) {
+            let into = &mut part[(child - place) * count..][..tree.below(child) * count];
+            self.link.recv(bytemuck::cast_slice_mut(into), self.after(root, child))?;
+        }
+        if let Some(parent) = tree.parent(place) {
+            self.link.send(bytemuck::cast_slice(&part), self.after(root, parent))?;
+            return Ok(None);
         }
         part.rotate_right(root.index() * count); // the root's own came first
         Ok(Some(part))
@@ -48,19 +45,44 @@ impl Communicator {
 
     fn allgather_steps<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let (size, count) = (self.size(), values.len());
-        let mut all = values.to_vec(); // of this member and those after it
-        all.reserve_exact(count * (size - 1));
+        let mut all = vec![T::zeroed(); size * count]; // of this member and those after it
+        all[..count].copy_from_slice(values);
         let mut step = 1;
         while step < size {
-            let (have, more) = (all.len(), step.min(size - step) * count);
-            all.resize(have + more, T::zeroed());
-            let (out, into) = all.split_at_mut(have);
-            let (to, from) = (self.after(self.rank(), size - step), self.after(self.rank(), step));
-            let (out, into) = (bytemuck::cast_slice(&out[..more]), bytemuck::cast_slice_mut(into));
-            self.link.exchange(out, to, into, from)?;
-            step *= 2;
+            self.swap_parts(&mut all, step, count)?;
+            step *= RADIX;
         }
         all.rotate_right(self.rank().index() * count);
         Ok(all)
+    }
+
+    /// A round: gives what it has of `step` members to the members 1 to 7 steps before it, and gets as much of those
+    /// after it. Long parts go one at a time.
+    fn swap_parts<T: Pod>(&self, all: &mut [T], step: usize, count: usize) -> Result<()> {
+        let (size, me) = (self.size(), self.rank());
+        let (have, into) = all.split_at_mut(step * count);
+        let have: &[u8] = bytemuck::cast_slice(have);
+        let bytes = count * size_of::<T>();
+        let parts = || (1..RADIX).map(|times| times * step).take_while(|&at| at < size);
+        let part = |at: usize| step.min(size - at) * bytes;
+        let mut into: &mut [u8] = bytemuck::cast_slice_mut(into);
+        if part(step) > SHORT_MAX {
+            for at in parts() {
+                let (here, rest) = into.split_at_mut(part(at));
+                self.link.exchange(&have[..part(at)], self.after(me, size - at), here, self.after(me, at))?;
+                into = rest;
+            }
+            return Ok(());
+        }
+        for at in parts() {
+            self.link.expect(self.after(me, at))?;
+            self.link.send(&have[..part(at)], self.after(me, size - at))?;
+        }
+        for at in parts() {
+            let (here, rest) = into.split_at_mut(part(at));
+            self.link.recv(here, self.after(me, at))?;
+            into = rest;
+        }
+        Ok(())
     }
 }

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Loan;
 
-/// The slot of messages that fit in a line; their receives stand all the time.
-const SHORT: u32 = 0;
-/// The slot of all others.
-const LONG: u32 = 1;
+/// The slot of messages that do not fit in a line. The others have receives that stand all the time, in two more.
+const LONG: u32 = 2;
 /// Slots of such a context.
-pub(super) const SLOTS: u32 = 2;
+pub(super) const SLOTS: u32 = 3;
 
 /// One member's way to the others.
 #[derive(Debug)]
@@ -25,27 +23,39 @@ impl Link {
     }
 
     /// Sends bytes to a member that will receive as many.
+    #[inline]
     pub(super) fn send(&self, bytes: &[u8], to: Rank) -> Result<()> {
-        self.context.send(bytes, to, slot(bytes.len()))
+        if bytes.len() <= SHORT_MAX {
+            self.context.tell(bytes, to)
+        } else {
+            self.context.send(bytes, to, LONG)
+        }
     }
 
     /// Receives exactly so many bytes.
+    #[inline]
     pub(super) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
         if into.len() > SHORT_MAX {
             let got = self.context.recv(into, from, LONG)?;
             return self.check(got.len as usize, into.len(), from);
         }
         let mut line = [0; SHORT_MAX];
-        let got = self.context.recv_standing(&mut line, from, SHORT)?;
+        let got = self.context.hear(&mut line, from)?;
         self.check(got, into.len(), from)?;
         into.copy_from_slice(&line[..got]);
         Ok(())
     }
 
+    /// Messages that fit in a line will come from that member: so that its first does not wait.
+    #[inline]
+    pub(super) fn expect(&self, from: Rank) -> Result<()> {
+        self.context.stand(from)
+    }
+
     /// Sends to one member and receives from one, who may be the same, in any order.
     pub(super) fn exchange(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
         if into.len() <= SHORT_MAX {
-            self.context.stand(from, SHORT)?;
+            self.expect(from)?;
             self.send(bytes, to)?;
             return self.recv(into, from);
         }
@@ -75,8 +85,4 @@ impl Link {
         let cause = Cause::Disagree { what: "bytes", least, most };
         Err(self.context.machine().fault(cause, || format!("a part from rank {from}")))
     }
-}
-
-fn slot(len: usize) -> u32 {
-    if len <= SHORT_MAX { SHORT } else { LONG }
 }

@@ -7,6 +7,7 @@ mod gather;
 mod link;
 mod meeting;
 mod reduce;
+mod tree;
 
 pub use communicator::Communicator;
 pub use meeting::{Agreement, Meeting};

@@ -1,12 +1,14 @@
-//! Reductions: a binomial tree towards the root; for all members, recursive doubling where the values are few, else a
-//! tree and a broadcast.
+//! Reductions: a tree towards the first member, and from there to the root. For all members: where the values are few
+//! and the members, too, everyone tells everyone; where only the values are few, recursive doubling; else a tree and a
+//! broadcast.
 //!
 //! Values are always combined in the order of the members they come from, lower first, and in the same grouping on
 //! every member: the result is the same to the bit everywhere, and operations that do not commute are right.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 
-use super::communicator::Communicator;
+use super::communicator::{Communicator, RADIX};
+use super::tree::Tree;
 use crate::message::SHORT_MAX;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
@@ -17,10 +19,11 @@ pub type Combine<'c, T> = &'c dyn Fn(&mut [T], &[T]);
 impl Communicator {
     /// Combines all members' values; true on the root, where `values` are the result, and as they were elsewhere.
     pub fn reduce<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
-        let call = format!("reduce({} bytes to rank {root})", size_of_val(values));
-        let _held = self.begin(&|| call.clone())?;
-        self.check_root(root, &|| call.clone())?;
-        self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &|| call.clone()))
+        let bytes = size_of_val(values);
+        let call = || format!("reduce({bytes} bytes to rank {root})");
+        let _held = self.begin(&call)?;
+        self.check_root(root, &call)?;
+        self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
     }
 
     /// Combines all members' values; `values` are the result everywhere.
@@ -28,7 +31,7 @@ impl Communicator {
         let call = || format!("allreduce({} values)", size_of::<T>());
         let _held = self.begin(&call)?;
         let done = if size_of_val(values) <= SHORT_MAX {
-            self.double(values, combine)
+            if self.size() <= RADIX { self.tell_all(values, combine) } else { self.double(values, combine) }
         } else {
             let first = Rank(0);
             self.reduce_steps(values, combine, first)
@@ -37,22 +40,21 @@ impl Communicator {
         done.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// Up a binomial tree to the first member, so that neighbours are combined first, and from there to the root.
+    /// Up a tree to the first member, so that neighbours are combined first, and from there to the root. Few members give
+    /// their values to the root at once.
     fn reduce_steps<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
-        let (place, size, first) = (self.rank().index(), self.size(), Rank(0));
+        let (place, first, tree) = (self.rank().index(), Rank(0), Tree { size: self.size() });
+        if self.size() <= RADIX {
+            return self.combine_at(values, combine, root);
+        }
         let mut sum = values.to_vec();
-        let mut part = vec![T::zeroed(); values.len()];
-        let mut step = 1;
-        while step < size {
-            if place & step != 0 {
-                self.link.send(bytemuck::cast_slice(&sum), Rank((place - step) as u32))?;
-                break;
-            }
-            if place + step < size {
-                self.link.recv(bytemuck::cast_slice_mut(&mut part), Rank((place + step) as u32))?;
-                combine(&mut sum, &part);
-            }
-            step *= 2;
+        let mut part = values.to_vec();
+        for child in tree.children(place) {
+            self.link.recv(bytemuck::cast_slice_mut(&mut part), Rank(child as u32))?;
+            combine(&mut sum, &part);
+        }
+        if let Some(parent) = tree.parent(place) {
+            self.link.send(bytemuck::cast_slice(&sum), Rank(parent as u32))?;
         }
         if root != first && self.rank() == first {
             self.link.send(bytemuck::cast_slice(&sum), root)?;
@@ -63,6 +65,39 @@ impl Communicator {
             values.copy_from_slice(&sum);
         }
         Ok(())
+    }
+
+    /// The root hears of all.
+    fn combine_at<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
+        if self.rank() != root {
+            return self.link.send(bytemuck::cast_slice(values), root);
+        }
+        self.combine_all(values, combine)
+    }
+
+    /// Combines what all others send with the own values, in the order of the members.
+    fn combine_all<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let mut part = values.to_vec();
+        let (mut own, sum) = (values.to_vec(), values);
+        for member in (0..self.size()).map(|place| Rank(place as u32)) {
+            let next = if member == self.rank() {
+                &mut own
+            } else {
+                self.link.recv(bytemuck::cast_slice_mut(&mut part), member)?;
+                &mut part
+            };
+            if member == Rank(0) { sum.copy_from_slice(next) } else { combine(sum, next) }
+        }
+        Ok(())
+    }
+
+    /// Everyone tells everyone, and combines for itself.
+    fn tell_all<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        for steps in 1..self.size() {
+            self.link.expect(self.after(self.rank(), self.size() - steps))?;
+            self.link.send(bytemuck::cast_slice(values), self.after(self.rank(), steps))?;
+        }
+        self.combine_all(values, combine)
     }
 
     /// Recursive doubling. Where the members are no power of two, the first few pairs are one each.

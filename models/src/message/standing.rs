@@ -1,37 +1,90 @@
-//! Receives that stand all the time, for those who know what comes next: as soon as a message was taken, the next one's
-//! receive is posted, so that its sender never waits for the posting.
+//! Receives that stand all the time, for those who know what comes next: short messages of a pair go through two slots
+//! in turn, and as soon as one was taken, the receive of the next but one is posted. So a sender that is one message
+//! ahead of its receiver, as in a barrier, never waits for a posting.
 
 use super::call::Call;
 use super::context::{Context, Posted};
-use super::page::IDLE;
+use super::page::{BUSY, Block, IDLE, Page};
 use super::words::SHORT_MAX;
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::{Rank, Result};
 
+/// The two slots.
+const TURNS: [Block; 2] = [0, 1];
+
 impl Context {
-    /// Posts the receive of the next short message on a slot, unless it stands there.
+    /// Lets receives from a member stand. The first time only this costs anything.
     #[inline]
-    pub(crate) fn stand(&self, from: Rank, slot: u32) -> Result<()> {
-        if let Some((page, block)) = self.ready(from, slot)
-            && page.state(block).receiving.load(Relaxed) != IDLE
+    pub(crate) fn stand(&self, from: Rank) -> Result<()> {
+        if let Some((page, _)) = self.ready(from, 0)
+            && TURNS.iter().all(|&turn| page.state(turn).receiving.load(Relaxed) != IDLE)
         {
             return Ok(());
         }
-        let (page, block) = self.page(Call::from("irecv", from, slot))?;
-        if page.state(block).receiving.load(Relaxed) == IDLE {
-            self.post(SHORT_MAX, from, slot)?;
+        self.stand_up(from)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn stand_up(&self, from: Rank) -> Result<()> {
+        let (page, _) = self.page(Call::from("irecv", from, 0))?;
+        for turn in TURNS {
+            if page.state(turn).receiving.load(Relaxed) == IDLE {
+                self.post(SHORT_MAX, from, turn as u32)?;
+            }
         }
         Ok(())
     }
 
-    /// Takes the next short message on a slot, and lets the receive of the one after stand there. How long it is.
+    /// Sends the next short message to a member whose receives stand.
     #[inline]
-    pub(crate) fn recv_standing(&self, into: &mut [u8; SHORT_MAX], from: Rank, slot: u32) -> Result<usize> {
-        self.stand(from, slot)?;
-        let (page, block) = self.page(Call::from("recv", from, slot))?;
-        let number = page.state(block).received.load(Relaxed).wrapping_add(1);
-        let got = self.take("recv", Posted { number }, into, from, slot)?;
-        self.stand(from, slot)?;
+    pub(crate) fn tell(&self, bytes: &[u8], to: Rank) -> Result<()> {
+        let mut slot = 0;
+        if let Some((page, _)) = self.ready(to, 0) {
+            let turn = turn(page, |page, turn| page.state(turn).sent.load(Relaxed));
+            if page.send_short(turn, bytes) {
+                return Ok(());
+            }
+            slot = turn as u32;
+        }
+        if slot == 0 {
+            let (page, _) = self.page(Call::to("send", to, 0))?;
+            slot = turn(&page, |page, turn| page.state(turn).sent.load(Relaxed)) as u32;
+        }
+        self.send(bytes, to, slot)
+    }
+
+    /// Takes the next short message from a member, and lets the receive of the next but one stand. How long it is.
+    #[inline]
+    pub(crate) fn hear(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
+        self.stand(from)?;
+        if let Some((page, _)) = self.ready(from, 0) {
+            let turn = turn(page, |page, turn| page.state(turn).received.load(Relaxed));
+            let number = page.state(turn).received.load(Relaxed).wrapping_add(1);
+            let got = self.take("recv", Posted { number }, into, from, turn as u32)?;
+            // The page may have left the lately used ones meanwhile, but it stays.
+            if page.post_short(turn, SHORT_MAX).is_ok() {
+                page.state(turn).receiving.store(BUSY, Relaxed);
+            }
+            return Ok(got.len as usize);
+        }
+        self.hear_slowly(into, from)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hear_slowly(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
+        let (page, _) = self.page(Call::from("recv", from, 0))?;
+        let turn = turn(&page, |page, turn| page.state(turn).received.load(Relaxed));
+        let number = page.state(turn).received.load(Relaxed).wrapping_add(1);
+        let got = self.take("recv", Posted { number }, into, from, turn as u32)?;
+        self.stand_up(from)?;
         Ok(got.len as usize)
     }
+}
+
+/// Whose turn it is, by how many messages each slot had.
+#[inline]
+fn turn(page: &Page, count: impl Fn(&Page, Block) -> u32) -> Block {
+    if count(page, TURNS[0]) == count(page, TURNS[1]) { TURNS[0] } else { TURNS[1] }
 }

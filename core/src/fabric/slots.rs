@@ -256,6 +256,20 @@ impl<const LINES: usize> Slots<LINES> {
         }
     }
 
+    /// An own line will be read and its main word changed in one step: on mapped memory the line is fetched for both at
+    /// once.
+    #[inline(always)]
+    pub fn will_change(&self, line: usize) {
+        assert!(line < LINES);
+        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+        if let Way::Direct(slots) = &self.way {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            let line: *const SlotLine = slots.line(line);
+            // SAFETY: a prefetch changes nothing, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast()) };
+        }
+    }
+
     /// A word of the payload of an own line, after its main word was seen.
     #[inline(always)]
     pub fn payload(&self, line: usize, index: usize) -> u64 {

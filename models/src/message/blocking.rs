@@ -283,6 +283,9 @@ impl Context {
                 Data::Short { len, .. } if len as u64 > room => {
                     return fail(Cause::Truncated { len: len as u64, room });
                 }
+                Data::Staged { .. } => {
+                    return fail(Cause::Truncated { len: page.data_word(block, 1), room });
+                }
                 _ => {
                     let arrival = Arrival { page: page.clone(), block, number };
                     let condition = Condition::Event(Arc::new(arrival));

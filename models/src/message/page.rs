@@ -171,6 +171,12 @@ impl Page {
         self.ours.read(2 * block + 1, SlotWord::Main)
     }
 
+    /// The claim will be read and changed: fetches its line once for both.
+    #[inline]
+    pub(crate) fn will_claim(&self, block: Block) {
+        self.ours.will_change(2 * block + 1);
+    }
+
     /// A word that came with it.
     pub(crate) fn claim_word(&self, block: Block, index: usize) -> u64 {
         self.ours.payload(2 * block + 1, index)

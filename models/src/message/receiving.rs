@@ -9,7 +9,7 @@
 //! ```
 
 use super::operation::{Done, End, Progress};
-use super::page::{Block, Page};
+use super::page::{ANY, Block, Page};
 use super::place::Place;
 use super::ring::Cut;
 use super::words::{self, Claim, Data, SHORT_MAX};
@@ -25,6 +25,8 @@ pub(crate) struct Receiving {
     into: Place,
     /// Where the sender shall put it; null: it stages it.
     to: GlobalAddress,
+    /// Whether its sender has to claim it.
+    claimed: bool,
     /// Keeps the sender's way to memory of the program's own, until the receive is over.
     registered: Option<Registration>,
     number: u32,
@@ -82,8 +84,21 @@ impl Receiving {
     ) -> Receiving {
         let number = page.state(block).received.load(Relaxed).wrapping_add(1);
         let version = next_version(page, block);
+        // A receive of any slot may be wanted by two messages; memory that the sender writes must be its alone.
+        let claimed = !to.is_null() || block == ANY;
         let stage = Stage::Describing;
-        Receiving { into, to, registered, number, version, stage, unwanted: false, taken: 0, told: 0 }
+        Receiving {
+            into,
+            to,
+            claimed,
+            registered,
+            number,
+            version,
+            stage,
+            unwanted: false,
+            taken: 0,
+            told: 0,
+        }
     }
 
     /// It is to be taken back, if its message is not on its way already.
@@ -156,18 +171,28 @@ impl Receiving {
     }
 
     fn post(&self, page: &Page, block: Block) -> Next {
-        written_then(page.write_posting(block, words::long_posting(self.number, self.version)), Stage::Posted)
+        let word = match self.claimed {
+            true => words::long_posting(self.number, self.version),
+            false => words::staged_posting(self.number, self.version, self.into.len()),
+        };
+        written_then(page.write_posting(block, word), Stage::Posted)
     }
 
     /// Looks what has come.
     fn look(&mut self, machine: &Machine, page: &Page, block: Block) -> Next {
         let room = self.into.len();
         match words::read_data(page.data(block), self.number) {
+            // What is staged for it later is for the next receive.
+            Data::None if self.unwanted && !self.claimed => Next::Ended(End::Withdrawn),
             Data::None if self.unwanted => {
                 let posted = words::claim(self.number, self.version, Claim::Posted);
                 self.take_back(machine, page, block, posted)
             }
             Data::None => Next::Waits,
+            // It was sent to a receive that was withdrawn, and waits for one with more room.
+            Data::Staged { .. } if page.data_word(block, 1) > room => {
+                Cause::Truncated { len: page.data_word(block, 1), room }.into()
+            }
             Data::Staged { chunks } => self.fetch(machine, page, block, chunks),
             Data::InPlace => {
                 let done = Done { len: page.data_word(block, 0), slot: page.data_word(block, 1) as u32 };
@@ -184,7 +209,6 @@ impl Receiving {
                     Err(cause) => cause.into(),
                 }
             }
-            // It was sent to a receive that was withdrawn, and waits for one with more room.
             Data::Short { len, .. } => Cause::Truncated { len: len as u64, room }.into(),
             Data::TooLong { version } if version == self.version => {
                 page.state(block).received.store(self.number, Relaxed);

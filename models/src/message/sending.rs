@@ -101,7 +101,7 @@ impl Sending {
     /// Whether a step would bring it on.
     pub(crate) fn can_step(&self, page: &Arc<Page>, block: Block) -> bool {
         match &self.stage {
-            Stage::Looking => takes_own(page, block, next_number(page, block)) || any_posted(page).is_some(),
+            Stage::Looking => self.takes_own(page, block) || any_posted(page).is_some(),
             Stage::Staging(staging) => {
                 let (at, meets) = self.meeting_place(page, block);
                 staging.can_step(at.taken(meets, next_number(at, meets), staging.cut.chunks()))
@@ -109,6 +109,19 @@ impl Sending {
             Stage::Claimed { .. } | Stage::Telling { .. } => true,
             // The fabric tells of their end.
             Stage::Claiming { .. } | Stage::Putting { .. } | Stage::Over => false,
+        }
+    }
+
+    /// Whether it finds a receive in its own slot.
+    fn takes_own(&self, page: &Page, block: Block) -> bool {
+        let number = next_number(page, block);
+        match words::read_posting(page.posting(block), number) {
+            Posting::Short { .. } => true,
+            Posting::Staged { least, version } => {
+                self.from.len() <= least || posted(page, block, number, version)
+            }
+            Posting::Long { version } => posted(page, block, number, version),
+            Posting::None | Posting::Taken { .. } => false,
         }
     }
 
@@ -131,7 +144,7 @@ impl Sending {
             let (at, meets) = self.meeting_place(page, block);
             let number = next_number(at, meets);
             let next = match &self.stage {
-                Stage::Looking => self.look(machine, page, block),
+                Stage::Looking => self.look(machine, page, block, rings),
                 Stage::Claiming { receive, operation } => {
                     let (receive, operation) = (*receive, *operation);
                     landed(machine, operation, |found| after_claim(number, receive, found))
@@ -161,7 +174,7 @@ impl Sending {
     }
 
     /// Looks whether a receive stands there: first in its own slot.
-    fn look(&mut self, machine: &Machine, page: &Arc<Page>, block: Block) -> Next {
+    fn look(&mut self, machine: &Machine, page: &Arc<Page>, block: Block, rings: &Rings) -> Next {
         let (word, number) = (page.posting(block), next_number(page, block));
         let (len, slot) = (self.from.len(), page.slot(block));
         match words::read_posting(word, number) {
@@ -169,9 +182,20 @@ impl Sending {
                 return too_long(number, words::posting_version(word), len, room as u64);
             }
             Posting::Short { .. } => return self.short(number, slot),
-            Posting::Long { .. } if len <= SHORT_MAX as u64 => return self.short(number, slot),
-            Posting::Long { version } if posted(page, block, number, version) => {
-                return claim(machine, page, block, number, version);
+            Posting::Long { .. } | Posting::Staged { .. } if len <= SHORT_MAX as u64 => {
+                return self.short(number, slot);
+            }
+            Posting::Staged { least, .. } if len <= least => return self.stage(machine, rings),
+            Posting::Staged { version, .. } if posted(page, block, number, version) => {
+                let room = page.claim_word(block, 1);
+                let fits = len <= room;
+                return if fits { self.stage(machine, rings) } else { too_long(number, version, len, room) };
+            }
+            Posting::Long { version } => {
+                page.will_claim(block);
+                if posted(page, block, number, version) {
+                    return claim(machine, page, block, number, version);
+                }
             }
             _ => {}
         }
@@ -204,16 +228,21 @@ impl Sending {
             return self.short(number, slot);
         }
         if to.is_null() {
-            return match rings.take(machine) {
-                Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring, len))),
-                Ok(None) => Next::Waits,
-                Err(cause) => cause.into(),
-            };
+            return self.stage(machine, rings);
         }
         match self.from.launch(machine, 0, len, to) {
             Ok(Launched::Done(_)) => self.in_place(number, slot),
             Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Putting { operation }),
             Ok(Launched::Later) => Next::Waits,
+            Err(cause) => cause.into(),
+        }
+    }
+
+    /// Begins to stage the bytes.
+    fn stage(&self, machine: &Machine, rings: &Rings) -> Next {
+        match rings.take(machine) {
+            Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring, self.from.len()))),
+            Ok(None) => Next::Waits,
             Err(cause) => cause.into(),
         }
     }
@@ -261,15 +290,6 @@ impl Sending {
 /// The number of the next message on a slot.
 fn next_number(page: &Page, block: Block) -> u32 {
     page.state(block).sent.load(Relaxed).wrapping_add(1)
-}
-
-/// Whether the message of that number finds a receive in its own slot.
-fn takes_own(page: &Page, block: Block, number: u32) -> bool {
-    match words::read_posting(page.posting(block), number) {
-        Posting::Short { .. } => true,
-        Posting::Long { version } => posted(page, block, number, version),
-        Posting::None | Posting::Taken { .. } => false,
-    }
 }
 
 /// The version of a receive of any slot that stands there, and that nobody has taken.

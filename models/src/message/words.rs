@@ -14,7 +14,8 @@
 //! word of a message that is over means nothing. What stands below the number only grows while the number stays.
 //!
 //! ```text
-//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive, or
+//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive: the size of a short one; the power of two that
+//!                                                           the size of a staged one has at least; or
 //!           number:32 | 1:1 chunks:25         | kind:6      how much of a staged message was taken
 //! claim     number:32 | version:26            | state:6
 //! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot counts for receives of any), or
@@ -42,7 +43,10 @@ pub(crate) enum Posting {
     None,
     /// At most 48 bytes, which go into the receiver's line.
     Short { room: usize },
-    /// More: address and size stand in the block's second line, under this version.
+    /// At least so many, which the receiver takes out of the sender's ring; the size stands in the block's second line,
+    /// under this version. Nobody else touches the receiver's memory, so there is nothing to claim.
+    Staged { least: u64, version: u32 },
+    /// More than 48 bytes: address and size stand in the block's second line, under this version, to be claimed.
     Long { version: u32 },
     /// The staged message has been taken up to there.
     Taken { chunks: u32 },
@@ -50,7 +54,8 @@ pub(crate) enum Posting {
 
 const SHORT: u64 = 1;
 const LONG: u64 = 2;
-const TAKEN: u64 = 3;
+const TO_STAGE: u64 = 3;
+const TAKEN: u64 = 4;
 const KIND: u64 = 63;
 const TAKEN_MARK: u64 = 1 << 31;
 const VERSION_MASK: u32 = (1 << 19) - 1;
@@ -81,7 +86,13 @@ pub(crate) fn short_posting(number: u32, version: u32, room: usize) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | (room as u64) << 6 | SHORT)
 }
 
-/// The posting of a longer one.
+/// The posting of a longer one, of `room` bytes, whose message is to be staged.
+pub(crate) fn staged_posting(number: u32, version: u32, room: u64) -> u64 {
+    let power = u64::from(room.max(1).ilog2());
+    numbered(number, u64::from(version & VERSION_MASK) << 12 | power << 6 | TO_STAGE)
+}
+
+/// The posting of a longer one that is to be claimed.
 pub(crate) fn long_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | LONG)
 }
@@ -107,6 +118,7 @@ pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
     match word & KIND {
         SHORT => Posting::Short { room: (word >> 6 & KIND) as usize },
         LONG => Posting::Long { version },
+        TO_STAGE => Posting::Staged { least: 1 << (word >> 6 & KIND), version },
         TAKEN => Posting::Taken { chunks: (word >> 6) as u32 & ((1 << 25) - 1) },
         _ => Posting::None,
     }
@@ -205,6 +217,11 @@ mod tests {
         assert_eq!(read_posting(short_posting(7, 3, 48), 7), Posting::Short { room: 48 });
         assert_eq!(read_posting(short_posting(7, 3, 48), 6), Posting::None);
         assert_eq!(read_posting(long_posting(u32::MAX, 9), u32::MAX), Posting::Long { version: 9 });
+        for (room, least) in [(0, 1), (4095, 2048), (4096, 4096), (4097, 4096), (u64::MAX, 1 << 63)] {
+            let posting = staged_posting(7, 3, room);
+            assert_eq!(read_posting(posting, 7), Posting::Staged { least, version: 3 });
+            assert_eq!(posting_version(posting), 3);
+        }
         assert_eq!(read_posting(taken(7, 1 << 20), 7), Posting::Taken { chunks: 1 << 20 });
         assert_eq!(read_posting(0, 0), Posting::None);
         assert_eq!(
@@ -223,6 +240,7 @@ mod tests {
         assert!(takes_short(posted, 9, 8) && takes_short(posted, 9, 0));
         assert!(!takes_short(posted, 9, 9) && !takes_short(posted, 10, 8));
         assert!(!takes_short(long_posting(9, 2), 9, 8) && !takes_short(taken(9, 100), 9, 1));
+        assert!(!takes_short(staged_posting(9, 2, 1 << 20), 9, 8));
         assert_eq!(brings_short(short_data(9, 5, 8), 9), Some(8));
         assert_eq!(brings_short(short_data(9, 5, 8), 8), None);
         assert_eq!(brings_short(staged_data(9, 5), 9), None);
@@ -232,8 +250,10 @@ mod tests {
     fn words_of_one_number_only_grow() {
         let grows = |words: &[u64]| words.is_sorted();
         let second =
-            [short_posting(4, 1, 48), short_posting(4, 2, 0), long_posting(4, 3), taken(4, 1), taken(4, 2)];
-        assert!(grows(&second) && second[4] < short_posting(5, 0, 0));
+            [short_posting(4, 1, 48), short_posting(4, 2, 0), long_posting(4, 3), staged_posting(4, 4, 99)];
+        assert!(grows(&second) && second[3] < taken(4, 1));
+        let second = [taken(4, 1), taken(4, 2)];
+        assert!(grows(&second) && second[1] < short_posting(5, 0, 0));
         let state = |version, state| claim(4, version, state);
         assert!(grows(&[state(1, Claim::Posted), state(1, Claim::Claimed), state(1, Claim::Withdrawn)]));
         assert!(state(1, Claim::Withdrawn) < state(2, Claim::Posted));

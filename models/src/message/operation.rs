@@ -120,6 +120,13 @@ impl Operation {
         Arc::new(Operation::make(page, block, way, behind))
     }
 
+    /// A message that has ended already.
+    pub(crate) fn ended(page: &Arc<Page>, block: Block, way: Way, end: End) -> Arc<Operation> {
+        let operation = Operation::make(page, block, way, None);
+        let _ = operation.end.set(end); // nobody else knows of it
+        Arc::new(operation)
+    }
+
     fn make(page: &Arc<Page>, block: Block, way: Way, behind: Option<Arc<Operation>>) -> Operation {
         let depth = behind.as_ref().map_or(0, |earlier| earlier.depth + 1);
         let (kind, number) = match &way {

@@ -4,9 +4,10 @@ use super::alarm;
 use super::blocking::Arrival;
 use super::call::Call;
 use super::context::{Context, Posted, Received};
-use super::operation::{Operation, Way};
+use super::operation::{End, Operation, Progress, Way};
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
+use super::receiving::Receiving;
 use super::sending::Sending;
 use super::words::SHORT_MAX;
 use std::sync::Arc;
@@ -64,15 +65,24 @@ impl Context {
         let idle = page.state(block).sending.load(Relaxed) == IDLE;
         let sent = idle && short.is_some_and(|bytes| page.send_short(block, bytes));
         self.occupy_send(&page, block, call)?;
-        let operation = (!sent).then(|| {
-            let way = Way::Send(Sending::new(from()));
-            let operation = Operation::new(&page, block, way, self.last_spooled(&page, block));
-            self.pump.add(&operation);
-            operation
-        });
+        let operation = if sent { None } else { self.start_send(Sending::new(from()), &page, block) };
         let begun_ns = self.machine.host().now_ns();
-        self.machine.progress();
         Ok(Outgoing { context: self.clone(), call, page, block, operation, begun_ns, waited: false })
+    }
+
+    /// Sends as much as can be sent at once. What waiting calls move on after that; none if it has all gone.
+    fn start_send(&self, sending: Sending, page: &Arc<Page>, block: Block) -> Option<Arc<Operation>> {
+        let (mut way, behind) = (Way::Send(sending), self.last_spooled(page, block));
+        if behind.is_none()
+            && let Progress::Ended(end) = way.step(&self.machine, page, block, &self.pump.rings)
+        {
+            let failed = matches!(end, End::Failed(_));
+            return failed.then(|| Operation::ended(page, block, way, end));
+        }
+        let operation = Operation::new(page, block, way, behind);
+        self.pump.add(&operation);
+        self.machine.progress();
+        Some(operation)
     }
 
     /// Begins a receive. One of at most [`SHORT_MAX`] bytes on a slot needs no place: [`Incoming::take`] gives the
@@ -93,16 +103,26 @@ impl Context {
             let receiving = self.receiving(into(), &page, block, call).inspect_err(|_| {
                 page.state(block).receiving.store(IDLE, Relaxed);
             })?;
-            let operation = Operation::new(&page, block, Way::Receive(receiving), None);
-            self.pump.add(&operation);
-            self.machine.progress();
-            Kind::Long(operation)
+            Kind::Long(self.start_receive(receiving, &page, block))
         };
         Ok(Incoming { context: self.clone(), call, page, block, kind, watch: None, waited: false })
     }
 }
 
 impl Context {
+    /// Posts a receive. What waiting calls move on after that.
+    fn start_receive(&self, receiving: Receiving, page: &Arc<Page>, block: Block) -> Arc<Operation> {
+        let mut way = Way::Receive(receiving);
+        match way.step(&self.machine, page, block, &self.pump.rings) {
+            Progress::Ended(end) => Operation::ended(page, block, way, end),
+            Progress::Waits { .. } => {
+                let operation = Operation::new(page, block, way, None);
+                self.pump.add(&operation);
+                operation
+            }
+        }
+    }
+
     /// Whether an operation is over, or cannot end well; otherwise its waker will be woken then.
     fn poll(&self, operation: &Arc<Operation>, waker: &Waker) -> Result<bool> {
         self.machine.progress();

@@ -2,7 +2,8 @@
 
 use super::super::case::Case;
 use super::super::figure::Key;
-use super::super::row::{Library, Row};
+use super::super::library::Library;
+use super::super::row::Row;
 use super::super::sizes;
 use super::super::state::State;
 use super::header::{self, Mark};

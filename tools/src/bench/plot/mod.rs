@@ -75,9 +75,9 @@ fn text(size: u32) -> TextStyle<'static> {
 #[cfg(test)]
 mod tests {
     use super::super::case::Case;
+    use super::super::comparison::{Field, compare};
     use super::super::figure::Key;
     use super::super::repetition::Summary;
-    use super::super::row::relate;
     use super::super::state::State;
     use super::*;
 
@@ -87,15 +87,15 @@ mod tests {
 
     fn rows() -> Vec<Row> {
         let mut rows = vec![row(Key::limit("hand_over"), 50.0), row(Key::limit("remote_load"), 90.0)];
-        rows.push(row(Key::of_two(Case::Put, "", 8), 80.0));
-        rows.push(row(Key::of_two(Case::Get, "", 8), 100.0));
+        rows.push(row(Key::ours(Case::Put, "", 8), 80.0));
+        rows.push(row(Key::ours(Case::Get, "", 8), 100.0));
         for state in State::all() {
             for bytes in [64 << 10, 1 << 20] {
-                rows.push(row(Key::of_two(Case::BandwidthPut, &state.to_string(), bytes), 50e9));
+                rows.push(row(Key::ours(Case::BandwidthPut, &state.to_string(), bytes), 50e9));
                 rows.push(row(Key::copy_limit("memcpy", state, bytes), 55e9));
             }
         }
-        relate(&mut rows);
+        compare(&mut rows, &Field::default());
         rows
     }
 

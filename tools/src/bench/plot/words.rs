@@ -1,7 +1,8 @@
 //! Latencies of a word, each beside the limit that it is held against.
 
 use super::super::case::Case;
-use super::super::row::{Library, Row};
+use super::super::library::Library;
+use super::super::row::Row;
 use super::super::table::amount;
 use super::header::{self, Mark};
 use super::{Area, Drawn, INK, LIMIT, OURS, text};
@@ -40,7 +41,7 @@ impl<'r> Words<'r> {
             (Mark::Dashed(INK), "hand-over"),
         ];
         header::draw(&head, "8 bytes: time of one way, or of one operation (less is better)", &marks)?;
-        let heights = self.rows.iter().flat_map(|row| [row.median, row.limit.unwrap_or(0.0)]);
+        let heights = self.rows.iter().flat_map(|row| [row.median, row.limit().unwrap_or(0.0)]);
         let top = heights.fold(0.0, f64::max) * 1.15;
         let places = (self.rows.len() as f64).max(PLACES_MIN);
         let mut chart = ChartBuilder::on(&body)
@@ -59,7 +60,7 @@ impl<'r> Words<'r> {
         mesh.y_label_style(text(13)).axis_desc_style(text(14)).draw()?;
         for (place, row) in self.rows.iter().enumerate() {
             let middle = place as f64 + 0.5;
-            let bars = [(middle - BAR, Some(row.median), OURS), (middle, row.limit, LIMIT)];
+            let bars = [(middle - BAR, Some(row.median), OURS), (middle, row.limit(), LIMIT)];
             for (left, height, color) in bars {
                 let Some(height) = height else { continue };
                 let (right, center) = (left + BAR - 0.01, left + BAR / 2.0);

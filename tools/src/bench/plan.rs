@@ -73,7 +73,7 @@ impl Effort {
 
     /// The same beside other libraries, each of which takes its turn: fewer repetitions of more figures.
     pub(super) const AGAINST: Effort = Effort {
-        patience: Patience { wanted: 3, repetitions_max: 12, time_max: Duration::from_secs(40) },
+        patience: Patience { wanted: 3, repetitions_max: 12, time_max: Duration::from_secs(20) },
         ..Effort::FULL
     };
 

@@ -92,7 +92,9 @@ mod tests {
         script(&home.join("mpich/bin/mpiexec"), "#!/bin/sh\nexport RANKS=$2; shift 2; exec \"$@\"");
         let program = r#"#!/bin/sh
             echo "{\"ready\":\"$1\"}"
-            while read word bytes rest && [ $word = go ]; do echo "{\"ranks\":$RANKS,\"bytes\":$bytes,\"value\":7}"; done"#;
+            while read word bytes rest && [ $word = go ]; do
+                echo "{\"ranks\":$RANKS,\"bytes\":$bytes,\"value\":7}"
+            done"#;
         script(&Peer::Mpich.program(home), program);
         std::fs::write(home.join("mpich/stamp"), "wanted x\nlibrary mpich 5.0.2\nprogram 0\n").unwrap();
     }

@@ -101,7 +101,7 @@ fn compare_one(row: &Row, all: &[Row], with: With, bar: Option<Bar>, field: &Fie
             // Of those that were asked for; if there is none, nobody wants to know.
             with.peers().iter().find(|peer| field.asked.contains(peer))?;
             let best = best(row, all, with, field);
-            (best.map(|best| best.library.to_string()).unwrap_or_default(), best)
+            (best.map_or("none".into(), |best| best.library.to_string()), best)
         }
     };
     let ratio = other.and_then(|other| ratio(row, other));

@@ -87,7 +87,7 @@ fn lines_of(row: &Row) -> Vec<Vec<String>> {
     for (cell, text) in lines[0].iter_mut().zip(first) {
         *cell = text;
     }
-    if !row.steady {
+    if !row.steady && lines[0][9].is_empty() {
         lines[0][9] = "unsteady".into();
     }
     lines

@@ -70,7 +70,7 @@ fn panels(case: Case, rows: &[Row]) -> [Panel; 2] {
 fn alone(case: Case, cold: bool, name: &str, rows: &[Row]) -> Panel {
     let mut curves = Vec::new();
     for (fresh, color, ours, limit) in
-        [(false, OURS, "reused", "memcpy"), (true, OURS_TOO, "fresh", "memcpy, fresh")]
+        [(true, OURS_TOO, "fresh", "memcpy, fresh"), (false, OURS, "reused", "memcpy")]
     {
         let state = State { cold, fresh };
         curves.push(Curve::of_limit(state, rows, color, limit));

@@ -6,8 +6,8 @@ use plotters::prelude::*;
 /// Pixels of the head.
 pub(super) const HEIGHT: u32 = 58;
 /// Where marks begin and what one takes.
-const LEFT: i32 = 72;
-const MARK: i32 = 24;
+const LEFT: i32 = 40;
+const MARK: i32 = 22;
 /// Roughly what a letter takes at the size of the legend.
 const LETTER: i32 = 7;
 
@@ -44,7 +44,7 @@ pub(super) fn draw(area: &Area<'_>, caption: &str, marks: &[(Mark, &str)]) -> Dr
             }
         }
         area.draw_text(meaning, &text(13), (x + MARK, y - 7))?;
-        x += MARK + meaning.len() as i32 * LETTER + 16;
+        x += MARK + meaning.len() as i32 * LETTER + 12;
     }
     Ok(())
 }

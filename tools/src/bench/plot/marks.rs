@@ -83,13 +83,22 @@ impl<'r> Marks<'r> {
                     Circle::new((middle, ns(row).log10()), RADIUS, palette::color(row.library).filled());
                 chart.draw_series([mark])?;
             }
-            for (line, name) in column.name.iter().enumerate() {
+            chart.draw_series(self.names(place).map(|(name, shift, line)| {
                 let below = text(13).pos(Pos::new(HPos::Center, VPos::Top));
-                let label = Text::new(name.clone(), (0, 8 + 18 * line as i32), below);
-                chart.draw_series([EmptyElement::at((middle, least.log10())) + label])?;
-            }
+                EmptyElement::at((middle + shift, least.log10())) + Text::new(name, (0, 8 + 18 * line), below)
+            }))?;
         }
         Ok(())
+    }
+
+    /// What stands below a column, how far beside its middle, in which line. The second line is written once for all
+    /// columns that have the same, in the middle of them.
+    fn names(&self, place: usize) -> impl Iterator<Item = (String, f64, i32)> {
+        let [first, second] = self.columns[place].name.clone();
+        let alike = self.columns[place..].iter().take_while(|column| column.name[1] == second).count();
+        let begins = place == 0 || self.columns[place - 1].name[1] != second;
+        let shift = (alike as f64 - 1.0) / 2.0;
+        [Some((first, 0.0, 0)), begins.then_some((second, shift, 1))].into_iter().flatten()
     }
 
     /// Those who are in the panel.
@@ -126,7 +135,9 @@ impl<'r> Column<'r> {
             Case::Rate => ["rate".to_string(), "1 / rate".to_string()],
             Case::Posted if !ours.variant.is_empty() => [ours.variant.clone(), "600 posted".to_string()],
             Case::Posted => ["posted".to_string(), "600 posted".to_string()],
-            _ if ours.case.kind() == Kind::Collective => [ours.case.to_string(), ours.ranks.to_string()],
+            _ if ours.case.kind() == Kind::Collective => {
+                [ours.ranks.to_string(), format!("{}, by ranks", ours.case)]
+            }
             _ => [ours.case.to_string(), String::new()],
         };
         Column { rows: rows.iter().filter(is_like).collect(), limit: ours.limit(), name }

@@ -32,7 +32,7 @@ pub(super) fn name(library: Library) -> &'static str {
         Library::Tasuki => "Tasuki",
         Library::Mpich => "MPICH",
         Library::Openmpi => "Open MPI",
-        Library::Intel => "Intel MPI",
+        Library::Intel => "Intel",
         Library::Ucx => "UCX",
         Library::Limit => "limit",
     }

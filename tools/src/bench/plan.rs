@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::limit::Rounds;
-use super::repetition::Patience;
+use super::repetition::{NEEDED, Patience};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -93,6 +93,12 @@ impl Effort {
         cold_bytes: 64 << 10,
         patience: Patience { wanted: 1, repetitions_max: 2, time_max: Duration::from_secs(5) },
     };
+
+    /// The same in so many jobs: enough repetitions in all of them together.
+    pub(super) fn in_jobs(self, jobs: usize) -> Effort {
+        let wanted = self.patience.wanted.max(NEEDED.div_ceil(jobs));
+        Effort { patience: Patience { wanted, ..self.patience }, ..self }
+    }
 
     /// Buffers of `bytes` bytes through which a state rotates.
     pub(super) fn slots(&self, bytes: u64, cold: bool) -> usize {

@@ -58,6 +58,7 @@ pub(super) fn take(
     let area = effort.area(&all_sizes);
     let bound: Vec<usize> = (0..ranks).map(|rank| processors[rank % 2]).collect();
     let jobs = if for_two { JOBS } else { 1 };
+    let effort = effort.in_jobs(jobs);
     let (groups, hand_over_way) = (Groups::default(), None);
     let mut heard = Heard { groups, hand_over_way, opponents, jobs, jobs_done: 0, progress };
     for number in 0..jobs {

@@ -19,19 +19,25 @@ struct blocks {
 /* Bytes of the blocks of one direction. */
 static size_t area_of(const struct options *o) { return slots_of(o) * o->bytes; }
 
+/* The most of them that any shape needs: of what a program on line is asked for only the largest size is known. */
+static size_t area_max(const struct options *o) {
+    struct options largest = *o;
+    if (o->on_line) largest.cold = true;
+    return area_of(&largest);
+}
+
 /* Takes over memory for both directions, page aligned, and touches all of it. */
 static struct blocks new_blocks(const struct options *o, void *memory) {
-    struct blocks b = {
-        .source = memory,
-        .words = o->bytes / sizeof(uint64_t),
-        .slots = slots_of(o),
-        .fresh = o->fresh,
-        .by_put = asks_for(o, "put"),
-        .clock_ns = clock_cost_ns(),
-    };
-    b.target = b.source + area_of(o) / sizeof(uint64_t);
-    memset(memory, 1, 2 * area_of(o));
+    struct blocks b = {.source = memory, .by_put = asks_for(o, "put"), .clock_ns = clock_cost_ns()};
+    memset(memory, 1, 2 * area_max(o));
     return b;
+}
+
+static void shape_blocks(struct blocks *b, const struct options *o) {
+    b->words = o->bytes / sizeof(uint64_t);
+    b->slots = slots_of(o);
+    b->fresh = o->fresh;
+    b->target = b->source + area_of(o) / sizeof(uint64_t);
 }
 
 static long blocks_of(const struct options *o, size_t at_once) {

@@ -135,17 +135,36 @@ static void bind_rank(const struct options *o, int rank) {
 /* A rank whose launcher was killed must not stay and spin. */
 static void end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
-/* Asks for the next repetition: rank 0 of a program --on-line blocks here without using its processor. */
-static bool wanted_on_line(void) {
-    char line[COMMAND_MAX];
-    if (!fgets(line, sizeof line, stdin)) return false;
-    if (!strcmp(line, "end\n")) return false;
-    if (strcmp(line, "go\n")) fail("standard input", "expected the lines go or end");
-    return true;
+/* What the next repetition is of. Ranks other than 0 are told by it, so it is plain numbers. */
+struct shape {
+    long go, bytes, cold, fresh;
+};
+
+/* Asks for the next repetition: rank 0 of a program --on-line blocks here without using its processor. A line says
+ * "go" or "go BYTES hot|cold reused|fresh", with no more bytes than the program was started with. */
+static struct shape wanted_on_line(const struct options *o) {
+    char line[COMMAND_MAX], temperature[8] = "", buffers[8] = "";
+    struct shape s = {.go = 1, .bytes = (long)o->bytes, .cold = o->cold, .fresh = o->fresh};
+    if (!fgets(line, sizeof line, stdin) || !strcmp(line, "end\n")) return (struct shape){0};
+    if (!strcmp(line, "go\n")) return s;
+    if (sscanf(line, "go %ld %7s %7s", &s.bytes, temperature, buffers) != 3)
+        fail("standard input", "expected the lines go or end");
+    if (s.bytes < 8 || s.bytes % 8 || (size_t)s.bytes > o->bytes) fail("standard input", "no such size");
+    s.cold = !strcmp(temperature, "cold");
+    s.fresh = !strcmp(buffers, "fresh");
+    return s;
 }
 
-static bool wanted(const struct options *o, long done) {
-    return o->on_line ? wanted_on_line() : done < o->repetitions;
+static struct shape wanted(const struct options *o, long done) {
+    if (o->on_line) return wanted_on_line(o);
+    return (struct shape){.go = done < o->repetitions, .bytes = (long)o->bytes, .cold = o->cold, .fresh = o->fresh};
+}
+
+/* The options of a repetition of that shape. */
+static void reshape(struct options *o, const struct shape *s) {
+    o->bytes = (size_t)s->bytes;
+    o->cold = s->cold;
+    o->fresh = s->fresh;
 }
 
 /* A figure's name as its rows have it. */

@@ -64,46 +64,52 @@ static void *window_memory(size_t bytes) {
 #include "two.h"
 #include "collectives.h"
 
-/* Time in which a rank that waits for the next repetition lets others have its processor between two looks. */
+/* Time in which a rank that waits for the next repetition lets others have its processor between two looks: a dozen
+ * programs may do so while another one is measured. */
 static void doze(void) {
-    struct timespec t = {.tv_nsec = 2000000};
+    struct timespec t = {.tv_nsec = 20000000};
     nanosleep(&t, NULL);
 }
 
 /* Rank 0 hears what is wanted and tells the others, who let go of their processors meanwhile: a broadcast by the
  * library would have them spin while somebody else is measured. */
-static bool agree(const struct options *o, long done) {
-    int go = 0;
+static bool agree(const struct options *begun, struct options *o, long done) {
+    struct shape shape = {0};
+    int words = sizeof shape / sizeof(long);
     if (rank_here == 0) {
-        go = wanted(o, done);
+        shape = wanted(begun, done);
         for (int rank = 1; rank < ranks_all; rank++)
-            MPI_Send(&go, 1, MPI_INT, rank, TAG_COMMAND, MPI_COMM_WORLD);
-        return go;
+            MPI_Send(&shape, words, MPI_LONG, rank, TAG_COMMAND, MPI_COMM_WORLD);
+    } else {
+        MPI_Request command;
+        MPI_Irecv(&shape, words, MPI_LONG, 0, TAG_COMMAND, MPI_COMM_WORLD, &command);
+        for (int here = 0; MPI_Test(&command, &here, MPI_STATUS_IGNORE), !here;)
+            if (o->on_line) doze();
     }
-    MPI_Request command;
-    MPI_Irecv(&go, 1, MPI_INT, 0, TAG_COMMAND, MPI_COMM_WORLD, &command);
-    for (int here = 0; MPI_Test(&command, &here, MPI_STATUS_IGNORE), !here;)
-        if (o->on_line) doze();
-    return go;
+    if (shape.go) reshape(o, &shape);
+    return shape.go;
 }
 
 /* Measures for as long as somebody wants more. */
-static void run_collective(const struct options *o, collective call) {
+static void run_collective(const struct options *begun, collective call) {
+    struct options now = *begun, *o = &now;
     struct figure figure = {o->name, "", "time_ns"};
     struct group group = new_group(o, rank_here, ranks_all);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank_here == 0) print_ready(o);
-    for (long done = 0; agree(o, done); done++) {
+    for (long done = 0; agree(begun, o, done); done++) {
+        group.words = o->bytes / sizeof(uint64_t);
         double value = measure_collective(&group, call, iterations(o, CALLS));
         if (rank_here == 0) print_figure(&figure, o, ranks_all, value);
     }
 }
 
-static void run_two(const struct options *o) {
+static void run_two(const struct options *begun) {
+    struct options now = *begun, *o = &now;
     if (ranks_all != 2) fail(o->name, "is a case for two ranks");
     struct two two = begin_two(o);
     if (rank_here == 0) print_ready(o);
-    for (long done = 0; agree(o, done); done++) {
+    for (long done = 0; agree(begun, o, done); done++) {
         double value = measure_two(&two, o);
         if (rank_here == 0) print_figure(&two.figure, o, ranks_all, value);
     }

@@ -51,9 +51,8 @@ static struct two begin_two(const struct options *o) {
     if (t.kind < BANDWIDTH_JOB) {
         t.messages = new_messages(o->bytes, asks_for(o, "recv"));
     } else {
-        size_t bytes = 2 * area_of(o);
+        size_t bytes = 2 * area_max(o);
         t.blocks = new_blocks(o, t.kind == BANDWIDTH_JOB ? window_memory(bytes) : own_memory(bytes));
-        t.figure.variant = state_name(o);
     }
     if (leaves_others(&t)) post_others(t.messages);
     meet();
@@ -62,6 +61,10 @@ static struct two begin_two(const struct options *o) {
 
 /* One repetition; its figure has a meaning on rank 0. */
 static double measure_two(struct two *t, const struct options *o) {
+    if (t->kind >= BANDWIDTH_JOB) {
+        shape_blocks(&t->blocks, o);
+        t->figure.variant = state_name(o);
+    }
     switch (t->kind) {
     case MESSAGE: return measure_message(t->messages, iterations(o, MESSAGES));
     case POSTED: return measure_message(t->messages, iterations(o, POSTED_MESSAGES));

@@ -138,15 +138,17 @@ static void *window_memory(size_t bytes) {
 #include "two.h"
 
 /* Rank 0 hears what is wanted and tells rank 1, which sleeps until then. */
-static bool agree(const struct options *o, long done) {
-    char go = 0;
+static bool agree(const struct options *begun, struct options *o, long done) {
+    struct shape shape = {0};
+    ssize_t bytes = sizeof shape;
     if (rank_here == 0) {
-        go = (char)wanted(o, done);
-        if (write(other_end, &go, 1) != 1) fail("socket pair", "the other rank is gone");
-    } else if (read(other_end, &go, 1) != 1) {
+        shape = wanted(begun, done);
+        if (write(other_end, &shape, sizeof shape) != bytes) fail("socket pair", "the other rank is gone");
+    } else if (recv(other_end, &shape, sizeof shape, MSG_WAITALL) != bytes) {
         fail("socket pair", "the other rank is gone");
     }
-    return go;
+    if (shape.go) reshape(o, &shape);
+    return shape.go;
 }
 
 /* Nobody leaves before both have sent and received all. */
@@ -182,13 +184,13 @@ static void split(void) {
 }
 
 int main(int count, char **words) {
-    struct options o = parse_options(count, words);
+    struct options begun = parse_options(count, words), o = begun;
     split();
     bind_rank(&o, rank_here);
     connect_ranks();
     struct two two = begin_two(&o);
     if (rank_here == 0) print_ready(&o);
-    for (long done = 0; agree(&o, done); done++) {
+    for (long done = 0; agree(&begun, &o, done); done++) {
         double value = measure_two(&two, &o);
         if (rank_here == 0) print_figure(&two.figure, &o, 2, value);
     }

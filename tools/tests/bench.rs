@@ -25,7 +25,8 @@ fn play(ranks: &str, part: &Value) -> Vec<Value> {
 fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let all = "limit put_near put get atomic bandwidth_put startup idle death memory";
+    let all = "limit put_near put message posted crowd rate get atomic bandwidth_put bandwidth_job bandwidth_own \
+               bandwidth_stream barrier bcast reduce allreduce gather allgather startup idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }
@@ -37,9 +38,12 @@ fn misuse_is_told_with_the_nearest_right_word() {
         (&["bandwidth"][..], "bandwidth_put"),
         (&["put", "--ranks", "3"][..], "startup"),
         (&["memory", "--ranks", "0"][..], "1 to 4096"),
-        (&["memory", "--sizes", "64K"][..], "bandwidth_put"),
+        (&["barrier", "--ranks", "4,1"][..], "two ranks"),
+        (&["memory", "--sizes", "64K"][..], "bandwidths"),
+        (&["put", "--against", "ucx"][..], "messages"),
+        (&["message", "--against", "mpi"][..], "openmpi"),
         (&["limit", "--sizes", "7"][..], "multiple of 8"),
-        (&["memory", "--plot", "a.svg"][..], "put_near"),
+        (&["memory", "--plot", "a.svg"][..], "latencies"),
     ] {
         let ended = bench(args).expect(2);
         assert!(ended.err.contains(right), "{args:?}: {}", ended.err);
@@ -77,18 +81,46 @@ fn memory_is_what_the_formula_says_and_json_has_a_row_for_each_step() {
 }
 
 #[test]
+fn a_library_that_is_not_there_is_off_and_what_it_decides_is_missed() {
+    // A copy of the tool elsewhere: beside it nothing is installed.
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("target/debug/tasuki");
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    std::fs::copy(TASUKI, &copy).unwrap();
+    let mut command = Command::new(&copy);
+    command.args(["bench", "barrier", "--ranks", "2", "--against", "mpich"]).stdin(Stdio::null());
+    let ended = Running::start(command).wait().expect(0);
+    assert!(
+        ended.out.contains("peer off: mpich") && ended.out.contains("cargo xtask peers mpich"),
+        "{}",
+        ended.out
+    );
+    let line = ended
+        .out
+        .lines()
+        .find(|line| line.trim_start().starts_with("barrier") && line.contains("<="))
+        .unwrap();
+    assert!(line.ends_with("peer off"), "{}", ended.out);
+}
+
+#[test]
 fn two_processes_take_every_figure_in_turn() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("limit");
     // Words, and four areas of buffers: as large as the rotation through cold buffers, or two of the largest.
     File::create(&file).unwrap().set_len((16 << 20) + 4 * (64 << 10)).unwrap();
     let plan = json!({ "Two": {
-        "cases": ["limit", "put_near", "put", "get", "atomic", "bandwidth_put"],
+        "cases": [
+            "limit", "put_near", "put", "message", "posted", "rate", "get", "atomic",
+            "bandwidth_put", "bandwidth_job", "bandwidth_own", "bandwidth_stream",
+        ],
         "sizes": [4096, 8192],
         "shared": file,
         "limit_first": false,
+        "has_peers": false,
         "effort": {
             "hand_over": { "search": 5, "measure": 5 }, "rounds": 10, "words": 100, "passes": 1,
+            "posted_rounds": 10, "gap_windows": 2, "rate_windows": 2, "calls": 10,
             "moved_bytes": 16384, "blocks_max": 2, "cold_bytes": 65536,
             "patience": { "wanted": 1, "repetitions_max": 1, "time_max": { "secs": 5, "nanos": 0 } },
         },
@@ -99,9 +131,10 @@ fn two_processes_take_every_figure_in_turn() {
         .iter()
         .map(|figure| format!("{} {}", figure["key"]["case"], figure["key"]["variant"]))
         .collect();
-    for name in ["put_near", "put", "get", "atomic"] {
+    for name in ["put_near", "put", "message", "posted", "rate", "get", "atomic"] {
         assert!(names.contains(&format!("\"{name}\" \"\"")), "{names:?}");
     }
-    // Four words and their two limits, the hand-over, and for each size and state ours, one and two copiers.
-    assert_eq!(figures.len(), 4 + 2 + 1 + 2 * 4 * 3, "{names:?}");
+    // Four words and their two limits, messages by one way or the other and the postings between, the hand-over, and
+    // for each size and state four of ours, one and two copiers.
+    assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + 1 + 2 * 4 * (4 + 2), "{names:?}");
 }

@@ -1,58 +1,117 @@
 //! What a figure is asked to be.
 
 use super::case::Case;
+use super::library::Library;
 use std::fmt;
 
 /// A bar of the issue; they hold for the rank counts and sizes that it names, on two processors.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Bar {
-    /// At most this many times the limit.
-    RatioAtMost(f64),
-    /// At least this part of the limit.
-    RatioAtLeast(f64),
+pub(super) struct Bar {
+    /// What the figure is divided by.
+    pub(super) with: With,
+    /// What the quotient is to be; of [`With::Itself`], the figure.
+    pub(super) demand: Demand,
+}
+
+/// What a figure is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum With {
+    /// Its limit.
+    Limit,
+    /// The best of the MPI libraries.
+    Mpi,
+    /// UCX.
+    Ucx,
+    /// The best of all other libraries.
+    Others,
+    /// The case message: the same without what this one adds.
+    Message,
+    /// Nothing: the figure counts.
+    Itself,
+}
+
+impl With {
+    /// The other libraries that belong to it.
+    pub(super) fn peers(self) -> &'static [Library] {
+        match self {
+            With::Mpi => &[Library::Mpich, Library::Openmpi, Library::Intel],
+            With::Ucx => &[Library::Ucx],
+            With::Others => &[Library::Mpich, Library::Openmpi, Library::Intel, Library::Ucx],
+            _ => &[],
+        }
+    }
+}
+
+/// What is demanded.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Demand {
+    /// At most this many times what it is compared with.
+    AtMost(f64),
+    /// At least this part of it.
+    AtLeast(f64),
     /// Less than this many nanoseconds.
     TimeBelow(f64),
     /// Just as many bytes.
     Exactly(f64),
 }
 
-/// Block sizes for which a bandwidth is asked for.
+/// Block sizes for which a bandwidth is asked for; own memory also below,
 const BLOCKS: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
+const OWN_BLOCKS: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 20;
+/// where it is to be better than others up to this size, and as good above.
+const OWN_BETTER: u64 = 4 << 20;
 
 impl Bar {
-    /// What is asked of a case.
-    pub(super) fn of(case: Case, bytes: u64, ranks: usize) -> Option<Bar> {
-        match case {
-            Case::PutNear => Some(Bar::RatioAtMost(1.15)),
-            Case::Put => Some(Bar::RatioAtMost(1.6)),
-            Case::Get | Case::Atomic => Some(Bar::RatioAtMost(1.25)),
-            Case::BandwidthPut => BLOCKS.contains(&bytes).then_some(Bar::RatioAtLeast(0.9)),
-            Case::Startup => (ranks == 64).then_some(Bar::TimeBelow(1e9)),
-            Case::Idle => (ranks == 4).then_some(Bar::TimeBelow(20e6)),
-            Case::Death => (ranks == 4).then_some(Bar::TimeBelow(2e9)),
-            Case::Memory | Case::Limit => None,
-        }
+    /// What is asked of a figure.
+    pub(super) fn of(case: Case, variant: &str, bytes: u64, ranks: usize) -> Vec<Bar> {
+        use Demand::{AtLeast, AtMost, TimeBelow};
+        let demands: &[(With, Demand)] = match (case, ranks) {
+            (Case::PutNear, _) => &[(With::Limit, AtMost(1.15))],
+            (Case::Put, _) => &[(With::Limit, AtMost(1.6))],
+            (Case::Message, _) => {
+                &[(With::Limit, AtMost(1.35)), (With::Mpi, AtMost(0.7)), (With::Ucx, AtMost(0.75))]
+            }
+            (Case::Posted, _) if variant.is_empty() => &[(With::Message, AtMost(1.1))],
+            (Case::Posted, _) => &[(With::Limit, AtMost(1.0))],
+            (Case::Crowd, _) => &[(With::Message, AtMost(1.3))],
+            (Case::Rate, _) => &[(With::Others, AtLeast(1.2))],
+            (Case::Get | Case::Atomic, _) => &[(With::Limit, AtMost(1.25))],
+            (Case::BandwidthPut, _) if BLOCKS.contains(&bytes) => &[(With::Limit, AtLeast(0.9))],
+            (Case::BandwidthJob, _) if BLOCKS.contains(&bytes) => {
+                &[(With::Limit, AtLeast(0.9)), (With::Mpi, AtLeast(1.0))]
+            }
+            (Case::BandwidthOwn, _) if !OWN_BLOCKS.contains(&bytes) => &[],
+            (Case::BandwidthOwn, _) if bytes <= OWN_BETTER => &[(With::Mpi, AtLeast(1.2))],
+            (Case::BandwidthOwn, _) => &[(With::Mpi, AtLeast(1.0))],
+            (Case::Barrier, 2) => &[(With::Mpi, AtMost(0.6))],
+            (Case::Barrier, 4 | 8) => &[(With::Mpi, AtMost(0.7))],
+            (Case::Startup, 64) => &[(With::Itself, TimeBelow(1e9))],
+            (Case::Idle, 4) => &[(With::Itself, TimeBelow(20e6))],
+            (Case::Death, 4) => &[(With::Itself, TimeBelow(2e9))],
+            _ => &[],
+        };
+        demands.iter().map(|&(with, demand)| Bar { with, demand }).collect()
     }
 
-    /// Whether a figure meets it; `None` if that takes a ratio and there is none.
-    pub(super) fn is_met(self, figure: f64, ratio: Option<f64>) -> Option<bool> {
-        match self {
-            Bar::RatioAtMost(most) => ratio.map(|ratio| ratio <= most),
-            Bar::RatioAtLeast(least) => ratio.map(|ratio| ratio >= least),
-            Bar::TimeBelow(limit) => Some(figure < limit),
-            Bar::Exactly(wanted) => Some(figure == wanted),
+    /// Whether a figure, or its ratio to what it is compared with, meets it.
+    pub(super) fn is_met(self, value: f64) -> bool {
+        match self.demand {
+            Demand::AtMost(most) => value <= most,
+            Demand::AtLeast(least) => value >= least,
+            Demand::TimeBelow(limit) => value < limit,
+            Demand::Exactly(wanted) => value == wanted,
         }
     }
 }
 
 impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Bar::RatioAtMost(most) => write!(f, "<= {most:.2} x"),
-            Bar::RatioAtLeast(least) => write!(f, ">= {least:.2} x"),
-            Bar::TimeBelow(ns) if ns >= 1e9 => write!(f, "< {} s", ns / 1e9),
-            Bar::TimeBelow(ns) => write!(f, "< {} ms", ns / 1e6),
-            Bar::Exactly(bytes) => write!(f, "= {bytes} B"),
+        match self.demand {
+            Demand::AtMost(most) => write!(f, "<= {most:.2}"),
+            Demand::AtLeast(least) => write!(f, ">= {least:.2}"),
+            Demand::TimeBelow(ns) if ns >= 1e9 => write!(f, "< {} s", ns / 1e9),
+            Demand::TimeBelow(ns) => write!(f, "< {} ms", ns / 1e6),
+            Demand::Exactly(bytes) => write!(f, "= {bytes} B"),
         }
     }
 }
@@ -63,20 +122,24 @@ mod tests {
 
     #[test]
     fn bars_are_met_from_their_own_side() {
-        assert_eq!(Bar::RatioAtMost(1.15).is_met(0.0, Some(1.15)), Some(true));
-        assert_eq!(Bar::RatioAtMost(1.15).is_met(0.0, Some(1.16)), Some(false));
-        assert_eq!(Bar::RatioAtLeast(0.9).is_met(0.0, Some(0.89)), Some(false));
-        assert_eq!(Bar::RatioAtLeast(0.9).is_met(0.0, None), None);
-        assert_eq!(Bar::TimeBelow(2e9).is_met(2e9, None), Some(false));
-        assert_eq!(Bar::Exactly(5.0).is_met(5.0, None), Some(true));
+        let is_met = |demand, value| Bar { with: With::Limit, demand }.is_met(value);
+        assert!(is_met(Demand::AtMost(1.15), 1.15) && !is_met(Demand::AtMost(1.15), 1.16));
+        assert!(is_met(Demand::AtLeast(0.9), 0.9) && !is_met(Demand::AtLeast(0.9), 0.89));
+        assert!(!is_met(Demand::TimeBelow(2e9), 2e9) && is_met(Demand::Exactly(5.0), 5.0));
     }
 
     #[test]
     fn bars_are_those_of_their_ranks_and_sizes() {
-        assert_eq!(Bar::of(Case::Startup, 0, 64).unwrap().to_string(), "< 1 s");
-        assert_eq!(Bar::of(Case::Idle, 0, 4).unwrap().to_string(), "< 20 ms");
-        assert_eq!(Bar::of(Case::Startup, 0, 8), None);
-        assert_eq!(Bar::of(Case::BandwidthPut, 8, 2), None);
-        assert_eq!(Bar::of(Case::BandwidthPut, 1 << 20, 2).unwrap().to_string(), ">= 0.90 x");
+        let of = |case, bytes, ranks| -> Vec<String> {
+            Bar::of(case, "", bytes, ranks).iter().map(|bar| format!("{:?} {bar}", bar.with)).collect()
+        };
+        assert_eq!(of(Case::Startup, 0, 64), ["Itself < 1 s"]);
+        assert_eq!(of(Case::Idle, 0, 4), ["Itself < 20 ms"]);
+        assert_eq!(of(Case::Startup, 0, 8), [""; 0]);
+        assert_eq!(of(Case::BandwidthPut, 8, 2), [""; 0]);
+        assert_eq!(of(Case::BandwidthJob, 1 << 20, 2), ["Limit >= 0.90", "Mpi >= 1.00"]);
+        assert_eq!(of(Case::BandwidthOwn, 16 << 20, 2), ["Mpi >= 1.00"]);
+        assert_eq!(of(Case::Barrier, 8, 2), ["Mpi <= 0.60"]);
+        assert_eq!(of(Case::Message, 8, 2), ["Limit <= 1.35", "Mpi <= 0.70", "Ucx <= 0.75"]);
     }
 }

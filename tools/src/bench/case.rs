@@ -15,20 +15,61 @@ pub(super) enum Case {
     PutNear,
     /// 8 bytes, the signal on another page, one way
     Put,
+    /// A message of 8 bytes whose receive is posted, one way
+    Message,
+    /// The same with 600 more receives outstanding; and the time from posting to posting
+    Posted,
+    /// The same as message while 6 more ranks wait on the same two processors
+    Crowd,
+    /// Messages of 8 bytes a second: 64 receives posted, 64 sends, one answer
+    Rate,
     /// Get 8 bytes that their owner wrote last
     Get,
     /// Fetch-add on a word that its owner wrote last
     Atomic,
     /// Put with signal of large blocks, one in flight
     BandwidthPut,
+    /// Messages of large blocks from job memory to job memory, one in flight
+    BandwidthJob,
+    /// Messages of large blocks in memory that the program merely owns, one in flight
+    BandwidthOwn,
+    /// The same in windows of 64 with an answer each
+    BandwidthStream,
+    /// Barriers back to back (--ranks)
+    Barrier,
+    /// Broadcasts of 8 bytes back to back, the root another rank in each (--ranks)
+    Bcast,
+    /// Sums of 8 bytes at a root, likewise (--ranks)
+    Reduce,
+    /// Sums of 8 bytes everywhere (--ranks)
+    Allreduce,
+    /// 8 bytes of each rank at a root, another one in each (--ranks)
+    Gather,
+    /// 8 bytes of each rank everywhere (--ranks)
+    Allgather,
     /// Start 64 ranks that meet and leave, exec to exit (--ranks)
     Startup,
     /// Processor time of a job of 4 that waits for 10 s, launcher included (--ranks)
     Idle,
-    /// From SIGKILL of a rank, or of the launcher, until the last process is gone (--ranks)
+    /// From SIGKILL of a rank, or the launcher, until the last process is gone (--ranks)
     Death,
     /// Bytes that a rank takes, against the documented formula (--ranks)
     Memory,
+}
+
+/// Who plays a case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Bare loops only.
+    Limit,
+    /// Two ranks that move words.
+    Words,
+    /// Two ranks that move blocks of several sizes.
+    Blocks,
+    /// Ranks that call all together, again and again.
+    Collective,
+    /// Jobs that are started, watched and ended.
+    Whole,
 }
 
 impl Case {
@@ -37,23 +78,46 @@ impl Case {
         Case::value_variants()
     }
 
-    /// How many ranks it has, if the user says nothing. `None` where it has a meaning for two only.
-    pub(super) fn ranks(self) -> Option<usize> {
+    /// Who plays it.
+    pub(super) fn kind(self) -> Kind {
         match self {
-            Case::Startup => Some(64),
-            Case::Idle | Case::Death | Case::Memory => Some(4),
-            _ => None,
+            Case::Limit => Kind::Limit,
+            Case::PutNear | Case::Put | Case::Get | Case::Atomic => Kind::Words,
+            Case::Message | Case::Posted | Case::Crowd | Case::Rate => Kind::Words,
+            Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
+                Kind::Blocks
+            }
+            Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
+            Case::Allreduce | Case::Gather | Case::Allgather => Kind::Collective,
+            Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
+        }
+    }
+
+    /// How many ranks it has, if the user says nothing.
+    pub(super) fn ranks(self) -> &'static [usize] {
+        match self.kind() {
+            _ if self == Case::Startup => &[64],
+            Kind::Whole => &[4],
+            Kind::Collective => &[2, 4, 8],
+            _ => &[2],
         }
     }
 
     /// Whether two ranks, each on a processor of its own, play it against each other and the limits.
     pub(super) fn is_for_two(self) -> bool {
-        self.ranks().is_none()
+        matches!(self.kind(), Kind::Limit | Kind::Words | Kind::Blocks)
     }
 
     /// Whether `--sizes` has a meaning for it.
     pub(super) fn has_sizes(self) -> bool {
-        matches!(self, Case::Limit | Case::BandwidthPut)
+        matches!(self.kind(), Kind::Limit | Kind::Blocks)
+    }
+
+    /// Whether other libraries can play it, too.
+    pub(super) fn has_peers(self) -> bool {
+        let is_message = matches!(self, Case::Message | Case::Posted | Case::Rate);
+        let is_put = self == Case::BandwidthPut;
+        is_message || (self.kind() == Kind::Blocks && !is_put) || self.kind() == Kind::Collective
     }
 
     /// What `--list` says.
@@ -78,8 +142,8 @@ mod tests {
     fn names_are_those_of_the_json_rows() {
         for case in Case::all() {
             assert_eq!(serde_json::to_value(case).unwrap(), case.to_string());
-            // With a name of up to 14 letters before it, a line of the list has 100.
-            assert!((10..=85).contains(&case.text().len()), "{case}");
+            // With a name of 16 letters and a space before it, a line of the list has 100.
+            assert!((10..=82).contains(&case.text().len()), "{case}");
         }
         assert_eq!(Case::BandwidthPut.to_string(), "bandwidth_put");
     }

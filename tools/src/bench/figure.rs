@@ -1,53 +1,114 @@
 //! What a figure is of, and how ranks tell the bench about it.
 
 use super::case::Case;
+use super::library::Library;
 use super::repetition::Series;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
-/// What was measured. Together with the library it is what makes a row of the output unique.
+/// What was measured, and who: together with the number of ranks it is what makes a row of the output unique.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct Key {
     /// The case.
     pub(super) case: Case,
+    /// Who was measured.
+    pub(super) library: Library,
     /// Which figure of it; empty if there is one only.
     pub(super) variant: String,
-    /// How it was set up; of a limit, which buffers.
+    /// How it was set up and by which calls; of a limit, which buffers.
     pub(super) setting: String,
     /// Bytes of a block or value; 0 where nothing is moved.
     pub(super) bytes: u64,
 }
 
 impl Key {
-    /// A figure of ours between two ranks. Where they were bound only the bench knows.
-    pub(super) fn of_two(case: Case, variant: &str, bytes: u64) -> Key {
-        Key { case, variant: variant.into(), setting: String::new(), bytes }
+    /// A figure of ours. Where its ranks were bound only the bench knows.
+    pub(super) fn ours(case: Case, variant: &str, bytes: u64) -> Key {
+        let library = Library::Tasuki;
+        Key { case, library, variant: variant.into(), setting: String::new(), bytes }
+    }
+
+    /// The same by certain calls.
+    pub(super) fn by(self, way: &str) -> Key {
+        Key { setting: way.into(), ..self }
     }
 
     /// The limit of that name for one word.
     pub(super) fn limit(variant: &str) -> Key {
-        Key { case: Case::Limit, variant: variant.into(), setting: String::new(), bytes: 8 }
+        let (case, library) = (Case::Limit, Library::Limit);
+        Key { case, library, variant: variant.into(), setting: String::new(), bytes: 8 }
     }
 
     /// The copy limit, by one processor (`memcpy`) or by both (`pair`).
     pub(super) fn copy_limit(by: &str, state: State, bytes: u64) -> Key {
         let variant = format!("{by}_{}", state.temperature());
-        Key { case: Case::Limit, variant, setting: state.buffers().into(), bytes }
+        Key { variant, setting: state.buffers().into(), bytes, ..Key::limit("") }
     }
 
     /// The limit that a figure is divided by, where that has a meaning.
     pub(super) fn bounded_by(&self) -> Option<Key> {
         match self.case {
-            Case::PutNear | Case::Put => Some(Key::limit("hand_over")),
+            Case::PutNear | Case::Put | Case::Message | Case::Posted => Some(Key::limit("hand_over")),
             Case::Get => Some(Key::limit("remote_load")),
             Case::Atomic => Some(Key::limit("remote_add")),
-            Case::BandwidthPut => {
+            Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
                 let state = State::all().into_iter().find(|state| state.to_string() == self.variant)?;
                 Some(Key::copy_limit("memcpy", state, self.bytes))
             }
             _ => None,
         }
     }
+}
+
+/// A figure that other libraries can have, too.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Point {
+    /// The case,
+    pub(super) case: Case,
+    /// and which figure of it.
+    pub(super) variant: String,
+    /// Bytes of a message or block.
+    pub(super) bytes: u64,
+    /// Where they are; has a meaning for blocks.
+    pub(super) state: State,
+}
+
+impl Point {
+    /// A figure of words.
+    pub(super) fn of_word(case: Case, variant: &str) -> Point {
+        let state = State { cold: false, fresh: false };
+        Point { case, variant: variant.into(), bytes: size_of::<u64>() as u64, state }
+    }
+
+    /// A figure of blocks.
+    pub(super) fn of_blocks(case: Case, bytes: u64, state: State) -> Point {
+        Point { case, variant: state.to_string(), bytes, state }
+    }
+
+    /// What it is as ours.
+    pub(super) fn ours(&self) -> Key {
+        Key::ours(self.case, &self.variant, self.bytes)
+    }
+}
+
+/// What the lead of a job asks the bench, on its standard output; an [`Answer`] comes on its standard input.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Question {
+    /// Who else has these figures, ready to be measured?
+    Who(Vec<Point>),
+    /// What does this one of them measure now?
+    Measure(usize),
+}
+
+/// What the bench answers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    /// All who are ready.
+    Ready(Vec<Key>),
+    /// A figure; none of a library that has failed.
+    Figure(Option<f64>),
 }
 
 /// What a rank says: one line of its standard output each.
@@ -72,6 +133,8 @@ pub(super) enum Event {
         /// The repetitions.
         series: Series,
     },
+    /// Something that the bench is to answer.
+    Ask(Question),
     /// Something that a case for several ranks tells, by name.
     Report(String, u64),
 }
@@ -82,7 +145,7 @@ mod tests {
 
     #[test]
     fn events_survive_the_way() {
-        let (group, key, series) = ("words".into(), Key::of_two(Case::PutNear, "", 8), Series::default());
+        let (group, key, series) = ("words".into(), Key::ours(Case::PutNear, "", 8), Series::default());
         let event = Event::Figure { group, key, series };
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
@@ -91,7 +154,7 @@ mod tests {
 
     #[test]
     fn bandwidth_is_bounded_by_the_copy_in_its_own_state() {
-        let limit = Key::of_two(Case::BandwidthPut, "cold_fresh", 64).bounded_by().unwrap();
+        let limit = Key::ours(Case::BandwidthPut, "cold_fresh", 64).bounded_by().unwrap();
         assert_eq!(
             (limit.variant.as_str(), limit.setting.as_str(), limit.bytes),
             ("memcpy_cold", "fresh", 64)

@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn jobs_add_up_and_the_state_that_prevails_counts() {
-        let (key, limit) = (Key::of_two(Case::Get, "", 8), Key::limit("remote_load"));
+        let (key, limit) = (Key::ours(Case::Get, "", 8), Key::limit("remote_load"));
         let mut groups = Groups::default();
         for (hand_over, figures) in [(50.0, [1.0, 2.0, 3.0].as_slice()), (90.0, &[7.0]), (50.0, &[4.0, 5.0])]
         {

@@ -6,12 +6,15 @@ use super::measure::{Measure, peer, side, wrong};
 use tasuki::{Array, Job, LineReader, LineWriter, Rank, RemoteSignal, Signal};
 
 /// The answer to a value: another one, which only its receiver can know.
-fn answer(value: u64) -> u64 {
+pub(super) fn answer(value: u64) -> u64 {
     !value
 }
 
 /// Time of one way in ns of `rounds` ping-pongs by `exchange`, after a tenth of them to warm up.
-fn one_way(rounds: u64, mut exchange: impl FnMut(u64) -> tasuki::Result<()>) -> tasuki::Result<f64> {
+pub(super) fn one_way(
+    rounds: u64,
+    mut exchange: impl FnMut(u64) -> tasuki::Result<()>,
+) -> tasuki::Result<f64> {
     exchange(rounds / 10 + 1)?;
     let watch = Stopwatch::start();
     exchange(rounds)?;

@@ -1,75 +1,92 @@
 //! `tasuki bench`: how fast it is here, beside what the machine can do.
 //!
 //! ```text
-//! case, plan, sizes      what is asked for                  bar            what it should be
-//! two, whole             take the figures of two ranks, and of whole jobs
+//! case, plan, sizes      what is asked for                  bar, comparison     what it should be, and beside what
+//! run                    takes all of it: by ranks, figures of ranks that take turns; by whole, those of whole jobs
 //! part                   what the processes are that they start: this program with a hidden subcommand
-//! pair, turns, measure   two ranks take figures in turn     repetition     which of them count
-//! latency, remote, bandwidth, startup, waiting, idle, death, memory        the cases
+//! pair, crew             the ranks that take turns, two or several; session, turns, measure, link    how they do it
+//! latency, message, rate, remote, blocks/, collective, crowd, startup, waiting, idle, death, memory    the cases
 //! peers/                 other libraries, measured by programs of their own, a repetition at a time
 //! limit/                 what bare loops reach: the only files that may go below the library
-//! figure, group, row     what was measured                  table, plot/, sink    what is shown and written
+//! figure, group, row, library, repetition    what was measured, by whom, and what of it counts
+//! table, beside, plot/, sink                 what is shown and written
 //! ```
 
-mod bandwidth;
 mod bar;
+mod beside;
+mod blocks;
 mod case;
 mod chain;
 mod clock;
+mod collective;
+mod comparison;
+mod crew;
+mod crowd;
 mod death;
 mod figure;
 mod group;
 mod idle;
 mod latency;
+mod library;
 mod limit;
+mod link;
 mod machine;
 mod measure;
 mod memory;
+mod message;
 mod pair;
 mod part;
-#[cfg_attr(not(test), expect(dead_code, reason = "nothing asks for a comparison yet"))]
 mod peers;
 mod plan;
 mod plot;
 mod processes;
 mod progress;
+mod ranks;
+mod rate;
 mod remote;
 mod repetition;
 mod row;
+mod run;
+mod session;
 mod sink;
 mod sizes;
 mod startup;
 mod state;
 mod table;
 mod turns;
-mod two;
 mod waiting;
 mod whole;
 
 pub(crate) use part::{PartArgs, SUBCOMMAND, play};
 
-use crate::say::{misuse, print};
+use crate::say::print;
 use case::Case;
-use machine::{Machine, Others};
-use plan::Effort;
-use progress::Progress;
-use row::Row;
+use clap::ValueEnum;
+use machine::Machine;
+use peers::Peer;
+use run::Wanted;
 use sink::Sink;
 use std::path::PathBuf;
-use table::Circumstances;
-use whole::Whole;
 
 const EXAMPLE: &str = "\
 Examples:
-  tasuki bench                                all cases, about three minutes
+  tasuki bench                                all cases, about ten minutes
   tasuki bench put_near put get atomic        latencies only
   tasuki bench bandwidth_put --sizes 64K,1M --plot bandwidth.svg
+  tasuki bench message rate --against openmpi,ucx
+  tasuki bench barrier --ranks 2,16 --against all --plot barrier.svg
   tasuki bench limit --json limits.json       what bare loops reach on this machine
 
 Cases for two ranks bind them to the first two processors. A figure is the median of at least five \
 repetitions during which the machine stood still: the time to hand a word from one processor to the \
-other, taken before and after each, differs by no more than 10 %. `x limit` is the figure divided by \
+other, taken before and after each, differs by no more than 10 %. `ratio` is the figure divided by \
 that of a bare loop which does the same in the same minute. Keep the machine quiet.
+
+Other libraries (--against) play the same loops by small programs of ours, which `cargo xtask peers` \
+installs. Each is tried bound and not, and in other settings of its own; the best setting then takes turns \
+with Tasuki, a repetition each. One that is absent, fails, or is more than 1.5 times worse than it is known \
+to be is said to be off: it makes no bar easier, the bars that it belongs to count as missed. All cases \
+against all libraries take about an hour.
 
 Exit code: 0, whether bars are met or missed; 1 if a case has no figure; 2 for misuse.";
 
@@ -80,21 +97,37 @@ pub(crate) struct Args {
     /// What to measure [default: all]
     #[arg(value_enum, value_name = "CASE", hide_possible_values = true)]
     cases: Vec<Case>,
-    /// Ranks of the cases startup, idle, death, memory [default: 64, 4, 4, 4]
-    #[arg(long, value_name = "N", value_parser = ranks)]
-    ranks: Option<usize>,
-    /// Sizes of the blocks of bandwidth_put and limit, as in 64K,1M [default: 64K,256K,1M,4M,16M,64M]
+    /// Other libraries to compare with: mpich, openmpi, intel, ucx, or all
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = against)]
+    against: Vec<Against>,
+    /// Numbers of ranks of collective cases and whole jobs [default: 2,4,8; startup 64, idle, death, memory 4]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ranks)]
+    ranks: Vec<usize>,
+    /// Sizes of the blocks of bandwidths and limit, as in 64K,1M [default: 64K,256K,1M,4M,16M,64M; bandwidth_own from
+    /// 4K, bandwidth_stream to 4M]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = sizes::parse)]
     sizes: Vec<u64>,
     /// Write the figures to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw latencies and bandwidths
+    /// Draw latencies, bandwidths and collective calls
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// List the cases
     #[arg(long)]
     list: bool,
+}
+
+/// What `--against` names: one library, or all.
+#[derive(Clone, Debug)]
+struct Against(Vec<Peer>);
+
+fn against(text: &str) -> Result<Against, String> {
+    if text == "all" {
+        return Ok(Against(Peer::ALL.to_vec()));
+    }
+    let one = Peer::from_str(text, true);
+    one.map(|peer| Against(vec![peer])).map_err(|_| "name mpich, openmpi, intel, ucx, or all".into())
 }
 
 fn ranks(text: &str) -> Result<usize, String> {
@@ -104,7 +137,7 @@ fn ranks(text: &str) -> Result<usize, String> {
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     if args.list {
-        let lines = Case::all().iter().map(|case| format!("{case:14} {}\n", case.text()));
+        let lines = Case::all().iter().map(|case| format!("{case:16} {}\n", case.text()));
         print(&lines.collect::<String>())?;
         return Ok(0);
     }
@@ -125,92 +158,4 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         }
     }
     Ok(u8::from(!taken.around.failures.is_empty()))
-}
-
-/// What is asked for, checked.
-struct Wanted {
-    cases: Vec<Case>,
-    ranks: Option<usize>,
-    sizes: Vec<u64>,
-}
-
-/// What came of it.
-struct Taken {
-    rows: Vec<Row>,
-    around: Circumstances,
-}
-
-impl Wanted {
-    fn new(args: &Args) -> anyhow::Result<Wanted> {
-        let mut cases = if args.cases.is_empty() { Case::all().to_vec() } else { args.cases.clone() };
-        cases.sort_unstable();
-        cases.dedup();
-        let mut sizes = if args.sizes.is_empty() { sizes::DEFAULT.to_vec() } else { args.sizes.clone() };
-        sizes.sort_unstable();
-        sizes.dedup();
-        if args.ranks.is_some() && cases.iter().all(|case| case.is_for_two()) {
-            return Err(misuse("--ranks has a meaning for startup, idle, death and memory only"));
-        }
-        if !args.sizes.is_empty() && !cases.iter().any(|case| case.has_sizes()) {
-            return Err(misuse("--sizes has a meaning for bandwidth_put and limit only"));
-        }
-        let is_drawn = |case: &Case| case.is_for_two() && *case != Case::Limit;
-        let is_svg = |plot: &PathBuf| plot.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("svg"));
-        if let Some(plot) = args.plot.as_ref().filter(|plot| !is_svg(plot)) {
-            return Err(misuse(format!("--plot {}: plots are SVG, name the file so", plot.display())));
-        }
-        if args.plot.is_some() && !cases.iter().any(is_drawn) {
-            return Err(misuse("--plot draws put_near, put, get, atomic and bandwidth_put only"));
-        }
-        Ok(Wanted { cases, ranks: args.ranks, sizes })
-    }
-
-    /// Roughly how many seconds a case takes, for the progress bar.
-    fn seconds(&self, case: Case) -> f64 {
-        match case {
-            Case::BandwidthPut | Case::Limit => 4.0 * self.sizes.len() as f64,
-            Case::PutNear | Case::Put | Case::Get | Case::Atomic | Case::Memory => 1.0,
-            Case::Startup | Case::Death => 5.0,
-            Case::Idle => 60.0,
-        }
-    }
-
-    fn take(&self, machine: &Machine) -> Taken {
-        let (for_two, whole): (Vec<Case>, Vec<Case>) = self.cases.iter().partition(|case| case.is_for_two());
-        let others = Others::watch();
-        let mut progress = Progress::new(self.cases.iter().map(|&case| self.seconds(case)).sum());
-        let around = Circumstances {
-            machine: machine.to_string(),
-            hand_over_way: None,
-            failures: Vec::new(),
-            remarks: Vec::new(),
-        };
-        let mut taken = Taken { rows: Vec::new(), around };
-        if !for_two.is_empty() {
-            progress.begin("two ranks", for_two.iter().map(|&case| self.seconds(case)).sum());
-            match two::take(&for_two, &self.sizes, Effort::FULL, &machine.processors, &mut progress) {
-                Ok(told) => {
-                    taken.rows.extend(told.rows);
-                    taken.around.hand_over_way = told.hand_over_way;
-                }
-                Err(error) => {
-                    let why = format!("{error:#}");
-                    taken.around.failures.extend(for_two.iter().map(|&case| (case, why.clone())));
-                }
-            }
-        }
-        let mut jobs = Whole::new(&machine.processors, Effort::FULL.hand_over);
-        for case in whole {
-            progress.begin(&case.to_string(), self.seconds(case));
-            let ranks = self.ranks.or(case.ranks()).unwrap_or(2);
-            match jobs.take(case, ranks, &mut progress) {
-                Ok(rows) => taken.rows.extend(rows),
-                Err(error) => taken.around.failures.push((case, format!("{error:#}"))),
-            }
-        }
-        taken.rows.sort_by_key(Row::key);
-        row::relate(&mut taken.rows);
-        taken.around.remarks.extend(others.remark());
-        taken
-    }
 }

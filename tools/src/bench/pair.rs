@@ -1,142 +1,171 @@
-//! The program of two ranks that play cases against limits: which figures, in which groups.
+//! The program of two ranks that play cases against limits and other libraries: which figures, in which groups.
 
-use super::bandwidth::{Arena, BandwidthPut};
-use super::case::Case;
-use super::figure::{Event, Key};
+use super::blocks::{Areas, Arena, Bandwidth, Shape, Stream, WINDOW};
+use super::case::{Case, Kind};
+use super::figure::{Key, Point};
 use super::latency::{Put, PutNear};
-use super::limit::{Access, Copies, CopyLimit, HandOver, RemoteLimit, Shared};
-use super::measure::side;
+use super::limit::{Access, Copies, CopyLimit, RemoteLimit};
+use super::link::Link;
+use super::measure::{Measure, side};
+use super::message::{self, Message, Posted};
 use super::plan::Plan;
+use super::rate::{self, PostGap, Rate};
 use super::remote::Remote;
 use super::repetition::Series;
+use super::session::Session;
 use super::sizes;
 use super::state::State;
-use super::turns::{Entry, Taken, Turns};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use super::turns::{Entry, Player};
 use tasuki::{Error, Job};
-
-/// What a rank does with what it has to tell.
-pub(super) type Tell<'t> = &'t dyn Fn(Event);
 
 /// The group of everything that moves a word, the hand-over with it.
 const WORDS: &str = "words";
 /// The group of the hand-over where no words are moved.
 const HAND_OVER: &str = "hand-over";
-/// How often progress is told at most.
-const TELL_EVERY: Duration = Duration::from_millis(300);
-/// Whoever is told needs a processor to hear it, and the two that there may be are ours: it gets this time.
-const HEARD_AFTER: Duration = Duration::from_millis(3);
+/// Cases of words that take turns with each other: those that are divided by each other, or by one limit.
+const WORDS_IN_TURN: [(&str, &[Case]); 3] = [
+    (WORDS, &[Case::Limit, Case::PutNear, Case::Put, Case::Get, Case::Atomic]),
+    ("messages", &[Case::Message, Case::Posted, Case::Crowd]),
+    ("message rate", &[Case::Rate]),
+];
 
 /// Both ranks run this.
-pub(super) fn app(job: &Job, plan: &Plan, tell: Tell<'_>) -> tasuki::Result<()> {
-    let shared = Shared::open(&plan.shared).map_err(|error| Error::from_io("the limit's memory", &error))?;
-    let shared = Arc::new(shared);
-    let hand_over = HandOver::new(shared.clone(), side(job), plan.effort.hand_over);
-    tell(Event::HandOver(hand_over.way().to_string()));
-    let turns = Turns::new(job, hand_over, plan.effort.patience)?;
-    let mut pair = Pair { job, plan, tell, shared, turns, hand_overs: Series::default(), done: 0, groups: 0 };
-    let words = pair.wants_words();
-    let blocks = if pair.wants_blocks() { plan.sizes.len() * State::all().len() } else { 0 };
-    pair.groups = blocks + usize::from(words);
-    if words {
-        pair.words()?;
+pub(super) fn app(job: &Job, plan: &Plan, link: Link<'_>) -> tasuki::Result<()> {
+    let wants = |cases: &[Case]| plan.cases.iter().any(|case| cases.contains(case));
+    let words: Vec<_> = WORDS_IN_TURN.into_iter().filter(|(_, cases)| wants(cases)).collect();
+    let sizes = sizes::of_all(&plan.cases, &plan.sizes);
+    let groups = words.len() + sizes.len() * State::all().len();
+    let mut pair = Pair { session: Session::new(job, plan, link, groups)?, hand_overs: Series::default() };
+    for &(what, cases) in &words {
+        pair.words(what, cases)?;
     }
-    if blocks > 0 {
-        pair.blocks()?;
+    if !sizes.is_empty() {
+        pair.blocks(&sizes, words.is_empty())?;
     }
-    let group = if words { WORDS } else { HAND_OVER }.into();
-    tell(Event::Figure { group, key: Key::limit("hand_over"), series: pair.hand_overs });
+    let group = if words.is_empty() { HAND_OVER } else { WORDS };
+    pair.session.tell(group, Key::limit("hand_over"), pair.hand_overs);
     Ok(())
 }
 
 struct Pair<'j> {
-    job: &'j Job,
-    plan: &'j Plan,
-    tell: Tell<'j>,
-    shared: Arc<Shared>,
-    turns: Turns<'j>,
+    session: Session<'j>,
     hand_overs: Series,
-    /// Groups of figures that have been taken, and how many there are.
-    done: usize,
-    groups: usize,
 }
 
 impl<'j> Pair<'j> {
     fn wants(&self, case: Case) -> bool {
-        self.plan.cases.contains(&case)
+        self.session.plan.cases.contains(&case)
     }
 
-    fn wants_words(&self) -> bool {
-        [Case::Limit, Case::PutNear, Case::Put, Case::Get, Case::Atomic].iter().any(|&case| self.wants(case))
-    }
-
-    fn wants_blocks(&self) -> bool {
-        self.wants(Case::Limit) || self.wants(Case::BandwidthPut)
-    }
-
-    /// Everything that moves a word, in one group: each is compared with the same limits of the same moments.
-    fn words(&mut self) -> tasuki::Result<()> {
-        let shared = self.shared.clone();
-        let entries = self.word_entries(&shared)?;
-        let taken = self.take(WORDS, entries)?;
-        self.hand_overs = taken.hand_overs;
-        Ok(())
-    }
-
-    fn word_entries<'m>(&self, shared: &'m Shared) -> tasuki::Result<Vec<Entry<'m>>>
-    where
-        'j: 'm,
-    {
-        let (job, effort) = (self.job, self.plan.effort);
-        let mut entries: Vec<Entry<'m>> = Vec::new();
-        if self.wants(Case::PutNear) {
-            entries.push((ours(Case::PutNear), Box::new(PutNear::new(job, effort.rounds)?)));
-        }
-        if self.wants(Case::Put) {
-            entries.push((ours(Case::Put), Box::new(Put::new(job, effort.rounds)?)));
+    /// Some cases that move a word. All of them are one group of figures: they are compared with the same limits, and
+    /// some with each other.
+    fn words(&mut self, what: &str, cases: &[Case]) -> tasuki::Result<()> {
+        let shared = self.session.shared.clone();
+        let mut entries = Vec::new();
+        for &case in cases {
+            let is_reference = case == Case::Message && (self.wants(Case::Posted) || self.wants(Case::Crowd));
+            if self.wants(case) || is_reference {
+                entries.extend(self.word_entries(case)?);
+            }
         }
         let remote = [(Case::Get, Access::Load, "remote_load"), (Case::Atomic, Access::Add, "remote_add")];
         for (case, access, limit) in remote {
-            let (words, passes) = (effort.words, effort.passes);
-            if self.wants(case) {
-                entries.push((ours(case), Box::new(Remote::new(job, words, passes, access)?)));
-            }
-            if self.wants(case) || self.wants(Case::Limit) {
-                let measure = RemoteLimit::new(shared, side(job), words, passes, access);
-                entries.push((Key::limit(limit), Box::new(measure)));
+            if cases.contains(&case) && (self.wants(case) || self.wants(Case::Limit)) {
+                let effort = self.session.plan.effort;
+                let side = side(self.session.job);
+                let measure = RemoteLimit::new(&shared, side, effort.words, effort.passes, access);
+                entries.push((Key::limit(limit), ours(measure)));
             }
         }
-        Ok(entries)
+        let points = cases.iter().filter(|&&case| self.wants(case)).flat_map(|&case| self.points(case));
+        entries.extend(self.session.others(&points.collect::<Vec<_>>())?);
+        let hand_overs = self.session.take(WORDS, what, entries)?;
+        self.hand_overs.append(hand_overs);
+        Ok(())
+    }
+
+    fn word_entries<'m>(&self, case: Case) -> tasuki::Result<Vec<Entry<'m>>>
+    where
+        'j: 'm,
+    {
+        let (job, effort) = (self.session.job, self.session.plan.effort);
+        let key = |variant| Key::ours(case, variant, size_of::<u64>() as u64);
+        let message = |way| Message::new(job, way, effort.rounds);
+        let posted = |way| Posted::new(job, Message::new(job, way, effort.posted_rounds));
+        let remote = |access| Remote::new(job, effort.words, effort.passes, access);
+        let (begun, call) = (message::Way::Begun, message::Way::Call);
+        Ok(match case {
+            Case::PutNear => vec![(key(""), ours(PutNear::new(job, effort.rounds)?))],
+            Case::Put => vec![(key(""), ours(Put::new(job, effort.rounds)?))],
+            Case::Get => vec![(key(""), ours(remote(Access::Load)?))],
+            Case::Atomic => vec![(key(""), ours(remote(Access::Add)?))],
+            Case::Message => {
+                vec![(key("").by("begun"), ours(message(begun))), (key("").by("call"), ours(message(call)))]
+            }
+            Case::Posted => vec![
+                (key("").by("begun"), ours(posted(begun))),
+                (key("").by("call"), ours(posted(call))),
+                (key("post_gap"), ours(Posted::new(job, PostGap::new(job, effort.gap_windows)))),
+            ],
+            Case::Rate => [("begun", rate::Way::Begun), ("call", rate::Way::Call)]
+                .map(|(name, way)| (key("").by(name), ours(Rate::new(job, way, effort.rate_windows))))
+                .into(),
+            _ => Vec::new(),
+        })
+    }
+
+    /// What others can play of a case of words.
+    fn points(&self, case: Case) -> Vec<Point> {
+        match case {
+            // Other ranks of our own.
+            Case::Crowd => vec![Point::of_word(case, "")],
+            _ if !self.session.plan.has_peers || !case.has_peers() => Vec::new(),
+            Case::Posted => vec![Point::of_word(case, ""), Point::of_word(case, "post_gap")],
+            _ => vec![Point::of_word(case, "")],
+        }
     }
 
     /// Blocks of each size in each state: a group of its own each, with the copy limits of the same state.
-    fn blocks(&mut self) -> tasuki::Result<()> {
-        let area = self.plan.effort.area(&self.plan.sizes);
-        let shared = self.shared.clone();
-        let new_arena = || self.wants(Case::BandwidthPut).then(|| Arena::new(self.job, area)).transpose();
+    fn blocks(&mut self, sizes: &[u64], keeps_hand_overs: bool) -> tasuki::Result<()> {
+        let (job, plan, shared) = (self.session.job, self.session.plan, self.session.shared.clone());
+        let area = plan.effort.area(sizes);
+        let new_arena = || Areas::of(&plan.cases).map(|areas| Arena::new(job, areas, area)).transpose();
         let new_copies = || {
-            let copies = Copies::new(&shared, side(self.job), area)
+            let copies = Copies::new(&shared, side(job), area)
                 .map_err(|error| Error::from_io("memory for the copy limit", &error))?;
-            self.job.barrier().map(|()| copies)
+            job.barrier().map(|()| copies)
         };
         let (arena, copies);
-        if self.plan.limit_first {
+        if plan.limit_first {
             (copies, arena) = (new_copies()?, new_arena()?);
         } else {
             (arena, copies) = (new_arena()?, new_copies()?);
         }
-        let keeps_hand_overs = self.hand_overs.all().is_empty();
-        for &bytes in &self.plan.sizes {
+        for &bytes in sizes {
             for state in State::all() {
-                let entries = self.block_entries(arena.as_ref(), &copies, bytes, state);
-                let taken = self.take(&format!("{} {state}", sizes::show(bytes)), entries)?;
+                let mut entries = self.block_entries(arena.as_ref(), &copies, bytes, state);
+                entries.extend(self.session.others(&self.block_points(bytes, state))?);
+                let group = format!("{} {state}", sizes::show(bytes));
+                let hand_overs = self.session.take(&group, &group, entries)?;
                 if keeps_hand_overs {
-                    self.hand_overs.append(taken.hand_overs);
+                    self.hand_overs.append(hand_overs);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Cases that have blocks of this size.
+    fn block_cases(&self, bytes: u64) -> impl Iterator<Item = Case> {
+        let plan = self.session.plan;
+        let cases = plan.cases.iter().copied().filter(|case| case.kind() == Kind::Blocks);
+        cases.filter(move |&case| sizes::of(case, &plan.sizes).contains(&bytes))
+    }
+
+    fn block_points(&self, bytes: u64, state: State) -> Vec<Point> {
+        let has_peers = |case: &Case| self.session.plan.has_peers && case.has_peers();
+        let cases = self.block_cases(bytes).filter(has_peers);
+        cases.map(|case| Point::of_blocks(case, bytes, state)).collect()
     }
 
     fn block_entries<'m>(
@@ -146,15 +175,17 @@ impl<'j> Pair<'j> {
         bytes: u64,
         state: State,
     ) -> Vec<Entry<'m>> {
-        let effort = self.plan.effort;
+        let effort = self.session.plan.effort;
         let (slots, blocks) = (effort.slots(bytes, state.cold), effort.blocks(bytes));
-        let copy =
-            |pair| Box::new(CopyLimit::new(copies, (bytes as usize, slots), state.fresh, pair, blocks));
+        let copy = |pair| ours(CopyLimit::new(copies, (bytes as usize, slots), state.fresh, pair, blocks));
+        let shape = Shape::new(bytes, slots, state);
         let mut entries: Vec<Entry<'m>> = Vec::new();
-        if let Some(arena) = arena {
-            let measure = BandwidthPut::new(arena, (bytes, slots), state, blocks);
-            let key = Key::of_two(Case::BandwidthPut, &state.to_string(), bytes);
-            entries.push((key, Box::new(measure)));
+        for (case, arena) in self.block_cases(bytes).flat_map(|case| Some((case, arena?))) {
+            let measure = match case {
+                Case::BandwidthStream => ours(Stream::new(arena, shape, effort.windows(bytes, WINDOW))),
+                _ => ours(Bandwidth::new(arena, case, shape, blocks)),
+            };
+            entries.push((Point::of_blocks(case, bytes, state).ours(), measure));
         }
         entries.push((Key::copy_limit("memcpy", state, bytes), copy(false)));
         if self.wants(Case::Limit) {
@@ -162,36 +193,16 @@ impl<'j> Pair<'j> {
         }
         entries
     }
-
-    /// Takes a group of figures and tells them.
-    fn take(&mut self, what: &str, mut entries: Vec<Entry<'_>>) -> tasuki::Result<Taken> {
-        let (tell, done, groups) = (self.tell, self.done as f64, self.groups as f64);
-        let wanted = self.plan.effort.patience.wanted as f64;
-        let mut told: Option<Instant> = None;
-        let taken = self.turns.take(&mut entries, &mut |series| {
-            if told.is_some_and(|told| told.elapsed() < TELL_EVERY) {
-                return;
-            }
-            let least = series.iter().map(Series::counted).min().unwrap_or(0) as f64 / wanted;
-            let share = (done + least.min(1.0)) / groups;
-            tell(Event::Progress { what: what.to_string(), share });
-            told = Some(Instant::now());
-            std::thread::sleep(HEARD_AFTER);
-        })?;
-        self.done += 1;
-        for ((key, _), series) in entries.into_iter().zip(&taken.series) {
-            tell(Event::Figure { group: what.into(), key, series: series.clone() });
-        }
-        Ok(taken)
-    }
 }
 
-fn ours(case: Case) -> Key {
-    Key::of_two(case, "", size_of::<u64>() as u64)
+fn ours<'m>(measure: impl Measure + 'm) -> Player<'m> {
+    Player::Ours(Box::new(measure))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::figure::{Answer, Event, Question};
+    use super::super::library::Library;
     use super::super::limit::SharedFile;
     use super::super::plan::Effort;
     use super::*;
@@ -203,17 +214,31 @@ mod tests {
         let effort = Effort::TINY;
         let file = SharedFile::create(Copies::bytes(effort.area(sizes))).unwrap();
         let (shared, limit_first) = (file.path(), true);
-        let plan = Plan { cases: cases.to_vec(), sizes: sizes.to_vec(), shared, limit_first, effort };
+        let (cases, sizes) = (cases.to_vec(), sizes.to_vec());
+        let plan = Plan { cases, sizes, shared, limit_first, has_peers: true, effort };
         let told = Mutex::new(Vec::new());
         tasuki::local(2, |job| {
             let is_lead = job.rank().0 == 0;
-            app(job, &plan, &|event| match event {
+            let tell = |event| match event {
                 Event::Figure { key, series, .. } if is_lead => told.lock().unwrap().push((key, series)),
                 _ => {}
-            })
+            };
+            app(job, &plan, Link { tell: &tell, ask: &|question| Ok(answer(question)) })
         })
         .unwrap();
         told.into_inner().unwrap()
+    }
+
+    /// A bench with one other library that is always the same, and one that fails.
+    fn answer(question: Question) -> Answer {
+        let of = |library, point: &Point| Key { library, ..point.ours() };
+        match question {
+            Question::Who(points) => {
+                let both = |point| [of(Library::Ucx, point), of(Library::Mpich, point)];
+                Answer::Ready(points.iter().flat_map(both).collect())
+            }
+            Question::Measure(number) => Answer::Figure((number % 2 == 0).then_some(7.0)),
+        }
     }
 
     #[test]
@@ -230,7 +255,7 @@ mod tests {
         }
         for (key, series) in &told {
             assert!(series.all().iter().all(|repetition| repetition.figure > 0.0), "{key:?}");
-            assert!(!series.all().is_empty(), "{key:?}");
+            assert_eq!(series.all().is_empty(), key.library == Library::Mpich, "{key:?}");
         }
     }
 

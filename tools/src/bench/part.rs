@@ -2,8 +2,9 @@
 
 use super::figure::Event;
 use super::limit::{Rounds, answer_probe};
+use super::link::{self, Link, tell};
 use super::plan::Plan;
-use super::{memory, pair, startup, waiting};
+use super::{crew, crowd, memory, message, pair, startup, waiting};
 use crate::run::spawn::ends_with_us;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,12 @@ pub(crate) const SUBCOMMAND: &str = "__bench-part";
 /// A part to play.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Part {
-    /// A rank of two that play cases against limits.
+    /// A rank of two that play cases against limits and other libraries.
     Two(Plan),
+    /// A rank of several that play collective calls.
+    Crew(Plan),
+    /// A rank of several of which two exchange messages, so many for each figure.
+    Crowd(message::Way, u64),
     /// A rank that meets the others and leaves.
     Startup,
     /// A rank that waits for a signal that never comes.
@@ -74,7 +79,9 @@ pub(crate) fn play(args: &PartArgs) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     match part {
-        Part::Two(plan) => tasuki::main(|job| pair::app(job, &plan, &|event| tell_if_first(job, &event))),
+        Part::Two(plan) => tasuki::main(|job| with_link(job, |link| pair::app(job, &plan, link))),
+        Part::Crew(plan) => tasuki::main(|job| with_link(job, |link| crew::app(job, &plan, link))),
+        Part::Crowd(way, rounds) => tasuki::main(|job| crowd::app(job, way, rounds, &link::hear, &link::say)),
         Part::Startup => tasuki::main(startup::app),
         Part::Waiting => tasuki::main(|job| waiting::app(job, &tell)),
         Part::Memory => tasuki::main(|job| memory::app(job, &tell)),
@@ -92,15 +99,12 @@ fn failed(why: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn tell_if_first(job: &Job, event: &Event) {
-    if job.rank() == Rank(0) {
-        tell(event.clone());
-    }
-}
-
-/// One line of standard output. Nobody to hear it is no reason to fail.
-fn tell(event: Event) {
-    if let Ok(line) = serde_json::to_string(&event) {
-        let _ = writeln!(std::io::stdout().lock(), "{line}");
-    }
+/// What the first rank has to tell and to ask goes to the bench.
+fn with_link<T>(job: &Job, body: impl FnOnce(Link<'_>) -> T) -> T {
+    let tell_if_first = |event: Event| {
+        if job.rank() == Rank(0) {
+            tell(event);
+        }
+    };
+    body(Link { tell: &tell_if_first, ask: &link::ask })
 }

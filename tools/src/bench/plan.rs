@@ -2,21 +2,23 @@
 
 use super::case::Case;
 use super::limit::Rounds;
-use super::repetition::Patience;
+use super::repetition::{NEEDED, Patience};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The argument of two ranks that play cases against limits.
+/// The argument of ranks that play cases in turn with limits and other libraries.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// Which cases; those for two ranks among them.
+    /// Which cases.
     pub(super) cases: Vec<Case>,
-    /// Bytes of the blocks of bandwidth cases.
+    /// Bytes of the blocks of bandwidth cases; their usual ones if there are none.
     pub(super) sizes: Vec<u64>,
     /// Where the limit's memory is opened.
     pub(super) shared: String,
     /// Whether the limit takes memory for its blocks before the job does.
     pub(super) limit_first: bool,
+    /// Whether the bench has other libraries to be measured in turn.
+    pub(super) has_peers: bool,
     /// How much of everything.
     pub(super) effort: Effort,
 }
@@ -26,8 +28,16 @@ pub(super) struct Plan {
 pub(super) struct Effort {
     /// Rounds of the hand-over.
     pub(super) hand_over: Rounds,
-    /// Ping-pongs of a repetition.
+    /// Ping-pongs of a repetition,
     pub(super) rounds: u64,
+    /// of one with many receives outstanding.
+    pub(super) posted_rounds: u64,
+    /// Windows of receives whose posting is timed,
+    pub(super) gap_windows: u64,
+    /// and windows of the message rate.
+    pub(super) rate_windows: u64,
+    /// Collective calls back to back.
+    pub(super) calls: u64,
     /// Words that get and atomic visit,
     pub(super) words: usize,
     /// so many times in a repetition.
@@ -48,6 +58,10 @@ impl Effort {
         // 10^6 rounds decide which way is the quickest; a repetition is short, so that a disturbance hits few.
         hand_over: Rounds { search: 1_000_000, measure: 100_000 },
         rounds: 100_000,
+        posted_rounds: 20_000,
+        gap_windows: 200,
+        rate_windows: 2000,
+        calls: 1000,
         words: 10_000,
         passes: 10,
         moved_bytes: 256 << 20,
@@ -57,11 +71,21 @@ impl Effort {
         patience: Patience { wanted: 5, repetitions_max: 30, time_max: Duration::from_secs(6) },
     };
 
+    /// The same beside other libraries, each of which takes its turn: fewer repetitions of more figures.
+    pub(super) const AGAINST: Effort = Effort {
+        patience: Patience { wanted: 3, repetitions_max: 12, time_max: Duration::from_secs(20) },
+        ..Effort::FULL
+    };
+
     /// What walks every path once and proves nothing about speed.
     #[cfg(test)]
     pub(super) const TINY: Effort = Effort {
         hand_over: Rounds { search: 5, measure: 5 },
         rounds: 20,
+        posted_rounds: 5,
+        gap_windows: 2,
+        rate_windows: 3,
+        calls: 10,
         words: 100,
         passes: 2,
         moved_bytes: 16 << 10,
@@ -69,6 +93,12 @@ impl Effort {
         cold_bytes: 64 << 10,
         patience: Patience { wanted: 1, repetitions_max: 2, time_max: Duration::from_secs(5) },
     };
+
+    /// The same in so many jobs: enough repetitions in all of them together.
+    pub(super) fn in_jobs(self, jobs: usize) -> Effort {
+        let wanted = self.patience.wanted.max(NEEDED.div_ceil(jobs));
+        Effort { patience: Patience { wanted, ..self.patience }, ..self }
+    }
 
     /// Buffers of `bytes` bytes through which a state rotates.
     pub(super) fn slots(&self, bytes: u64, cold: bool) -> usize {
@@ -78,6 +108,11 @@ impl Effort {
     /// Bytes that one area of buffers needs for all these sizes.
     pub(super) fn area(&self, sizes: &[u64]) -> usize {
         sizes.iter().map(|&bytes| self.slots(bytes, true) * bytes as usize).max().unwrap_or(0)
+    }
+
+    /// Windows of `window` such blocks that a repetition moves.
+    pub(super) fn windows(&self, bytes: u64, window: u64) -> u64 {
+        (self.moved_bytes / (bytes * window)).clamp(2, self.blocks_max)
     }
 
     /// Blocks of `bytes` bytes that a repetition moves in each direction.

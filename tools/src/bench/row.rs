@@ -1,22 +1,15 @@
 //! A figure as a row of the output, and as a line of JSON.
 
-use super::bar::Bar;
-use super::case::Case;
+use super::bar::{Bar, With};
+use super::case::{Case, Kind};
+use super::comparison::Comparison;
 use super::figure::Key;
+use super::library::Library;
 use super::repetition::Summary;
 use serde::Serialize;
+use std::cmp::Ordering;
 
-/// Who was measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Library {
-    /// Ours.
-    Tasuki,
-    /// Bare loops.
-    Limit,
-}
-
-/// What a figure means; smaller is better but for bandwidths.
+/// What a figure means; smaller is better but for bandwidths and rates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Metric {
@@ -26,27 +19,36 @@ pub(super) enum Metric {
     TimeNs,
     /// Bytes that arrive, by time.
     BandwidthBytesPerS,
+    /// Messages that arrive, by time.
+    RatePerS,
     /// Memory.
     Bytes,
 }
 
 impl Metric {
     fn of(key: &Key) -> Metric {
-        match key.case {
-            Case::BandwidthPut => Metric::BandwidthBytesPerS,
-            Case::Limit if key.variant.starts_with("memcpy") || key.variant.starts_with("pair") => {
-                Metric::BandwidthBytesPerS
-            }
-            Case::Startup | Case::Idle | Case::Death => Metric::TimeNs,
-            Case::Memory => Metric::Bytes,
+        let is_copy = key.variant.starts_with("memcpy") || key.variant.starts_with("pair");
+        match (key.case.kind(), key.case) {
+            (Kind::Blocks, _) => Metric::BandwidthBytesPerS,
+            (Kind::Limit, _) if is_copy => Metric::BandwidthBytesPerS,
+            (_, Case::Rate) => Metric::RatePerS,
+            (_, Case::Posted) if !key.variant.is_empty() => Metric::TimeNs,
+            (_, Case::Memory) => Metric::Bytes,
+            (Kind::Collective | Kind::Whole, _) => Metric::TimeNs,
             _ => Metric::LatencyNs,
         }
+    }
+
+    /// Whether more is better.
+    pub(super) fn is_rate(self) -> bool {
+        matches!(self, Metric::BandwidthBytesPerS | Metric::RatePerS)
     }
 
     fn unit(self) -> &'static str {
         match self {
             Metric::LatencyNs | Metric::TimeNs => "ns",
             Metric::BandwidthBytesPerS => "B/s",
+            Metric::RatePerS => "1/s",
             Metric::Bytes => "B",
         }
     }
@@ -71,23 +73,26 @@ pub(super) struct Row {
     /// This median divided by that of the limit; only where both are steady and it has a meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ratio_to_limit: Option<f64>,
-    /// The same for the limit's median.
-    #[serde(skip)]
-    pub(super) limit: Option<f64>,
+    /// The same for the best of other libraries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ratio_to_best: Option<f64>,
     /// What the issue asks for.
     #[serde(skip)]
-    pub(super) bar: Option<Bar>,
+    pub(super) bars: Vec<Bar>,
+    /// What it stands beside.
+    #[serde(skip)]
+    pub(super) comparisons: Vec<Comparison>,
 }
 
 impl Row {
-    /// A row without limit or bar.
+    /// A row that is compared with nothing yet.
     pub(super) fn new(key: Key, ranks: usize, summary: Summary) -> Row {
         let metric = Metric::of(&key);
-        let library = if key.case == Case::Limit { Library::Limit } else { Library::Tasuki };
-        let bar = Bar::of(key.case, key.bytes, ranks);
+        let is_ours = key.library == Library::Tasuki;
+        let bars = if is_ours { Bar::of(key.case, &key.variant, key.bytes, ranks) } else { Vec::new() };
         Row {
             case: key.case,
-            library,
+            library: key.library,
             variant: key.variant,
             setting: key.setting,
             ranks,
@@ -100,43 +105,56 @@ impl Row {
             repetitions: summary.repetitions,
             steady: summary.steady,
             ratio_to_limit: None,
-            limit: None,
-            bar,
+            ratio_to_best: None,
+            bars,
+            comparisons: Vec::new(),
         }
     }
 
     /// What it is a figure of.
     pub(super) fn key(&self) -> Key {
-        let (variant, setting) = (self.variant.clone(), self.setting.clone());
-        Key { case: self.case, variant, setting, bytes: self.bytes }
+        let (case, library, bytes) = (self.case, self.library, self.bytes);
+        Key { case, library, variant: self.variant.clone(), setting: self.setting.clone(), bytes }
     }
 
-    /// Whether the bar is met; `None` without a bar, or without a steady figure to hold against it.
-    pub(super) fn is_met(&self) -> Option<bool> {
-        let bar = self.bar?;
-        bar.is_met(self.steady.then_some(self.median)?, self.ratio_to_limit)
+    /// Whether it is the figure of that key, whatever its setting.
+    pub(super) fn is_of(&self, key: &Key) -> bool {
+        (self.case, self.library, &self.variant, self.bytes)
+            == (key.case, key.library, &key.variant, key.bytes)
     }
-}
 
-/// Divides each row by its limit, where both are steady.
-pub(super) fn relate(rows: &mut [Row]) {
-    let limits: Vec<(Key, f64, bool)> = rows
-        .iter()
-        .filter(|row| row.library == Library::Limit)
-        .map(|row| (row.key(), row.median, row.steady))
-        .collect();
-    for row in rows.iter_mut() {
-        let wanted = row.key().bounded_by();
-        let found = limits.iter().find(|(key, ..)| Some(key) == wanted.as_ref());
-        if let Some((_, median, steady)) = found {
-            row.limit = Some(*median);
-            row.ratio_to_limit = (row.steady && *steady).then_some(row.median / median);
-        }
+    /// Its ratio to something.
+    pub(super) fn ratio(&self, with: With) -> Option<f64> {
+        self.comparison(with)?.ratio
+    }
+
+    /// The limit's median.
+    pub(super) fn limit(&self) -> Option<f64> {
+        self.comparison(With::Limit)?.median
+    }
+
+    /// What it stands beside, of that kind.
+    pub(super) fn comparison(&self, with: With) -> Option<&Comparison> {
+        self.comparisons.iter().find(|one| one.with == with)
+    }
+
+    /// The steady one first, then the better one.
+    pub(super) fn better_first(a: &Row, b: &Row) -> Ordering {
+        let by_figure = a.median.total_cmp(&b.median);
+        let by_figure = if a.metric.is_rate() { by_figure.reverse() } else { by_figure };
+        b.steady.cmp(&a.steady).then(by_figure)
+    }
+
+    /// Where it stands among others.
+    pub(super) fn place(&self) -> impl Ord + use<> {
+        let buffers = if self.library == Library::Limit { self.setting.clone() } else { String::new() };
+        (self.case, self.variant.clone(), buffers, self.ranks, self.bytes, self.library)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::{Field, compare};
     use super::*;
 
     fn row(key: Key, median: f64, steady: bool) -> Row {
@@ -144,38 +162,33 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_divided_by_their_limit() {
-        let put = Key::of_two(Case::Put, "", 8);
-        let mut rows = [row(put.clone(), 60.0, true), row(Key::limit("hand_over"), 40.0, true)];
-        relate(&mut rows);
-        assert_eq!((rows[0].ratio_to_limit, rows[0].is_met()), (Some(1.5), Some(true)));
-        assert_eq!((rows[1].ratio_to_limit, rows[1].is_met()), (None, None));
-        let mut rows = [row(put, 60.0, false), row(Key::limit("hand_over"), 40.0, true)];
-        relate(&mut rows);
-        assert_eq!((rows[0].ratio_to_limit, rows[0].is_met()), (None, None));
-    }
-
-    #[test]
     fn json_has_the_fields_that_measure_md_names_and_no_null() {
         let mut rows =
-            [row(Key::of_two(Case::PutNear, "", 8), 41.5, true), row(Key::limit("hand_over"), 40.0, true)];
+            [row(Key::ours(Case::PutNear, "", 8), 41.5, true), row(Key::limit("hand_over"), 40.0, true)];
         let names = "case library variant setting ranks bytes metric unit median min max repetitions steady";
         let without = serde_json::to_value(&rows[0]).unwrap();
-        let fields: Vec<&str> = without.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut fields: Vec<&str> = without.as_object().unwrap().keys().map(String::as_str).collect();
         let mut expected: Vec<&str> = names.split(' ').collect();
+        fields.sort_unstable();
         expected.sort_unstable();
-        assert_eq!(
-            {
-                let mut f = fields;
-                f.sort_unstable();
-                f
-            },
-            expected
-        );
-        relate(&mut rows);
+        assert_eq!(fields, expected);
+        compare(&mut rows, &Field::default());
         let with = serde_json::to_value(&rows[0]).unwrap();
         assert_eq!(with["ratio_to_limit"], 41.5 / 40.0);
         assert_eq!((&with["case"], &with["library"]), (&"put_near".into(), &"tasuki".into()));
         assert_eq!(with["metric"], "latency_ns");
+        assert!(with.get("ratio_to_best").is_none());
+    }
+
+    #[test]
+    fn the_better_one_is_less_time_or_more_by_time() {
+        let better = |case, a, b| {
+            let (a, b) = (row(Key::ours(case, "", 8), a, true), row(Key::ours(case, "", 8), b, true));
+            Row::better_first(&a, &b).is_lt()
+        };
+        assert!(better(Case::Message, 1.0, 2.0) && better(Case::Rate, 2.0, 1.0));
+        assert!(better(Case::BandwidthOwn, 2.0, 1.0) && better(Case::Barrier, 1.0, 2.0));
+        let unsteady = row(Key::ours(Case::Message, "", 8), 1.0, false);
+        assert!(Row::better_first(&row(Key::ours(Case::Message, "", 8), 2.0, true), &unsteady).is_lt());
     }
 }

@@ -1,13 +1,37 @@
 //! Sizes as they are typed and shown: 8, 64K, 1M.
 
+use super::case::Case;
+use std::collections::BTreeSet;
+
 const UNITS: [(&str, u64); 4] = [("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
 
 /// Bytes of the blocks of bandwidth cases, unless `--sizes` says otherwise.
-pub(super) const DEFAULT: [u64; 6] = [64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+const USUAL: &[u64] = &[64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+/// Memory that nobody has prepared is asked for from a page on.
+const OWN: &[u64] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+/// A window of 64 larger ones would take seconds; OSU's programs end there, too.
+const STREAM: &[u64] = &[64 << 10, 256 << 10, 1 << 20, 4 << 20];
 /// Values are sent as words of this many bytes.
 const WORD: u64 = 8;
 /// More than this would not tell more.
 const MAX: u64 = 1 << 30;
+
+/// The sizes of a case: those that were asked for, or else its usual ones.
+pub(super) fn of(case: Case, asked: &[u64]) -> &[u64] {
+    match case {
+        _ if !case.has_sizes() => &[],
+        _ if !asked.is_empty() => asked,
+        Case::BandwidthOwn => OWN,
+        Case::BandwidthStream => STREAM,
+        _ => USUAL,
+    }
+}
+
+/// All sizes of some cases, in order.
+pub(super) fn of_all(cases: &[Case], asked: &[u64]) -> Vec<u64> {
+    let all: BTreeSet<u64> = cases.iter().flat_map(|&case| of(case, asked)).copied().collect();
+    all.into_iter().collect()
+}
 
 /// One size: a number and K, M or G, which are powers of two.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
@@ -52,6 +76,14 @@ mod tests {
         for wrong in ["", "K", "0", "12", "8X", "-8", "2G", "99999999999999999999"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert!(DEFAULT.iter().all(|bytes| bytes.is_multiple_of(WORD)));
+    }
+
+    #[test]
+    fn cases_have_sizes_of_their_own_unless_some_are_asked_for() {
+        assert_eq!(of(Case::BandwidthOwn, &[]).first(), Some(&4096));
+        assert_eq!(of(Case::BandwidthOwn, &[8]), [8]);
+        assert_eq!(of(Case::Message, &[8]), [0; 0]);
+        let all = of_all(&[Case::BandwidthStream, Case::BandwidthPut], &[]);
+        assert_eq!((all.len(), all.last()), (USUAL.len(), Some(&(64 << 20))));
     }
 }

@@ -1,9 +1,10 @@
 //! Where the bytes of a bandwidth case are when they are copied.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Hot or cold, reused or fresh.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct State {
     /// Rotating through more buffers than caches hold; else one pair of buffers.
     pub(super) cold: bool,

@@ -1,8 +1,10 @@
 //! The figures as a table for people, 100 columns wide.
 
-use super::bar::Bar;
-use super::case::Case;
-use super::row::{Library, Metric, Row};
+use super::beside;
+use super::case::{Case, Kind};
+use super::comparison::{Comparison, Verdict};
+use super::library::Library;
+use super::row::{Metric, Row};
 use super::sizes;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use std::fmt::Write;
@@ -12,6 +14,8 @@ use std::ops::Range;
 pub(super) struct Circumstances {
     /// The machine.
     pub(super) machine: String,
+    /// What other libraries are measured.
+    pub(super) peers: Vec<String>,
     /// How the hand-over was done, if it was.
     pub(super) hand_over_way: Option<String>,
     /// Cases without figures, and why.
@@ -24,22 +28,27 @@ pub(super) struct Circumstances {
 pub(super) fn show(rows: &[Row], limits_too: bool, around: &Circumstances) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", around.machine);
+    around.peers.iter().for_each(|peer| text.extend([peer, "\n"]));
     if let Some(hand_over) = rows.iter().find(|row| row.variant == "hand_over") {
         let way = around.hand_over_way.as_deref().unwrap_or_default();
         let median = amount(hand_over.median, hand_over.metric);
         let _ = writeln!(text, "hand-over {median} ({}; {way})", range(hand_over));
     }
-    let (limits, cases): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.library == Library::Limit);
+    let of = |library| rows.iter().filter(move |row| row.library == library);
     if limits_too {
         let head = ["limit", "buffers", "size", "median", "min - max", ""];
-        let lines = limits.into_iter().map(|row| limit_cells(row).to_vec());
+        let lines = of(Library::Limit).map(|row| limit_cells(row).to_vec());
         append(&mut text, &head, lines, 2..5);
     }
-    if !cases.is_empty() || !around.failures.is_empty() {
-        let head = ["case", "variant", "size", "median", "min - max", "limit", "x limit", "bar", ""];
+    if rows.iter().any(|row| row.library.is_peer()) {
+        let head = beside::head();
+        append(&mut text, &head, beside::lines(rows).into_iter(), 2..4 + beside::LIBRARIES.len());
+    }
+    if of(Library::Tasuki).next().is_some() || !around.failures.is_empty() {
+        let head = ["case", "variant", "size", "median", "min - max", "beside", "its", "ratio", "bar", ""];
         let missing = around.failures.iter().map(|(case, _)| missing(*case).to_vec());
-        let lines = cases.into_iter().map(|row| cells(row).to_vec());
-        append(&mut text, &head, lines.chain(missing), 2..7);
+        let lines = of(Library::Tasuki).flat_map(lines_of);
+        append(&mut text, &head, lines.chain(missing), 2..9);
     }
     for remark in remarks(rows, around) {
         let _ = write!(text, "\n{remark}");
@@ -68,38 +77,59 @@ fn limit_cells(row: &Row) -> [String; 6] {
     [row.variant.clone(), row.setting.clone(), size, median, range(row), steady.into()]
 }
 
-fn cells(row: &Row) -> [String; 9] {
-    let size = if row.bytes > 0 { sizes::show(row.bytes) } else { String::new() };
-    [
-        row.case.to_string(),
-        row.variant.clone(),
-        size,
-        amount(row.median, row.metric),
-        range(row),
-        row.limit.map(|limit| Scale::of(row.median, row.metric).number(limit)).unwrap_or_default(),
-        row.ratio_to_limit.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
-        row.bar.map(|bar| bar.to_string()).unwrap_or_default(),
-        verdict(row).into(),
-    ]
+/// A line for each of its comparisons; the figure itself stands in the first.
+fn lines_of(row: &Row) -> Vec<Vec<String>> {
+    let mut lines: Vec<Vec<String>> = row.comparisons.iter().map(|one| compared(row, one)).collect();
+    if lines.is_empty() {
+        lines.push(vec![String::new(); 10]);
+    }
+    let first = [row.case.to_string(), variant(row), size(row), amount(row.median, row.metric), range(row)];
+    for (cell, text) in lines[0].iter_mut().zip(first) {
+        *cell = text;
+    }
+    if !row.steady && lines[0][9].is_empty() {
+        lines[0][9] = "unsteady".into();
+    }
+    lines
 }
 
-/// A case that has no figure.
-fn missing(case: Case) -> [String; 9] {
-    let mut cells = [const { String::new() }; 9];
-    cells[0] = case.to_string();
-    cells[3] = "none".into();
-    cells[8] = "missed".into();
+fn compared(row: &Row, one: &Comparison) -> Vec<String> {
+    let mut cells = vec![String::new(); 10];
+    cells[5].clone_from(&one.name);
+    let its = |median| Scale::of(row.median, row.metric).number(median);
+    cells[6] = one.median.map(its).unwrap_or_default();
+    cells[7] = one.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+    cells[8] = one.bar.map(|bar| bar.to_string()).unwrap_or_default();
+    cells[9] = match one.verdict {
+        Verdict::None => "",
+        Verdict::Met => "met",
+        Verdict::Missed => "missed",
+        Verdict::Off => "peer off",
+        Verdict::Unsteady => "unsteady",
+    }
+    .into();
     cells
 }
 
-fn verdict(row: &Row) -> &'static str {
-    match row.is_met() {
-        _ if !row.steady => "unsteady",
-        Some(true) => "met",
-        Some(false) => "missed",
-        None if matches!(row.bar, Some(Bar::RatioAtMost(_) | Bar::RatioAtLeast(_))) => "unsteady",
-        None => "",
+/// Which figure of the case; where it is played by any number of ranks, by how many.
+pub(super) fn variant(row: &Row) -> String {
+    match row.case.kind() {
+        Kind::Collective => format!("{} ranks", row.ranks),
+        _ => row.variant.clone(),
     }
+}
+
+pub(super) fn size(row: &Row) -> String {
+    if row.bytes > 0 { sizes::show(row.bytes) } else { String::new() }
+}
+
+/// A case that has no figure.
+fn missing(case: Case) -> [String; 10] {
+    let mut cells = [const { String::new() }; 10];
+    cells[0] = case.to_string();
+    cells[3] = "none".into();
+    cells[9] = "missed".into();
+    cells
 }
 
 /// The least and the most, in the unit of the median, which stands beside.
@@ -116,23 +146,27 @@ pub(super) fn amount(value: f64, metric: Metric) -> String {
 
 /// The unit that makes a number short.
 #[derive(Clone, Copy)]
-struct Scale {
+pub(super) struct Scale {
     factor: f64,
-    unit: &'static str,
+    /// Its name.
+    pub(super) unit: &'static str,
 }
 
 impl Scale {
-    fn of(value: f64, metric: Metric) -> Scale {
+    /// For a figure like that one.
+    pub(super) fn of(value: f64, metric: Metric) -> Scale {
         let units: &[(f64, &str)] = match metric {
             Metric::LatencyNs | Metric::TimeNs => &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")],
             Metric::BandwidthBytesPerS => &[(1e9, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
+            Metric::RatePerS => &[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
             Metric::Bytes => &[(1.0, "B")],
         };
         let fits = units.iter().find(|(factor, _)| value >= *factor).or(units.last());
         fits.map_or(Scale { factor: 1.0, unit: "" }, |&(factor, unit)| Scale { factor, unit })
     }
 
-    fn number(self, value: f64) -> String {
+    /// So many of it.
+    pub(super) fn number(self, value: f64) -> String {
         let number = value / self.factor;
         let digits = if number < 100.0 && number.fract() != 0.0 { 1 } else { 0 };
         format!("{number:.digits$}")
@@ -164,9 +198,9 @@ const SPREAD: f64 = 1.25;
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::{Field, Off, compare};
     use super::super::figure::Key;
     use super::super::repetition::Summary;
-    use super::super::row::relate;
     use super::*;
 
     fn row(key: Key, median: f64, steady: bool) -> Row {
@@ -177,15 +211,21 @@ mod tests {
     #[test]
     fn the_table_says_what_is_met_and_fits_100_columns() {
         let mut rows = vec![
-            row(Key::of_two(Case::PutNear, "", 8), 41.0, true),
-            row(Key::of_two(Case::Put, "", 8), 90.0, true),
-            row(Key::of_two(Case::Atomic, "", 8), 90.0, false),
-            row(Key::of_two(Case::BandwidthPut, "cold_reused", 256 << 10), 123.4e9, true),
+            row(Key::ours(Case::PutNear, "", 8), 41.0, true),
+            row(Key::ours(Case::Put, "", 8), 90.0, true),
+            row(Key::ours(Case::Atomic, "", 8), 90.0, false),
+            row(Key::ours(Case::BandwidthPut, "cold_reused", 256 << 10), 123.4e9, true),
+            row(Key::ours(Case::Message, "", 8), 48.0, true),
+            row(Key { library: Library::Intel, ..Key::ours(Case::Message, "", 8) }, 160.0, true),
+            row(Key { library: Library::Ucx, ..Key::ours(Case::Message, "", 8) }, 100.0, true),
             row(Key::limit("hand_over"), 40.0, true),
         ];
-        relate(&mut rows);
+        let off = vec![Off { library: Library::Mpich, case: None, ranks: 2, why: "absent".into() }];
+        let asked = vec![Library::Mpich, Library::Openmpi, Library::Intel, Library::Ucx];
+        compare(&mut rows, &Field { asked, off });
         let around = Circumstances {
             machine: "a machine".into(),
+            peers: vec!["beside mpich 5.0".into()],
             hand_over_way: Some("release store, no pause".into()),
             failures: vec![(Case::Death, "it did not die".into())],
             remarks: vec!["The machine was busy.".into()],
@@ -193,9 +233,11 @@ mod tests {
         let text = show(&rows, true, &around);
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start)).unwrap();
-        assert!(line("put_near").ends_with("met") && line("put_near").contains("<= 1.15 x"));
+        assert!(line("put_near").ends_with("met") && line("put_near").contains("<= 1.15"));
         assert!(line("put ").ends_with("missed") && line("put ").contains("2.25"));
         assert!(line("atomic").ends_with("unsteady"));
+        assert!(line("intel").ends_with("peer off") && line("intel").contains("160"), "{text}");
+        assert!(line("ucx").ends_with("met") && line("ucx").contains("0.48"), "{text}");
         assert!(line("death").contains("none") && text.contains("it did not die"));
         assert!(text.contains("hand-over 40 ns (30.8 - 52; release store, no pause)"), "{text}");
         assert!(text.contains("hand_over  "));

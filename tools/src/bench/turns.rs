@@ -1,24 +1,35 @@
-//! Several figures of two ranks, taken in turn (A B A B), with the hand-over before and after each repetition.
+//! Several figures, taken in turn (A B A B), with the hand-over before and after each repetition.
 
-use super::figure::Key;
-use super::limit::{HandOver, Side};
-use super::measure::{Measure, peer, side, wrong};
+use super::figure::{Answer, Key, Question};
+use super::limit::HandOver;
+use super::link::Link;
+use super::measure::{Measure, wrong};
 use super::repetition::{Level, Patience, Repetition, Series};
 use std::time::Instant;
-use tasuki::{Job, LineReader, LineWriter};
+use tasuki::{Job, LineReader, LineWriter, Rank};
 
-/// A figure and how it is taken.
-pub(super) type Entry<'m> = (Key, Box<dyn Measure + 'm>);
+/// A figure and who takes it.
+pub(super) type Entry<'m> = (Key, Player<'m>);
+
+/// Who takes a figure.
+pub(super) enum Player<'m> {
+    /// The ranks of this job, together.
+    Ours(Box<dyn Measure + 'm>),
+    /// A program that the bench has started, by the number that the bench gave it. Known to the lead only.
+    Other(usize),
+}
 
 /// What the lead says comes next; any other number is that of an entry.
 const END: u64 = u64::MAX;
 const HAND_OVER: u64 = u64::MAX - 1;
 
-/// How two ranks take turns. The lead decides, the follower follows its orders.
+/// How ranks take turns. The lead decides, the others follow its orders. Each hand-over is between the first two, the
+/// others sleep meanwhile.
 pub(super) struct Turns<'j> {
-    side: Side,
-    hand_over: HandOver,
-    orders: LineWriter<'j>,
+    /// Of the first two ranks.
+    hand_over: Option<HandOver>,
+    /// To each other rank; of the lead only.
+    orders: Vec<LineWriter<'j>>,
     ordered: LineReader<'j>,
     patience: Patience,
 }
@@ -43,33 +54,44 @@ impl Taken {
 
 impl<'j> Turns<'j> {
     /// Collective.
-    pub(super) fn new(job: &'j Job, hand_over: HandOver, patience: Patience) -> tasuki::Result<Turns<'j>> {
-        let line = job.line()?;
-        let (orders, ordered) = (line.writer(peer(job))?, line.reader(Some(peer(job))));
-        Ok(Turns { side: side(job), hand_over, orders, ordered, patience })
+    pub(super) fn new(
+        job: &'j Job,
+        hand_over: Option<HandOver>,
+        patience: Patience,
+    ) -> tasuki::Result<Turns<'j>> {
+        let (line, lead) = (job.line()?, Rank(0));
+        let others = job.ranks().skip(1).filter(|_| job.rank() == lead);
+        let orders = others.map(|rank| line.writer(rank)).collect::<tasuki::Result<_>>()?;
+        Ok(Turns { hand_over, orders, ordered: line.reader(Some(lead)), patience })
     }
 
     /// Takes all entries again and again until patience ends; `round` is called before each round.
     pub(super) fn take(
         &mut self,
         entries: &mut [Entry<'_>],
+        link: &Link<'_>,
         round: &mut dyn FnMut(&[Series]),
     ) -> tasuki::Result<Taken> {
-        match self.side {
-            Side::Lead => self.lead(entries, round),
-            Side::Follow => self.follow(entries).map(|()| Taken::default()),
+        if self.orders.is_empty() {
+            return self.follow(entries).map(|()| Taken::default());
         }
-    }
-
-    fn lead(&mut self, entries: &mut [Entry<'_>], round: &mut dyn FnMut(&[Series])) -> tasuki::Result<Taken> {
         let mut taken = Taken { series: vec![Series::default(); entries.len()], ..Taken::default() };
-        let start = Instant::now();
-        while self.patience.lasts(taken.series.iter(), start.elapsed()) {
+        let (mut has_failed, start) = (vec![false; entries.len()], Instant::now());
+        loop {
+            let counting = taken.series.iter().zip(&has_failed).filter(|(_, failed)| !**failed);
+            if !self.patience.lasts(counting.map(|(series, _)| series), start.elapsed()) {
+                break;
+            }
             round(&taken.series);
             let mut before = self.time_hand_over()?;
-            for (index, (_, measure)) in entries.iter_mut().enumerate() {
-                self.orders.put(&(index as u64))?;
-                let figure = measure.measure()?;
+            for (index, (_, player)) in entries.iter_mut().enumerate() {
+                if has_failed[index] {
+                    continue;
+                }
+                let Some(figure) = self.measure(index, player, link)? else {
+                    has_failed[index] = true;
+                    continue;
+                };
                 let after = self.time_hand_over()?;
                 taken.series[index].push(Repetition { figure, before, after });
                 taken.hand_overs.push(Repetition { figure: (before + after) / 2.0, before, after });
@@ -77,24 +99,47 @@ impl<'j> Turns<'j> {
             }
             taken.agree();
         }
-        self.orders.put(&END)?;
+        self.order(END)?;
         Ok(taken)
     }
 
+    /// A repetition; `None` of a program that has failed.
+    fn measure(
+        &mut self,
+        index: usize,
+        player: &mut Player<'_>,
+        link: &Link<'_>,
+    ) -> tasuki::Result<Option<f64>> {
+        match player {
+            Player::Ours(measure) => {
+                self.order(index as u64)?;
+                measure.measure().map(Some)
+            }
+            Player::Other(number) => match (link.ask)(Question::Measure(*number))? {
+                Answer::Figure(figure) => Ok(figure),
+                Answer::Ready(_) => Err(wrong("an answer of the bench")),
+            },
+        }
+    }
+
+    fn order(&mut self, what: u64) -> tasuki::Result<()> {
+        self.orders.iter_mut().try_for_each(|line| line.put(&what))
+    }
+
     fn time_hand_over(&mut self) -> tasuki::Result<f64> {
-        self.orders.put(&HAND_OVER)?;
-        Ok(self.hand_over.measure())
+        self.orders[0].put(&HAND_OVER)?;
+        Ok(self.hand_over.as_mut().map_or(0.0, HandOver::measure))
     }
 
     fn follow(&mut self, entries: &mut [Entry<'_>]) -> tasuki::Result<()> {
         loop {
             match self.ordered.receive()? {
                 END => return Ok(()),
-                HAND_OVER => drop(self.hand_over.measure()),
-                index => {
-                    let entry = entries.get_mut(index as usize).ok_or_else(|| wrong("an order"))?;
-                    entry.1.measure()?;
-                }
+                HAND_OVER => drop(self.hand_over.as_mut().map(HandOver::measure)),
+                index => match entries.get_mut(index as usize) {
+                    Some((_, Player::Ours(measure))) => drop(measure.measure()?),
+                    _ => return Err(wrong("an order")),
+                },
             }
         }
     }

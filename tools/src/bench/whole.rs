@@ -1,5 +1,6 @@
 //! Figures of whole jobs, with the hand-over taken by the bench itself before and after each repetition.
 
+use super::bar::{Bar, Demand, With};
 use super::case::Case;
 use super::death::{self, Victim};
 use super::figure::Key;
@@ -100,12 +101,12 @@ fn memory_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
         let setting = format!("by formula {formula}");
         let summary = Summary::of(bytes, true).context("no rank")?;
         let mut row = Row::new(Key { setting, ..key(Case::Memory, &step.to_string()) }, ranks, summary);
-        row.bar = Some(super::bar::Bar::Exactly(formula as f64));
+        row.bars = vec![Bar { with: With::Itself, demand: Demand::Exactly(formula as f64) }];
         rows.push(row);
     }
     Ok(rows)
 }
 
 fn key(case: Case, variant: &str) -> Key {
-    Key { case, variant: variant.into(), setting: "default".into(), bytes: 0 }
+    Key::ours(case, variant, 0).by("default")
 }

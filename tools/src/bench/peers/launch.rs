@@ -1,12 +1,11 @@
 //! How each peer is started: programs, settings that are tried, environments, each with its reason.
 
-use crate::bench::state::State;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A library that is measured beside ours.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(in crate::bench) enum Peer {
     /// MPICH.
     Mpich,
@@ -169,10 +168,8 @@ pub(in crate::bench) struct Order {
     pub(in crate::bench) by: Option<&'static str>,
     /// How many ranks.
     pub(in crate::bench) ranks: usize,
-    /// Bytes of a message or block.
+    /// Bytes of a message, or of the largest block that it will be asked for.
     pub(in crate::bench) bytes: u64,
-    /// Where the bytes are when they are copied; has a meaning for bandwidths.
-    pub(in crate::bench) state: State,
     /// The processors that there are; ranks that are bound go to them in turn.
     pub(in crate::bench) processors: Vec<usize>,
 }
@@ -201,10 +198,6 @@ impl Order {
     fn arguments(&self) -> Vec<String> {
         let mut words = vec![self.case.to_owned(), "--on-line".to_owned()];
         words.extend(["--size".to_owned(), self.bytes.to_string()]);
-        words.extend(["--state".to_owned(), self.state.temperature().to_owned()]);
-        if self.state.fresh {
-            words.push("--fresh".to_owned());
-        }
         if let Some(by) = self.by {
             words.extend(["--by".to_owned(), by.to_owned()]);
         }
@@ -230,9 +223,8 @@ mod tests {
     use crate::bench::peers::line_of;
 
     fn order(peer: Peer, setting: usize, ranks: usize) -> Order {
-        let state = State { cold: false, fresh: false };
         let (setting, processors) = (&peer.settings()[setting], vec![3, 5]);
-        Order { peer, setting, case: "barrier", by: None, ranks, bytes: 8, state, processors }
+        Order { peer, setting, case: "barrier", by: None, ranks, bytes: 8, processors }
     }
 
     fn line(order: &Order) -> String {
@@ -241,7 +233,7 @@ mod tests {
 
     #[test]
     fn launch_lines_are_those_that_each_library_needs() {
-        let told = "barrier --on-line --size 8 --state hot";
+        let told = "barrier --on-line --size 8";
         let mpich = line(&order(Peer::Mpich, 1, 4));
         assert_eq!(mpich, format!("h/mpich/bin/mpiexec -n 4 h/mpich/bin/peer_mpi {told}"));
         let openmpi = line(&order(Peer::Openmpi, 2, 4));
@@ -254,10 +246,9 @@ mod tests {
 
     #[test]
     fn the_program_is_told_what_is_ordered() {
-        let state = State { cold: true, fresh: true };
         let (case, by, bytes) = ("bandwidth_job", Some("put"), 1 << 20);
-        let order = Order { case, by, bytes, state, ..order(Peer::Ucx, 0, 2) };
-        let told = "bandwidth_job --on-line --size 1048576 --state cold --fresh --by put --processors 3,5";
+        let order = Order { case, by, bytes, ..order(Peer::Ucx, 0, 2) };
+        let told = "bandwidth_job --on-line --size 1048576 --by put --processors 3,5";
         assert_eq!(line(&order), format!("h/ucx/bin/peer_ucx {told}"));
     }
 

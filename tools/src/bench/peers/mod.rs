@@ -2,18 +2,27 @@
 //! once for each figure, asked for one repetition at a time, so that they and ours take turns on one machine.
 //!
 //! ```text
-//! launch     which settings of which library, and the command line of each
-//! running    a program that was started: its answers, its end
+//! launch       which settings of which library, and the command line of each
+//! running      a program that was started: its answers, its end
+//! opponents    who takes turns with a job of ours, in the best of its settings
+//! expected     what each is known to reach: one that falls far behind does not count
 //! ```
 
+mod expected;
 mod launch;
+mod opponents;
 mod running;
 
-pub(in crate::bench) use launch::{Order, Peer};
-pub(in crate::bench) use running::Running;
+pub(in crate::bench) use expected::too_bad;
+pub(in crate::bench) use launch::Peer;
+pub(in crate::bench) use opponents::{Invited, Opponents};
 
+use super::crowd;
+use super::message::Way;
+use super::part::Part;
 use anyhow::{Context, ensure};
-use running::Limits;
+use launch::Order;
+use running::{Limits, Running};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -35,10 +44,17 @@ pub(in crate::bench) fn version(peer: Peer, home: &Path) -> anyhow::Result<Strin
 }
 
 /// Starts the program that an order asks for, and returns when it has come up and waits without using its processors.
-pub(in crate::bench) fn start(order: &Order, home: &Path) -> anyhow::Result<Running> {
+fn start(order: &Order, home: &Path) -> anyhow::Result<Running> {
     version(order.peer, home)?;
     let what = format!("{} ({}): {}", order.peer.name(), order.setting.name, order.case);
-    Running::start(order.command(home), what, (order.ranks, order.bytes), Limits::USUAL)
+    Running::start(order.command(home), what, order.ranks, Limits::USUAL)
+}
+
+/// Starts our own ranks of which two exchange messages; they are spoken to in the same way.
+fn start_crowd(way: Way, rounds: u64, processors: &[usize]) -> anyhow::Result<Running> {
+    let bound: Vec<usize> = (0..crowd::RANKS).map(|rank| processors[rank % processors.len()]).collect();
+    let command = Part::Crowd(way, rounds).job(crowd::RANKS, &bound)?;
+    Running::start(command, format!("tasuki: crowd of {}", crowd::RANKS), crowd::RANKS, Limits::USUAL)
 }
 
 /// A command as one would type it, with the variables that it sets.
@@ -76,7 +92,9 @@ mod tests {
         script(&home.join("mpich/bin/mpiexec"), "#!/bin/sh\nexport RANKS=$2; shift 2; exec \"$@\"");
         let program = r#"#!/bin/sh
             echo "{\"ready\":\"$1\"}"
-            while read word && [ $word = go ]; do echo "{\"ranks\":$RANKS,\"bytes\":$4,\"value\":7}"; done"#;
+            while read word bytes rest && [ $word = go ]; do
+                echo "{\"ranks\":$RANKS,\"bytes\":$bytes,\"value\":7}"
+            done"#;
         script(&Peer::Mpich.program(home), program);
         std::fs::write(home.join("mpich/stamp"), "wanted x\nlibrary mpich 5.0.2\nprogram 0\n").unwrap();
     }
@@ -90,9 +108,9 @@ mod tests {
             for &by in Peer::Mpich.ways("bandwidth_job") {
                 let (case, state) = ("bandwidth_job", State { cold: true, fresh: false });
                 let (ranks, bytes, processors) = (2, 65536, vec![0, 1]);
-                let order = Order { peer: Peer::Mpich, setting, case, by, ranks, bytes, state, processors };
+                let order = Order { peer: Peer::Mpich, setting, case, by, ranks, bytes, processors };
                 let mut program = start(&order, folder.path()).unwrap();
-                assert_eq!(program.repetition().unwrap(), 7.0);
+                assert_eq!(program.repetition(4096, state).unwrap(), 7.0);
                 program.end().unwrap();
             }
         }

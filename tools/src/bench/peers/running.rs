@@ -3,6 +3,7 @@
 
 use super::line_of;
 use crate::bench::processes::{self, Process};
+use crate::bench::state::State;
 use crate::run::spawn::ends_with_us;
 use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -92,7 +93,8 @@ pub(in crate::bench) struct Running {
     what: String,
     /// How it was started.
     line: String,
-    expected: (usize, u64),
+    /// Ranks that its figures are to be of.
+    ranks: usize,
     limits: Limits,
     launcher: Child,
     root: Process,
@@ -102,11 +104,11 @@ pub(in crate::bench) struct Running {
 }
 
 impl Running {
-    /// Starts a program, and waits until it says that it is ready. `expected` are the ranks and bytes of its figures.
+    /// Starts a program, and waits until it says that it is ready. `ranks` is what its figures are to be of.
     pub(super) fn start(
         mut command: Command,
         what: String,
-        expected: (usize, u64),
+        ranks: usize,
         limits: Limits,
     ) -> anyhow::Result<Running> {
         let line = line_of(&command);
@@ -117,21 +119,22 @@ impl Running {
         let said = launcher.stderr.take().context("no standard error")?;
         let (answers, said) = (Stream::new(output), Stream::new(said));
         let root = Process::open(launcher.id())?;
-        let mut program = Running { what, line, expected, limits, launcher, root, input, answers, said };
+        let mut program = Running { what, line, ranks, limits, launcher, root, input, answers, said };
         match program.answer(limits.start, "did not come up")? {
             Answer::Ready { .. } => Ok(program),
             Answer::Figure { .. } => bail!(program.failed("gave a figure that nobody had asked for")),
         }
     }
 
-    /// Has it measure once. The figure is in the unit of its case: ns, or bytes or messages a second.
-    pub(in crate::bench) fn repetition(&mut self) -> anyhow::Result<f64> {
-        self.tell("go\n")?;
+    /// Has it measure once, blocks of that size in that state. The figure is in the unit of its case: ns, or bytes or
+    /// messages a second.
+    pub(in crate::bench) fn repetition(&mut self, wanted: u64, state: State) -> anyhow::Result<f64> {
+        self.tell(&format!("go {wanted} {} {}\n", state.temperature(), state.buffers()))?;
         match self.answer(self.limits.repetition, "did not answer")? {
             Answer::Figure { value, ranks, bytes } => {
                 ensure!(value.is_finite() && value > 0.0, self.failed(&format!("measured {value}")));
                 // A launcher that does not fit the library starts as many jobs of one rank.
-                let is_expected = (ranks, bytes) == self.expected;
+                let is_expected = (ranks, bytes) == (self.ranks, wanted);
                 ensure!(is_expected, self.failed(&format!("measured {ranks} ranks, {bytes} bytes")));
                 Ok(value)
             }
@@ -279,13 +282,15 @@ mod tests {
     fn fake(script: &str, limits: Limits) -> anyhow::Result<Running> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Running::start(command, "fake (default): message".to_owned(), (2, 8), limits)
+        Running::start(command, "fake (default): message".to_owned(), 2, limits)
     }
+
+    const HOT: State = State { cold: false, fresh: false };
 
     /// Answers 1, 2, 3 ..; the second script argument to `echo` is what real programs say.
     const COUNTS: &str = r#"
         echo a launcher greets; echo '{"ready":"message"}'; n=0
-        while read word && [ $word = go ]; do
+        while read word shape && [ $word = go ]; do
             n=$((n + 1)); echo "{\"case\":\"message\",\"ranks\":2,\"bytes\":8,\"value\":$n}"
         done"#;
 
@@ -297,7 +302,7 @@ mod tests {
     fn two_peers_take_turns() {
         let (mut a, mut b) = (fake(COUNTS, PATIENT).unwrap(), fake(COUNTS, PATIENT).unwrap());
         let taken: Vec<f64> =
-            (0..3).flat_map(|_| [a.repetition().unwrap(), b.repetition().unwrap()]).collect();
+            (0..3).flat_map(|_| [a.repetition(8, HOT).unwrap(), b.repetition(8, HOT).unwrap()]).collect();
         assert_eq!(taken, [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
         a.end().unwrap();
         b.end().unwrap();
@@ -310,8 +315,8 @@ mod tests {
         assert!(error.starts_with("fake (default): message ended (exit status: 3)"), "{error}");
         assert!(error.contains("it said: no such network\n  started as: sh -c"), "{error}");
         let mut later = fake(r#"echo '{"ready":""}'; read word; echo oh >&2; exit 4"#, PATIENT).unwrap();
-        assert!(told(later.repetition()).contains("ended (exit status: 4); it said: oh"));
-        assert!(told(later.repetition()).contains("exit status: 4"));
+        assert!(told(later.repetition(8, HOT)).contains("ended (exit status: 4); it said: oh"));
+        assert!(told(later.repetition(8, HOT)).contains("exit status: 4"));
     }
 
     #[test]
@@ -319,7 +324,7 @@ mod tests {
         let script = r#"sleep 1000 & echo '{"ready":""}'; read word; wait"#;
         let mut hanging = fake(script, BRIEF).unwrap();
         let children = processes::below(hanging.root.id()).unwrap();
-        assert!(told(hanging.repetition()).contains("did not answer within 200ms"));
+        assert!(told(hanging.repetition(8, HOT)).contains("did not answer within 200ms"));
         drop(hanging);
         assert!(processes::await_end(children.iter(), Duration::from_secs(60)).unwrap());
     }
@@ -338,7 +343,7 @@ mod tests {
     fn figures_of_something_else_are_refused() {
         let once = |answer: &str| {
             let script = format!("echo '{{\"ready\":\"\"}}'; read word; echo '{answer}'; read word");
-            told(fake(&script, PATIENT).unwrap().repetition())
+            told(fake(&script, PATIENT).unwrap().repetition(8, HOT))
         };
         assert!(once(r#"{"ranks":1,"bytes":8,"value":3}"#).contains("measured 1 ranks, 8 bytes"));
         assert!(once(r#"{"ranks":2,"bytes":8,"value":0}"#).contains("measured 0"));

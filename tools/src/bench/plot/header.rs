@@ -6,8 +6,8 @@ use plotters::prelude::*;
 /// Pixels of the head.
 pub(super) const HEIGHT: u32 = 58;
 /// Where marks begin and what one takes.
-const LEFT: i32 = 72;
-const MARK: i32 = 26;
+const LEFT: i32 = 40;
+const MARK: i32 = 22;
 /// Roughly what a letter takes at the size of the legend.
 const LETTER: i32 = 7;
 
@@ -16,6 +16,8 @@ const LETTER: i32 = 7;
 pub(super) enum Mark {
     /// A bar.
     Filled(RGBColor),
+    /// A dot.
+    Dot(RGBColor),
     /// A line.
     Line(RGBColor),
     /// A dashed line.
@@ -31,6 +33,7 @@ pub(super) fn draw(area: &Area<'_>, caption: &str, marks: &[(Mark, &str)]) -> Dr
             Mark::Filled(color) => {
                 area.draw(&Rectangle::new([(x, y - 6), (x + 18, y + 6)], color.filled()))?
             }
+            Mark::Dot(color) => area.draw(&Circle::new((x + 9, y), 5, color.filled()))?,
             Mark::Line(color) => {
                 area.draw(&PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)))?;
             }
@@ -41,7 +44,7 @@ pub(super) fn draw(area: &Area<'_>, caption: &str, marks: &[(Mark, &str)]) -> Dr
             }
         }
         area.draw_text(meaning, &text(13), (x + MARK, y - 7))?;
-        x += MARK + meaning.len() as i32 * LETTER + 24;
+        x += MARK + meaning.len() as i32 * LETTER + 12;
     }
     Ok(())
 }

@@ -21,7 +21,8 @@ pub const MACHINES: [Machine; 7] = [
     // No capability at all: requests to owners, signals that their target raises, flushes.
     Machine { name: "bare", of: Sim::bare },
     // Job memory is mapped, as on one node: copies are done before their call returns, signals are not.
-    Machine { name: "mapped", of: |sim| sim.map(true) },
+    // Long receives are registered there, short ones staged.
+    Machine { name: "mapped", of: |sim| sim.map(true).direct_from(20_000) },
     // A copy between two other ranks does not come by here.
     Machine { name: "third party", of: |sim| sim.third_party(true) },
     // Delays that differ more than any operation takes: whatever can overtake, does.

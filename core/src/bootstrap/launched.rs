@@ -180,6 +180,7 @@ mod tests {
             wake: None,
             own_memory_asked: false,
             direct: true,
+            direct_from: u64::MAX,
             start: Start::Launched(launched),
         }
     }

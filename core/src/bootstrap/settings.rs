@@ -24,6 +24,8 @@ pub struct Settings {
     pub own_memory_asked: bool,
     /// Write lines of peers by plain stores where they can be.
     pub direct: bool,
+    /// From how many bytes on receives in a program's own memory are written by the sender instead of staged.
+    pub direct_from: u64,
     /// How this process is to become one rank or several.
     pub start: Start,
 }
@@ -148,6 +150,7 @@ impl Settings {
             wake: from.read(names::WAKE, wake_mode)?.flatten(),
             own_memory_asked: from.choice(names::OWN_MEMORY, "asked", "auto")?,
             direct: !from.choice(names::DIRECT, "off", "on")?,
+            direct_from: from.read(names::TUNED, |text| text.parse().ok())?.unwrap_or(u64::MAX),
             start: start(&from)?,
         })
     }

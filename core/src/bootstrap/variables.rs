@@ -16,6 +16,10 @@ pub const WAKE: &str = "TASUKI_WAKE";
 pub const OWN_MEMORY: &str = "TASUKI_OWN_MEMORY";
 /// Whether lines of peers are written by plain stores where they can be.
 pub const DIRECT: &str = "TASUKI_DIRECT";
+/// The file of what was measured on machines.
+pub const TUNE: &str = "TASUKI_TUNE";
+/// What that file says of this machine.
+pub const TUNED: &str = "TASUKI_TUNED";
 /// This process's rank.
 pub const RANK: &str = "TASUKI_RANK";
 /// Ranks of the job.
@@ -71,6 +75,12 @@ const fn launcher(name: &'static str, allowed: &'static str, meaning: &'static s
 /// Every variable that Tasuki reads.
 pub const VARIABLES: &[Variable] = &[
     user(LOG, "warn", "error, warn, info, debug", "how much is said on standard error"),
+    user(
+        TUNE,
+        "",
+        "a file",
+        "what `tasuki bench --tune` measured, if not in $XDG_CONFIG_HOME/tasuki/tune.json; for `tasuki run`",
+    ),
     user(WAKE, "auto", "auto, fence, barrier", "test switch: how sleeping ranks are found"),
     user(OWN_MEMORY, "auto", "auto, asked", "test switch: reach memory outside the job by asking its owner"),
     user(DIRECT, "on", "on, off", "test switch: off writes signal lines through the fabric"),
@@ -79,6 +89,7 @@ pub const VARIABLES: &[Variable] = &[
     launcher(SIZE, "a number from 1", "how many ranks the job has"),
     launcher(JOB, "a socket's name", "where the launcher listens"),
     launcher(KEY, "32 hexadecimal digits", "shows that a process belongs to the job"),
+    launcher(TUNED, "a number of bytes", "receives that long are written into by their sender"),
     launcher(THREADS, "a number from 1", "run that many ranks as threads of this process"),
     launcher(FABRIC, "shm, sim", "what carries the bytes"),
     launcher(SEED, "a number", "which run of the simulation, with TASUKI_FABRIC=sim"),

@@ -49,6 +49,9 @@ pub struct Capabilities {
     /// When an operation has ended its bytes are visible at the target. Otherwise only the local buffer is free
     /// then, and [`Fabric::flush`] tells of the rest.
     pub remote_completion: bool,
+    /// Bytes from which on a receive in memory that its owner merely owns is registered and written by the sender;
+    /// shorter ones are staged in mapped memory. 0 where none can be mapped.
+    pub direct_from: u64,
 }
 
 /// Sizes that a fabric states.

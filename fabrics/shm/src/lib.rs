@@ -39,11 +39,13 @@ pub struct Options {
     pub ask_owners: bool,
     /// Give signals and lines out as pointers; otherwise each access goes through the fabric.
     pub direct: bool,
+    /// From how many bytes on receives in a program's own memory are written by the sender.
+    pub direct_from: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { denied: Denied::default(), ask_owners: false, direct: true }
+        Options { denied: Denied::default(), ask_owners: false, direct: true, direct_from: u64::MAX }
     }
 }
 
@@ -100,6 +102,7 @@ impl Fabric for ShmFabric {
             native_put_signal: true,
             cpu_atomics: true,
             remote_completion: true,
+            direct_from: self.options.direct_from,
         }
     }
 

@@ -73,6 +73,7 @@ impl Sim {
             native_put_signal: true,
             cpu_atomics: true,
             remote_completion: true,
+            direct_from: 0,
         };
         let network = Network {
             latency_ns: 1_000,
@@ -147,6 +148,15 @@ impl Sim {
     #[must_use]
     pub fn map(mut self, yes: bool) -> Sim {
         self.can.map = yes;
+        self.can.direct_from = if yes { u64::MAX } else { 0 };
+        self
+    }
+
+    /// From how many bytes on receives in memory that its owner merely owns are written by their senders; shorter ones
+    /// are staged, which needs mapped memory.
+    #[must_use]
+    pub fn direct_from(mut self, bytes: u64) -> Sim {
+        self.can.direct_from = if self.can.map { bytes } else { 0 };
         self
     }
 

@@ -166,9 +166,9 @@ impl Context {
 
     /// A receive that is no short one.
     pub(super) fn receiving(&self, into: Place, page: &Page, block: Block, call: Call) -> Result<Receiving> {
-        let can_map = self.machine.fabric().capabilities().map;
+        let direct_from = self.machine.fabric().capabilities().direct_from;
         let registered = match &into {
-            Place::Own(loan) if !can_map && loan.len() > SHORT_MAX => {
+            Place::Own(loan) if loan.len() > SHORT_MAX && loan.len() as u64 >= direct_from => {
                 Some(loan.register(&self.machine).map_err(|cause| self.fault(cause, call))?)
             }
             _ => None,

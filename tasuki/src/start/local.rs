@@ -94,8 +94,12 @@ fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
 
 /// The machine of a rank on real processors.
 pub(super) fn machine(membership: Membership, settings: &Settings, group: Group) -> Result<Machine> {
-    let options =
-        Options { denied: settings.denied, ask_owners: settings.own_memory_asked, direct: settings.direct };
+    let options = Options {
+        denied: settings.denied,
+        ask_owners: settings.own_memory_asked,
+        direct: settings.direct,
+        direct_from: settings.direct_from,
+    };
     let fabric = Arc::new(ShmFabric::new(&membership, options)?);
     let Membership { rank, board, .. } = membership;
     board.seat(rank).set_pid(std::process::id());

@@ -56,16 +56,21 @@ pub(super) fn show(rows: &[Row], limits_too: bool, around: &Circumstances) -> St
     text
 }
 
+/// Columns from which on they stand close together.
+const WIDE: usize = 9;
+
 /// Adds a table; the columns in `numbers` are aligned to the right.
 fn append(text: &mut String, head: &[&str], lines: impl Iterator<Item = Vec<String>>, numbers: Range<usize>) {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_style(TableComponent::HeaderLines, '-');
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(head.to_vec()).add_rows(lines);
-    for column in numbers {
-        if let Some(column) = table.column_mut(column) {
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if numbers.contains(&index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
+        // The widest figures there are leave no room for more within 100 columns.
+        column.set_padding((0, if head.len() > WIDE { 1 } else { 2 }));
     }
     text.push('\n');
     table.lines().for_each(|line| text.extend([line.trim_end(), "\n"]));
@@ -201,6 +206,7 @@ mod tests {
     use super::super::comparison::{Field, Off, compare};
     use super::super::figure::Key;
     use super::super::repetition::Summary;
+    use super::super::state::State;
     use super::*;
 
     fn row(key: Key, median: f64, steady: bool) -> Row {
@@ -215,6 +221,8 @@ mod tests {
             row(Key::ours(Case::Put, "", 8), 90.0, true),
             row(Key::ours(Case::Atomic, "", 8), 90.0, false),
             row(Key::ours(Case::BandwidthPut, "cold_reused", 256 << 10), 123.4e9, true),
+            row(Key::ours(Case::BandwidthStream, "cold_reused", 256 << 10), 12.3e9, true),
+            row(Key::copy_limit("memcpy", State { cold: true, fresh: false }, 256 << 10), 65.4e9, true),
             row(Key::ours(Case::Message, "", 8), 48.0, true),
             row(Key { library: Library::Intel, ..Key::ours(Case::Message, "", 8) }, 160.0, true),
             row(Key { library: Library::Ucx, ..Key::ours(Case::Message, "", 8) }, 100.0, true),

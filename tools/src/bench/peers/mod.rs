@@ -80,7 +80,7 @@ mod tests {
 
     /// An executable script. The shell writes it: while this process has it open for writing, a child that another
     /// test starts at that moment has, too, and then nobody can execute it.
-    fn script(path: &Path, text: &str) {
+    pub(super) fn script(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", text]).arg(path);

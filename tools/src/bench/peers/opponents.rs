@@ -294,3 +294,53 @@ impl Program {
         Key { library: self.part.library, ..point.ours().by(&setting) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::script;
+    use super::*;
+    use std::path::Path;
+
+    /// A UCX that is better when it is bound, and fails in the third repetition of what it plays.
+    fn fake_ucx(home: &Path) {
+        let program = r#"#!/bin/sh
+            value=9; case "$*" in *--processors*) value=5;; esac
+            echo "{\"ready\":\"$1\"}"; left=3
+            while read word bytes rest && [ $word = go ]; do
+                left=$((left - 1)); [ $left = 0 ] && exit 3
+                echo "{\"ranks\":2,\"bytes\":$bytes,\"value\":$value}"
+            done"#;
+        script(&Peer::Ucx.program(home), program);
+        std::fs::write(home.join("ucx/stamp"), "library ucx 1.13\n").unwrap();
+    }
+
+    fn opponents(home: &Path) -> Opponents {
+        let (peers, home, processors) = (vec![Peer::Mpich, Peer::Ucx], home.to_path_buf(), vec![0, 1]);
+        Opponents::new(Invited { peers, home, processors, ranks: 2, sizes: Vec::new(), rounds: 1 })
+    }
+
+    #[test]
+    fn the_best_setting_is_kept_and_who_is_absent_or_fails_is_off() {
+        let folder = tempfile::tempdir().unwrap();
+        fake_ucx(folder.path());
+        let mut opponents = opponents(folder.path());
+        let absent = opponents.off();
+        assert!(absent.len() == 1 && absent[0].why.contains("cargo xtask peers mpich"), "{absent:?}");
+        let progress = Progress::new(1.0);
+        let message = Point::of_word(Case::Message, "");
+        let keys = opponents.who(&[message.clone(), Point::of_word(Case::Get, "")], &progress);
+        assert_eq!(keys, [Key { library: Library::Ucx, ..message.ours().by("bound") }]);
+        assert_eq!(opponents.measure(0), None);
+        assert!(opponents.off()[1].why.contains("exit status: 3"));
+        assert_eq!(opponents.who(&[message], &progress), []);
+    }
+
+    #[test]
+    fn ways_are_measured_beside_each_other_and_rates_are_the_better_the_larger() {
+        let folder = tempfile::tempdir().unwrap();
+        fake_ucx(folder.path());
+        let keys = opponents(folder.path()).who(&[Point::of_word(Case::Rate, "")], &Progress::new(1.0));
+        let settings: Vec<&str> = keys.iter().map(|key| key.setting.as_str()).collect();
+        assert_eq!(settings, ["default", "default, send"]);
+    }
+}

@@ -144,6 +144,8 @@ impl Panel {
                 Mark::Dashed(color) => {
                     let line = DashedLineSeries::new(points.clone(), 6, 4, color.stroke_width(2));
                     chart.draw_series(line)?;
+                    // A line of one point is none.
+                    chart.draw_series(points.iter().map(|&point| Circle::new(point, 2, color)))?;
                 }
                 Mark::Line(color) | Mark::Filled(color) | Mark::Dot(color) => {
                     chart.draw_series(LineSeries::new(points.clone(), color.stroke_width(2)))?;

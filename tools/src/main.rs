@@ -3,9 +3,11 @@
 mod bench;
 mod demo;
 mod info;
+mod machine;
 mod ps;
 mod run;
 mod say;
+mod tune;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};

@@ -38,6 +38,17 @@ impl<T: Numbered + Send + Sync> Roll<T> {
         if item.number() == number { Some(item) } else { None }
     }
 
+    /// The same, for what outlives a call.
+    #[inline]
+    pub fn recent_shared(&self, number: u64) -> Option<Arc<T>> {
+        let item: *const T = self.recent(number)?;
+        // SAFETY: the table has an Arc of it for as long as the roll, which is borrowed, lives.
+        unsafe {
+            Arc::increment_strong_count(item);
+            Some(Arc::from_raw(item))
+        }
+    }
+
     /// The item of that number, made by `make` if there is none yet. No lock is held meanwhile: of two that are made at
     /// once, both get the first.
     #[cold]
@@ -103,6 +114,8 @@ mod tests {
             assert_eq!(roll.recent(number), None);
             let item = roll.get_or_make(number, || made(number)).unwrap();
             assert!(ptr::eq(roll.recent(number).unwrap(), &*item));
+            assert!(Arc::ptr_eq(&roll.recent_shared(number).unwrap(), &item));
+            assert_eq!(Arc::strong_count(&item), 2);
         }
         assert!(Arc::ptr_eq(&first, &roll.get_or_make(1, || Err(())).unwrap()));
         assert!((1..200).all(|number| roll.get_or_make(number, || Err(())).is_ok()) && roll.len() == 199);

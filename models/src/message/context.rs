@@ -225,6 +225,9 @@ impl Context {
     }
 
     fn open(&self, peer: Rank, slot: u32, pair: Option<Arc<Page>>, call: Call) -> Result<Arc<Page>> {
+        if let Some(page) = self.pages.recent_shared(page_number(peer, slot)) {
+            return Ok(page);
+        }
         let peer_rank = self.rank_of(peer).unwrap_or(peer);
         let make = || {
             Page::open(&self.machine, (peer, peer_rank), self.number, slot / SLOTS, pair, &self.pump.pages)

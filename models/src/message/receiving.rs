@@ -11,7 +11,7 @@
 use super::operation::{Done, End, Progress};
 use super::page::{ANY, Block, Page};
 use super::place::Place;
-use super::ring::Cut;
+use super::ring::Berth;
 use super::words::{self, Claim, Data, SHORT_MAX};
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::Cause;
@@ -117,7 +117,7 @@ impl Receiving {
             Stage::Describing | Stage::Posting => true,
             Stage::Posted => match words::read_data(page.data(block), self.number) {
                 Data::None => self.unwanted || unwanted,
-                Data::Staged { chunks } => chunks > self.taken || self.owes(self.cut(page, block)),
+                Data::Staged { chunks } => chunks > self.taken || self.owes(Self::berth(page, block)),
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } => true,
             },
             // The fabric tells of their end.
@@ -224,25 +224,26 @@ impl Receiving {
         }
     }
 
-    /// How a staged message is cut.
-    fn cut(&self, page: &Page, block: Block) -> Cut {
-        Cut::of(page.data_word(block, 1))
+    /// Where a staged message lies.
+    fn berth(page: &Page, block: Block) -> Berth {
+        let word = |index| page.data_word(block, index);
+        Berth::of([word(0), word(1), word(3)])
     }
 
     /// Whether the sender is to be told how many chunks were taken: at the end, and often enough that it always has
     /// room.
-    fn owes(&self, cut: Cut) -> bool {
+    fn owes(&self, berth: Berth) -> bool {
         let untold = self.taken - self.told;
-        untold > 0 && (self.taken == cut.chunks() || untold >= cut.room() / 4)
+        untold > 0 && (self.taken == berth.cut.chunks() || untold >= berth.room() / 4)
     }
 
     /// Copies a chunk out of the sender's ring, or tells it of those taken.
     fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, chunks: u32) -> Next {
-        let (ring, cut) = (GlobalAddress::from_bits(page.data_word(block, 0)), self.cut(page, block));
-        if self.owes(cut) {
+        let berth = Self::berth(page, block);
+        if self.owes(berth) {
             let written = page.write_posting(block, words::taken(self.number, self.taken));
             return match written_then(written, Stage::Posted) {
-                Next::Stage(stage) if self.taken < cut.chunks() => {
+                Next::Stage(stage) if self.taken < berth.cut.chunks() => {
                     self.told = self.taken;
                     Next::Stage(stage)
                 }
@@ -256,8 +257,8 @@ impl Receiving {
         if chunks == self.taken {
             return Next::Waits;
         }
-        let (to, bytes) = cut.part(self.taken);
-        match self.into.fetch(machine, cut.place(ring, self.taken), to, bytes) {
+        let (to, bytes) = berth.cut.part(self.taken);
+        match self.into.fetch(machine, berth.place(self.taken), to, bytes) {
             Ok(Launched::Done(_)) => self.fetched(),
             Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Fetching { operation }),
             Ok(Launched::Later) => Next::Waits,

@@ -4,9 +4,14 @@
 //! A ring lies at the sender. The sender copies a chunk in and tells the receiver how many there are; the receiver
 //! copies it out and tells the sender how many it has taken. A message has the ring to itself from its first chunk until
 //! its last was taken; its sender need not wait for that.
+//!
+//! Messages use a ring one behind the other, from where the last one ended. A ring that is larger than the second-level
+//! cache is emptied into the third level before it comes round, which both processors share: written anew from there,
+//! lines cost a third of what they cost out of the peer's own cache (docs/design/messages.md has the figures). So a rank
+//! that stages much gets wide rings; one that stages little does without their memory.
 
 use super::page::{Block, Page};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::board::Stage;
@@ -15,10 +20,14 @@ use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a ring.
 const RING: u64 = 256 << 10;
+/// Bytes of a wide one.
+const WIDE: u64 = 4 << 20;
+/// Wide rings are made once so many bytes were staged.
+const WIDE_AFTER: u64 = 4 << 20;
 /// Bytes of the smallest and of the largest chunk.
 const CHUNK_MIN: u64 = 4 << 10;
-const CHUNK_MAX: u64 = 16 << 10;
-/// Rings of a rank: so many messages go through rings at a time, the others wait.
+const CHUNK_MAX: u64 = 32 << 10;
+/// Rings of a rank, of either size: so many messages go through rings at a time, the others wait.
 const RINGS_MAX: usize = 4;
 /// Where a ring begins in a page of memory. Buffers of programs begin near the beginning of one; copies between places
 /// that lie alike are slow (`os/copy.rs` in core).
@@ -43,20 +52,48 @@ impl Cut {
         self.len.div_ceil(self.chunk) as u32
     }
 
-    /// How many of its chunks the ring holds.
-    pub(crate) fn room(self) -> u32 {
-        (RING / self.chunk) as u32
-    }
-
     /// The bytes of a chunk: where they begin in the message, and how many there are.
     pub(crate) fn part(self, chunk: u32) -> (u64, u64) {
         let start = u64::from(chunk) * self.chunk;
         (start, self.chunk.min(self.len.saturating_sub(start)))
     }
+}
 
-    /// Where a chunk lies in a ring.
-    pub(crate) fn place(self, ring: GlobalAddress, chunk: u32) -> GlobalAddress {
-        ring.add(u64::from(chunk % self.room()) * self.chunk)
+/// Where in which ring a message lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Berth {
+    ring: GlobalAddress,
+    bytes: u64,
+    /// Where its first chunk lies, counted from the ring's beginning.
+    start: u64,
+    pub(crate) cut: Cut,
+}
+
+impl Berth {
+    /// How many of the message's chunks the ring holds.
+    pub(crate) fn room(self) -> u32 {
+        (self.bytes / self.cut.chunk) as u32
+    }
+
+    /// Where a chunk lies.
+    pub(crate) fn place(self, chunk: u32) -> GlobalAddress {
+        self.ring.add((self.start + u64::from(chunk) * self.cut.chunk) % self.bytes)
+    }
+
+    /// Where the message ends, for the next one.
+    fn end(self) -> u64 {
+        (self.start + u64::from(self.cut.chunks()) * self.cut.chunk) % self.bytes
+    }
+
+    /// As words for the receiver: the ring, the message's length, ring's size and start.
+    pub(crate) fn words(self) -> [u64; 3] {
+        [self.ring.bits(), self.cut.len, self.bytes << 32 | self.start]
+    }
+
+    /// What the words say. Words that a sender never writes give a berth that ends no division by zero.
+    pub(crate) fn of([ring, len, rest]: [u64; 3]) -> Berth {
+        let (bytes, start) = ((rest >> 32).max(CHUNK_MAX), rest & u64::from(u32::MAX));
+        Berth { ring: GlobalAddress::from_bits(ring), bytes, start, cut: Cut::of(len) }
     }
 }
 
@@ -64,9 +101,12 @@ impl Cut {
 #[derive(Debug)]
 struct Ring {
     at: GlobalAddress,
+    bytes: u64,
+    /// Where the last message ended.
+    next: AtomicU64,
     is_held: AtomicBool,
     /// The message that lies in it, whose send is over.
-    untaken: Mutex<Option<Arc<Untaken>>>,
+    untaken: Mutex<Option<Untaken>>,
 }
 
 /// A ring that a message has to itself until this is dropped.
@@ -74,7 +114,7 @@ struct Ring {
 pub(crate) struct Held(Arc<Ring>);
 
 /// A message that lies in a ring, and of which its sender's program knows that it was sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Untaken {
     pub(crate) page: Arc<Page>,
     pub(crate) block: Block,
@@ -99,14 +139,18 @@ impl Event for Untaken {
 }
 
 impl Held {
-    /// Where the ring begins.
-    pub(crate) fn at(&self) -> GlobalAddress {
-        self.0.at
+    /// Where a message of `len` bytes lies in it: behind the last one.
+    pub(crate) fn berth(&self, len: u64) -> Berth {
+        let (cut, bytes) = (Cut::of(len), self.0.bytes);
+        let start = self.0.next.load(Ordering::Relaxed).next_multiple_of(cut.chunk) % bytes;
+        let berth = Berth { ring: self.0.at, bytes, start, cut };
+        self.0.next.store(berth.end(), Ordering::Relaxed);
+        berth
     }
 
     /// The send is over; the ring is for others when that message was taken.
     pub(crate) fn leave(&self, message: Untaken) {
-        *self.0.untaken() = Some(Arc::new(message));
+        *self.0.untaken() = Some(message);
     }
 }
 
@@ -131,7 +175,7 @@ impl Ring {
         Some(held)
     }
 
-    fn untaken(&self) -> MutexGuard<'_, Option<Arc<Untaken>>> {
+    fn untaken(&self) -> MutexGuard<'_, Option<Untaken>> {
         self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,48 +183,67 @@ impl Ring {
 /// The rings of a rank, made when first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Rings {
-    all: Mutex<Vec<Arc<Ring>>>,
+    narrow: Mutex<Vec<Arc<Ring>>>,
+    wide: Mutex<Vec<Arc<Ring>>>,
+    /// Bytes staged so far.
+    staged: AtomicU64,
 }
 
 impl Rings {
-    /// A ring that nobody uses; none if all are in use.
-    pub(crate) fn take(&self, machine: &Machine) -> Result<Option<Held>, Cause> {
-        for index in 0..RINGS_MAX {
-            let Some(ring) = self.all().get(index).cloned() else { return self.make(machine) };
-            if let Some(held) = ring.hold() {
-                return Ok(Some(held));
-            }
+    /// A ring that nobody uses, for a message of `len` bytes; none if all are in use.
+    pub(crate) fn take(&self, machine: &Machine, len: u64) -> Result<Option<Held>, Cause> {
+        let (of, bytes) = if self.staged.load(Ordering::Relaxed) < WIDE_AFTER {
+            (&self.narrow, RING)
+        } else {
+            (&self.wide, WIDE)
+        };
+        let held = take(of, bytes, machine)?;
+        if held.is_some() {
+            self.staged.fetch_add(len, Ordering::Relaxed);
         }
-        Ok(None)
-    }
-
-    fn make(&self, machine: &Machine) -> Result<Option<Held>, Cause> {
-        let mut all = self.all();
-        if all.len() == RINGS_MAX {
-            return Ok(None);
-        }
-        let offset =
-            machine.registry().allocate_local(COLOUR + RING).map_err(|error: Error| error.cause().clone())?;
-        let at = GlobalAddress::new(machine.rank(), offset + COLOUR);
-        let ring = Arc::new(Ring { at, is_held: AtomicBool::new(true), untaken: Mutex::default() });
-        all.push(ring.clone());
-        Ok(Some(Held(ring)))
+        Ok(held)
     }
 
     /// Waits until nothing lies in them, or nobody will take it. For a rank that leaves.
     pub(crate) fn drain(&self, machine: &Machine) {
-        let left: Vec<Arc<Untaken>> = self.all().iter().filter_map(|ring| ring.untaken().clone()).collect();
+        let all = [&self.narrow, &self.wide].map(|rings| lock(rings).clone()).concat();
+        let left: Vec<Untaken> = all.iter().filter_map(|ring| ring.untaken().clone()).collect();
         for message in left {
             let (peer, slot) = (message.page.peer, message.page.slot(message.block));
             let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
             // Fails if the peer, or the job, has ended, and then nobody takes it.
-            let _ = machine.wait(&Condition::Event(message), None, &call);
+            let _ = machine.wait(&Condition::Event(Arc::new(message)), None, &call);
         }
     }
+}
 
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<Ring>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+/// One of the rings of a size that nobody uses, or a new one.
+fn take(rings: &Mutex<Vec<Arc<Ring>>>, bytes: u64, machine: &Machine) -> Result<Option<Held>, Cause> {
+    for index in 0..RINGS_MAX {
+        let Some(ring) = lock(rings).get(index).cloned() else { return make(rings, bytes, machine) };
+        if let Some(held) = ring.hold() {
+            return Ok(Some(held));
+        }
     }
+    Ok(None)
+}
+
+fn make(rings: &Mutex<Vec<Arc<Ring>>>, bytes: u64, machine: &Machine) -> Result<Option<Held>, Cause> {
+    let mut all = lock(rings);
+    if all.len() == RINGS_MAX {
+        return Ok(None);
+    }
+    let offset = machine.registry().allocate_local(COLOUR + bytes);
+    let offset = offset.map_err(|error: Error| error.cause().clone())?;
+    let at = GlobalAddress::new(machine.rank(), offset + COLOUR);
+    let (is_held, next) = (AtomicBool::new(true), AtomicU64::new(0));
+    let ring = Arc::new(Ring { at, bytes, next, is_held, untaken: Mutex::default() });
+    all.push(ring.clone());
+    Ok(Some(Held(ring)))
+}
+
+fn lock(rings: &Mutex<Vec<Arc<Ring>>>) -> MutexGuard<'_, Vec<Arc<Ring>>> {
+    rings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -198,19 +261,27 @@ mod tests {
                 next += bytes;
             }
             assert_eq!(next, len);
-            assert!(cut.room() >= 8);
+            assert!(RING / cut.chunk >= 8);
         }
     }
 
     #[test]
-    fn chunks_stay_inside_the_ring() {
-        let ring = GlobalAddress::new(Rank(0), 1 << 20);
-        for len in [49, 5000, 1 << 20] {
-            let cut = Cut::of(len);
-            for chunk in 0..1000 {
-                let at = cut.place(ring, chunk).offset() - ring.offset();
-                assert!(at + cut.chunk <= RING);
+    fn chunks_stay_inside_the_ring_and_apart() {
+        let at = GlobalAddress::new(Rank(0), 1 << 20);
+        let (is_held, next) = (AtomicBool::new(true), AtomicU64::new(0));
+        let ring = Held(Arc::new(Ring { at, bytes: RING, next, is_held, untaken: Mutex::default() }));
+        for len in [49, 5000, 100, 1 << 20, 70_000, 4096, 4096].into_iter().cycle().take(200) {
+            let berth = ring.berth(len);
+            let places: Vec<u64> = (0..berth.cut.chunks()).map(|chunk| berth.place(chunk).offset()).collect();
+            assert!(places.iter().all(|place| place - at.offset() + berth.cut.chunk <= RING));
+            for near in places.windows(berth.room() as usize) {
+                let mut near = near.to_vec();
+                near.sort_unstable();
+                assert!(near.windows(2).all(|pair| pair[1] - pair[0] >= berth.cut.chunk));
             }
+            let told = berth.words();
+            assert_eq!(Berth::of(told), berth);
         }
+        assert!(Berth::of([u64::MAX; 3]).room() > 0 && Berth::of([0; 3]).room() > 0);
     }
 }

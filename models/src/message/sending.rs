@@ -104,7 +104,7 @@ impl Sending {
             Stage::Looking => self.takes_own(page, block) || any_posted(page).is_some(),
             Stage::Staging(staging) => {
                 let (at, meets) = self.meeting_place(page, block);
-                staging.can_step(at.taken(meets, next_number(at, meets), staging.cut.chunks()))
+                staging.can_step(at.taken(meets, next_number(at, meets), staging.berth.cut.chunks()))
             }
             Stage::Claimed { .. } | Stage::Telling { .. } => true,
             // The fabric tells of their end.
@@ -240,7 +240,7 @@ impl Sending {
 
     /// Begins to stage the bytes.
     fn stage(&self, machine: &Machine, rings: &Rings) -> Next {
-        match rings.take(machine) {
+        match rings.take(machine, self.from.len()) {
             Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring, self.from.len()))),
             Ok(None) => Next::Waits,
             Err(cause) => cause.into(),
@@ -263,11 +263,12 @@ impl Sending {
         (number, slot): (u32, u32),
     ) -> Next {
         let (from, Stage::Staging(staging)) = (&self.from, &mut self.stage) else { return Next::Waits };
-        let chunks = staging.cut.chunks();
+        let chunks = staging.berth.cut.chunks();
         let mut moved = false;
         loop {
             if staging.has_news() {
-                let payload = [staging.ring.at().bits(), from.len(), u64::from(slot)];
+                let [ring, len, place] = staging.berth.words();
+                let payload = [ring, len, u64::from(slot), place];
                 match page.write_data(block, words::staged_data(number, staging.staged), &payload) {
                     Ok(()) => staging.told(),
                     Err(Refused::Never(cause)) => return (*cause).into(),

@@ -1,7 +1,7 @@
 //! A message on its way through a ring, as its sender sees it.
 
 use super::place::Place;
-use super::ring::{Cut, Held};
+use super::ring::{Berth, Held};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{Launched, Machine};
 
@@ -9,7 +9,7 @@ use tasuki_core::engine::{Launched, Machine};
 #[derive(Debug)]
 pub(crate) struct Staging {
     pub(crate) ring: Held,
-    pub(crate) cut: Cut,
+    pub(crate) berth: Berth,
     /// Chunks that lie in the ring, or did.
     pub(crate) staged: u32,
     /// Chunks that the receiver was told of.
@@ -20,7 +20,7 @@ pub(crate) struct Staging {
 
 impl Staging {
     pub(crate) fn new(ring: Held, len: u64) -> Staging {
-        Staging { ring, cut: Cut::of(len), staged: 0, told: 0, operation: None }
+        Staging { berth: ring.berth(len), ring, staged: 0, told: 0, operation: None }
     }
 
     /// Whether the receiver does not know of all chunks that lie there.
@@ -35,7 +35,7 @@ impl Staging {
 
     /// Whether the receiver knows of the whole message.
     pub(crate) fn is_over(&self) -> bool {
-        self.told == self.cut.chunks()
+        self.told == self.berth.cut.chunks()
     }
 
     /// Whether something can be done, if the receiver has taken so many chunks.
@@ -44,7 +44,7 @@ impl Staging {
     }
 
     fn has_room(&self, taken: u32) -> bool {
-        self.staged < self.cut.chunks() && self.staged - taken < self.cut.room()
+        self.staged < self.berth.cut.chunks() && self.staged - taken < self.berth.room()
     }
 
     /// Brings one more chunk into the ring. False if there is no room for it, or it is still on its way.
@@ -58,8 +58,8 @@ impl Staging {
         if !self.has_room(taken) {
             return Ok(false);
         }
-        let (start, len) = self.cut.part(self.staged);
-        match from.launch(machine, start, len, self.cut.place(self.ring.at(), self.staged))? {
+        let (start, len) = self.berth.cut.part(self.staged);
+        match from.launch(machine, start, len, self.berth.place(self.staged))? {
             Launched::Done(_) => self.landed(),
             Launched::UnderWay(operation) => self.operation = Some(operation),
             Launched::Later => return Ok(false),

@@ -1,6 +1,7 @@
 //! The machine as a reader of figures needs to know it, and who else worked on it meanwhile.
 
 use super::sizes;
+use crate::machine;
 use rustix::thread::sched_getaffinity;
 use std::fmt;
 use std::fs;
@@ -25,21 +26,13 @@ impl Machine {
     /// This one.
     pub(super) fn this() -> anyhow::Result<Machine> {
         let allowed = sched_getaffinity(None)?;
-        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-        let field = |text: String, name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name).map(str::to_string));
-            line.map(|line| line.trim_start_matches([' ', '\t', ':']).trim().to_string())
-        };
-        let kib = field(read("/proc/meminfo"), "MemTotal").unwrap_or_default();
-        let kib: u64 = kib.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
         Ok(Machine {
-            processor: field(read("/proc/cpuinfo"), "model name")
-                .unwrap_or_else(|| std::env::consts::ARCH.into()),
+            processor: machine::processor(),
             processors: (0..rustix::thread::CpuSet::MAX_CPU)
                 .filter(|&number| allowed.is_set(number))
                 .collect(),
-            memory: kib * 1024,
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_string(),
+            memory: machine::memory(),
+            kernel: machine::kernel(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::options::{Options, Way};
 use crate::say::misuse;
+use crate::tune::Tuning;
 use std::ffi::{OsStr, OsString};
 use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::settings::Door;
@@ -12,6 +13,8 @@ pub(crate) struct ForRanks {
     base: Vec<(OsString, OsString)>,
     /// The users' variables, as the ranks will read them.
     pub(crate) settings: Settings,
+    /// What was measured on this machine.
+    pub(crate) tuning: Tuning,
     /// Remarks on variables that look like ours and are not.
     pub(crate) remarks: Vec<String>,
 }
@@ -30,10 +33,11 @@ impl ForRanks {
         let shown = base.iter().map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy()));
         let mut environment: Environment = shown.collect();
         let remarks = environment.unknown();
+        let tuning = Tuning::of(&environment)?;
         // Whatever started us several times: the ranks are ours.
         environment.set(names::THREADS, "1");
         let settings = Settings::parse(&environment).map_err(|error| misuse(error.to_string()))?;
-        Ok(ForRanks { base, settings, remarks })
+        Ok(ForRanks { base, settings, tuning, remarks })
     }
 
     /// The variable PATH as ranks will see it.
@@ -47,6 +51,9 @@ impl ForRanks {
         let mut set = |name: &str, value: String| all.push((name.into(), value.into()));
         set(names::JOB, door.socket.clone());
         set(names::KEY, door.key.to_string());
+        if let Some(told) = self.tuning.told() {
+            set(names::TUNED, told);
+        }
         match options.way {
             Way::Processes => {
                 set(names::RANK, index.to_string());

@@ -1,5 +1,5 @@
-//! What was measured on machines: a file of the user's, written by `tasuki bench --tune`, read by `tasuki run` and given
-//! to all ranks. Without it the built-in values hold.
+//! What was measured on machines: a file of the user's, written by `tasuki bench --tune`, read by `tasuki run` and
+//! given to all ranks. Without it the built-in values hold.
 
 use crate::machine;
 use crate::say::misuse;
@@ -34,6 +34,9 @@ pub(crate) struct Values {
     pub(crate) direct_from_bytes: Option<u64>,
 }
 
+/// The variable that names the file.
+pub(crate) const VARIABLE: &str = names::TUNE;
+
 /// What holds for the jobs of this machine.
 #[derive(Clone, Debug)]
 pub(crate) enum Tuning {
@@ -44,6 +47,11 @@ pub(crate) enum Tuning {
 }
 
 impl Tuning {
+    /// As this process's environment says.
+    pub(crate) fn here() -> anyhow::Result<Tuning> {
+        Tuning::of(&Environment::current())
+    }
+
     /// As the environment says. A file that was named must be there; the usual one need not.
     pub(crate) fn of(environment: &Environment) -> anyhow::Result<Tuning> {
         let named = environment.get(names::TUNE).map(PathBuf::from);
@@ -109,8 +117,19 @@ pub(crate) fn write(environment: &Environment, values: Values) -> anyhow::Result
     let nowhere = || format!("neither {} nor HOME says where to write it", names::TUNE);
     let named = environment.get(names::TUNE).map(PathBuf::from);
     let file = named.or_else(|| usual(environment)).with_context(nowhere)?;
-    let mut all = match fs::read_to_string(&file) {
-        Ok(text) => parse(&file, &text)?,
+    write_to(&file, values)?;
+    Ok(file)
+}
+
+/// The same, as this process's environment says.
+pub(crate) fn write_here(values: Values) -> anyhow::Result<PathBuf> {
+    write(&Environment::current(), values)
+}
+
+/// The same, into that file.
+pub(crate) fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
+    let mut all = match fs::read_to_string(file) {
+        Ok(text) => parse(file, &text)?,
         Err(_) => Machines::default(),
     };
     let (processor, kernel) = (machine::processor(), machine::kernel());
@@ -123,12 +142,11 @@ pub(crate) fn write(environment: &Environment, values: Values) -> anyhow::Result
     let text = serde_json::to_string_pretty(&all)? + "\n";
     // Whole or not at all: a launcher may be reading it.
     let beside = file.with_extension(format!("{}.new", std::process::id()));
-    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &file));
+    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, file));
     if written.is_err() {
         let _ = fs::remove_file(&beside); // the error that counts is that of the write
     }
-    written.with_context(failed)?;
-    Ok(file)
+    written.with_context(failed)
 }
 
 #[cfg(test)]
@@ -145,14 +163,14 @@ mod tests {
         let environment = environment(folder.path());
         assert!(matches!(Tuning::of(&environment).unwrap(), Tuning::BuiltIn));
         let other = r#"{"machines":[{"processor":"another","kernel":"1","direct_from_bytes":7}]}"#;
-        std::fs::create_dir(folder.path().join("tasuki")).unwrap();
-        std::fs::write(folder.path().join("tasuki/tune.json"), other).unwrap();
+        fs::create_dir(folder.path().join("tasuki")).unwrap();
+        fs::write(folder.path().join("tasuki/tune.json"), other).unwrap();
         assert!(matches!(Tuning::of(&environment).unwrap(), Tuning::BuiltIn));
         for bytes in [None, Some(65536), Some(0)] {
             let file = write(&environment, Values { direct_from_bytes: bytes }).unwrap();
             let tuning = Tuning::of(&environment).unwrap();
             assert_eq!(tuning.told(), Some(bytes.unwrap_or(u64::MAX).to_string()));
-            let text = std::fs::read_to_string(file).unwrap();
+            let text = fs::read_to_string(file).unwrap();
             assert!(text.contains("another") && parse(Path::new(""), &text).unwrap().machines.len() == 2);
         }
     }
@@ -164,7 +182,7 @@ mod tests {
         let named: Environment = [(names::TUNE, file.to_str().unwrap())].into_iter().collect();
         let told = Tuning::of(&named).unwrap_err().to_string();
         assert!(told.contains("mine.json") && told.contains("bench --tune"), "{told}");
-        std::fs::write(&file, "{").unwrap();
+        fs::write(&file, "{").unwrap();
         let told = Tuning::of(&named).unwrap_err().to_string();
         assert!(told.contains("mine.json") && told.contains("remove it"), "{told}");
         assert!(write(&named, Values { direct_from_bytes: None }).is_err(), "what is not ours stays");

@@ -40,8 +40,8 @@ impl Communicator {
         done.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// Up a tree to the first member, so that neighbours are combined first, and from there to the root. Few members give
-    /// their values to the root at once.
+    /// Up a tree to the first member, so that neighbours are combined first, and from there to the root. Few members
+    /// give their values to the root at once.
     fn reduce_steps<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
         let (place, first, tree) = (self.rank().index(), Rank(0), Tree { size: self.size() });
         if self.size() <= RADIX {

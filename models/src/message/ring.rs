@@ -2,13 +2,13 @@
 //! their owners reach go a chunk at a time, so that both processors copy at once.
 //!
 //! A ring lies at the sender. The sender copies a chunk in and tells the receiver how many there are; the receiver
-//! copies it out and tells the sender how many it has taken. A message has the ring to itself from its first chunk until
-//! its last was taken; its sender need not wait for that.
+//! copies it out and tells the sender how many it has taken. A message has the ring to itself from its first chunk
+//! until its last was taken; its sender need not wait for that.
 //!
 //! Messages use a ring one behind the other, from where the last one ended. A ring that is larger than the second-level
 //! cache is emptied into the third level before it comes round, which both processors share: written anew from there,
-//! lines cost a third of what they cost out of the peer's own cache (docs/design/messages.md has the figures). So a rank
-//! that stages much gets wide rings; one that stages little does without their memory.
+//! lines cost a third of what they cost out of the peer's own cache (docs/design/messages.md has the figures). So a
+//! rank that stages much gets wide rings; one that stages little does without their memory.
 
 use super::page::{Block, Page};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -9,6 +9,7 @@
 //! peers/                 other libraries, measured by programs of their own, a repetition at a time
 //! limit/                 what bare loops reach: the only files that may go below the library
 //! figure, group, row, library, repetition    what was measured, by whom, and what of it counts
+//! tuning                                     which way is quicker here, for later jobs
 //! table, beside, plot/, sink                 what is shown and written
 //! ```
 
@@ -53,6 +54,7 @@ mod sizes;
 mod startup;
 mod state;
 mod table;
+mod tuning;
 mod turns;
 mod waiting;
 mod whole;
@@ -75,6 +77,7 @@ Examples:
   tasuki bench bandwidth_put --sizes 64K,1M --plot bandwidth.svg
   tasuki bench message rate --against openmpi,ucx
   tasuki bench barrier --ranks 2,16 --against all --plot barrier.svg
+  tasuki bench --tune                         which way long messages go best here
   tasuki bench limit --json limits.json       what bare loops reach on this machine
 
 Cases for two ranks bind them to the first two processors. A figure is the median of at least five \
@@ -113,6 +116,10 @@ pub(crate) struct Args {
     /// Draw latencies, bandwidths and collective calls
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// Measure which way long messages go best on this machine, and write it where `tasuki run` finds it: the file that
+    /// TASUKI_TUNE names, or $XDG_CONFIG_HOME/tasuki/tune.json
+    #[arg(long, conflicts_with_all = ["cases", "against", "ranks", "sizes", "json", "plot", "list"])]
+    tune: bool,
     /// List the cases
     #[arg(long)]
     list: bool,
@@ -141,11 +148,14 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         print(&lines.collect::<String>())?;
         return Ok(0);
     }
+    if args.tune {
+        return tuning::command(&Machine::this()?);
+    }
     let wanted = Wanted::new(args)?;
     let open = |path: &Option<PathBuf>| path.as_deref().map(Sink::open).transpose();
     let (json, plot) = (open(&args.json)?, open(&args.plot)?);
     let machine = Machine::this()?;
-    let taken = wanted.take(&machine);
+    let taken = wanted.take(&machine)?;
     print(&table::show(&taken.rows, wanted.cases.contains(&Case::Limit), &taken.around))?;
     if let Some(json) = json {
         let lines: Result<Vec<String>, _> = taken.rows.iter().map(serde_json::to_string).collect();

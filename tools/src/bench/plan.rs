@@ -77,6 +77,12 @@ impl Effort {
         ..Effort::FULL
     };
 
+    /// For a choice of which two ways is quicker.
+    pub(super) const TUNE: Effort = Effort {
+        patience: Patience { wanted: 4, repetitions_max: 8, time_max: Duration::from_secs(2) },
+        ..Effort::FULL
+    };
+
     /// What walks every path once and proves nothing about speed.
     #[cfg(test)]
     pub(super) const TINY: Effort = Effort {

@@ -13,8 +13,10 @@ use super::plan::{Effort, Plan};
 use super::progress::Progress;
 use super::row::Row;
 use super::sizes;
+use crate::tune::VARIABLE;
 use anyhow::{Context, ensure};
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{ChildStdin, Stdio};
 
 /// What came of it.
@@ -43,6 +45,8 @@ pub(super) struct Wanted<'w> {
     pub(super) effort: Effort,
     /// The processors; ranks go to the first two in turn.
     pub(super) processors: &'w [usize],
+    /// What holds for the jobs instead of what was measured on the machine, if anything.
+    pub(super) tune: Option<PathBuf>,
 }
 
 /// Takes the figures, beside these other libraries.
@@ -51,7 +55,7 @@ pub(super) fn take(
     opponents: Opponents,
     progress: &mut Progress,
 ) -> anyhow::Result<Told> {
-    let Wanted { cases, sizes, ranks, effort, processors } = *wanted;
+    let Wanted { cases, sizes, ranks, effort, processors, ref tune } = *wanted;
     ensure!(processors.len() >= 2, "two processors are needed, this process may use {}", processors.len());
     let for_two = cases.iter().all(|case| case.is_for_two());
     let all_sizes = sizes::of_all(cases, sizes);
@@ -60,7 +64,7 @@ pub(super) fn take(
     let jobs = if for_two { JOBS } else { 1 };
     let effort = effort.in_jobs(jobs);
     let (groups, hand_over_way) = (Groups::default(), None);
-    let mut heard = Heard { groups, hand_over_way, opponents, jobs, jobs_done: 0, progress };
+    let mut heard = Heard { groups, hand_over_way, opponents, jobs, jobs_done: 0, tune, progress };
     for number in 0..jobs {
         let shared = SharedFile::create(Copies::bytes(area)).context("memory for the limits")?;
         let (path, limit_first) = (shared.path(), number % 2 == 0);
@@ -94,6 +98,7 @@ struct Heard<'p> {
     opponents: Opponents,
     jobs: usize,
     jobs_done: usize,
+    tune: &'p Option<PathBuf>,
     progress: &'p mut Progress,
 }
 
@@ -101,6 +106,9 @@ impl Heard<'_> {
     /// Runs a job and hears it out.
     fn job(&mut self, part: Part, processors: &[usize]) -> anyhow::Result<()> {
         let mut command = part.job(processors.len(), processors)?;
+        if let Some(tune) = self.tune {
+            command.env(VARIABLE, tune);
+        }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let lines = child.stdout.take().context("no output")?;
         let mut answers = child.stdin.take().context("no input")?;

@@ -14,6 +14,7 @@ use super::state::State;
 use super::table::Circumstances;
 use super::whole::Whole;
 use crate::say::misuse;
+use crate::tune::Tuning;
 use std::path::PathBuf;
 
 /// What is asked for, checked.
@@ -108,12 +109,14 @@ impl Wanted {
         cases.iter().map(|&case| self.seconds(case)).sum()
     }
 
-    pub(super) fn take(&self, machine: &Machine) -> Taken {
+    pub(super) fn take(&self, machine: &Machine) -> anyhow::Result<Taken> {
+        let tuning = Tuning::here()?;
         let others = Others::watch();
         let mut progress = Progress::new(self.seconds_of(&self.cases));
         let peers = self.peers.iter().filter_map(|&peer| version(peer, &self.home).ok());
         let around = Circumstances {
             machine: machine.to_string(),
+            tuning: format!("long messages by {tuning}"),
             peers: peers.map(|peer| format!("beside {peer}")).collect(),
             hand_over_way: None,
             failures: Vec::new(),
@@ -134,7 +137,7 @@ impl Wanted {
         taken.rows.sort_by_key(Row::place);
         self.compare(&mut taken);
         taken.around.remarks.extend(others.remark());
-        taken
+        Ok(taken)
     }
 
     fn two(&self, taken: &mut Taken, cases: &[Case], machine: &Machine, progress: &mut Progress) {
@@ -168,7 +171,7 @@ impl Wanted {
         let (peers, home, sizes) = (self.peers.clone(), self.home.clone(), self.sizes.clone());
         let invited = Invited { peers, home, processors, ranks, sizes, rounds: effort.rounds };
         let (sizes, processors) = (&self.sizes, &machine.processors);
-        let wanted = ranks::Wanted { cases, sizes, ranks, effort, processors };
+        let wanted = ranks::Wanted { cases, sizes, ranks, effort, processors, tune: None };
         match ranks::take(&wanted, Opponents::new(invited), progress) {
             Ok(told) => {
                 // One hand-over is shown: that of two ranks, if they had one.

@@ -14,6 +14,8 @@ use std::ops::Range;
 pub(super) struct Circumstances {
     /// The machine.
     pub(super) machine: String,
+    /// Which values of this machine the library uses.
+    pub(super) tuning: String,
     /// What other libraries are measured.
     pub(super) peers: Vec<String>,
     /// How the hand-over was done, if it was.
@@ -27,7 +29,7 @@ pub(super) struct Circumstances {
 /// The whole text. Limits have a table of their own, where they were asked for.
 pub(super) fn show(rows: &[Row], limits_too: bool, around: &Circumstances) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{}", around.machine);
+    let _ = writeln!(text, "{}\n{}", around.machine, around.tuning);
     around.peers.iter().for_each(|peer| text.extend([peer, "\n"]));
     if let Some(hand_over) = rows.iter().find(|row| row.variant == "hand_over") {
         let way = around.hand_over_way.as_deref().unwrap_or_default();
@@ -232,6 +234,7 @@ mod tests {
         let asked = vec![Library::Mpich, Library::Openmpi, Library::Intel, Library::Ucx];
         compare(&mut rows, &Field { asked, off });
         let around = Circumstances {
+            tuning: "long messages by built-in values".into(),
             machine: "a machine".into(),
             peers: vec!["beside mpich 5.0".into()],
             hand_over_way: Some("release store, no pause".into()),

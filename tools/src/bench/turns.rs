@@ -26,6 +26,7 @@ const HAND_OVER: u64 = u64::MAX - 1;
 /// How ranks take turns. The lead decides, the others follow its orders. Each hand-over is between the first two, the
 /// others sleep meanwhile.
 pub(super) struct Turns<'j> {
+    job: &'j Job,
     /// Of the first two ranks.
     hand_over: Option<HandOver>,
     /// To each other rank; of the lead only.
@@ -62,7 +63,7 @@ impl<'j> Turns<'j> {
         let (line, lead) = (job.line()?, Rank(0));
         let others = job.ranks().skip(1).filter(|_| job.rank() == lead);
         let orders = others.map(|rank| line.writer(rank)).collect::<tasuki::Result<_>>()?;
-        Ok(Turns { hand_over, orders, ordered: line.reader(Some(lead)), patience })
+        Ok(Turns { job, hand_over, orders, ordered: line.reader(Some(lead)), patience })
     }
 
     /// Takes all entries again and again until patience ends; `round` is called before each round.
@@ -100,6 +101,7 @@ impl<'j> Turns<'j> {
             taken.agree();
         }
         self.order(END)?;
+        self.job.barrier()?; // the next order must not overtake this one
         Ok(taken)
     }
 
@@ -134,7 +136,7 @@ impl<'j> Turns<'j> {
     fn follow(&mut self, entries: &mut [Entry<'_>]) -> tasuki::Result<()> {
         loop {
             match self.ordered.receive()? {
-                END => return Ok(()),
+                END => return self.job.barrier(),
                 HAND_OVER => drop(self.hand_over.as_mut().map(HandOver::measure)),
                 index => match entries.get_mut(index as usize) {
                     Some((_, Player::Ours(measure))) => drop(measure.measure()?),

@@ -114,6 +114,7 @@ macro_rules! each_case {
             Everywhere "G11b" 2..=2 messages::g11b_a_slot_is_used_again_at_once;
             Everywhere "G15" 2..=3 messages::g15_too_large_is_told_on_both_sides;
             Everywhere "G16" 2..=2 messages::g16_receives_that_time_out;
+            Real "G16" 2..=2 messages::g16_owing_each_other_they_leave;
             Everywhere "G12" 1..=8 collectives::g12_reductions_of_every_type;
             Everywhere "G12" 1..=8 collectives::g12_operations_by_name;
             Everywhere "G12" 1..=8 collectives::g12_order_of_ranks;

@@ -79,7 +79,7 @@ pub const VARIABLES: &[Variable] = &[
         TUNE,
         "",
         "a file",
-        "what `tasuki bench --tune` measured, if not in $XDG_CONFIG_HOME/tasuki/tune.json; for `tasuki run`",
+        "of `tasuki bench --tune`, if not in $XDG_CONFIG_HOME/tasuki/tune.json; for `tasuki run`",
     ),
     user(WAKE, "auto", "auto, fence, barrier", "test switch: how sleeping ranks are found"),
     user(OWN_MEMORY, "auto", "auto, asked", "test switch: reach memory outside the job by asking its owner"),

@@ -327,8 +327,13 @@ impl Event for Operation {
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {
         let number = self.number.load(Ordering::Relaxed);
-        let promised = self.kind != Kind::Send && words::is_promised(self.page.promised(self.block), number);
-        Some((self.page.peer, if promised { Stage::Left } else { Stage::Leaving }))
+        // A sender that leaves waits until what it has begun was taken out of its ring.
+        let will_come = || {
+            words::is_promised(self.page.promised(self.block), number)
+                || self.page.is_about(self.block, number)
+        };
+        let stage = if self.kind != Kind::Send && will_come() { Stage::Left } else { Stage::Leaving };
+        Some((self.page.peer, stage))
     }
 }
 

@@ -134,7 +134,7 @@ impl Event for Untaken {
     }
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {
-        Some((self.page.peer, Stage::Left))
+        Some((self.page.peer, Stage::Leaving)) // its program receives nothing any more
     }
 }
 

@@ -418,3 +418,13 @@ pub fn messages_of_job_memory(job: &Job) -> Result<()> {
     }
     job.barrier()
 }
+
+/// Messages that were sent for receives withdrawn before, and that nobody receives any more, keep nobody from leaving.
+pub fn g16_owing_each_other_they_leave(job: &Job) -> Result<()> {
+    let (world, peer) = (job.world(), job.rank_after(1));
+    let mut into = vec![0_u8; 20_000];
+    let late = world.recv_within(&mut into, peer, Slot(1), Duration::from_millis(1));
+    assert!(late.unwrap_err().is_timeout());
+    job.barrier()?;
+    world.send(&into, peer, Slot(1)) // it lies in the ring of its sender when this returns
+}

@@ -23,12 +23,12 @@ impl Communicator {
 
     /// One round, with the members 1 to 7 steps away.
     fn tell_and_hear(&self, step: usize) -> Result<()> {
-        let steps = || (1..RADIX).map(|times| times * step).take_while(|&steps| steps < self.size());
-        for steps in steps() {
+        for steps in self.partners(step) {
             let before = self.after(self.rank(), self.size() - steps);
             self.link.expect(before)?;
             self.link.send(&[], self.after(self.rank(), steps))?;
         }
-        steps().try_for_each(|steps| self.link.recv(&mut [], self.after(self.rank(), self.size() - steps)))
+        self.partners(step)
+            .try_for_each(|steps| self.link.recv(&mut [], self.after(self.rank(), self.size() - steps)))
     }
 }

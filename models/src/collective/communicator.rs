@@ -71,6 +71,12 @@ impl Communicator {
         Rank(((member.index() + steps) % self.size) as u32)
     }
 
+    /// How far away the members are that a member has to do with in the round of `step`: 1 to 7 steps.
+    pub(super) fn partners(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
+        let size = self.size;
+        (1..RADIX).map(move |times| times * step).take_while(move |&at| at < size)
+    }
+
     /// New communicators of the members that name the same colour, placed by key and then as they are here; none for
     /// one that names none. Collective.
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {

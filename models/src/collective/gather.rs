@@ -63,22 +63,21 @@ impl Communicator {
         let (have, into) = all.split_at_mut(step * count);
         let have: &[u8] = bytemuck::cast_slice(have);
         let bytes = count * size_of::<T>();
-        let parts = || (1..RADIX).map(|times| times * step).take_while(|&at| at < size);
         let part = |at: usize| step.min(size - at) * bytes;
         let mut into: &mut [u8] = bytemuck::cast_slice_mut(into);
         if part(step) > SHORT_MAX {
-            for at in parts() {
+            for at in self.partners(step) {
                 let (here, rest) = into.split_at_mut(part(at));
                 self.link.exchange(&have[..part(at)], self.after(me, size - at), here, self.after(me, at))?;
                 into = rest;
             }
             return Ok(());
         }
-        for at in parts() {
+        for at in self.partners(step) {
             self.link.expect(self.after(me, at))?;
             self.link.send(&have[..part(at)], self.after(me, size - at))?;
         }
-        for at in parts() {
+        for at in self.partners(step) {
             let (here, rest) = into.split_at_mut(part(at));
             self.link.recv(here, self.after(me, at))?;
             into = rest;

@@ -41,7 +41,7 @@ impl Context {
     pub(crate) fn tell(&self, bytes: &[u8], to: Rank) -> Result<()> {
         let mut slot = 0;
         if let Some((page, _)) = self.ready(to, 0) {
-            let turn = turn(page, |page, turn| page.state(turn).sent.load(Relaxed));
+            let turn = turn_to_send(page);
             if page.send_short(turn, bytes) {
                 return Ok(());
             }
@@ -49,7 +49,7 @@ impl Context {
         }
         if slot == 0 {
             let (page, _) = self.page(Call::to("send", to, 0))?;
-            slot = turn(&page, |page, turn| page.state(turn).sent.load(Relaxed)) as u32;
+            slot = turn_to_send(&page) as u32;
         }
         self.send(bytes, to, slot)
     }
@@ -59,8 +59,7 @@ impl Context {
     pub(crate) fn hear(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
         self.stand(from)?;
         if let Some((page, _)) = self.ready(from, 0) {
-            let turn = turn(page, |page, turn| page.state(turn).received.load(Relaxed));
-            let number = page.state(turn).received.load(Relaxed).wrapping_add(1);
+            let (turn, number) = turn_to_receive(page);
             let got = self.take("recv", Posted { number }, into, from, turn as u32)?;
             // The page may have left the lately used ones meanwhile, but it stays.
             if page.post_short(turn, SHORT_MAX).is_ok() {
@@ -75,16 +74,29 @@ impl Context {
     #[inline(never)]
     fn hear_slowly(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
         let (page, _) = self.page(Call::from("recv", from, 0))?;
-        let turn = turn(&page, |page, turn| page.state(turn).received.load(Relaxed));
-        let number = page.state(turn).received.load(Relaxed).wrapping_add(1);
+        let (turn, number) = turn_to_receive(&page);
         let got = self.take("recv", Posted { number }, into, from, turn as u32)?;
         self.stand_up(from)?;
         Ok(got.len as usize)
     }
 }
 
+/// The slot of the next message to be sent.
+#[inline]
+fn turn_to_send(page: &Page) -> Block {
+    turn(|turn| page.state(turn).sent.load(Relaxed))
+}
+
+/// The slot of the next message to be received, and its number there.
+#[inline]
+fn turn_to_receive(page: &Page) -> (Block, u32) {
+    let received = |turn| page.state(turn).received.load(Relaxed);
+    let turn = turn(received);
+    (turn, received(turn).wrapping_add(1))
+}
+
 /// Whose turn it is, by how many messages each slot had.
 #[inline]
-fn turn(page: &Page, count: impl Fn(&Page, Block) -> u32) -> Block {
-    if count(page, TURNS[0]) == count(page, TURNS[1]) { TURNS[0] } else { TURNS[1] }
+fn turn(count: impl Fn(Block) -> u32) -> Block {
+    if count(TURNS[0]) == count(TURNS[1]) { TURNS[0] } else { TURNS[1] }
 }

@@ -235,6 +235,43 @@ impl Communicator {
         Receiving::new(self.messages(), values, from, slot)
     }
 
+    /// Lets go of what this rank holds for messages with `peer` in this communicator. What the slots take at both ends
+    /// serves other pairs as soon as `peer` has closed it, too. The next message opens it again, as the first one did.
+    ///
+    /// Neither rank waits for the other, nor need one be first: what one has closed is as it was for the other, and is
+    /// found again by the first one's next message as long as the other has not closed. A message that was sent to a
+    /// receive which was taken back since, and that nobody has received before both have closed, is lost. Collective
+    /// calls are not touched. No other thread of this rank may use `peer` in this communicator during the call, but to
+    /// close it.
+    ///
+    /// Errors: a send or receive with `peer` has not been waited for, or a message to it lies in the spool (then
+    /// nothing is changed); there is no such rank. Costs a few dependent accesses for each 64 slots that were used, and
+    /// waits until what this rank has begun has arrived.
+    ///
+    /// ```
+    /// use tasuki::{Rank, Slot};
+    /// tasuki::local(2, |job| {
+    ///     let (world, peer, mut got) = (job.world(), Rank(1 - job.rank().0), [0_u64]);
+    ///     let before = job.memory().slots;
+    ///     for round in 0..3 {
+    ///         if job.rank() == 0 {
+    ///             world.send(&[round], peer, Slot(0))?;
+    ///         } else {
+    ///             world.recv(&mut got, peer, Slot(0))?;
+    ///             assert_eq!(got, [round]);
+    ///         }
+    ///         assert!(job.memory().slots > before);
+    ///         world.close(peer)?;
+    ///         assert_eq!(job.memory().slots, before);
+    ///     }
+    ///     job.barrier()
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn close(&self, peer: Rank) -> Result<()> {
+        self.messages().close(peer)
+    }
+
     /// Lets `body` begin sends and receives on borrowed values. All of them have ended when this returns: well, if
     /// `body` ends well; taken back, as far as nobody knows of them, if it fails or panics.
     ///

@@ -35,9 +35,10 @@ pub struct Memory {
     pub signals: u64,
     /// Private tables for peers that were touched.
     pub peers: u64,
-    /// Slots of messages in this rank's arena, a page of 64 for each peer and communicator that exchanged one.
+    /// Slots of messages in this rank's arena, a page of 64 for each peer and communicator that exchanged one and that
+    /// this rank has not closed since.
     pub slots: u64,
-    /// Private tables for those pages.
+    /// Private tables for those pages, and for those that were closed in communicators that are still there.
     pub pages: u64,
     /// Bytes of the rank's memory file that are backed by memory: job memory, tables and signals as touched.
     pub file: u64,

@@ -121,6 +121,16 @@ macro_rules! each_case {
             Everywhere "G12" 1..=8 collectives::values_reach_everybody;
             Everywhere "G12" 1..=8 collectives::collective_calls_in_a_row;
             Everywhere "G13" 1..=8 collectives::g13_communicators_keep_apart;
+            Everywhere "P20" 2..=3 closing::p20_close_in_every_order;
+            Everywhere "P20" 2..=2 closing::p20_numbers_go_on;
+            Everywhere "P20" 2..=2 closing::p20_nothing_comes_late;
+            Everywhere "P20" 2..=4 closing::p20_closed_memory_serves_others;
+            Everywhere "P20" 2..=3 closing::p20_close_in_use_is_refused;
+            Everywhere "P20" 2..=2 closing::p20_close_before_the_spool_is_refused;
+            Everywhere "P20" 1..=3 closing::p20_close_with_itself;
+            Everywhere "P20" 3..=3 closing::p20_threads_close;
+            Everywhere "P20" 2..=2 closing::p20_close_before_a_message_is_taken;
+            Everywhere "P20" 2..=2 closing::p20_close_for_a_message_that_nobody_takes;
             Everywhere "own memory" 1..=8 own_memory::puts_and_gets_of_every_size;
             Everywhere "own memory" 1..=8 own_memory::many_requests_at_one_owner;
             Everywhere "own memory" 1..=8 own_memory::signals_follow_their_bytes;

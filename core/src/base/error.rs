@@ -116,6 +116,13 @@ pub enum Cause {
         /// `send` or `receive`.
         what: &'static str,
     },
+    /// What was to be closed is still in use.
+    InUse {
+        /// By what, in words.
+        what: &'static str,
+        /// On which slot; none for a receive of any slot.
+        slot: Option<u32>,
+    },
     /// A message is larger than the receive that it met.
     Truncated {
         /// Bytes of the message.
@@ -196,7 +203,7 @@ impl Cause {
         match self {
             Argument(_) | NullAddress | NoSuchRank { .. } | OutOfRange { .. } | Stale { .. } => Blame::Misuse,
             Misaligned { .. } | SignalMemory { .. } | Disagree { .. } | Forked | JobOver => Blame::Misuse,
-            NoSuchSlot { .. } | Busy { .. } | Truncated { .. } => Blame::Misuse,
+            NoSuchSlot { .. } | Busy { .. } | InUse { .. } | Truncated { .. } => Blame::Misuse,
             Program(_) => Blame::Program,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
             Untaken { .. } => Blame::Peer,
@@ -223,6 +230,7 @@ impl Cause {
             NoMemory { .. } => "ask for less, run fewer ranks on this node, or raise the limit named",
             NoSuchSlot { .. } => "make the communicator with more slots, or number messages modulo its slots",
             Busy { .. } => "wait for it, or use another slot: each serves one message at a time",
+            InUse { .. } => "wait for it, or let the spool empty itself, and then close; nothing was changed",
             Truncated { .. } => "make the receive's buffer as large as the largest message",
             SpoolFull { .. } => {
                 "give the spool more room, or let receivers take what is in it; nothing was lost"
@@ -272,6 +280,8 @@ impl fmt::Display for Cause {
             Full { what, capacity } => write!(f, "{what} is full (capacity {capacity})"),
             NoSuchSlot { slot, slots } => write!(f, "there is no slot {slot}: the communicator has {slots}"),
             Busy { what } => write!(f, "an earlier {what} on this slot has not been waited for"),
+            InUse { what, slot: Some(slot) } => write!(f, "slot {slot} is in use: {what}"),
+            InUse { what, slot: None } => write!(f, "slots are in use: {what}"),
             Truncated { len, room } => {
                 write!(f, "the message has {len} bytes, the receive has room for {room}")
             }

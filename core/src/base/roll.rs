@@ -65,6 +65,11 @@ impl<T: Numbered + Send + Sync> Roll<T> {
         Ok(item.clone())
     }
 
+    /// The item of that number, if there is one.
+    pub fn find(&self, number: u64) -> Option<Arc<T>> {
+        self.all().get(&number).cloned()
+    }
+
     fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<T>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,6 +125,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &roll.get_or_make(1, || Err(())).unwrap()));
         assert!((1..200).all(|number| roll.get_or_make(number, || Err(())).is_ok()) && roll.len() == 199);
         assert_eq!(roll.get_or_make(500, || Err("no")), Err("no"));
-        assert_eq!(roll.recent(500), None);
+        assert_eq!((roll.recent(500), roll.find(500)), (None, None));
+        assert_eq!(roll.find(7).as_deref(), Some(&Item(7)));
     }
 }

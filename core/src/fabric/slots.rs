@@ -1,6 +1,7 @@
 //! Slot lines: the words through which two ranks exchange messages.
 #![allow(unsafe_code)]
-//! Unsafe: atomics in the mapped arena of a rank. What they lie in is kept mapped by the structure that points there.
+//! Unsafe: atomics in the mapped arena of a rank. What they lie in is kept mapped by the structure that points there,
+//! wherever in the arena it is made to point.
 //!
 //! A slot line is 64 bytes of some rank's arena. One peer writes it, its owner reads it:
 //!
@@ -17,7 +18,7 @@
 
 use super::{Fabric, Refused};
 use crate::base::Cause;
-use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::sync::{AtomicPtr, AtomicU64, Ordering};
 use crate::node::board::{Board, Seat};
 use crate::node::park::WakeMode;
 use crate::segment::layout::{ARENA, ARENA_BYTES, SLOT_LINE, is_slot_line};
@@ -125,9 +126,10 @@ impl SlotLine {
 }
 
 /// Slot lines in a rank's arena that this process has mapped.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct DirectSlots {
-    first: NonNull<SlotLine>,
+    /// Never null; as many lines as were asked for follow, wherever it points.
+    first: AtomicPtr<SlotLine>,
     seat: NonNull<Seat>,
     mode: WakeMode,
     /// Keep memory and seat where they are.
@@ -147,15 +149,18 @@ impl DirectSlots {
         at: GlobalAddress,
         lines: u64,
     ) -> Result<DirectSlots, Cause> {
-        check(at, lines)?;
-        let system = window.system().map_err(|error| error.cause().clone())?;
         Ok(DirectSlots {
-            // SAFETY: the arena lies in the system piece, which is mapped while the window lives.
-            first: unsafe { system.add(at.offset() as usize) }.cast(),
+            first: AtomicPtr::new(find(window, at, lines)?.as_ptr()),
             seat: NonNull::from(board.seat(at.rank())),
             mode: board.wake_mode(),
             _kept: (window.clone(), board.clone()),
         })
+    }
+
+    /// From now on these are the `lines` slot lines at `at`, of the same rank.
+    fn move_to(&self, at: GlobalAddress, lines: u64) -> Result<(), Cause> {
+        self.first.store(find(&self._kept.0, at, lines)?.as_ptr(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Brings a write to the first line, as a fabric does, and wakes nobody. One that was overtaken is dropped.
@@ -189,8 +194,10 @@ impl DirectSlots {
     /// The line of that number; the caller knows how many there are.
     #[inline(always)]
     fn line(&self, index: usize) -> &SlotLine {
-        // SAFETY: `Slots` checks the number; all lines lie in the mapped arena.
-        unsafe { self.first.add(index).as_ref() }
+        // Relaxed: wherever it points there are lines. Who may use them is said by who moved it.
+        let first = self.first.load(Ordering::Relaxed);
+        // SAFETY: `Slots` checks the number; all lines lie in the mapped arena, to which it always points.
+        unsafe { &*first.add(index) }
     }
 
     #[inline(always)]
@@ -212,13 +219,21 @@ pub struct Slots<const LINES: usize> {
 #[derive(Debug)]
 enum Way {
     Direct(DirectSlots),
-    Via(Arc<dyn Fabric>, GlobalAddress),
+    Via(Arc<dyn Fabric>, AtomicU64),
 }
 
 /// That so many slot lines lie there.
 fn check(at: GlobalAddress, lines: u64) -> Result<(), Cause> {
     let fits = is_slot_line(at.offset()) && lines <= (ARENA + ARENA_BYTES - at.offset()) / SLOT_LINE;
     if fits { Ok(()) } else { Err(Cause::Argument(format!("no slots lie at {at}"))) }
+}
+
+/// Where these lines lie in `window`, checked and mapped.
+fn find(window: &Window, at: GlobalAddress, lines: u64) -> Result<NonNull<SlotLine>, Cause> {
+    check(at, lines)?;
+    let system = window.system().map_err(|error| error.cause().clone())?;
+    // SAFETY: the arena lies in the system piece, which is mapped while the window lives.
+    Ok(unsafe { system.add(at.offset() as usize) }.cast())
 }
 
 impl<const LINES: usize> Slots<LINES> {
@@ -228,9 +243,23 @@ impl<const LINES: usize> Slots<LINES> {
         check(at, lines)?;
         let way = match fabric.slots(at, lines)? {
             Some(direct) => Way::Direct(direct),
-            None => Way::Via(fabric.clone(), at),
+            None => Way::Via(fabric.clone(), AtomicU64::new(at.bits())),
         };
         Ok(Slots { way })
+    }
+
+    /// From now on these are the slot lines at `at`, in the arena of the same rank. Whoever uses them at the time may
+    /// still use the old ones: threads that are to use the new ones must be told of the move.
+    pub fn move_to(&self, at: GlobalAddress) -> Result<(), Cause> {
+        let lines = LINES as u64;
+        match &self.way {
+            Way::Direct(slots) => slots.move_to(at, lines),
+            Way::Via(_, old) => {
+                check(at, lines)?;
+                old.store(at.bits(), Ordering::Relaxed);
+                Ok(())
+            }
+        }
     }
 
     /// Writes into a line of a peer's, and wakes the peer if it sleeps. Always taken on mapped memory.
@@ -242,7 +271,7 @@ impl<const LINES: usize> Slots<LINES> {
                 slots.write(line, write);
                 Ok(())
             }
-            Way::Via(fabric, at) => via(&**fabric, *at, line, write),
+            Way::Via(fabric, at) => via(&**fabric, at, line, write),
         }
     }
 
@@ -252,7 +281,7 @@ impl<const LINES: usize> Slots<LINES> {
         assert!(line < LINES);
         match &self.way {
             Way::Direct(slots) => slots.line(line).read(word),
-            Way::Via(fabric, at) => look(&**fabric, *at, line, word as usize),
+            Way::Via(fabric, at) => look(&**fabric, at, line, word as usize),
         }
     }
 
@@ -276,19 +305,23 @@ impl<const LINES: usize> Slots<LINES> {
         assert!(line < LINES && index < SLOT_PAYLOAD);
         match &self.way {
             Way::Direct(slots) => slots.line(line).payload(index),
-            Way::Via(fabric, at) => look(&**fabric, *at, line, 2 + index),
+            Way::Via(fabric, at) => look(&**fabric, at, line, 2 + index),
         }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn via(fabric: &dyn Fabric, at: GlobalAddress, line: usize, write: &SlotWrite<'_>) -> Result<(), Refused> {
-    fabric.write_slot(at.add(line as u64 * SLOT_LINE), write)
+fn via(fabric: &dyn Fabric, at: &AtomicU64, line: usize, write: &SlotWrite<'_>) -> Result<(), Refused> {
+    fabric.write_slot(line_at(at, line), write)
 }
 
 #[cold]
 #[inline(never)]
-fn look(fabric: &dyn Fabric, at: GlobalAddress, line: usize, word: usize) -> u64 {
-    fabric.read_slot(at.add(line as u64 * SLOT_LINE), word)
+fn look(fabric: &dyn Fabric, at: &AtomicU64, line: usize, word: usize) -> u64 {
+    fabric.read_slot(line_at(at, line), word)
+}
+
+fn line_at(first: &AtomicU64, line: usize) -> GlobalAddress {
+    GlobalAddress::from_bits(first.load(Ordering::Relaxed)).add(line as u64 * SLOT_LINE)
 }

@@ -3,12 +3,12 @@
 
 use super::arena;
 use super::call::Call;
-use super::page::{ANY, BUSY, Block, IDLE, Page, SLOTS, busy, page_number};
+use super::page::{ANY, BUSY, Block, IDLE, Page, SLOTS, page_number};
 use super::pump::Pump;
 use super::words::SHORT_MAX;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result, Roll};
 use tasuki_core::engine::Machine;
@@ -36,11 +36,11 @@ pub struct Context {
     pub(super) machine: Arc<Machine>,
     pub(super) pump: Arc<Pump>,
     /// Unlike that of any other context of the job, ever.
-    number: u64,
-    slots: u32,
+    pub(super) number: u64,
+    pub(super) slots: u32,
     /// The members' ranks in the job; all of them, if none.
     members: Option<Arc<[Rank]>>,
-    pages: Roll<Page>,
+    pub(super) pages: Roll<Page>,
 }
 
 impl Context {
@@ -100,7 +100,7 @@ impl Context {
     pub fn recv(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
         if into.len() <= SHORT_MAX
             && let Some((page, block)) = self.ready(from, slot)
-            && page.state(block).receiving.load(Relaxed) == IDLE
+            && page.state(block).receiving.load(Acquire) == IDLE // SYNC page-open
             && let Ok(number) = page.post_short(block, into.len())
         {
             page.state(block).receiving.store(BUSY, Relaxed);
@@ -120,7 +120,7 @@ impl Context {
     #[inline(always)]
     pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<Posted> {
         if let Some((page, block)) = self.ready(from, slot)
-            && page.state(block).receiving.load(Relaxed) == IDLE
+            && page.state(block).receiving.load(Acquire) == IDLE // SYNC page-open
             && let Ok(number) = page.post_short(block, room)
         {
             page.state(block).receiving.store(BUSY, Relaxed);
@@ -225,36 +225,31 @@ impl Context {
     }
 
     fn open(&self, peer: Rank, slot: u32, pair: Option<Arc<Page>>, call: Call) -> Result<Arc<Page>> {
-        if let Some(page) = self.pages.recent_shared(page_number(peer, slot)) {
+        if let Some(page) = self.pages.recent_shared(page_number(peer, slot))
+            && page.holding().is_open()
+        {
             return Ok(page);
         }
         let peer_rank = self.rank_of(peer).unwrap_or(peer);
-        let make = || {
-            Page::open(&self.machine, (peer, peer_rank), self.number, slot / SLOTS, pair, &self.pump.pages)
-        };
-        self.pages
+        let make = || Page::husk(&self.machine, (peer, peer_rank), slot / SLOTS, pair, &self.pump.pages);
+        let page = self
+            .pages
             .get_or_make(page_number(peer, slot), make)
-            .map_err(|error| self.fault(error.cause().clone(), call))
+            .map_err(|error| self.fault(error.cause().clone(), call))?;
+        if !page.holding().is_open() {
+            self.open_pages(&page, call)?;
+        }
+        Ok(page)
     }
 
     /// Marks the slot busy for a send.
-    pub(super) fn occupy_send(&self, page: &Page, block: Block, call: Call) -> Result<()> {
-        let sending = &page.state(block).sending;
-        if sending.load(Relaxed) != IDLE {
-            return Err(self.fault(busy("send"), call));
-        }
-        sending.store(BUSY, Relaxed);
-        Ok(())
+    pub(super) fn occupy_send(&self, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
+        self.occupy(page, &page.state(block).sending, "send", call)
     }
 
     /// Marks the slot busy for a receive.
-    pub(super) fn occupy_receive(&self, page: &Page, block: Block, call: Call) -> Result<()> {
-        let receiving = &page.state(block).receiving;
-        if receiving.load(Relaxed) != IDLE {
-            return Err(self.fault(busy("receive"), call));
-        }
-        receiving.store(BUSY, Relaxed);
-        Ok(())
+    pub(super) fn occupy_receive(&self, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
+        self.occupy(page, &page.state(block).receiving, "receive", call)
     }
 
     /// Waits a moment where a fabric had no room.
@@ -270,14 +265,14 @@ impl Context {
         self.machine.fault(cause, || call.to_string())
     }
 
-    /// Bytes of slots in this rank's arena that any of its contexts has used.
+    /// Bytes of slots in this rank's arena that any of its contexts has open.
     pub fn slot_bytes(&self) -> u64 {
-        self.pump.pages.load(Relaxed) as u64 * arena::UNIT
+        self.pump.pages.open.load(Relaxed) as u64 * arena::UNIT
     }
 
     /// Bytes of private memory that all contexts of the rank take for their peers.
     pub fn private_bytes(&self) -> u64 {
-        (self.pump.pages.load(Relaxed) * size_of::<Page>()) as u64
+        (self.pump.pages.made.load(Relaxed) * size_of::<Page>()) as u64
     }
 }
 

@@ -108,6 +108,8 @@ pub(crate) struct Operation {
     unwanted: AtomicBool,
     /// Nobody will ask how it ended.
     detached: AtomicBool,
+    /// Its slot can be used again, and may be in use, or closed: no business of this message any more.
+    freed: AtomicBool,
 }
 
 impl Operation {
@@ -148,6 +150,7 @@ impl Operation {
             waker: Mutex::default(),
             unwanted: AtomicBool::new(false),
             detached: AtomicBool::new(false),
+            freed: AtomicBool::new(false),
         }
     }
 
@@ -237,8 +240,11 @@ impl Operation {
         }
     }
 
-    /// The slot's direction can be used again.
+    /// The slot's direction can be used again. Only once, by whoever comes first.
     pub(crate) fn free_slot(&self) {
+        if self.freed.swap(true, Ordering::SeqCst) {
+            return;
+        }
         let state = self.page.state(self.block);
         match self.kind {
             Kind::Send => state.sending.store(IDLE, Ordering::Relaxed),

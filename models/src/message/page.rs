@@ -6,9 +6,12 @@
 
 use super::arena::{self, BLOCKS, LINES};
 use super::directory;
+use super::holding::{Counts, Holding};
 use super::words::{self, Posting, SHORT_MAX};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU8, AtomicU16, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use tasuki_core::base::{Cause, Numbered, Rank, Result};
 use tasuki_core::engine::Machine;
 use tasuki_core::fabric::{Refused, SLOT_PAYLOAD, SlotWord, SlotWrite, Slots};
@@ -22,6 +25,8 @@ pub(crate) const SLOTS: u32 = 64;
 pub(crate) const IDLE: u8 = 0;
 /// A message that has not been waited for.
 pub(crate) const BUSY: u8 = 1;
+/// The page is not open: neither idle nor busy.
+pub(crate) const CLOSED: u8 = 2;
 
 /// A page of a pair, as this rank has it.
 #[derive(Debug)]
@@ -37,29 +42,10 @@ pub(crate) struct Page {
     ours: Slots<LINES>,
     /// Written by us, read by the peer.
     theirs: Slots<LINES>,
-    ours_at: GlobalAddress,
-    theirs_at: GlobalAddress,
     /// The pair's first page, if this is another.
     pair: Option<Arc<Page>>,
-    _counted: Counted,
+    holding: Holding,
     states: [State; BLOCKS],
-}
-
-/// One of a rank's pages, while it lives.
-#[derive(Debug)]
-struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    fn new(pages: &Arc<AtomicUsize>) -> Counted {
-        pages.fetch_add(1, Relaxed);
-        Counted(pages.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
 }
 
 /// What a rank knows of one slot.
@@ -71,12 +57,31 @@ pub(crate) struct State {
     pub(crate) received: AtomicU32,
     /// The version of the last receive posted.
     pub(crate) version: AtomicU32,
-    /// Whether a send has not been waited for.
+    /// Whether a send has not been waited for; or the page is closed.
     pub(crate) sending: AtomicU8,
-    /// Whether a receive has not been waited for.
+    /// The same of a receive.
     pub(crate) receiving: AtomicU8,
     /// Messages in the spool, which go first.
     pub(crate) spooled: AtomicU16,
+}
+
+impl State {
+    /// Of a page that was never open.
+    fn closed() -> State {
+        State { sending: AtomicU8::new(CLOSED), receiving: AtomicU8::new(CLOSED), ..State::default() }
+    }
+
+    /// Its lines are new.
+    fn begin_anew(&self) {
+        for count in [&self.sent, &self.received, &self.version] {
+            count.store(0, Relaxed);
+        }
+    }
+}
+
+/// Marks one direction of a slot closed, unless it is in use. Whether it is.
+fn shut(mark: &AtomicU8) -> bool {
+    matches!(mark.compare_exchange(IDLE, CLOSED, Acquire, Relaxed), Err(mark) if mark != CLOSED)
 }
 
 /// A block of a page, by its place in it.
@@ -89,32 +94,76 @@ const _: () = assert!(size_of::<State>() == 16);
 pub(crate) const ANY: Block = SLOTS as usize;
 
 impl Page {
-    /// Finds or makes the page of the pair in its arenas; the peer by its name in the context and by its rank in the
-    /// job. `pair`: its first page, if this is another.
-    pub(crate) fn open(
+    /// The page of a pair, which is not open; the peer by its name in the context and by its rank in the job. `pair`:
+    /// its first page, if this is another.
+    pub(crate) fn husk(
         machine: &Machine,
         (member, peer): (Rank, Rank),
-        context: u64,
         number: u32,
         pair: Option<Arc<Page>>,
-        pages: &Arc<AtomicUsize>,
+        counts: &Arc<Counts>,
     ) -> Result<Page> {
-        let (ours, theirs) = directory::find(machine, peer, context, number)?;
-        let (ours_at, theirs_at) = (arena::unit_at(machine.rank(), ours), arena::unit_at(peer, theirs));
-        let lines = |at| Slots::new(machine.shared_fabric(), at);
+        // Whosever they are: nobody uses these lines before the page is open, and then they are others.
+        let lines = |rank| Slots::new(machine.shared_fabric(), arena::unit_at(rank, 1));
         Ok(Page {
             number: page_number(member, number * SLOTS),
             member,
             peer,
             first: number * SLOTS,
-            ours: lines(ours_at)?,
-            theirs: lines(theirs_at)?,
-            ours_at,
-            theirs_at,
+            ours: lines(machine.rank())?,
+            theirs: lines(peer)?,
             pair,
-            _counted: Counted::new(pages),
-            states: std::array::from_fn(|_| State::default()),
+            holding: Holding::none(counts),
+            states: std::array::from_fn(|_| State::closed()),
         })
+    }
+
+    /// Whether it is open, and where.
+    pub(crate) fn holding(&self) -> &Holding {
+        &self.holding
+    }
+
+    /// Opens it. For who has claimed the pair.
+    pub(crate) fn open(&self, machine: &Machine, context: u64) -> Result<()> {
+        let opened = directory::open(machine, self.peer, context, self.first / SLOTS)?;
+        self.ours.move_to(arena::unit_at(machine.rank(), opened.ours))?;
+        self.theirs.move_to(arena::unit_at(self.peer, opened.theirs))?;
+        if self.holding.note(&opened) {
+            // Both ranks had let go: its lines are new, and so are the numbers of its messages.
+            self.states.iter().for_each(State::begin_anew);
+        }
+        self.unshut();
+        self.holding.set_open(true);
+        Ok(())
+    }
+
+    /// Lets go of it. For who has claimed the pair and shut the page.
+    pub(crate) fn let_go(&self, machine: &Machine) -> Result<()> {
+        // Also if the next call fails: opening it finds out whether that has let go.
+        self.holding.set_open(false);
+        directory::close(machine, self.peer, self.holding.entry())
+    }
+
+    /// Marks all its slots closed, unless one is in use: then says which, and some are marked.
+    pub(crate) fn shut(&self) -> Result<(), Cause> {
+        for (block, state) in self.states.iter().enumerate() {
+            let is_spooled = (state.spooled.load(Relaxed) > 0).then_some("a message of it lies in the spool");
+            let is_sending = || shut(&state.sending).then_some("a send has not been waited for");
+            let is_receiving = || shut(&state.receiving).then_some("a receive has not been waited for");
+            if let Some(what) = is_spooled.or_else(is_sending).or_else(is_receiving) {
+                let slot = (block != ANY).then(|| self.slot(block));
+                return Err(Cause::InUse { what, slot });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes those marks away.
+    pub(crate) fn unshut(&self) {
+        for mark in self.states.iter().flat_map(|state| [&state.sending, &state.receiving]) {
+            // SYNC page-open: whoever sees a slot idle sees where it lies now.
+            let _ = mark.compare_exchange(CLOSED, IDLE, Release, Relaxed);
+        }
     }
 
     /// The number of the slot whose block that is.
@@ -182,14 +231,14 @@ impl Page {
         self.ours.payload(2 * block + 1, index)
     }
 
-    /// Where the claim of the peer's posting lies.
-    pub(crate) fn claim_at(&self, block: Block) -> GlobalAddress {
-        self.ours_at.add((2 * block as u64 + 1) * SLOT_LINE)
+    /// Where the claim of the peer's posting lies, at this rank.
+    pub(crate) fn claim_at(&self, me: Rank, block: Block) -> GlobalAddress {
+        arena::unit_at(me, self.holding.units().0).add((2 * block as u64 + 1) * SLOT_LINE)
     }
 
     /// Where the claim of our own posting lies, at the peer.
     pub(crate) fn their_claim_at(&self, block: Block) -> GlobalAddress {
-        self.theirs_at.add((2 * block as u64 + 1) * SLOT_LINE)
+        arena::unit_at(self.peer, self.holding.units().1).add((2 * block as u64 + 1) * SLOT_LINE)
     }
 
     /// Up to which message the peer has promised to send, even if it leaves.
@@ -226,7 +275,7 @@ impl Page {
         let state = self.state(block);
         let number = state.sent.load(Relaxed).wrapping_add(1);
         let ready = bytes.len() <= SHORT_MAX
-            && state.sending.load(Relaxed) == IDLE
+            && state.sending.load(Acquire) == IDLE // SYNC page-open
             && state.spooled.load(Relaxed) == 0
             && words::takes_short(self.posting(block), number, bytes.len());
         if !ready {
@@ -323,6 +372,6 @@ mod tests {
 
     #[test]
     fn a_page_takes_what_the_documents_say() {
-        assert_eq!(size_of::<Page>(), 1176, "docs/memory.md");
+        assert_eq!(size_of::<Page>(), 1184, "docs/memory.md");
     }
 }

@@ -1,6 +1,7 @@
 //! All messages of a rank that did not end at once, moved on by whichever of its threads waits.
 
 use super::alarm::Alarm;
+use super::holding::Counts;
 use super::operation::Operation;
 use super::page::{Block, Page};
 use super::ring::Rings;
@@ -20,7 +21,7 @@ pub(crate) struct Pump {
     /// How many there are, for who looks without the lock.
     count: AtomicUsize,
     /// Pages of all contexts of the rank.
-    pub(crate) pages: Arc<AtomicUsize>,
+    pub(crate) pages: Arc<Counts>,
     queue: Arc<Mutex<Queue>>,
     /// Whether a thread is moving messages on.
     going: AtomicBool,

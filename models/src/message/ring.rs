@@ -10,12 +10,14 @@
 //! lines cost a third of what they cost out of the peer's own cache (docs/design/messages.md has the figures). So a
 //! rank that stages much gets wide rings; one that stages little does without their memory.
 
+use super::directory;
 use super::page::{Block, Page};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Condition, Event, Machine};
+use tasuki_core::engine::{Condition, Event, Launched, Machine};
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a ring.
@@ -32,6 +34,8 @@ const RINGS_MAX: usize = 4;
 /// Where a ring begins in a page of memory. Buffers of programs begin near the beginning of one; copies between places
 /// that lie alike are slow (`os/copy.rs` in core).
 const COLOUR: u64 = 2048;
+/// How often to ask for what nobody tells.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// How a message of some length goes through a ring. Both sides know it by the length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,7 +110,7 @@ struct Ring {
     next: AtomicU64,
     is_held: AtomicBool,
     /// The message that lies in it, whose send is over.
-    untaken: Mutex<Option<Untaken>>,
+    untaken: Mutex<Option<Arc<Untaken>>>,
 }
 
 /// A ring that a message has to itself until this is dropped.
@@ -114,17 +118,61 @@ struct Ring {
 pub(crate) struct Held(Arc<Ring>);
 
 /// A message that lies in a ring, and of which its sender's program knows that it was sent.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Untaken {
-    pub(crate) page: Arc<Page>,
-    pub(crate) block: Block,
-    pub(crate) number: u32,
-    pub(crate) chunks: u32,
+    page: Arc<Page>,
+    /// The page's then. This rank may let go of the page, and the message can be taken as long as the peer has not.
+    generation: u32,
+    block: Block,
+    number: u32,
+    chunks: u32,
+    /// The operation that asks whether anybody can take it.
+    asked: Mutex<Option<u64>>,
 }
 
 impl Untaken {
+    pub(crate) fn new(page: &Arc<Page>, block: Block, number: u32, chunks: u32) -> Untaken {
+        let generation = page.holding().generation();
+        Untaken { page: page.clone(), generation, block, number, chunks, asked: Mutex::default() }
+    }
+
+    /// Whether it was taken, as far as the page's lines tell; or nobody can take it any more, since both ranks have let
+    /// go. Then the lines may be another pair's by now, and whatever they say is right.
     fn is_taken(&self) -> bool {
-        self.page.taken(self.block, self.number, self.chunks) == self.chunks
+        self.page.holding().generation() != self.generation
+            || self.page.taken(self.block, self.number, self.chunks) == self.chunks
+    }
+
+    /// Whether nobody waits for it any more: it was taken, or nobody can take it. For the one thread that looks after
+    /// the ring. Of a page that this rank has let go it asks the page's entry, and has the answer some calls later:
+    /// calls of the fabric that wait are impossible here.
+    fn is_over(&self, machine: &Machine) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = match *asked {
+            None if self.is_taken() => return true,
+            None if self.page.holding().is_open() => return false,
+            None => match directory::ask_generation(machine, self.page.peer, self.page.holding().entry()) {
+                Ok(Launched::UnderWay(operation)) => {
+                    *asked = Some(operation);
+                    return false;
+                }
+                Ok(Launched::Done(word)) => Ok(word),
+                Ok(Launched::Later) | Err(_) => return false,
+            },
+            Some(operation) => match machine.landed(operation) {
+                None => return false,
+                Some(answer) => answer,
+            },
+        };
+        *asked = None;
+        self.is_taken() || answer.is_ok_and(|word| directory::read_generation(word) != self.generation)
+    }
+}
+
+impl Untaken {
+    /// Whether an operation asks about it, or is about to.
+    fn is_asked_about(&self) -> bool {
+        self.asked.try_lock().map_or(true, |asked| asked.is_some())
     }
 }
 
@@ -150,7 +198,7 @@ impl Held {
 
     /// The send is over; the ring is for others when that message was taken.
     pub(crate) fn leave(&self, message: Untaken) {
-        *self.0.untaken() = Some(message);
+        *self.0.untaken() = Some(Arc::new(message));
     }
 }
 
@@ -162,20 +210,20 @@ impl Drop for Held {
 
 impl Ring {
     /// Takes it, if nobody has it and nothing lies in it. No lock is held while the receiver's word is looked at.
-    fn hold(self: Arc<Ring>) -> Option<Held> {
+    fn hold(self: Arc<Ring>, machine: &Machine) -> Option<Held> {
         if self.is_held.swap(true, Ordering::Acquire) {
             return None;
         }
         let held = Held(self);
         let left = held.0.untaken().clone();
-        if left.is_some_and(|message| !message.is_taken()) {
+        if left.is_some_and(|message| !message.is_over(machine)) {
             return None;
         }
         *held.0.untaken() = None;
         Some(held)
     }
 
-    fn untaken(&self) -> MutexGuard<'_, Option<Untaken>> {
+    fn untaken(&self) -> MutexGuard<'_, Option<Arc<Untaken>>> {
         self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -206,14 +254,37 @@ impl Rings {
 
     /// Waits until nothing lies in them, or nobody will take it. For a rank that leaves.
     pub(crate) fn drain(&self, machine: &Machine) {
-        let all = [&self.narrow, &self.wide].map(|rings| lock(rings).clone()).concat();
-        let left: Vec<Untaken> = all.iter().filter_map(|ring| ring.untaken().clone()).collect();
-        for message in left {
+        for ring in self.all() {
+            let Some(message) = ring.untaken().clone() else { continue };
             let (peer, slot) = (message.page.peer, message.page.slot(message.block));
             let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
-            // Fails if the peer, or the job, has ended, and then nobody takes it.
-            let _ = machine.wait(&Condition::Event(Arc::new(message)), None, &call);
+            while ring.clone().hold(machine).is_none() {
+                // Nobody tells when the peer lets go of a page that this rank has let go.
+                let limit = (!message.page.holding().is_open()).then_some(LOOK_AGAIN);
+                match machine.wait(&Condition::Event(message.clone()), limit, &call) {
+                    Err(error) if error.is_timeout() => {}
+                    _ => break, // it was taken; or the peer, or the job, has ended, and then nobody takes it
+                }
+            }
         }
+    }
+
+    /// Forgets messages on these pages that were taken: before the pages' lines may become another pair's.
+    pub(crate) fn forget_taken(&self, pages: &[Arc<Page>]) {
+        for ring in self.all() {
+            let Some(message) = ring.untaken().clone() else { continue };
+            let is_concerned = pages.iter().any(|page| Arc::ptr_eq(page, &message.page));
+            if is_concerned && message.is_taken() && !message.is_asked_about() {
+                let mut left = ring.untaken();
+                if left.as_ref().is_some_and(|left| Arc::ptr_eq(left, &message)) {
+                    *left = None;
+                }
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Ring>> {
+        [&self.narrow, &self.wide].map(|rings| lock(rings).clone()).concat()
     }
 }
 
@@ -221,7 +292,7 @@ impl Rings {
 fn take(rings: &Mutex<Vec<Arc<Ring>>>, bytes: u64, machine: &Machine) -> Result<Option<Held>, Cause> {
     for index in 0..RINGS_MAX {
         let Some(ring) = lock(rings).get(index).cloned() else { return make(rings, bytes, machine) };
-        if let Some(held) = ring.hold() {
+        if let Some(held) = ring.hold(machine) {
             return Ok(Some(held));
         }
     }

@@ -276,7 +276,7 @@ impl Sending {
                 }
             }
             if staging.is_over() {
-                staging.ring.leave(Untaken { page: page.clone(), block, number, chunks });
+                staging.ring.leave(Untaken::new(page, block, number, chunks));
                 return Next::Ended(None);
             }
             match staging.fill(machine, from, page.taken(block, number, chunks)) {
@@ -315,7 +315,9 @@ fn claim(machine: &Machine, page: &Page, block: Block, number: u32, version: u32
     let expected = words::claim(number, version, Claim::Posted);
     let operand = words::claim(number, version, Claim::Claimed);
     let kind = AtomicKind::Cas { expected };
-    match machine.launch_atomic(page.claim_at(block), Atomic { kind, operand, width: Width::W8 }) {
+    match machine
+        .launch_atomic(page.claim_at(machine.rank(), block), Atomic { kind, operand, width: Width::W8 })
+    {
         Ok(Launched::Done(found)) => after_claim(number, receive, found),
         Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Claiming { receive, operation }),
         Ok(Launched::Later) => Next::Waits,

@@ -1,12 +1,12 @@
 //! Receives that stand all the time, for those who know what comes next: short messages of a pair go through two slots
 //! in turn, and as soon as one was taken, the receive of the next but one is posted. So a sender that is one message
-//! ahead of its receiver, as in a barrier, never waits for a posting.
+//! ahead of its receiver, as in a barrier, never waits for a posting. Pages of such a context are never closed.
 
 use super::call::Call;
 use super::context::{Context, Posted};
 use super::page::{BUSY, Block, IDLE, Page};
 use super::words::SHORT_MAX;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tasuki_core::base::{Rank, Result};
 
 /// The two slots.
@@ -17,7 +17,7 @@ impl Context {
     #[inline]
     pub(crate) fn stand(&self, from: Rank) -> Result<()> {
         if let Some((page, _)) = self.ready(from, 0)
-            && TURNS.iter().all(|&turn| page.state(turn).receiving.load(Relaxed) != IDLE)
+            && TURNS.iter().all(|&turn| page.state(turn).receiving.load(Acquire) == BUSY)
         {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 pub mod atomics;
 pub mod children;
+pub mod closing;
 pub mod collectives;
 pub mod contention;
 pub mod copies;

@@ -303,6 +303,6 @@ pub(crate) fn received<T>(got: message::Received) -> Result<Received> {
     Ok(Received { slot: Slot(got.slot), source: got.source, count: got.len as usize / size_of::<T>().max(1) })
 }
 
-fn bytes<T>(count: usize) -> u64 {
+pub(crate) fn bytes<T>(count: usize) -> u64 {
     (count as u64).saturating_mul(size_of::<T>() as u64)
 }

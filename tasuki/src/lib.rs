@@ -32,6 +32,7 @@
 #![warn(clippy::print_stdout)]
 
 mod array;
+mod begun;
 mod communicator;
 mod job;
 mod line;

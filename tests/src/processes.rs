@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 /// Runs a case of the program of all cases on processes, on each of `counts` that it is for.
 pub fn on_processes(program: &str, name: &str, counts: &[usize], switches: Switches) {
     let case = the_case(name);
+    launcher(Path::new(program)); // before the watch begins: building may take a minute
     for &ranks in counts.iter().filter(|ranks| case.ranks.contains(ranks)) {
         let what = format!("{name} on {ranks} processes, {switches:?}");
         let _watched = Watchdog::over(what.clone());
@@ -22,6 +23,7 @@ pub fn on_processes(program: &str, name: &str, counts: &[usize], switches: Switc
 /// Runs a failing job on processes: it ends with code 1, and says once what it should.
 pub fn failing_on_processes(program: &str, name: &str, switches: Switches) {
     let failing = the_failing(name);
+    launcher(Path::new(program));
     let what = format!("{name} on processes, {switches:?}");
     let _watched = Watchdog::over(what.clone());
     let (output, said) = launch(program, name, failing.ranks, switches);

@@ -65,6 +65,14 @@ impl<T: Numbered + Send + Sync> Roll<T> {
         Ok(item.clone())
     }
 
+    /// The same item, for as long as the roll lives: it is one of this roll.
+    pub fn kept(&self, item: &Arc<T>) -> &T {
+        let ours = self.find(item.number()).filter(|ours| Arc::ptr_eq(ours, item));
+        let ours = ours.expect("an item of this roll");
+        // SAFETY: the table has an Arc of it for as long as the roll, which is borrowed, lives.
+        unsafe { &*Arc::as_ptr(&ours) }
+    }
+
     /// The item of that number, if there is one.
     pub fn find(&self, number: u64) -> Option<Arc<T>> {
         self.all().get(&number).cloned()
@@ -127,5 +135,6 @@ mod tests {
         assert_eq!(roll.get_or_make(500, || Err("no")), Err("no"));
         assert_eq!((roll.recent(500), roll.find(500)), (None, None));
         assert_eq!(roll.find(7).as_deref(), Some(&Item(7)));
+        assert!(ptr::eq(roll.kept(&first), &*first));
     }
 }

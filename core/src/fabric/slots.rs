@@ -170,7 +170,7 @@ impl DirectSlots {
 
     /// Writes into the first line and wakes its owner if it sleeps.
     pub fn write_first(&self, write: &SlotWrite<'_>) {
-        self.write(0, write);
+        self.write(0, *write);
     }
 
     /// Word 0 to 7 of the first line.
@@ -183,7 +183,7 @@ impl DirectSlots {
     }
 
     #[inline(always)]
-    fn write(&self, line: usize, write: &SlotWrite<'_>) {
+    fn write(&self, line: usize, write: SlotWrite<'_>) {
         match write.word {
             SlotWord::Main => self.line(line).write(write.payload, write.value),
             SlotWord::Side => self.line(line).write_side(write.value),
@@ -264,14 +264,14 @@ impl<const LINES: usize> Slots<LINES> {
 
     /// Writes into a line of a peer's, and wakes the peer if it sleeps. Always taken on mapped memory.
     #[inline(always)]
-    pub fn write(&self, line: usize, write: &SlotWrite<'_>) -> Result<(), Refused> {
+    pub fn write(&self, line: usize, write: SlotWrite<'_>) -> Result<(), Refused> {
         assert!(line < LINES);
         match &self.way {
             Way::Direct(slots) => {
                 slots.write(line, write);
                 Ok(())
             }
-            Way::Via(fabric, at) => via(&**fabric, at, line, write),
+            Way::Via(fabric, at) => via((&**fabric, at), line, write.word, write.value, write.payload),
         }
     }
 
@@ -292,10 +292,29 @@ impl<const LINES: usize> Slots<LINES> {
         assert!(line < LINES);
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
         if let Way::Direct(slots) = &self.way {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            let line: *const SlotLine = slots.line(line);
+            // SAFETY: a prefetch changes nothing, whatever the address. The compiler's own function would fetch the
+            // line for reading, since the least x86_64 lacks the other instruction: there it does nothing.
+            unsafe { std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags)) };
+        }
+    }
+
+    /// A line of a peer's will be written: on mapped memory it is fetched for that.
+    #[inline(always)]
+    pub fn will_write(&self, line: usize) {
+        self.will_change(line);
+    }
+
+    /// An own line will be read: on mapped memory it is fetched.
+    #[inline(always)]
+    pub fn will_read(&self, line: usize) {
+        assert!(line < LINES);
+        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+        if let Way::Direct(slots) = &self.way {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let line: *const SlotLine = slots.line(line);
             // SAFETY: a prefetch changes nothing, whatever the address.
-            unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.cast()) };
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
         }
     }
 
@@ -310,10 +329,17 @@ impl<const LINES: usize> Slots<LINES> {
     }
 }
 
+/// The parts of a write, one by one: whoever writes directly must not have put them together in memory before.
 #[cold]
 #[inline(never)]
-fn via(fabric: &dyn Fabric, at: &AtomicU64, line: usize, write: &SlotWrite<'_>) -> Result<(), Refused> {
-    fabric.write_slot(line_at(at, line), write)
+fn via(
+    (fabric, at): (&dyn Fabric, &AtomicU64),
+    line: usize,
+    word: SlotWord,
+    value: u64,
+    payload: &[u64],
+) -> Result<(), Refused> {
+    fabric.write_slot(line_at(at, line), &SlotWrite { word, value, payload })
 }
 
 #[cold]

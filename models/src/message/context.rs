@@ -25,10 +25,57 @@ pub struct Received {
     pub len: u64,
 }
 
-/// A short receive that was posted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Posted {
+/// A short receive that was posted. Its slot is busy until [`Context::take`] or [`Context::forget_posted`].
+#[derive(Clone, Copy, Debug)]
+pub struct Posted<'c> {
+    pub(super) page: &'c Page,
+    pub(super) block: Block,
     pub(super) number: u32,
+}
+
+impl Posted<'_> {
+    /// From whom, on which slot.
+    pub fn on(&self) -> (Rank, u32) {
+        (self.page.member, self.page.slot(self.block))
+    }
+
+    /// Its message will be taken soon: its line is fetched.
+    #[inline(always)]
+    pub fn will_take(&self) {
+        self.page.will_read(self.block);
+    }
+
+    /// If this is the slot behind that of `last`, those further on will be used, too: the line of the one that is
+    /// `ahead` is fetched.
+    #[inline(always)]
+    pub fn will_go_on(&self, last: &Posted<'_>, ahead: usize) {
+        if self.block == last.block + 1 && self.block + ahead < ANY {
+            self.page.will_write(self.block + ahead);
+        }
+    }
+}
+
+/// A short message that was sent. Its slot is busy until [`Context::forget_sent`].
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<'c> {
+    page: &'c Page,
+    block: Block,
+}
+
+impl Sent<'_> {
+    /// To whom, on which slot.
+    pub fn on(&self) -> (Rank, u32) {
+        (self.page.member, self.page.slot(self.block))
+    }
+
+    /// As [`Posted::will_go_on`].
+    #[inline(always)]
+    pub fn will_go_on(&self, last: &Sent<'_>, ahead: usize) {
+        if self.block == last.block + 1 && self.block + ahead < ANY {
+            self.page.will_read(self.block + ahead);
+            self.page.will_write(self.block + ahead);
+        }
+    }
 }
 
 /// Ranks whose messages meet those of no other context. Each is named by its place among them.
@@ -104,7 +151,7 @@ impl Context {
             && let Ok(number) = page.post_short(block, into.len())
         {
             page.state(block).receiving.store(BUSY, Relaxed);
-            return self.take("recv", Posted { number }, into, from, slot);
+            return self.take("recv", Posted { page, block, number }, into);
         }
         self.recv_slowly(into, from, slot, None)
     }
@@ -115,29 +162,28 @@ impl Context {
         self.recv_slowly(into, from, slot, Some(limit))
     }
 
-    /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot, whose message [`Context::take`] gives. Until then, or
-    /// until [`Context::forget_posted`], the slot is busy.
+    /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot, whose message [`Context::take`] gives.
     #[inline(always)]
-    pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<Posted> {
+    pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<Posted<'_>> {
         if let Some((page, block)) = self.ready(from, slot)
             && page.state(block).receiving.load(Acquire) == IDLE // SYNC page-open
             && let Ok(number) = page.post_short(block, room)
         {
             page.state(block).receiving.store(BUSY, Relaxed);
-            return Ok(Posted { number });
+            return Ok(Posted { page, block, number });
         }
         self.post_slowly(room, from, slot)
     }
 
     #[cold]
     #[inline(never)]
-    fn post_slowly(&self, room: usize, from: Rank, slot: u32) -> Result<Posted> {
+    fn post_slowly(&self, room: usize, from: Rank, slot: u32) -> Result<Posted<'_>> {
         let call = Call::from("irecv", from, slot);
         let (page, block) = self.page(call)?;
         self.occupy_receive(&page, block, call)?;
         loop {
             match page.post_short(block, room) {
-                Ok(number) => return Ok(Posted { number }),
+                Ok(number) => return Ok(Posted { page: self.pages.kept(&page), block, number }),
                 Err(refused) => self.retry(refused, call).inspect_err(|_| {
                     page.state(block).receiving.store(IDLE, Relaxed);
                 })?,
@@ -146,54 +192,38 @@ impl Context {
     }
 
     /// The message of a receive that was posted will be for the next one on the slot.
-    pub fn forget_posted(&self, from: Rank, slot: u32) {
-        if let Ok((page, block)) = self.page(Call::from("irecv", from, slot)) {
-            page.state(block).receiving.store(IDLE, Relaxed);
-        }
+    pub fn forget_posted(&self, Posted { page, block, .. }: Posted<'_>) {
+        page.state(block).receiving.store(IDLE, Relaxed);
     }
 
-    /// Sends a short message if its receive stands there already. Until [`Context::forget_sent`] the slot is busy.
-    /// False: nothing was done.
+    /// Sends a short message if its receive stands there already. None: nothing was done.
     #[inline(always)]
-    pub fn send_now(&self, bytes: &[u8], to: Rank, slot: u32) -> bool {
-        if let Some((page, block)) = self.ready(to, slot)
-            && page.send_short(block, bytes)
-        {
-            page.state(block).sending.store(BUSY, Relaxed);
-            return true;
+    pub fn send_now(&self, bytes: &[u8], to: Rank, slot: u32) -> Option<Sent<'_>> {
+        let (page, block) = self.ready(to, slot)?;
+        if !page.send_short(block, bytes) {
+            return None;
         }
-        false
+        page.state(block).sending.store(BUSY, Relaxed);
+        Some(Sent { page, block })
     }
 
     /// The slot of a message that was sent at once can be used again.
     #[inline(always)]
-    pub fn forget_sent(&self, to: Rank, slot: u32) {
-        if let Some((page, block)) = self.ready(to, slot) {
-            page.state(block).sending.store(IDLE, Relaxed);
-        } else if let Ok((page, block)) = self.page(Call::to("isend", to, slot)) {
-            page.state(block).sending.store(IDLE, Relaxed);
-        }
+    pub fn forget_sent(&self, Sent { page, block }: Sent<'_>) {
+        page.state(block).sending.store(IDLE, Relaxed);
     }
 
     /// Takes the message of a short receive that was posted by a call of that name.
     #[inline(always)]
-    pub fn take(
-        &self,
-        name: &'static str,
-        posted: Posted,
-        into: &mut [u8],
-        from: Rank,
-        slot: u32,
-    ) -> Result<Received> {
-        if let Some((page, block)) = self.ready(from, slot) {
-            for _ in 0..self.machine.spins() {
-                if let Some(len) = page.take_short(block, posted.number, into) {
-                    return Ok(Received { slot, source: from, len: len as u64 });
-                }
-                std::hint::spin_loop();
+    pub fn take(&self, name: &'static str, posted: Posted<'_>, into: &mut [u8]) -> Result<Received> {
+        let Posted { page, block, number } = posted;
+        for _ in 0..self.machine.spins() {
+            if let Some(len) = page.take_short(block, number, into) {
+                return Ok(Received { slot: page.slot(block), source: page.member, len: len as u64 });
             }
+            std::hint::spin_loop();
         }
-        self.wait_short(posted.number, into, None, Call::from(name, from, slot))
+        self.wait_short(number, into, None, Call::from(name, page.member, page.slot(block)))
     }
 
     /// The page of a slot that was used lately, if calls are possible.

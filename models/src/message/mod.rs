@@ -30,7 +30,7 @@ mod staging;
 mod standing;
 mod words;
 
-pub use context::{Context, Posted, Received};
+pub use context::{Context, Posted, Received, Sent};
 pub use place::Place;
 pub use request::{Incoming, Outgoing};
 pub use words::SHORT_MAX;

@@ -204,6 +204,18 @@ impl Page {
         self.ours.read(2 * block, SlotWord::Main)
     }
 
+    /// What the peer has sent, or posted, will be read.
+    #[inline(always)]
+    pub(crate) fn will_read(&self, block: Block) {
+        self.ours.will_read(2 * block);
+    }
+
+    /// A message will be sent, or a receive posted.
+    #[inline(always)]
+    pub(crate) fn will_write(&self, block: Block) {
+        self.theirs.will_write(2 * block);
+    }
+
     /// Whether something of the message of that number has come.
     pub(crate) fn is_about(&self, block: Block, number: u32) -> bool {
         words::number(self.data(block)) == number
@@ -249,24 +261,24 @@ impl Page {
     /// Promises the peer to send so many messages, even if this rank leaves.
     pub(crate) fn promise(&self, block: Block, messages: u64) -> Result<(), Refused> {
         let write = SlotWrite { word: SlotWord::Side, value: messages, payload: &[] };
-        self.theirs.write(2 * block + 1, &write)
+        self.theirs.write(2 * block + 1, write)
     }
 
     /// Tells the peer of a message, or a part of one.
     #[inline(always)]
     pub(crate) fn write_data(&self, block: Block, value: u64, payload: &[u64]) -> Result<(), Refused> {
-        self.theirs.write(2 * block, &SlotWrite { word: SlotWord::Main, value, payload })
+        self.theirs.write(2 * block, SlotWrite { word: SlotWord::Main, value, payload })
     }
 
     /// Posts a receive at the peer.
     #[inline(always)]
     pub(crate) fn write_posting(&self, block: Block, value: u64) -> Result<(), Refused> {
-        self.theirs.write(2 * block, &SlotWrite { word: SlotWord::Side, value, payload: &[] })
+        self.theirs.write(2 * block, SlotWrite { word: SlotWord::Side, value, payload: &[] })
     }
 
     /// Describes a receive that is no short one.
     pub(crate) fn write_claim(&self, block: Block, value: u64, payload: &[u64]) -> Result<(), Refused> {
-        self.theirs.write(2 * block + 1, &SlotWrite { word: SlotWord::Main, value, payload })
+        self.theirs.write(2 * block + 1, SlotWrite { word: SlotWord::Main, value, payload })
     }
 
     /// Sends a short message if its receive stands there already, in one line. False: it is for the slow path.

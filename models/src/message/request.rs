@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::Event;
+use tasuki_core::engine::{Event, Loan};
+use tasuki_core::segment::GlobalAddress;
 
 /// A send that was begun. Dropping it lets it end by itself.
 #[derive(Debug)]
@@ -46,7 +47,9 @@ pub struct Incoming {
 #[derive(Debug)]
 enum Kind {
     /// Its message comes into the slot's line.
-    Short(Posted),
+    Short {
+        number: u32,
+    },
     Long(Arc<Operation>),
 }
 
@@ -94,22 +97,59 @@ impl Context {
         from: Rank,
         slot: u32,
     ) -> Result<Incoming> {
+        if room > SHORT_MAX || slot == Call::ANY {
+            return self.begin_long_recv(into(), from, slot);
+        }
         let call = Call::from("irecv", from, slot);
         let (page, block) = self.page(call)?;
-        let kind = if room <= SHORT_MAX && slot != Call::ANY {
-            Kind::Short(self.post(room, from, slot)?)
-        } else {
-            self.occupy_receive(&page, block, call)?;
-            let receiving = self.receiving(into(), &page, block, call).inspect_err(|_| {
-                page.state(block).receiving.store(IDLE, Relaxed);
-            })?;
-            Kind::Long(self.start_receive(receiving, &page, block))
-        };
+        let kind = Kind::Short { number: self.post(room, from, slot)?.number };
         Ok(Incoming { context: self.clone(), call, page, block, kind, watch: None, waited: false })
     }
-}
 
-impl Context {
+    /// Begins a receive whose message does not stay in the slot's line.
+    fn begin_long_recv(self: &Arc<Self>, into: Place, from: Rank, slot: u32) -> Result<Incoming> {
+        let call = Call::from("irecv", from, slot);
+        let (page, block) = self.page(call)?;
+        self.occupy_receive(&page, block, call)?;
+        let receiving = self.receiving(into, &page, block, call).inspect_err(|_| {
+            page.state(block).receiving.store(IDLE, Relaxed);
+        })?;
+        let kind = Kind::Long(self.start_receive(receiving, &page, block));
+        Ok(Incoming { context: self.clone(), call, page, block, kind, watch: None, waited: false })
+    }
+
+    /// Begins a send of job memory of this rank's.
+    pub fn begin_send_job(
+        self: &Arc<Self>,
+        from: GlobalAddress,
+        len: u64,
+        to: Rank,
+        slot: u32,
+    ) -> Result<Outgoing> {
+        if len <= SHORT_MAX as u64 {
+            let mut bytes = [0; SHORT_MAX];
+            let bytes = &mut bytes[..len as usize];
+            self.machine.get(from, bytes)?;
+            return self.begin_send(Some(bytes), || Place::Own(Loan::of(bytes.to_vec())), to, slot);
+        }
+        let fault = |cause| self.fault(cause, Call::to("isend", to, slot));
+        self.machine.fabric().check(from, len).map_err(fault)?;
+        self.begin_send(None, || Place::Job(from, len), to, slot)
+    }
+
+    /// Begins a receive into job memory of this rank's.
+    pub fn begin_recv_job(
+        self: &Arc<Self>,
+        into: GlobalAddress,
+        len: u64,
+        from: Rank,
+        slot: u32,
+    ) -> Result<Incoming> {
+        let fault = |cause| self.fault(cause, Call::from("irecv", from, slot));
+        self.machine.fabric().check(into, len).map_err(fault)?;
+        self.begin_long_recv(Place::Job(into, len), from, slot)
+    }
+
     /// Posts a receive. What waiting calls move on after that.
     fn start_receive(&self, receiving: Receiving, page: &Arc<Page>, block: Block) -> Arc<Operation> {
         let mut way = Way::Receive(receiving);
@@ -145,6 +185,11 @@ impl Context {
 }
 
 impl Outgoing {
+    /// To whom, on which slot.
+    pub fn on(&self) -> (Rank, u32) {
+        (self.call.peer, self.call.slot)
+    }
+
     /// Whether it has ended. Moves messages on.
     pub fn is_finished(&self) -> bool {
         self.context.machine.progress();
@@ -212,17 +257,22 @@ impl Drop for Outgoing {
 }
 
 impl Incoming {
+    /// From whom, on which slot.
+    pub fn on(&self) -> (Rank, u32) {
+        (self.call.peer, self.call.slot)
+    }
+
     /// Whether its message comes into the slot's line: then [`Incoming::take`] wants the buffer.
     pub fn is_short(&self) -> bool {
-        matches!(self.kind, Kind::Short(_))
+        matches!(self.kind, Kind::Short { .. })
     }
 
     /// Whether its message has come. Moves messages on.
     pub fn is_finished(&self) -> bool {
         self.context.machine.progress();
         match &self.kind {
-            Kind::Short(posted) => {
-                Arrival { page: self.page.clone(), block: self.block, number: posted.number }.happened()
+            Kind::Short { number } => {
+                Arrival { page: self.page.clone(), block: self.block, number: *number }.happened()
             }
             Kind::Long(operation) => operation.end().is_some(),
         }
@@ -233,8 +283,8 @@ impl Incoming {
     pub fn poll(&mut self, into: &mut [u8], waker: &Waker) -> Poll<Result<Received>> {
         let operation = match &self.kind {
             Kind::Long(operation) => operation.clone(),
-            Kind::Short(posted) => {
-                let (page, block, number) = (self.page.clone(), self.block, posted.number);
+            Kind::Short { number } => {
+                let (page, block, number) = (self.page.clone(), self.block, *number);
                 let watch = || {
                     let watch = Operation::new(&page, block, Way::Watch { number }, None);
                     self.context.pump.add(&watch);
@@ -268,7 +318,10 @@ impl Incoming {
     pub fn take(&mut self, into: &mut [u8]) -> Result<Received> {
         self.waited = true;
         match &self.kind {
-            Kind::Short(posted) => self.context.take("irecv", *posted, into, self.call.peer, self.call.slot),
+            Kind::Short { number } => {
+                let posted = Posted { page: &self.page, block: self.block, number: *number };
+                self.context.take("irecv", posted, into)
+            }
             Kind::Long(operation) => {
                 let received = self.context.finish_receive(operation, None, self.call);
                 operation.free_slot();
@@ -287,7 +340,7 @@ impl Drop for Incoming {
             return;
         }
         match &self.kind {
-            Kind::Short(_) => self.page.state(self.block).receiving.store(IDLE, Relaxed),
+            Kind::Short { .. } => self.page.state(self.block).receiving.store(IDLE, Relaxed),
             Kind::Long(_) => self.take_back(),
         }
     }

@@ -147,6 +147,52 @@ pub fn g11_waits_by_peer_and_slot(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// G11: job memory in a scope, to job memory and to memory of the program's own; more messages than a scope remembers
+/// without memory of its own, waited for in two ways.
+pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {
+    let world = job.world();
+    let (next, previous) = (job.rank_after(1), job.rank_after(-1));
+    for len in [0, 8, 48, 49, 5000, 100_000] {
+        let count = if len < 5000 { effort(job, 150, 70) } else { 3 };
+        let table = job.alloc::<u8>((2 * count * len).max(1))?;
+        let seed = |rank: Rank, round: usize| u64::from(rank.0) * 1000 + round as u64;
+        for round in 0..count {
+            table.write(round * len, &pattern::bytes(seed(job.rank(), round), len))?;
+        }
+        let mut own = vec![vec![0; len]; count / 2];
+        world.scope(|s| {
+            let (first, into) = (table.pointer(), table.pointer().at(count * len));
+            for (round, own) in own.iter_mut().enumerate() {
+                s.recv(own, previous, Slot(round as u32))?;
+            }
+            for round in count / 2..count {
+                s.recv_into(into.at(round * len), len, previous, Slot(round as u32))?;
+            }
+            for round in 0..count {
+                s.send_from(first.at(round * len), len, next, Slot(round as u32))?;
+            }
+            for round in (0..count).step_by(3) {
+                s.wait_send(next, Slot(round as u32))?;
+                let got = s.wait_recv::<u8>(previous, Slot(round as u32))?;
+                assert_eq!((got.count, got.source, got.slot), (len, previous, Slot(round as u32)));
+            }
+            Ok(())
+        })?;
+        for round in 0..count {
+            let mut got = vec![0; len];
+            match own.get(round) {
+                Some(own) => got.copy_from_slice(own),
+                None => table.read((count + round) * len, &mut got)?,
+            }
+            pattern::check(&got, seed(previous, round), &format!("message {round} of {len} bytes"));
+        }
+        let outside = world.scope(|s| s.recv_into(table.pointer(), table.len() + 70_000, previous, Slot(3)));
+        refused(job, outside, Blame::Misuse, &["irecv(slot 3 from rank"]);
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 /// A scope that fails takes back what nobody knows of; its slots and buffers are free.
 pub fn a_scope_that_fails_takes_all_back(job: &Job) -> Result<()> {
     let world = job.world();

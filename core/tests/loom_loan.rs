@@ -17,7 +17,7 @@ fn whoever_is_inside_is_waited_for() {
         let user = {
             let (bytes, loan) = (bytes.clone(), loan.clone());
             thread::spawn(move || {
-                if let Some(_inside) = loan.enter() {
+                if let Ok(_inside) = loan.enter() {
                     // SAFETY: the loan has not been called back; loom checks it.
                     bytes.with_mut(|bytes| unsafe { *bytes += 1 });
                 }
@@ -26,7 +26,7 @@ fn whoever_is_inside_is_waited_for() {
         loan.call_back(thread::yield_now);
         // SAFETY: nobody is inside and nobody comes in; loom checks it.
         bytes.with_mut(|bytes| unsafe { *bytes += 1 });
-        assert!(loan.enter().is_none());
+        assert!(loan.enter().is_err());
         user.join().unwrap();
     });
 }

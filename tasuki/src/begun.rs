@@ -15,8 +15,6 @@ use tasuki_models::message::{Incoming, Outgoing, Posted, Sent};
 
 /// Messages that take no memory but the stack's.
 const FEW: usize = 64;
-/// How many messages ahead lines are fetched.
-const AHEAD: usize = 8;
 
 /// A message that was begun.
 #[derive(Debug)]
@@ -69,37 +67,10 @@ impl<'c> List<'c> {
         self.change(|all| all.push(begun));
     }
 
-    /// Adds a receive that was posted. Where slots are used one after the other, lines are fetched for the next.
-    #[inline(always)]
-    pub(crate) fn push_posted(&self, posted: Posted<'c>, into: Local, len: u8) {
-        self.change(|all| {
-            if let Some(Begun::Posted { posted: last, .. }) = all.last() {
-                posted.will_go_on(last, AHEAD);
-            }
-            all.push(Begun::Posted { posted, into, len });
-        });
-    }
-
-    /// Adds a send that went at once.
-    #[inline(always)]
-    pub(crate) fn push_sent(&self, sent: Sent<'c>) {
-        self.change(|all| {
-            if let Some(Begun::Sent(last)) = all.last() {
-                sent.will_go_on(last, AHEAD);
-            }
-            all.push(Begun::Sent(sent));
-        });
-    }
-
-    /// What was begun at a place, if there is one. The line of a later one is fetched meanwhile.
+    /// What was begun at a place, if there is one.
     #[inline(always)]
     pub(crate) fn take(&self, place: usize) -> Option<Begun<'c>> {
-        self.change(|all| {
-            if let Some(Begun::Posted { posted, .. }) = all.get(place + AHEAD) {
-                posted.will_take();
-            }
-            Some(mem::replace(all.get_mut(place)?, Begun::Over))
-        })
+        self.change(|all| Some(mem::replace(all.get_mut(place)?, Begun::Over)))
     }
 
     /// Takes the first of which that is true out.

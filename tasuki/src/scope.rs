@@ -43,7 +43,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     pub fn send<T: Pod>(&'scope self, values: &'env [T], to: Rank, slot: Slot) -> Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         match self.context.send_now(bytes, to, slot.0) {
-            Some(sent) => self.begun.push_sent(sent),
+            Some(sent) => self.begun.push(Begun::Sent(sent)),
             None => self.lend(bytes, to, slot)?,
         }
         Ok(())
@@ -81,7 +81,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             return self.borrow(bytes, from, slot);
         }
         let posted = self.context.post(bytes.len(), from, slot.0)?;
-        self.begun.push_posted(posted, Local(bytes.as_mut_ptr()), bytes.len() as u8);
+        let (into, len) = (Local(bytes.as_mut_ptr()), bytes.len() as u8);
+        self.begun.push(Begun::Posted { posted, into, len });
         Ok(())
     }
 

@@ -66,8 +66,7 @@ impl Machine {
     }
 
     fn launch_on(&self, loan: &Arc<Loan>, action: Action) -> Result<Launched, Cause> {
-        let called_back = || Cause::Bug("a loan was used after it was called back".into());
-        let used = loan.enter().ok_or_else(called_back)?;
+        let used = loan.enter()?;
         let keep = || -> Keep { Some(Arc::new(used.another())) };
         self.launch(action, &keep)
     }

@@ -56,7 +56,7 @@ impl Loan {
 
     /// Registers the bytes, so that peers can reach them.
     pub fn register(self: &Arc<Loan>, machine: &Arc<Machine>) -> Result<Registration, Cause> {
-        let used = self.enter().ok_or_else(|| Cause::Bug("a loan was registered after its end".into()))?;
+        let used = self.enter()?;
         let offset = machine.registry().register(self.place.0 as u64, self.len as u64);
         let offset = offset.map_err(|error| error.cause().clone())?;
         Ok(Registration { machine: machine.clone(), offset, _used: used })
@@ -99,15 +99,15 @@ impl Loan {
         self.place
     }
 
-    /// Uses it, unless it was called back.
-    pub fn enter(self: &Arc<Loan>) -> Option<Use> {
+    /// Uses it. Fails if it was called back.
+    pub fn enter(self: &Arc<Loan>) -> Result<Use, Cause> {
         let before = self.uses.fetch_add(1, Ordering::Acquire); // SYNC loan
         let entered = Use(self.clone());
         #[cfg(not(planted_fault = "loan_not_looked_at"))]
         let open = before & CALLED_BACK == 0;
         #[cfg(planted_fault = "loan_not_looked_at")]
         let open = before != u32::MAX;
-        open.then_some(entered)
+        if open { Ok(entered) } else { Err(called_back()) }
     }
 
     /// Ends the loan. Returns when nobody uses it any more; `pause` is called meanwhile.
@@ -117,6 +117,11 @@ impl Loan {
             pause(); // SYNC loan-end
         }
     }
+}
+
+#[cold]
+fn called_back() -> Cause {
+    Cause::Bug("a loan was used after it was called back".into())
 }
 
 /// Lent bytes that peers can reach, until this is dropped.
@@ -168,6 +173,15 @@ impl Use {
     pub(super) fn another(&self) -> Use {
         self.0.uses.fetch_add(1, Ordering::Relaxed);
         Use(self.0.clone())
+    }
+
+    /// Where `len` bytes from `from` on are.
+    #[inline]
+    pub(super) fn part(&self, from: u64, len: u64) -> *const u8 {
+        let all = self.0.len as u64;
+        assert!(from <= all && len <= all - from, "inside the loan");
+        // SAFETY: inside the loan.
+        unsafe { self.0.place.0.add(from as usize) }
     }
 
     /// Copies bytes out, from `from` on.

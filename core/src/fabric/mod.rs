@@ -52,6 +52,8 @@ pub struct Capabilities {
     /// Bytes from which on a receive in memory that its owner merely owns is registered and written by the sender;
     /// shorter ones are staged in mapped memory. 0 where none can be mapped.
     pub direct_from: u64,
+    /// Copies into a rank's own job memory need no call of the fabric: they take no time that it counts.
+    pub own_copies: bool,
 }
 
 /// Sizes that a fabric states.

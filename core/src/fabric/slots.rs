@@ -299,25 +299,6 @@ impl<const LINES: usize> Slots<LINES> {
         }
     }
 
-    /// A line of a peer's will be written: on mapped memory it is fetched for that.
-    #[inline(always)]
-    pub fn will_write(&self, line: usize) {
-        self.will_change(line);
-    }
-
-    /// An own line will be read: on mapped memory it is fetched.
-    #[inline(always)]
-    pub fn will_read(&self, line: usize) {
-        assert!(line < LINES);
-        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-        if let Way::Direct(slots) = &self.way {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let line: *const SlotLine = slots.line(line);
-            // SAFETY: a prefetch changes nothing, whatever the address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-        }
-    }
-
     /// A word of the payload of an own line, after its main word was seen.
     #[inline(always)]
     pub fn payload(&self, line: usize, index: usize) -> u64 {

@@ -127,6 +127,72 @@ unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
     if (from as usize) < to as usize { (0..len).rev().for_each(one) } else { (0..len).for_each(one) }
 }
 
+/// The same past the caches: lines that another processor has are not fetched before they are written, nor kept. The
+/// ranges must not overlap. What is stored after it is stored after all of its bytes.
+///
+/// # Safety
+/// As for [`copy`].
+pub unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
+    let head = to.align_offset(LINE).min(len);
+    let lines = (len - head) / LINE * LINE;
+    let tail = head + lines;
+    // SAFETY: parts of both ranges; the middle one begins at a line, and consists of whole ones.
+    unsafe {
+        copy(from, to, head);
+        whole_lines(from.add(head), to.add(head), lines);
+        copy(from.add(tail), to.add(tail), len - tail);
+    }
+}
+
+/// Bytes of a line of the caches.
+const LINE: usize = 64;
+
+/// Whole lines.
+///
+/// # Safety
+/// As for [`copy`]; `to` and `len` are multiples of a line.
+#[cfg(all(not(miri), not(loom), target_arch = "x86_64"))]
+unsafe fn whole_lines(from: *const u8, to: *mut u8, len: usize) {
+    if len == 0 {
+        return;
+    }
+    // SAFETY: reads and writes just the two ranges, and the registers listed; the fence is no memory access.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "movdqu {a}, [{from} + {at}]",
+            "movdqu {b}, [{from} + {at} + 16]",
+            "movdqu {c}, [{from} + {at} + 32]",
+            "movdqu {d}, [{from} + {at} + 48]",
+            "movntdq [{to} + {at}], {a}",
+            "movntdq [{to} + {at} + 16], {b}",
+            "movntdq [{to} + {at} + 32], {c}",
+            "movntdq [{to} + {at} + 48], {d}",
+            "add {at}, 64",
+            "jnz 2b",
+            "sfence",
+            from = in(reg) from.add(len),
+            to = in(reg) to.add(len),
+            at = inout(reg) (len as isize).wrapping_neg() => _,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            options(nostack),
+        );
+    }
+}
+
+/// Whole lines, where there is no such way.
+///
+/// # Safety
+/// As for [`copy`].
+#[cfg(any(miri, loom, not(target_arch = "x86_64")))]
+unsafe fn whole_lines(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { copy(from, to, len) }
+}
+
 /// Orders what went before, copies past the caches included, before a later store of a signal. x86's ordinary
 /// release does not order such copies; the C library may use them above some megabytes and fences them itself
 /// today, which nothing promises.
@@ -157,6 +223,20 @@ mod tests {
                 let mut target = vec![0xee_u8; len + 32];
                 // SAFETY: both ranges lie inside the two vectors.
                 unsafe { copy(source.as_ptr().add(a), target.as_mut_ptr().add(8 + b), len) };
+                assert!(target[..8 + b].iter().chain(&target[8 + b + len..]).all(|&byte| byte == 0xee));
+                assert_eq!(&target[8 + b..8 + b + len], &source[a..a + len]);
+            }
+        }
+    }
+
+    #[test]
+    fn streamed_bytes_arrive_and_nothing_else_changes() {
+        for len in [0, 1, 63, 64, 65, 127, 128, 200, 1000, 4096, 10_000] {
+            for (a, b) in [(0, 0), (1, 0), (0, 3), (5, 61), (63, 64)] {
+                let source: Vec<u8> = (0..len + 64).map(|i| (i * 7) as u8 ^ 0x5a).collect();
+                let mut target = vec![0xee_u8; len + 128];
+                // SAFETY: both ranges lie inside the two vectors.
+                unsafe { stream(source.as_ptr().add(a), target.as_mut_ptr().add(8 + b), len) };
                 assert!(target[..8 + b].iter().chain(&target[8 + b + len..]).all(|&byte| byte == 0xee));
                 assert_eq!(&target[8 + b..8 + b + len], &source[a..a + len]);
             }

@@ -103,6 +103,7 @@ impl Fabric for ShmFabric {
             cpu_atomics: true,
             remote_completion: true,
             direct_from: self.options.direct_from,
+            own_copies: true,
         }
     }
 

@@ -22,12 +22,15 @@ impl Context {
     pub(super) fn send_slowly(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
         let call = Call::to("send", to, slot);
         let (page, block) = self.page(call)?;
-        let looks = if bytes.len() <= SHORT_MAX { self.machine.spins() } else { 0 };
-        for _ in 0..looks {
+        if bytes.len() <= SHORT_MAX {
+            let mut looks = self.machine.spins();
+            while looks > 0 && !page.is_awaited(block) {
+                looks -= 1;
+                std::hint::spin_loop();
+            }
             if page.send_short(block, bytes) {
                 return Ok(());
             }
-            std::hint::spin_loop();
         }
         let pause = || self.machine.pause();
         Loan::lend(bytes, &pause, |loan| self.send_place(Place::Own(loan.clone()), &page, block, call))
@@ -127,7 +130,7 @@ impl Context {
         if into.len() <= SHORT_MAX && slot != Call::ANY {
             let posted =
                 self.post(into.len(), from, slot).map_err(|error| self.fault(error.cause().clone(), call))?;
-            return self.wait_short(posted.number, into, limit, call);
+            return self.wait_short(posted.number(), into, limit, call);
         }
         let (page, block) = self.page(call)?;
         let pause = || self.machine.pause();
@@ -277,7 +280,7 @@ impl Context {
                     // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the
                     // next.
                     state.receiving.store(IDLE, Relaxed);
-                    number = self.post(into.len(), page.member, slot)?.number;
+                    number = self.post(into.len(), page.member, slot)?.number();
                 }
                 // It was sent to a receive that was withdrawn, and waits for one with more room.
                 Data::Short { len, .. } if len as u64 > room => {

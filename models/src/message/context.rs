@@ -30,28 +30,28 @@ pub struct Received {
 pub struct Posted<'c> {
     pub(super) page: &'c Page,
     pub(super) block: Block,
-    pub(super) number: u32,
+    /// Of 32 bits. Padding behind it would be copied along with it, by one load of what two stores wrote: the processor
+    /// does not hand that on, but waits until both have drained behind the one to the peer's line.
+    number: u64,
+}
+
+impl<'c> Posted<'c> {
+    /// The receive of the message of that number.
+    #[inline(always)]
+    pub(super) fn new(page: &'c Page, block: Block, number: u32) -> Posted<'c> {
+        Posted { page, block, number: u64::from(number) }
+    }
+
+    #[inline(always)]
+    pub(super) fn number(&self) -> u32 {
+        self.number as u32
+    }
 }
 
 impl Posted<'_> {
     /// From whom, on which slot.
     pub fn on(&self) -> (Rank, u32) {
         (self.page.member, self.page.slot(self.block))
-    }
-
-    /// Its message will be taken soon: its line is fetched.
-    #[inline(always)]
-    pub fn will_take(&self) {
-        self.page.will_read(self.block);
-    }
-
-    /// If this is the slot behind that of `last`, those further on will be used, too: the line of the one that is
-    /// `ahead` is fetched.
-    #[inline(always)]
-    pub fn will_go_on(&self, last: &Posted<'_>, ahead: usize) {
-        if self.block == last.block + 1 && self.block + ahead < ANY {
-            self.page.will_write(self.block + ahead);
-        }
     }
 }
 
@@ -66,15 +66,6 @@ impl Sent<'_> {
     /// To whom, on which slot.
     pub fn on(&self) -> (Rank, u32) {
         (self.page.member, self.page.slot(self.block))
-    }
-
-    /// As [`Posted::will_go_on`].
-    #[inline(always)]
-    pub fn will_go_on(&self, last: &Sent<'_>, ahead: usize) {
-        if self.block == last.block + 1 && self.block + ahead < ANY {
-            self.page.will_read(self.block + ahead);
-            self.page.will_write(self.block + ahead);
-        }
     }
 }
 
@@ -151,7 +142,7 @@ impl Context {
             && let Ok(number) = page.post_short(block, into.len())
         {
             page.state(block).receiving.store(BUSY, Relaxed);
-            return self.take("recv", Posted { page, block, number }, into);
+            return self.take("recv", Posted::new(page, block, number), into);
         }
         self.recv_slowly(into, from, slot, None)
     }
@@ -170,7 +161,7 @@ impl Context {
             && let Ok(number) = page.post_short(block, room)
         {
             page.state(block).receiving.store(BUSY, Relaxed);
-            return Ok(Posted { page, block, number });
+            return Ok(Posted::new(page, block, number));
         }
         self.post_slowly(room, from, slot)
     }
@@ -183,7 +174,7 @@ impl Context {
         self.occupy_receive(&page, block, call)?;
         loop {
             match page.post_short(block, room) {
-                Ok(number) => return Ok(Posted { page: self.pages.kept(&page), block, number }),
+                Ok(number) => return Ok(Posted::new(self.pages.kept(&page), block, number)),
                 Err(refused) => self.retry(refused, call).inspect_err(|_| {
                     page.state(block).receiving.store(IDLE, Relaxed);
                 })?,
@@ -216,7 +207,8 @@ impl Context {
     /// Takes the message of a short receive that was posted by a call of that name.
     #[inline(always)]
     pub fn take(&self, name: &'static str, posted: Posted<'_>, into: &mut [u8]) -> Result<Received> {
-        let Posted { page, block, number } = posted;
+        let Posted { page, block, .. } = posted;
+        let number = posted.number();
         for _ in 0..self.machine.spins() {
             if let Some(len) = page.take_short(block, number, into) {
                 return Ok(Received { slot: page.slot(block), source: page.member, len: len as u64 });

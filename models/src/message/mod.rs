@@ -17,6 +17,7 @@ mod directory;
 mod holding;
 mod occupancy;
 mod operation;
+mod pace;
 mod page;
 mod place;
 mod pump;

@@ -187,7 +187,7 @@ impl Operation {
         if self.end().is_some() {
             return false;
         }
-        if self.unwanted.swap(false, Ordering::SeqCst) {
+        if self.unwanted.load(Ordering::SeqCst) && self.unwanted.swap(false, Ordering::SeqCst) {
             way.withdraw();
         }
         let progress = way.step(machine, &self.page, self.block, rings);
@@ -210,6 +210,9 @@ impl Operation {
 
     /// Whether an earlier message is not over. One that is over is forgotten.
     fn is_behind(&self) -> bool {
+        if self.depth == 0 {
+            return false;
+        }
         let mut behind = lock(&self.behind);
         if behind.as_ref().is_some_and(|earlier| earlier.end().is_some()) {
             *behind = None;

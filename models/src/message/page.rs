@@ -188,6 +188,13 @@ impl Page {
         self.ours.read(2 * block, SlotWord::Side)
     }
 
+    /// Whether the peer has posted a receive for the next message, of whatever kind.
+    #[inline(always)]
+    pub(crate) fn is_awaited(&self, block: Block) -> bool {
+        let number = self.state(block).sent.load(Relaxed).wrapping_add(1);
+        !matches!(words::read_posting(self.posting(block), number), Posting::None | Posting::Taken { .. })
+    }
+
     /// How many chunks of a staged message the peer has taken: all, if it has posted another receive since.
     pub(crate) fn taken(&self, block: Block, number: u32, chunks: u32) -> u32 {
         let word = self.posting(block);
@@ -202,18 +209,6 @@ impl Page {
     #[inline(always)]
     pub(crate) fn data(&self, block: Block) -> u64 {
         self.ours.read(2 * block, SlotWord::Main)
-    }
-
-    /// What the peer has sent, or posted, will be read.
-    #[inline(always)]
-    pub(crate) fn will_read(&self, block: Block) {
-        self.ours.will_read(2 * block);
-    }
-
-    /// A message will be sent, or a receive posted.
-    #[inline(always)]
-    pub(crate) fn will_write(&self, block: Block) {
-        self.theirs.will_write(2 * block);
     }
 
     /// Whether something of the message of that number has come.

@@ -31,7 +31,7 @@ impl Place {
     /// Copies the first bytes out. Short messages from job memory are read before they set out.
     pub(crate) fn read(&self, into: &mut [u8]) -> Result<(), Cause> {
         match self {
-            Place::Own(loan) => loan.enter().map(|used| used.read(0, into)).ok_or_else(called_back),
+            Place::Own(loan) => loan.enter().map(|used| used.read(0, into)),
             Place::Job(..) => Err(Cause::Bug("a short message was left in job memory".into())),
         }
     }
@@ -40,7 +40,7 @@ impl Place {
     pub(crate) fn store(&self, machine: &Machine, bytes: &[u8]) -> Result<Launched, Cause> {
         match self {
             Place::Own(loan) => {
-                loan.enter().ok_or_else(called_back)?.write(0, bytes);
+                loan.enter()?.write(0, bytes);
                 Ok(Launched::Done(0))
             }
             Place::Job(at, _) => machine.launch_put(*at, &Loan::of(bytes.to_vec()), 0..bytes.len()),
@@ -74,8 +74,4 @@ impl Place {
             Place::Job(at, _) => machine.launch_copy(from, at.add(to), len),
         }
     }
-}
-
-fn called_back() -> Cause {
-    Cause::Bug("a loan was used after it was called back".into())
 }

@@ -102,7 +102,7 @@ impl Context {
         }
         let call = Call::from("irecv", from, slot);
         let (page, block) = self.page(call)?;
-        let kind = Kind::Short { number: self.post(room, from, slot)?.number };
+        let kind = Kind::Short { number: self.post(room, from, slot)?.number() };
         Ok(Incoming { context: self.clone(), call, page, block, kind, watch: None, waited: false })
     }
 
@@ -319,7 +319,7 @@ impl Incoming {
         self.waited = true;
         match &self.kind {
             Kind::Short { number } => {
-                let posted = Posted { page: &self.page, block: self.block, number: *number };
+                let posted = Posted::new(&self.page, self.block, *number);
                 self.context.take("irecv", posted, into)
             }
             Kind::Long(operation) => {

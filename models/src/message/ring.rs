@@ -11,13 +11,14 @@
 //! rank that stages much gets wide rings; one that stages little does without their memory.
 
 use super::directory;
+use super::pace::Pace;
 use super::page::{Block, Page};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Condition, Event, Launched, Machine};
+use tasuki_core::engine::{Condition, Event, Launched, Machine, OwnRange};
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a ring.
@@ -51,6 +52,11 @@ impl Cut {
         Cut { len, chunk: (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX) }
     }
 
+    /// Bytes of the message.
+    pub(crate) fn len(self) -> u64 {
+        self.len
+    }
+
     /// How many chunks it has.
     pub(crate) fn chunks(self) -> u32 {
         self.len.div_ceil(self.chunk) as u32
@@ -81,7 +87,12 @@ impl Berth {
 
     /// Where a chunk lies.
     pub(crate) fn place(self, chunk: u32) -> GlobalAddress {
-        self.ring.add((self.start + u64::from(chunk) * self.cut.chunk) % self.bytes)
+        self.ring.add(self.offset(chunk))
+    }
+
+    /// Where a chunk lies, counted from the ring's beginning.
+    pub(crate) fn offset(self, chunk: u32) -> u64 {
+        (self.start + u64::from(chunk) * self.cut.chunk) % self.bytes
     }
 
     /// Where the message ends, for the next one.
@@ -106,6 +117,8 @@ impl Berth {
 struct Ring {
     at: GlobalAddress,
     bytes: u64,
+    /// To be filled by this rank itself, where it may.
+    own: Option<OwnRange>,
     /// Where the last message ended.
     next: AtomicU64,
     is_held: AtomicBool,
@@ -196,6 +209,11 @@ impl Held {
         berth
     }
 
+    /// The ring's bytes, if this rank may fill them itself.
+    pub(crate) fn own(&self) -> Option<&OwnRange> {
+        self.0.own.as_ref()
+    }
+
     /// The send is over; the ring is for others when that message was taken.
     pub(crate) fn leave(&self, message: Untaken) {
         *self.0.untaken() = Some(Arc::new(message));
@@ -235,6 +253,8 @@ pub(crate) struct Rings {
     wide: Mutex<Vec<Arc<Ring>>>,
     /// Bytes staged so far.
     staged: AtomicU64,
+    /// What copies into them take.
+    pub(crate) pace: Pace,
 }
 
 impl Rings {
@@ -307,8 +327,9 @@ fn make(rings: &Mutex<Vec<Arc<Ring>>>, bytes: u64, machine: &Machine) -> Result<
     let offset = machine.registry().allocate_local(COLOUR + bytes);
     let offset = offset.map_err(|error: Error| error.cause().clone())?;
     let at = GlobalAddress::new(machine.rank(), offset + COLOUR);
+    let own = machine.own_range(at, bytes)?;
     let (is_held, next) = (AtomicBool::new(true), AtomicU64::new(0));
-    let ring = Arc::new(Ring { at, bytes, next, is_held, untaken: Mutex::default() });
+    let ring = Arc::new(Ring { at, bytes, own, next, is_held, untaken: Mutex::default() });
     all.push(ring.clone());
     Ok(Some(Held(ring)))
 }
@@ -340,7 +361,8 @@ mod tests {
     fn chunks_stay_inside_the_ring_and_apart() {
         let at = GlobalAddress::new(Rank(0), 1 << 20);
         let (is_held, next) = (AtomicBool::new(true), AtomicU64::new(0));
-        let ring = Held(Arc::new(Ring { at, bytes: RING, next, is_held, untaken: Mutex::default() }));
+        let ring =
+            Held(Arc::new(Ring { at, bytes: RING, own: None, next, is_held, untaken: Mutex::default() }));
         for len in [49, 5000, 100, 1 << 20, 70_000, 4096, 4096].into_iter().cycle().take(200) {
             let berth = ring.berth(len);
             let places: Vec<u64> = (0..berth.cut.chunks()).map(|chunk| berth.place(chunk).offset()).collect();

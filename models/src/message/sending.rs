@@ -151,7 +151,7 @@ impl Sending {
                 }
                 Stage::Claimed { receive } => self.begin(machine, number, slot, rings, *receive),
                 Stage::Putting { operation } => landed(machine, *operation, |_| self.in_place(number, slot)),
-                Stage::Staging(_) => self.fill(machine, at, meets, (number, slot)),
+                Stage::Staging(_) => self.fill(machine, (at, meets), (number, slot), rings),
                 Stage::Telling(notice) => tell(at, meets, notice),
                 Stage::Over => Next::Waits,
             };
@@ -241,7 +241,7 @@ impl Sending {
     /// Begins to stage the bytes.
     fn stage(&self, machine: &Machine, rings: &Rings) -> Next {
         match rings.take(machine, self.from.len()) {
-            Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring, self.from.len()))),
+            Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring, self.from.len(), &rings.pace))),
             Ok(None) => Next::Waits,
             Err(cause) => cause.into(),
         }
@@ -258,9 +258,9 @@ impl Sending {
     fn fill(
         &mut self,
         machine: &Machine,
-        page: &Arc<Page>,
-        block: Block,
+        (page, block): (&Arc<Page>, Block),
         (number, slot): (u32, u32),
+        rings: &Rings,
     ) -> Next {
         let (from, Stage::Staging(staging)) = (&self.from, &mut self.stage) else { return Next::Waits };
         let chunks = staging.berth.cut.chunks();
@@ -276,6 +276,7 @@ impl Sending {
                 }
             }
             if staging.is_over() {
+                staging.tell(&rings.pace);
                 staging.ring.leave(Untaken::new(page, block, number, chunks));
                 return Next::Ended(None);
             }

@@ -1,5 +1,6 @@
 //! A message on its way through a ring, as its sender sees it.
 
+use super::pace::{Pace, Stride};
 use super::place::Place;
 use super::ring::{Berth, Held};
 use tasuki_core::base::Cause;
@@ -16,11 +17,15 @@ pub(crate) struct Staging {
     told: u32,
     /// The chunk that is on its way into the ring.
     operation: Option<u64>,
+    stride: Stride,
+    /// What copying took so far, if that is to be told.
+    took_ns: u64,
 }
 
 impl Staging {
-    pub(crate) fn new(ring: Held, len: u64) -> Staging {
-        Staging { berth: ring.berth(len), ring, staged: 0, told: 0, operation: None }
+    pub(crate) fn new(ring: Held, len: u64, pace: &Pace) -> Staging {
+        let (berth, stride) = (ring.berth(len), pace.next(len));
+        Staging { ring, berth, staged: 0, told: 0, operation: None, stride, took_ns: 0 }
     }
 
     /// Whether the receiver does not know of all chunks that lie there.
@@ -58,13 +63,33 @@ impl Staging {
         if !self.has_room(taken) {
             return Ok(false);
         }
-        let (start, len) = self.berth.cut.part(self.staged);
-        match from.launch(machine, start, len, self.berth.place(self.staged))? {
+        match self.copy(machine, from)? {
             Launched::Done(_) => self.landed(),
             Launched::UnderWay(operation) => self.operation = Some(operation),
             Launched::Later => return Ok(false),
         }
         Ok(self.operation.is_none())
+    }
+
+    /// Begins to copy the next chunk: by this rank itself if it may, otherwise by the fabric.
+    fn copy(&mut self, machine: &Machine, from: &Place) -> Result<Launched, Cause> {
+        let (start, len) = self.berth.cut.part(self.staged);
+        let (Place::Own(loan), Some(ring)) = (from, self.ring.own()) else {
+            return from.launch(machine, start, len, self.berth.place(self.staged));
+        };
+        let used = loan.enter()?;
+        let now_ns = || if self.stride.timed { machine.host().now_ns() } else { 0 };
+        let began_ns = now_ns();
+        ring.fill(self.berth.offset(self.staged), &used, start, len, self.stride.caching);
+        self.took_ns += now_ns() - began_ns;
+        Ok(Launched::Done(0))
+    }
+
+    /// The message has gone: what its copies took is told.
+    pub(crate) fn tell(&self, pace: &Pace) {
+        if self.stride.timed && self.took_ns > 0 {
+            pace.took(self.stride.caching, self.berth.cut.len(), self.took_ns);
+        }
     }
 
     fn landed(&mut self) {

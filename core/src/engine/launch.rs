@@ -1,7 +1,7 @@
 //! Operations that a model starts from inside a waiting call: nothing waits, and the outcome is asked for.
 
 use super::action::{Action, Local};
-use super::loan::Loan;
+use super::loan::Use;
 use super::machine::Machine;
 use super::order::Order;
 use super::table::{Draft, Keep};
@@ -24,27 +24,17 @@ pub enum Launched {
 }
 
 impl Machine {
-    /// Starts a put of a part of what was lent. Fails if the loan was called back.
-    pub fn launch_put(
-        &self,
-        to: GlobalAddress,
-        loan: &Arc<Loan>,
-        part: Range<usize>,
-    ) -> Result<Launched, Cause> {
-        let (from, len) = place(loan, &part);
-        self.launch_on(loan, Action::Put { to, from, len })
+    /// Starts a put of a part of what was lent.
+    pub fn launch_put(&self, to: GlobalAddress, used: &Use, part: Range<usize>) -> Result<Launched, Cause> {
+        let (from, len) = place(used, &part);
+        self.launch(Action::Put { to, from, len }, &|| Some(Arc::new(used.another())))
     }
 
     /// Starts a get into a part of what was lent.
-    pub fn launch_get(
-        &self,
-        from: GlobalAddress,
-        loan: &Arc<Loan>,
-        part: Range<usize>,
-    ) -> Result<Launched, Cause> {
-        assert!(loan.is_writable(), "lent for writing");
-        let (to, len) = place(loan, &part);
-        self.launch_on(loan, Action::Get { from, to, len })
+    pub fn launch_get(&self, from: GlobalAddress, used: &Use, part: Range<usize>) -> Result<Launched, Cause> {
+        assert!(used.loan().is_writable(), "lent for writing");
+        let (to, len) = place(used, &part);
+        self.launch(Action::Get { from, to, len }, &|| Some(Arc::new(used.another())))
     }
 
     /// Starts a copy between two global addresses.
@@ -63,12 +53,6 @@ impl Machine {
             return None;
         }
         self.operations().take(number).map(|outcome| outcome.map_err(|error| error.cause().clone()))
-    }
-
-    fn launch_on(&self, loan: &Arc<Loan>, action: Action) -> Result<Launched, Cause> {
-        let used = loan.enter()?;
-        let keep = || -> Keep { Some(Arc::new(used.another())) };
-        self.launch(action, &keep)
     }
 
     fn launch(&self, action: Action, keep: &dyn Fn() -> Keep) -> Result<Launched, Cause> {
@@ -95,7 +79,8 @@ impl Machine {
     }
 }
 
-fn place(loan: &Arc<Loan>, part: &Range<usize>) -> (Local, u64) {
+fn place(used: &Use, part: &Range<usize>) -> (Local, u64) {
+    let loan = used.loan();
     assert!(part.start <= part.end && part.end <= loan.len(), "inside the loan");
     (Local(loan.place().0.wrapping_add(part.start)), part.len() as u64)
 }

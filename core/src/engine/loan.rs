@@ -169,6 +169,11 @@ impl Drop for Use {
 }
 
 impl Use {
+    /// What is used.
+    pub(super) fn loan(&self) -> &Loan {
+        &self.0
+    }
+
     /// One more use, which outlives this one.
     pub(super) fn another(&self) -> Use {
         self.0.uses.fetch_add(1, Ordering::Relaxed);

@@ -282,7 +282,7 @@ impl Operation {
         let from = sending.from();
         let mut bytes = vec![0; from.len() as usize];
         match from {
-            Place::Own(_) => from.read(&mut bytes)?,
+            Place::Own(_) => from.enter()?.read(&mut bytes)?,
             Place::Job(at, _) => machine.get(*at, &mut bytes).map_err(|error| error.cause().clone())?,
         }
         Ok(bytes)

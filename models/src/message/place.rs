@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{Launched, Loan, Machine};
+use tasuki_core::engine::{Launched, Loan, Machine, Use};
 use tasuki_core::segment::GlobalAddress;
 
 /// Memory that a message comes from, or goes to.
@@ -28,22 +28,43 @@ impl Place {
         self.len() == 0
     }
 
+    /// Uses it, from here on for any number of copies: what counts its uses waits, on a processor of a common kind, until
+    /// all that was written before is in the caches.
+    pub(crate) fn enter(&self) -> Result<Entered, Cause> {
+        match self {
+            Place::Own(loan) => loan.enter().map(Entered::Own),
+            Place::Job(at, _) => Ok(Entered::Job(*at)),
+        }
+    }
+}
+
+/// A place in use.
+#[derive(Debug)]
+pub(crate) enum Entered {
+    Own(Use),
+    Job(GlobalAddress),
+}
+
+impl Entered {
     /// Copies the first bytes out. Short messages from job memory are read before they set out.
     pub(crate) fn read(&self, into: &mut [u8]) -> Result<(), Cause> {
         match self {
-            Place::Own(loan) => loan.enter().map(|used| used.read(0, into)),
-            Place::Job(..) => Err(Cause::Bug("a short message was left in job memory".into())),
+            Entered::Own(used) => {
+                used.read(0, into);
+                Ok(())
+            }
+            Entered::Job(_) => Err(Cause::Bug("a short message was left in job memory".into())),
         }
     }
 
     /// Starts to copy a few bytes in, from the start.
     pub(crate) fn store(&self, machine: &Machine, bytes: &[u8]) -> Result<Launched, Cause> {
         match self {
-            Place::Own(loan) => {
-                loan.enter()?.write(0, bytes);
+            Entered::Own(used) => {
+                used.write(0, bytes);
                 Ok(Launched::Done(0))
             }
-            Place::Job(at, _) => machine.launch_put(*at, &Loan::of(bytes.to_vec()), 0..bytes.len()),
+            Entered::Job(at) => machine.launch_put(*at, &Loan::of(bytes.to_vec()).enter()?, 0..bytes.len()),
         }
     }
 
@@ -56,8 +77,8 @@ impl Place {
         to: GlobalAddress,
     ) -> Result<Launched, Cause> {
         match self {
-            Place::Own(loan) => machine.launch_put(to, loan, from as usize..(from + len) as usize),
-            Place::Job(at, _) => machine.launch_copy(at.add(from), to, len),
+            Entered::Own(used) => machine.launch_put(to, used, from as usize..(from + len) as usize),
+            Entered::Job(at) => machine.launch_copy(at.add(from), to, len),
         }
     }
 
@@ -70,8 +91,8 @@ impl Place {
         len: u64,
     ) -> Result<Launched, Cause> {
         match self {
-            Place::Own(loan) => machine.launch_get(from, loan, to as usize..(to + len) as usize),
-            Place::Job(at, _) => machine.launch_copy(from, at.add(to), len),
+            Entered::Own(used) => machine.launch_get(from, used, to as usize..(to + len) as usize),
+            Entered::Job(at) => machine.launch_copy(from, at.add(to), len),
         }
     }
 }

@@ -202,7 +202,7 @@ impl Receiving {
                 let mut bytes = [0; SHORT_MAX];
                 page.unpack(block, &mut bytes[..len]);
                 let done = Done { len: len as u64, slot };
-                match self.into.store(machine, &bytes[..len]) {
+                match self.into.enter().and_then(|into| into.store(machine, &bytes[..len])) {
                     Ok(Launched::Done(_)) => self.done(page, block, done),
                     Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Storing { operation, done }),
                     Ok(Launched::Later) => Next::Waits,
@@ -237,8 +237,8 @@ impl Receiving {
         untold > 0 && (self.taken == berth.cut.chunks() || untold >= berth.room() / 4)
     }
 
-    /// Copies a chunk out of the sender's ring, or tells it of those taken.
-    fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, chunks: u32) -> Next {
+    /// Copies chunks out of the sender's ring, or tells it of those taken.
+    fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, mut chunks: u32) -> Next {
         let berth = Self::berth(page, block);
         if self.owes(berth) {
             let written = page.write_posting(block, words::taken(self.number, self.taken));
@@ -257,13 +257,23 @@ impl Receiving {
         if chunks == self.taken {
             return Next::Waits;
         }
-        let (to, bytes) = berth.cut.part(self.taken);
-        match self.into.fetch(machine, berth.place(self.taken), to, bytes) {
-            Ok(Launched::Done(_)) => self.fetched(),
-            Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Fetching { operation }),
-            Ok(Launched::Later) => Next::Waits,
-            Err(cause) => cause.into(),
+        let into = match self.into.enter() {
+            Ok(into) => into,
+            Err(cause) => return cause.into(),
+        };
+        while self.taken < chunks && !self.owes(berth) {
+            let (to, bytes) = berth.cut.part(self.taken);
+            match into.fetch(machine, berth.place(self.taken), to, bytes) {
+                Ok(Launched::Done(_)) => self.taken += 1,
+                Ok(Launched::UnderWay(operation)) => return Next::Stage(Stage::Fetching { operation }),
+                Ok(Launched::Later) => return Next::Waits,
+                Err(cause) => return cause.into(),
+            }
+            if let Data::Staged { chunks: now } = words::read_data(page.data(block), self.number) {
+                chunks = now;
+            }
         }
+        Next::Stage(Stage::Posted)
     }
 
     fn fetched(&mut self) -> Next {

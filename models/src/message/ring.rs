@@ -24,10 +24,13 @@ use tasuki_core::segment::GlobalAddress;
 /// Bytes of a ring.
 const RING: u64 = 256 << 10;
 /// Bytes of a wide one.
-const WIDE: u64 = 4 << 20;
+const WIDE: u64 = 2 << 20;
 /// Wide rings are made once so many bytes were staged.
 const WIDE_AFTER: u64 = 4 << 20;
-/// Bytes of the smallest and of the largest chunk.
+/// Bytes of a chunk of a message of at most twice as many.
+const HALF: u64 = 2 << 10;
+/// Bytes of the smallest and of the largest chunk of any other. From 4 KiB on the C library copies by the one
+/// instruction that fetches no line which it writes whole.
 const CHUNK_MIN: u64 = 4 << 10;
 const CHUNK_MAX: u64 = 32 << 10;
 /// Rings of a rank, of either size: so many messages go through rings at a time, the others wait.
@@ -49,7 +52,8 @@ impl Cut {
     /// Of a message of `len` bytes: a quarter of it, so that the receiver begins early; not so small that telling costs
     /// more than copying, nor so large that the ring holds few.
     pub(crate) fn of(len: u64) -> Cut {
-        Cut { len, chunk: (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX) }
+        let quarter = (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX);
+        Cut { len, chunk: if len <= 2 * HALF { HALF } else { quarter } }
     }
 
     /// Bytes of the message.

@@ -209,7 +209,7 @@ impl Sending {
     fn short(&self, number: u32, slot: u32) -> Next {
         let mut bytes = [0; SHORT_MAX];
         let bytes = &mut bytes[..self.from.len() as usize];
-        if let Err(cause) = self.from.read(bytes) {
+        if let Err(cause) = self.from.enter().and_then(|from| from.read(bytes)) {
             return cause.into();
         }
         let word = words::short_data(number, slot, bytes.len());
@@ -230,7 +230,7 @@ impl Sending {
         if to.is_null() {
             return self.stage(machine, rings);
         }
-        match self.from.launch(machine, 0, len, to) {
+        match self.from.enter().and_then(|from| from.launch(machine, 0, len, to)) {
             Ok(Launched::Done(_)) => self.in_place(number, slot),
             Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Putting { operation }),
             Ok(Launched::Later) => Next::Waits,
@@ -265,6 +265,10 @@ impl Sending {
         let (from, Stage::Staging(staging)) = (&self.from, &mut self.stage) else { return Next::Waits };
         let chunks = staging.berth.cut.chunks();
         let mut moved = false;
+        let from = match from.enter() {
+            Ok(from) => from,
+            Err(cause) => return cause.into(),
+        };
         loop {
             if staging.has_news() {
                 let [ring, len, place] = staging.berth.words();
@@ -280,7 +284,7 @@ impl Sending {
                 staging.ring.leave(Untaken::new(page, block, number, chunks));
                 return Next::Ended(None);
             }
-            match staging.fill(machine, from, page.taken(block, number, chunks)) {
+            match staging.fill(machine, &from, page.taken(block, number, chunks)) {
                 Ok(true) => moved = true,
                 Ok(false) => return if moved { Next::Moved } else { Next::Waits },
                 Err(cause) => return cause.into(),

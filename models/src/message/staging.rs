@@ -1,7 +1,7 @@
 //! A message on its way through a ring, as its sender sees it.
 
 use super::pace::{Pace, Stride};
-use super::place::Place;
+use super::place::Entered;
 use super::ring::{Berth, Held};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{Launched, Machine};
@@ -53,7 +53,7 @@ impl Staging {
     }
 
     /// Brings one more chunk into the ring. False if there is no room for it, or it is still on its way.
-    pub(crate) fn fill(&mut self, machine: &Machine, from: &Place, taken: u32) -> Result<bool, Cause> {
+    pub(crate) fn fill(&mut self, machine: &Machine, from: &Entered, taken: u32) -> Result<bool, Cause> {
         if let Some(operation) = self.operation {
             let Some(landed) = machine.landed(operation) else { return Ok(false) };
             landed?;
@@ -72,15 +72,14 @@ impl Staging {
     }
 
     /// Begins to copy the next chunk: by this rank itself if it may, otherwise by the fabric.
-    fn copy(&mut self, machine: &Machine, from: &Place) -> Result<Launched, Cause> {
+    fn copy(&mut self, machine: &Machine, from: &Entered) -> Result<Launched, Cause> {
         let (start, len) = self.berth.cut.part(self.staged);
-        let (Place::Own(loan), Some(ring)) = (from, self.ring.own()) else {
+        let (Entered::Own(used), Some(ring)) = (from, self.ring.own()) else {
             return from.launch(machine, start, len, self.berth.place(self.staged));
         };
-        let used = loan.enter()?;
         let now_ns = || if self.stride.timed { machine.host().now_ns() } else { 0 };
         let began_ns = now_ns();
-        ring.fill(self.berth.offset(self.staged), &used, start, len, self.stride.caching);
+        ring.fill(self.berth.offset(self.staged), used, start, len, self.stride.caching);
         self.took_ns += now_ns() - began_ns;
         Ok(Launched::Done(0))
     }

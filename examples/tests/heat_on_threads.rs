@@ -1,14 +1,16 @@
 //! The heat equation on ranks that are threads: equal to the serial run to the last bit, however the rows are dealt.
 #![allow(clippy::unwrap_used)]
 
-use tasuki_examples::heat::{Plate, Solution, serial, solve};
+use tasuki_examples::heat::{Plate, Solution, Way, serial, solve, solve_by};
 
 /// Rows, columns, iterations: odd and even, rows that do not divide, fewer rows than ranks, one of each.
 const GRIDS: &[(usize, usize, usize)] =
     &[(1, 1, 3), (1, 8, 5), (8, 1, 5), (3, 17, 40), (7, 7, 33), (16, 5, 20), (37, 53, 101), (64, 64, 100)];
 
-fn solution(ranks: usize, plate: Plate, iterations: usize) -> Solution {
-    let mut outcomes = tasuki::local(ranks, |job| solve(job, plate, iterations, |_| ())).unwrap();
+const WAYS: [Way; 2] = [Way::Puts, Way::Messages];
+
+fn solution(way: Way, ranks: usize, plate: Plate, iterations: usize) -> Solution {
+    let mut outcomes = tasuki::local(ranks, |job| solve_by(way, job, plate, iterations, |_| ())).unwrap();
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_some()).count(), 1);
     outcomes.swap_remove(0).expect("rank 0 has the solution")
 }
@@ -18,9 +20,9 @@ fn every_cell_is_bit_for_bit_that_of_the_serial_run() {
     for &(rows, columns, iterations) in GRIDS {
         let plate = Plate::new(rows, columns).unwrap();
         let judge = serial(plate, iterations, |_| ());
-        for ranks in 1..=7 {
-            let difference = solution(ranks, plate, iterations).field.difference(&judge);
-            assert_eq!(difference, None, "{rows} x {columns} on {ranks} ranks");
+        for (way, ranks) in WAYS.into_iter().flat_map(|way| (1..=7).map(move |ranks| (way, ranks))) {
+            let difference = solution(way, ranks, plate, iterations).field.difference(&judge);
+            assert_eq!(difference, None, "{rows} x {columns} on {ranks} ranks by {way:?}");
         }
     }
 }
@@ -30,14 +32,16 @@ fn the_residual_is_the_last_change_of_any_cell() {
     let plate = Plate::new(19, 23).unwrap();
     let last = serial(plate, 30, |_| ()).difference(&serial(plate, 29, |_| ())).unwrap();
     for ranks in [1, 3, 5] {
-        assert_eq!(solution(ranks, plate, 30).residual, last.most);
+        assert_eq!(solution(Way::Puts, ranks, plate, 30).residual, last.most);
     }
 }
 
 #[test]
 fn what_was_moved_is_counted() {
-    let plate = Plate::new(10, 6).unwrap();
-    let solution = solution(4, plate, 50);
+    WAYS.into_iter().for_each(|way| is_counted(&solution(way, 4, Plate::new(10, 6).unwrap(), 50)));
+}
+
+fn is_counted(solution: &Solution) {
     let puts: Vec<u64> = solution.parts.iter().map(|part| part.put.count).collect();
     assert_eq!(puts, [49, 98, 98, 49], "the last rows are wanted by nobody");
     assert!(solution.parts.iter().all(|part| part.put.bytes == part.put.count * 6 * 8));
@@ -64,9 +68,13 @@ fn progress_is_told_after_each_iteration() {
 #[test]
 fn a_job_can_solve_twice() {
     let (first, second) = (Plate::new(9, 4).unwrap(), Plate::new(4, 9).unwrap());
-    let outcomes =
-        tasuki::local(3, |job| Ok((solve(job, first, 7, |_| ())?, solve(job, second, 8, |_| ())?)));
-    let (one, two) = outcomes.unwrap().swap_remove(0);
-    assert_eq!(one.unwrap().field.difference(&serial(first, 7, |_| ())), None);
-    assert_eq!(two.unwrap().field.difference(&serial(second, 8, |_| ())), None);
+    for way in WAYS {
+        let outcomes = tasuki::local(3, |job| {
+            let one = solve_by(way, job, first, 7, |_| ())?;
+            Ok((one, solve_by(way, job, second, 8, |_| ())?))
+        });
+        let (one, two) = outcomes.unwrap().swap_remove(0);
+        assert_eq!(one.unwrap().field.difference(&serial(first, 7, |_| ())), None);
+        assert_eq!(two.unwrap().field.difference(&serial(second, 8, |_| ())), None);
+    }
 }

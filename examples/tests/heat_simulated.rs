@@ -2,11 +2,16 @@
 #![allow(clippy::unwrap_used)]
 
 use tasuki::{Sim, sim};
-use tasuki_examples::heat::{Plate, serial, solve};
+use tasuki_examples::heat::{Plate, Way, serial, solve_by};
 
-/// Whether the solution on simulated ranks is the serial run's, bit for bit.
+/// Whether the solution on simulated ranks is the serial run's, bit for bit, by puts and by messages.
 fn is_exact(how: Sim, plate: Plate, iterations: usize) -> bool {
-    let outcome = sim(how, |job| solve(job, plate, iterations, |_| ())).unwrap();
+    is_exact_by(Way::Puts, how.clone(), plate, iterations)
+        && is_exact_by(Way::Messages, how, plate, iterations)
+}
+
+fn is_exact_by(way: Way, how: Sim, plate: Plate, iterations: usize) -> bool {
+    let outcome = sim(how, |job| solve_by(way, job, plate, iterations, |_| ())).unwrap();
     let solution = outcome.values.into_iter().flatten().flatten().next().unwrap();
     solution.field.difference(&serial(plate, iterations, |_| ())).is_none()
 }

@@ -58,6 +58,18 @@ fn heat_writes_a_png_of_the_size_promised() {
 }
 
 #[test]
+fn heat_by_messages_is_the_same_to_the_bit() {
+    let folder = Folder::new();
+    let heat = folder.run(HEAT, &["--rows", "30", "--iterations", "50", "--by", "messages"]);
+    assert!(text(&heat.stdout).contains("bit for bit as the serial run; see heat.png"), "{heat:?}");
+    let puts =
+        folder.run(HEAT, &["--rows", "30", "--iterations", "50", "--by", "puts", "--output", "puts.png"]);
+    assert!(puts.status.success(), "{puts:?}");
+    let picture = |name| fs::read(folder.0.path().join(name)).unwrap();
+    assert_eq!(picture("heat.png"), picture("puts.png"));
+}
+
+#[test]
 fn without_a_check_heat_says_so() {
     let folder = Folder::new();
     let heat = folder.run(HEAT, &["--rows", "9", "--iterations", "2", "--no-check", "--output", "a.png"]);
@@ -73,6 +85,7 @@ fn wrong_options_are_misuse_and_named() {
         (["--rows", "1000000000"], "3 GiB"),
         (["--columns", "many"], "--columns"),
         (["--iteration", "5"], "--iterations"),
+        (["--by", "post"], "puts, messages"),
     ];
     for (arguments, named) in cases {
         let heat = folder.run(HEAT, &arguments);

@@ -40,4 +40,26 @@ impl Case {
     pub fn counts(&self) -> impl Iterator<Item = usize> {
         COUNTS.into_iter().filter(|count| self.ranks.contains(count))
     }
+
+    /// Whether it belongs to a family: an area such as `A`, or one behaviour such as `D1`.
+    pub fn is_of(&self, family: &str) -> bool {
+        let is_area = family.len() == 1;
+        self.id.split(' ').any(|id| id == family || (is_area && id.starts_with(family)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_an_area_or_one_behaviour() {
+        let is_of = |id, family| {
+            let case = Case { name: "", id, ranks: 1..=1, ways: Ways::Real, body: |_| Ok(()) };
+            case.is_of(family)
+        };
+        assert!(is_of("A6 A7", "A") && is_of("A6 A7", "A7") && is_of("G11b", "G") && is_of("G", "G"));
+        assert!(is_of("D1", "D1") && !is_of("D10", "D1") && !is_of("D20", "D1"));
+        assert!(!is_of("own memory", "A") && !is_of("bad input", "B") && !is_of("P20", "A"));
+    }
 }

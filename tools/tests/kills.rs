@@ -3,7 +3,9 @@
 
 mod launcher;
 
-use launcher::{Running, command_line, send, start_ranks};
+use launcher::{
+    Running, command_line, environment, exchanging_program, has_socket, send, start_ranks, tasuki_run,
+};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -63,6 +65,46 @@ fn ranks_killed_at_any_moment() {
         assert_eq!(ended.status.code(), Some(137), "round {round}: {ended:?}");
         assert_eq!(ended.messages().len(), 1, "round {round}: one message: {ended:?}");
         assert!(ended.err.contains("died: signal 9, SIGKILL"), "round {round}: {ended:?}");
+    }
+}
+
+/// What the environment of a rank says.
+fn variable(pid: u32, name: &str) -> String {
+    let all = environment(pid);
+    let value = all.iter().find_map(|variable| variable.strip_prefix(name)?.strip_prefix('='));
+    value.expect("the launcher has set it").to_string()
+}
+
+/// Messages of every kind are on their way. Each other rank's call ends by itself, before the launcher would end its
+/// process, and names who died.
+#[test]
+fn ranks_killed_while_messages_are_under_way() {
+    const RANKS: u64 = 4;
+    let mut dice = dice();
+    for round in 0..ROUNDS {
+        let mut command = tasuki_run(&["-n", &RANKS.to_string(), exchanging_program()]);
+        command.arg(dice.below(1000).to_string());
+        let mut running = Running::start(command);
+        running
+            .until("ranks that exchange", |running| running.out().matches("met").count() == RANKS as usize);
+        let moment = Duration::from_micros(dice.below(LATEST_US));
+        let start = Instant::now();
+        while start.elapsed() < moment {
+            std::thread::yield_now();
+        }
+        let victim = running.ranks()[dice.below(RANKS) as usize];
+        let [rank, job] = ["TASUKI_RANK", "TASUKI_JOB"].map(|name| variable(victim, name));
+        assert!(has_socket(&job), "round {round}: the job has no socket");
+        send(victim, Signal::KILL);
+        let ended = running.wait();
+        assert_eq!(ended.status.code(), Some(137), "round {round}: {ended:?}");
+        assert_eq!(ended.messages().len(), 1, "round {round}: one message: {ended:?}");
+        for other in (0..RANKS).filter(|other| other.to_string() != rank) {
+            let (said, names) = (format!("rank {other} heard: "), format!("rank {rank} died"));
+            let heard = |line: &str| line.starts_with(&said) && line.contains(&names);
+            assert!(ended.err.lines().any(heard), "round {round}: rank {other} did not hear it: {ended:?}");
+        }
+        assert!(!has_socket(&job), "round {round}: a socket is left");
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
-use tasuki_examples::heat::{Picture, Plate, Solution, check_writable, serial, solve};
+use tasuki_examples::heat::{Picture, Plate, Solution, Way, check_writable, serial, solve_by};
 
 /// Compute the temperature of a plate on all ranks and paint it.
 #[derive(Parser)]
@@ -22,6 +22,9 @@ struct Options {
     /// Iterations
     #[arg(long, default_value_t = 2000)]
     iterations: usize,
+    /// How neighbours exchange rows
+    #[arg(long, value_enum, default_value_t = Way::Puts)]
+    by: Way,
     /// Where rank 0 writes the picture
     #[arg(long, default_value = "heat.png")]
     output: PathBuf,
@@ -34,7 +37,7 @@ fn app(job: &Job, plate: Plate, options: &Options) -> tasuki::Result<()> {
     if job.rank() == Rank(0) {
         check_writable(&options.output).map_err(|error| unwritable(&options.output, &error))?;
     }
-    match solve(job, plate, options.iterations, |_| ())? {
+    match solve_by(options.by, job, plate, options.iterations, |_| ())? {
         Some(solution) => report(&solution, options),
         None => Ok(()),
     }

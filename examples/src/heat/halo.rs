@@ -16,6 +16,7 @@
 //! above. With one signal for both places it would not hold: rows `k` and `k + 1` may be on their way together, and
 //! networks let the later overtake the earlier; `tests/heat_simulated.rs` would find it.
 
+use super::exchange::Exchange;
 use super::moved::Moved;
 use super::strip::Strip;
 use tasuki::prelude::*;
@@ -50,9 +51,38 @@ pub struct Halo<'job> {
     above: Option<Neighbour<'job>>,
     below: Option<Neighbour<'job>>,
     /// Rows put.
-    pub put: Moved,
+    put: Moved,
     /// Rows waited for and copied out.
-    pub taken: Moved,
+    taken: Moved,
+}
+
+impl Exchange for Halo<'_> {
+    fn take(&mut self, iteration: usize, strip: &mut Strip) -> tasuki::Result<()> {
+        if iteration == 0 {
+            return Ok(());
+        }
+        if let Some(above) = self.above {
+            self.take_from(&above, iteration, strip.ghost_above())?;
+        }
+        if let Some(below) = self.below {
+            self.take_from(&below, iteration, strip.ghost_below())?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, iteration: usize, strip: &Strip) -> tasuki::Result<()> {
+        if let Some(above) = self.above {
+            self.put_to(&above, iteration, strip.new_row(1))?;
+        }
+        if let Some(below) = self.below {
+            self.put_to(&below, iteration, strip.new_row(strip.rows()))?;
+        }
+        Ok(())
+    }
+
+    fn moved(&self) -> [Moved; 2] {
+        [self.put, self.taken]
+    }
 }
 
 impl<'job> Halo<'job> {
@@ -79,32 +109,6 @@ impl<'job> Halo<'job> {
             ours: upper,
         });
         Ok(Halo { job, columns, rows, above, below, put: Moved::default(), taken: Moved::default() })
-    }
-
-    /// Waits for the neighbours' rows `iteration` and copies them into the ghost rows of the strip.
-    pub fn take(&mut self, iteration: usize, strip: &mut Strip) -> tasuki::Result<()> {
-        if iteration == 0 {
-            return Ok(());
-        }
-        if let Some(above) = self.above {
-            self.take_from(&above, iteration, strip.ghost_above())?;
-        }
-        if let Some(below) = self.below {
-            self.take_from(&below, iteration, strip.ghost_below())?;
-        }
-        Ok(())
-    }
-
-    /// Puts the outermost new rows of the strip, which are rows `iteration`, to the neighbours. Their values may be
-    /// used again at once.
-    pub fn put(&mut self, iteration: usize, strip: &Strip) -> tasuki::Result<()> {
-        if let Some(above) = self.above {
-            self.put_to(&above, iteration, strip.new_row(1))?;
-        }
-        if let Some(below) = self.below {
-            self.put_to(&below, iteration, strip.new_row(strip.rows()))?;
-        }
-        Ok(())
     }
 
     fn take_from(

@@ -1,7 +1,7 @@
 //! The run on all ranks: iterate, then rank 0 gets the strips and what each rank tells.
 
+use super::exchange::{Exchange, Way};
 use super::field::Field;
-use super::halo::Halo;
 use super::moved::{Moved, Part, nanoseconds};
 use super::plate::Plate;
 use super::strip::{Strip, strip_of};
@@ -29,41 +29,58 @@ pub fn solve(
     job: &Job,
     plate: Plate,
     iterations: usize,
+    progress: impl FnMut(usize),
+) -> tasuki::Result<Option<Solution>> {
+    solve_by(Way::Puts, job, plate, iterations, progress)
+}
+
+/// The same with rows exchanged in a way that all ranks choose alike: the same to the bit.
+pub fn solve_by(
+    way: Way,
+    job: &Job,
+    plate: Plate,
+    iterations: usize,
     mut progress: impl FnMut(usize),
 ) -> tasuki::Result<Option<Solution>> {
     let own = strip_of(plate.rows(), job.size(), job.rank().index());
     let [above, below] = [own.start > 0, own.end < plate.rows()].map(|inside| inside && !own.is_empty());
-    let mut halo = Halo::new(job, plate.columns(), above, below)?;
+    let mut exchange = way.exchange(job, plate.columns(), above, below)?;
     let gather = Gather::new(job, plate)?;
     let mut strip = Strip::new(plate, own);
     job.barrier()?; // so that nobody's time contains others' preparation
     let begin = job.clock();
     for iteration in 0..iterations {
-        step(&mut strip, &mut halo, iteration, iteration + 1 == iterations)?;
+        step(&mut strip, &mut *exchange, iteration, iteration + 1 == iterations)?;
         progress(iteration + 1);
     }
+    let [put, taken] = exchange.moved();
     let part = Part {
         rows: strip.rows() as u64,
         change: if iterations > 0 { strip.change() } else { 0.0 },
-        put: halo.put,
-        taken: halo.taken,
+        put,
+        taken,
         nanoseconds: nanoseconds(job.clock() - begin),
     };
     gather.gather(job, &strip, part)
 }
 
-/// One iteration. The outermost rows are computed and put first, so that they travel while the others are computed;
-/// those of the last iteration are wanted by nobody.
-fn step(strip: &mut Strip, halo: &mut Halo<'_>, iteration: usize, is_last: bool) -> tasuki::Result<()> {
+/// One iteration. The outermost rows are computed and given away first, so that they travel while the others are
+/// computed; those of the last iteration are wanted by nobody.
+fn step(
+    strip: &mut Strip,
+    exchange: &mut dyn Exchange,
+    iteration: usize,
+    is_last: bool,
+) -> tasuki::Result<()> {
     strip.turn();
-    halo.take(iteration, strip)?;
+    exchange.take(iteration, strip)?;
     let rows = strip.rows();
     if rows > 0 {
         strip.relax(1);
         strip.relax(rows);
     }
     if !is_last {
-        halo.put(iteration + 1, strip)?;
+        exchange.put(iteration + 1, strip)?;
     }
     (2..rows).for_each(|row| strip.relax(row));
     Ok(())

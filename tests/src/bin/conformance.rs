@@ -1,6 +1,7 @@
 //! Runs one case as a program: `conformance NAME`, started in any way that Tasuki programs are started.
 //!
-//! Without a name it lists all cases.
+//! Without a name it lists all cases. `conformance --list A D1` writes a line `NAME LEAST MOST` for each case of these
+//! families, for programs to read: its name and its numbers of ranks.
 
 use std::process::ExitCode;
 use tasuki::{Error, Job, Result};
@@ -12,6 +13,11 @@ fn main() -> ExitCode {
         list();
         return ExitCode::from(2);
     };
+    if name == "--list" {
+        let families: Vec<String> = std::env::args().skip(2).collect();
+        list_families(&families);
+        return ExitCode::SUCCESS;
+    }
     let _watched = Watchdog::over(name.clone());
     tasuki::main(|job: &Job| -> Result<()> { body(&name)?(job) })
 }
@@ -20,6 +26,12 @@ fn body(name: &str) -> Result<Body> {
     let case = table::find(name).map(|case| case.body);
     let body = case.or_else(|| failing::find(name).map(|failing| failing.body));
     body.ok_or_else(|| Error::argument(format!("there is no case {name}; without a name all are listed")))
+}
+
+fn list_families(families: &[String]) {
+    for case in table::CASES.iter().filter(|case| families.iter().any(|family| case.is_of(family))) {
+        println!("{} {} {}", case.name, case.ranks.start(), case.ranks.end());
+    }
 }
 
 fn list() {

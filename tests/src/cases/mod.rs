@@ -10,6 +10,7 @@ pub mod failures;
 pub mod flood;
 pub mod footprint;
 pub mod handles;
+pub mod idle;
 pub mod jobs;
 pub mod large;
 pub mod memory;

@@ -25,21 +25,30 @@ const MARK: &str = "LAUNCHER_TEST_MARK";
 /// The program whose ranks do what their arguments say: the core's example `rank`, built beside the command.
 pub(crate) fn rank_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let profile = Path::new(TASUKI).parent().expect("the command lies in a folder");
-        build_example(profile);
-        let path = profile.join("examples/rank");
-        assert!(path.exists(), "{} is missing", path.display());
-        path.to_str().expect("a path in Unicode").to_string()
-    })
+    PATH.get_or_init(|| built(&["--package", "tasuki-core", "--example", "rank"], "examples/rank"))
 }
 
-/// `cargo test` builds examples of its own package only; this one belongs to the core.
-fn build_example(profile: &Path) {
-    let Ok(cargo) = std::env::var("CARGO") else { return };
+/// The program whose ranks exchange messages for ever: one of the conformance suite's.
+pub(crate) fn exchanging_program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "exchanging"], "exchanging"))
+}
+
+/// Builds another package's program, for `cargo test` builds those of its own only; its path.
+fn built(what: &[&str], place: &str) -> String {
+    let profile = Path::new(TASUKI).parent().expect("the command lies in a folder");
+    if let Ok(cargo) = std::env::var("CARGO") {
+        build(&cargo, profile, what);
+    }
+    let path = profile.join(place);
+    assert!(path.exists(), "{} is missing", path.display());
+    path.to_str().expect("a path in Unicode").to_string()
+}
+
+fn build(cargo: &str, profile: &Path, what: &[&str]) {
     let mut folder = profile.parent().expect("the profile's folder lies in the target's").to_path_buf();
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--offline", "--package", "tasuki-core", "--example", "rank"]);
+    command.args(["build", "--quiet", "--offline"]).args(what);
     if profile.ends_with("release") {
         command.arg("--release");
     }
@@ -50,7 +59,7 @@ fn build_example(profile: &Path) {
         folder.pop();
     }
     let status = command.arg("--target-dir").arg(folder).status().expect("cargo");
-    assert!(status.success(), "the example does not build");
+    assert!(status.success(), "{what:?} does not build");
 }
 
 /// A command that is running.
@@ -304,6 +313,11 @@ fn processes() -> impl Iterator<Item = u32> {
 pub(crate) fn command_line(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&line).replace('\0', " ").trim().to_string()
+}
+
+/// Whether a local socket is there whose name contains that.
+pub(crate) fn has_socket(name: &str) -> bool {
+    fs::read_to_string("/proc/net/unix").expect("the kernel's list of sockets").contains(name)
 }
 
 /// The variables of a process; none of one that has ended.

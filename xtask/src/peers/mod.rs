@@ -7,15 +7,18 @@
 //! target/peers/NAME/stamp        what was installed, and from which sources the program was made
 //! ```
 //!
-//! Nothing but the bench's comparison needs any of this, and no part of the library needs a C compiler.
+//! The bench's comparison needs all of this, the test's step `mpiexec` two of the launchers, and no part of the library
+//! a C compiler.
 
 mod install;
+mod launcher;
 mod program;
 mod stamp;
 
 use anyhow::{Context, Result};
 use cargo_metadata::Metadata;
 use clap::ValueEnum;
+pub(crate) use launcher::{Launcher, launchers};
 use stamp::Stamp;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -67,13 +70,10 @@ impl Peer {
 /// Installs what is asked for; false if some of it could not be.
 pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
     let all: &[Peer] = if options.names.is_empty() { Peer::value_variants() } else { &options.names };
-    let home = workspace.target_directory.as_std_path().join("peers");
-    let sources = workspace.workspace_root.as_std_path().join("bench/peers");
     let mut failed = Vec::new();
     for &peer in all {
         let start = Instant::now();
-        let place = Place { peer, prefix: home.join(peer.name()), sources: sources.clone() };
-        match place.provide() {
+        match Place::of(peer, workspace).provide() {
             Ok(library) => say(peer, &format!("ready ({library}; {:.0} s)", start.elapsed().as_secs_f64())),
             Err(error) => {
                 say(peer, &format!("not installed: {error:#}"));
@@ -82,8 +82,13 @@ pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<bool> {
         }
     }
     let count = all.len() - failed.len();
-    println!("peers: {count} of {} ready below {}", all.len(), home.display());
+    println!("peers: {count} of {} ready below {}", all.len(), home(workspace).display());
     Ok(failed.is_empty())
+}
+
+/// Where all peers are.
+fn home(workspace: &Metadata) -> PathBuf {
+    workspace.target_directory.as_std_path().join("peers")
 }
 
 fn say(peer: Peer, what: &str) {
@@ -98,8 +103,25 @@ struct Place {
 }
 
 impl Place {
+    fn of(peer: Peer, workspace: &Metadata) -> Place {
+        let sources = workspace.workspace_root.as_std_path().join("bench/peers");
+        Place { peer, prefix: home(workspace).join(peer.name()), sources }
+    }
+
     /// Does what is not done yet; which library is there then.
     fn provide(&self) -> Result<String> {
+        let mut stamp = self.install()?;
+        let made_of = program::fingerprint(self)?;
+        if stamp.program != made_of || !program::path(self).exists() {
+            program::compile(self)?;
+            stamp.program = made_of;
+            stamp.write(&self.prefix)?;
+        }
+        Ok(stamp.library)
+    }
+
+    /// Sees to it that the library is there, with or without our program.
+    fn install(&self) -> Result<Stamp> {
         let mut stamp = Stamp::read(&self.prefix);
         let wanted = self.peer.wheel().unwrap_or("the distribution's");
         if stamp.wanted != wanted || !self.is_installed() {
@@ -110,13 +132,7 @@ impl Place {
             stamp = Stamp { wanted: wanted.to_owned(), library, program: String::new() };
             stamp.write(&self.prefix)?;
         }
-        let made_of = program::fingerprint(self)?;
-        if stamp.program != made_of || !program::path(self).exists() {
-            program::compile(self)?;
-            stamp.program = made_of;
-            stamp.write(&self.prefix)?;
-        }
-        Ok(stamp.library)
+        Ok(stamp)
     }
 
     fn is_installed(&self) -> bool {

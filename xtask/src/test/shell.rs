@@ -22,6 +22,8 @@ pub(super) struct Shell {
 /// A command that is over.
 pub(super) struct Run {
     pub(super) success: bool,
+    /// Its exit code, if no signal ended it.
+    pub(super) code: Option<i32>,
     /// Standard output and error, as they came.
     pub(super) output: String,
 }
@@ -55,16 +57,22 @@ impl Shell {
 
     /// Runs a command to its end, whatever that is.
     pub(super) fn run(&self, command: &mut Command) -> Result<Run> {
+        self.run_within(COMMAND_LIMIT, Stdio::null(), command)
+    }
+
+    /// The same with a time limit of its own, and something to read.
+    pub(super) fn run_within(&self, limit: Duration, input: Stdio, command: &mut Command) -> Result<Run> {
         let mut log = File::options().read(true).append(true).open(&self.log)?;
         writeln!(log, "$ {}", line_of(command))?;
         let start = log.metadata()?.len();
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+        command.stdin(input).stdout(log.try_clone()?).stderr(log.try_clone()?);
         let child = command.spawn().with_context(|| format!("starting {}", bare_line(command)))?;
-        let status = watchdog::wait(child, COMMAND_LIMIT).with_context(|| bare_line(command))?;
+        let status = watchdog::wait(child, limit).with_context(|| bare_line(command))?;
         log.seek(SeekFrom::Start(start))?;
         let mut bytes = Vec::new();
         log.read_to_end(&mut bytes)?;
-        Ok(Run { success: status.success(), output: String::from_utf8_lossy(&bytes).into_owned() })
+        let output = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Run { success: status.success(), code: status.code(), output })
     }
 
     /// Runs a command that must succeed, and returns what it printed.

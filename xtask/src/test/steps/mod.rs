@@ -10,6 +10,7 @@ mod examples;
 mod house;
 mod loom;
 mod miri;
+mod mpiexec;
 mod one_command;
 mod rust_version;
 mod tests;
@@ -27,6 +28,7 @@ pub(super) const ALL: &[Step] = &[
     Step::slow("no C compiler", c_free::run),
     Step::slow("examples", examples::run),
     Step::slow("demo", demo::run),
+    Step::slow("mpiexec", mpiexec::run),
     Step::slow("loom models", loom::models),
     Step::slow("loom planted faults", loom::planted_faults),
     Step::slow("asan tests", asan::tests),

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::context::{Context, Received};
-use super::operation::{End, Operation, Progress, Way};
+use super::operation::{End, Operation, Way};
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
 use super::receiving::Receiving;
@@ -66,18 +66,10 @@ impl Context {
         sent
     }
 
-    /// Moves a message on by this thread alone, while it goes on without a long wait: how it ended, if it has. Nobody
-    /// else knows of it, so no lock is needed.
+    /// Moves a message on while it goes on without a long wait: how it ended, if it has. Nobody else knows of it, so no
+    /// lock is needed.
     fn run(&self, way: &mut Way, page: &Arc<Page>, block: Block) -> Option<End> {
-        let mut looks = self.machine.spins();
-        loop {
-            match way.step(&self.machine, page, block, &self.pump.rings) {
-                Progress::Ended(end) => return Some(end),
-                Progress::Waits { moved: true } => looks = self.machine.spins(),
-                Progress::Waits { .. } => looks = looks.checked_sub(1)?,
-            }
-            std::hint::spin_loop();
-        }
+        way.run(&self.machine, (page, block), &self.pump.rings, self.machine.spins())
     }
 
     /// The message in the spool that a new one on the slot goes behind.
@@ -224,16 +216,13 @@ impl Context {
         let host = self.machine.host();
         let until = limit.map(|limit| host.now_ns().saturating_add(limit.as_nanos() as u64));
         loop {
-            for _ in 0..=self.machine.spins() {
-                self.pump.step(&self.machine, operation);
-                if let Some(end) = operation.end() {
-                    operation.settle(&self.machine);
-                    return match end {
-                        End::Failed(cause) => Err(self.fault(cause.clone(), call)),
-                        end => Ok(end.clone()),
-                    };
-                }
-                std::hint::spin_loop();
+            self.pump.run(&self.machine, operation);
+            if let Some(end) = operation.end() {
+                operation.settle(&self.machine);
+                return match end {
+                    End::Failed(cause) => Err(self.fault(cause.clone(), call)),
+                    end => Ok(end.clone()),
+                };
             }
             self.pump.add(operation); // other threads may move it on while this one sleeps
             let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));

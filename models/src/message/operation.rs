@@ -68,6 +68,25 @@ impl Way {
         }
     }
 
+    /// Moves it on by this thread alone: one step, and further ones until `looks` in a row have done nothing.
+    pub(crate) fn run(
+        &mut self,
+        machine: &Machine,
+        (page, block): (&Arc<Page>, Block),
+        rings: &Rings,
+        looks: u32,
+    ) -> Option<End> {
+        let mut left = looks;
+        loop {
+            match self.step(machine, page, block, rings) {
+                Progress::Ended(end) => return Some(end),
+                Progress::Waits { moved: true } if looks > 0 => left = looks,
+                Progress::Waits { .. } => left = left.checked_sub(1)?,
+            }
+            std::hint::spin_loop();
+        }
+    }
+
     /// A receive is to be taken back.
     fn withdraw(&mut self) {
         if let Way::Receive(receiving) = self {
@@ -178,8 +197,8 @@ impl Operation {
         self.spooled.is_some() || self.detached.load(Ordering::SeqCst) && self.kind == Kind::Send
     }
 
-    /// Moves it on as far as it goes. True if it has ended now. Nothing if another thread is at it.
-    pub(crate) fn step(&self, machine: &Machine, rings: &Rings) -> bool {
+    /// Moves it on as [`Way::run`] does. True if it has ended now. Nothing if another thread is at it.
+    pub(crate) fn run(&self, machine: &Machine, rings: &Rings, looks: u32) -> bool {
         if self.end().is_some() || self.is_behind() {
             return false;
         }
@@ -190,22 +209,18 @@ impl Operation {
         if self.unwanted.load(Ordering::SeqCst) && self.unwanted.swap(false, Ordering::SeqCst) {
             way.withdraw();
         }
-        let progress = way.step(machine, &self.page, self.block, rings);
+        let ended = way.run(machine, (&self.page, self.block), rings, looks);
         if let Way::Receive(receiving) = &*way {
             self.number.store(receiving.number(), Ordering::Relaxed);
         }
-        match progress {
-            Progress::Waits { .. } => false,
-            Progress::Ended(end) => {
-                let _ = self.end.set(end); // nobody else sets it: this thread has the lock
-                drop(way);
-                if self.detached.load(Ordering::SeqCst) {
-                    self.free_slot();
-                }
-                self.wake();
-                true
-            }
+        let Some(end) = ended else { return false };
+        let _ = self.end.set(end); // nobody else sets it: this thread has the lock
+        drop(way);
+        if self.detached.load(Ordering::SeqCst) {
+            self.free_slot();
         }
+        self.wake();
+        true
     }
 
     /// Whether an earlier message is not over. One that is over is forgotten.

@@ -100,7 +100,7 @@ impl Pump {
         let mut any_ended = false;
         for _ in 0..steps {
             let Some(operation) = self.next() else { break };
-            if operation.step(machine, &self.rings) {
+            if operation.run(machine, &self.rings, 0) {
                 self.over(&operation);
                 any_ended = true;
             }
@@ -117,9 +117,9 @@ impl Pump {
         self.spool.give_back(operation);
     }
 
-    /// One step of a message that the calling thread waits for.
-    pub(crate) fn step(&self, machine: &Machine, operation: &Arc<Operation>) {
-        if operation.step(machine, &self.rings) {
+    /// Moves a message on that the calling thread waits for, while it goes on without a long wait.
+    pub(crate) fn run(&self, machine: &Machine, operation: &Arc<Operation>) {
+        if operation.run(machine, &self.rings, machine.spins()) {
             self.over(operation);
         }
     }

@@ -7,11 +7,11 @@ mod launch;
 mod life;
 mod loan;
 mod machine;
+mod mapped;
 #[cfg(not(loom))]
 mod node_host;
 mod operations;
 mod order;
-mod own;
 mod progress;
 mod table;
 mod transfer;
@@ -24,10 +24,10 @@ pub use launch::Launched;
 pub use life::Life;
 pub use loan::{Loan, Registration, Use};
 pub use machine::{Agent, Machine};
+pub use mapped::Caching;
 #[cfg(not(loom))]
 pub use node_host::NodeHost;
 pub use operations::{FAILURES_MAX, OPERATIONS_MAX};
 pub use order::{After, Handle};
-pub use own::{Caching, OwnRange};
 pub use transfer::Issued;
 pub use waiting::{Condition, Event};

@@ -52,8 +52,6 @@ pub struct Capabilities {
     /// Bytes from which on a receive in memory that its owner merely owns is registered and written by the sender;
     /// shorter ones are staged in mapped memory. 0 where none can be mapped.
     pub direct_from: u64,
-    /// Copies into a rank's own job memory need no call of the fabric: they take no time that it counts.
-    pub own_copies: bool,
 }
 
 /// Sizes that a fabric states.
@@ -186,6 +184,12 @@ pub trait Fabric: Send + Sync + Debug {
 
     /// The payload of an own line that is not in this process's reach, if it still is the one of `value`.
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload>;
+
+    /// Job memory that this process can copy from and to by itself, if it has it mapped already; valid while the fabric
+    /// lives and the memory is not freed. None where such copies would take no part in what the fabric does.
+    fn mapped(&self, _at: GlobalAddress, _len: u64) -> Option<NonNull<u8>> {
+        None
+    }
 
     /// The slot lines at `at`, if this process can reach them by itself; otherwise each access goes through the two
     /// calls below.

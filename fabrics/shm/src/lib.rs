@@ -103,7 +103,6 @@ impl Fabric for ShmFabric {
             cpu_atomics: true,
             remote_completion: true,
             direct_from: self.options.direct_from,
-            own_copies: true,
         }
     }
 
@@ -216,6 +215,10 @@ impl Fabric for ShmFabric {
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
         self.peers.find_signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
+    }
+
+    fn mapped(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
+        if self.options.direct { self.peers.mapped(at, len) } else { None }
     }
 
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {

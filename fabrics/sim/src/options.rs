@@ -74,7 +74,6 @@ impl Sim {
             cpu_atomics: true,
             remote_completion: true,
             direct_from: 0,
-            own_copies: false,
         };
         let network = Network {
             latency_ns: 1_000,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{Launched, Loan, Machine, Use};
+use tasuki_core::engine::{Caching, Launched, Loan, Machine, Use};
 use tasuki_core::segment::GlobalAddress;
 
 /// Memory that a message comes from, or goes to.
@@ -68,29 +68,31 @@ impl Entered {
         }
     }
 
-    /// Starts to copy a part of it to global memory.
+    /// Starts to copy a part of it, by its start and length, to global memory.
     pub(crate) fn launch(
         &self,
         machine: &Machine,
-        from: u64,
-        len: u64,
+        (from, len): (u64, u64),
         to: GlobalAddress,
+        caching: Caching,
     ) -> Result<Launched, Cause> {
         match self {
+            Entered::Own(used) if machine.copy_out(used, from, to, len, caching) => Ok(Launched::Done(0)),
             Entered::Own(used) => machine.launch_put(to, used, from as usize..(from + len) as usize),
             Entered::Job(at) => machine.launch_copy(at.add(from), to, len),
         }
     }
 
-    /// Starts to copy global memory into a part of it.
+    /// Starts to copy global memory into a part of it, by its start and length.
     pub(crate) fn fetch(
         &self,
         machine: &Machine,
         from: GlobalAddress,
-        to: u64,
-        len: u64,
+        (to, len): (u64, u64),
+        caching: Caching,
     ) -> Result<Launched, Cause> {
         match self {
+            Entered::Own(used) if machine.copy_in(from, used, to, len, caching) => Ok(Launched::Done(0)),
             Entered::Own(used) => machine.launch_get(from, used, to as usize..(to + len) as usize),
             Entered::Job(at) => machine.launch_copy(from, at.add(to), len),
         }

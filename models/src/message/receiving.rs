@@ -262,8 +262,8 @@ impl Receiving {
             Err(cause) => return cause.into(),
         };
         while self.taken < chunks && !self.owes(berth) {
-            let (to, bytes) = berth.cut.part(self.taken);
-            match into.fetch(machine, berth.place(self.taken), to, bytes) {
+            let (part, place) = (berth.cut.part(self.taken), berth.place(self.taken));
+            match into.fetch(machine, place, part, berth.cut.caching()) {
                 Ok(Launched::Done(_)) => self.taken += 1,
                 Ok(Launched::UnderWay(operation)) => return Next::Stage(Stage::Fetching { operation }),
                 Ok(Launched::Later) => return Next::Waits,

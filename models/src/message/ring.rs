@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Condition, Event, Launched, Machine, OwnRange};
+use tasuki_core::engine::{Caching, Condition, Event, Launched, Machine};
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a ring.
@@ -33,6 +33,8 @@ const HALF: u64 = 2 << 10;
 /// instruction that fetches no line which it writes whole.
 const CHUNK_MIN: u64 = 4 << 10;
 const CHUNK_MAX: u64 = 32 << 10;
+/// A message of so many bytes leaves its receiver's caches before anybody reads it.
+const STREAMED: u64 = 8 << 20;
 /// Rings of a rank, of either size: so many messages go through rings at a time, the others wait.
 const RINGS_MAX: usize = 4;
 /// Where a ring begins in a page of memory. Buffers of programs begin near the beginning of one; copies between places
@@ -59,6 +61,11 @@ impl Cut {
     /// Bytes of the message.
     pub(crate) fn len(self) -> u64 {
         self.len
+    }
+
+    /// How its receiver copies it to its place.
+    pub(crate) fn caching(self) -> Caching {
+        if self.len < STREAMED { Caching::Cached } else { Caching::Streamed }
     }
 
     /// How many chunks it has.
@@ -91,12 +98,7 @@ impl Berth {
 
     /// Where a chunk lies.
     pub(crate) fn place(self, chunk: u32) -> GlobalAddress {
-        self.ring.add(self.offset(chunk))
-    }
-
-    /// Where a chunk lies, counted from the ring's beginning.
-    pub(crate) fn offset(self, chunk: u32) -> u64 {
-        (self.start + u64::from(chunk) * self.cut.chunk) % self.bytes
+        self.ring.add((self.start + u64::from(chunk) * self.cut.chunk) % self.bytes)
     }
 
     /// Where the message ends, for the next one.
@@ -121,8 +123,6 @@ impl Berth {
 struct Ring {
     at: GlobalAddress,
     bytes: u64,
-    /// To be filled by this rank itself, where it may.
-    own: Option<OwnRange>,
     /// Where the last message ended.
     next: AtomicU64,
     is_held: AtomicBool,
@@ -211,11 +211,6 @@ impl Held {
         let berth = Berth { ring: self.0.at, bytes, start, cut };
         self.0.next.store(berth.end(), Ordering::Relaxed);
         berth
-    }
-
-    /// The ring's bytes, if this rank may fill them itself.
-    pub(crate) fn own(&self) -> Option<&OwnRange> {
-        self.0.own.as_ref()
     }
 
     /// The send is over; the ring is for others when that message was taken.
@@ -331,9 +326,8 @@ fn make(rings: &Mutex<Vec<Arc<Ring>>>, bytes: u64, machine: &Machine) -> Result<
     let offset = machine.registry().allocate_local(COLOUR + bytes);
     let offset = offset.map_err(|error: Error| error.cause().clone())?;
     let at = GlobalAddress::new(machine.rank(), offset + COLOUR);
-    let own = machine.own_range(at, bytes)?;
     let (is_held, next) = (AtomicBool::new(true), AtomicU64::new(0));
-    let ring = Arc::new(Ring { at, bytes, own, next, is_held, untaken: Mutex::default() });
+    let ring = Arc::new(Ring { at, bytes, next, is_held, untaken: Mutex::default() });
     all.push(ring.clone());
     Ok(Some(Held(ring)))
 }
@@ -365,8 +359,7 @@ mod tests {
     fn chunks_stay_inside_the_ring_and_apart() {
         let at = GlobalAddress::new(Rank(0), 1 << 20);
         let (is_held, next) = (AtomicBool::new(true), AtomicU64::new(0));
-        let ring =
-            Held(Arc::new(Ring { at, bytes: RING, own: None, next, is_held, untaken: Mutex::default() }));
+        let ring = Held(Arc::new(Ring { at, bytes: RING, next, is_held, untaken: Mutex::default() }));
         for len in [49, 5000, 100, 1 << 20, 70_000, 4096, 4096].into_iter().cycle().take(200) {
             let berth = ring.berth(len);
             let places: Vec<u64> = (0..berth.cut.chunks()).map(|chunk| berth.place(chunk).offset()).collect();

@@ -20,7 +20,7 @@ use super::words::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{Launched, Machine};
+use tasuki_core::engine::{Caching, Launched, Machine};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, SLOT_PAYLOAD, Width};
 use tasuki_core::segment::GlobalAddress;
 
@@ -230,7 +230,7 @@ impl Sending {
         if to.is_null() {
             return self.stage(machine, rings);
         }
-        match self.from.enter().and_then(|from| from.launch(machine, 0, len, to)) {
+        match self.from.enter().and_then(|from| from.launch(machine, (0, len), to, Caching::Cached)) {
             Ok(Launched::Done(_)) => self.in_place(number, slot),
             Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Putting { operation }),
             Ok(Launched::Later) => Next::Waits,

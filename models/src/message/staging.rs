@@ -71,17 +71,14 @@ impl Staging {
         Ok(self.operation.is_none())
     }
 
-    /// Begins to copy the next chunk: by this rank itself if it may, otherwise by the fabric.
+    /// Begins to copy the next chunk.
     fn copy(&mut self, machine: &Machine, from: &Entered) -> Result<Launched, Cause> {
-        let (start, len) = self.berth.cut.part(self.staged);
-        let (Entered::Own(used), Some(ring)) = (from, self.ring.own()) else {
-            return from.launch(machine, start, len, self.berth.place(self.staged));
-        };
+        let (part, place) = (self.berth.cut.part(self.staged), self.berth.place(self.staged));
         let now_ns = || if self.stride.timed { machine.host().now_ns() } else { 0 };
         let began_ns = now_ns();
-        ring.fill(self.berth.offset(self.staged), used, start, len, self.stride.caching);
+        let launched = from.launch(machine, part, place, self.stride.caching);
         self.took_ns += now_ns() - began_ns;
-        Ok(Launched::Done(0))
+        launched
     }
 
     /// The message has gone: what its copies took is told.

@@ -1,0 +1,56 @@
+//! Copies between what was lent and job memory that this process has mapped, without a call of the fabric.
+#![allow(unsafe_code)]
+//! Unsafe: copies between a loan in use and memory that the fabric has just named.
+
+use super::loan::Use;
+use super::machine::Machine;
+use crate::os::copy;
+use crate::segment::GlobalAddress;
+
+/// How a copy treats the processor's caches.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Caching {
+    /// As any copy.
+    Cached,
+    /// Past them, to memory: what is written is not fetched before, and takes no room.
+    Streamed,
+}
+
+impl Machine {
+    /// Copies a part of what was lent to job memory. A signal that is raised after that tells of all of it. False if
+    /// the memory is not in this process's reach: nothing was done.
+    #[inline]
+    pub fn copy_out(&self, used: &Use, from: u64, to: GlobalAddress, len: u64, caching: Caching) -> bool {
+        let from = used.part(from, len);
+        let Some(to) = self.fabric().mapped(to, len) else { return false };
+        // SAFETY: inside the loan, which is in use, and memory of the job that was just found.
+        unsafe { copy_bytes(from, to.as_ptr(), len as usize, caching) };
+        true
+    }
+
+    /// Copies job memory into a part of what was lent. False if the memory is not in this process's reach: nothing was
+    /// done.
+    #[inline]
+    pub fn copy_in(&self, from: GlobalAddress, used: &Use, to: u64, len: u64, caching: Caching) -> bool {
+        assert!(used.loan().is_writable(), "lent for writing");
+        let to = used.part(to, len);
+        let Some(from) = self.fabric().mapped(from, len) else { return false };
+        // SAFETY: as above; the loan is writable.
+        unsafe { copy_bytes(from.as_ptr(), to.cast_mut(), len as usize, caching) };
+        true
+    }
+}
+
+/// # Safety
+/// As for [`copy::copy`]; the ranges do not overlap.
+#[inline]
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize, caching: Caching) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match caching {
+            Caching::Cached => copy::copy(from, to, len),
+            Caching::Streamed => copy::stream(from, to, len),
+        }
+    }
+    copy::fence_after_bulk(len);
+}

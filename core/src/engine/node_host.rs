@@ -33,7 +33,7 @@ const SLEEP: Duration = Duration::from_millis(500);
 /// Looks at a signal before the first pause: about 1 us.
 const SPINS: u32 = 100;
 /// The same where ranks share processors.
-const SPINS_CROWDED: u32 = 20;
+const SPINS_CROWDED: u32 = 5;
 
 /// The host of a rank that is a process or a thread of this machine.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 
 use super::loan::Use;
 use super::machine::Machine;
+use crate::base::Cause;
 use crate::os::copy;
 use crate::segment::GlobalAddress;
 
@@ -38,6 +39,26 @@ impl Machine {
         // SAFETY: as above; the loan is writable.
         unsafe { copy_bytes(from.as_ptr(), to.cast_mut(), len as usize, caching) };
         true
+    }
+}
+
+impl Machine {
+    /// Copies job memory to job memory. False if either is not in this process's reach: nothing was done.
+    #[inline]
+    pub fn copy_across(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> bool {
+        let (Some(from), Some(to)) = (self.fabric().mapped(from, len), self.fabric().mapped(to, len)) else {
+            return false;
+        };
+        // SAFETY: memory of the job that was just found.
+        unsafe { copy::copy(from.as_ptr(), to.as_ptr(), len as usize) };
+        copy::fence_after_bulk(len as usize);
+        true
+    }
+
+    /// Whether an access of job memory is possible, and why not.
+    #[inline]
+    pub fn check_place(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
+        if self.fabric().mapped(at, len).is_some() { Ok(()) } else { self.fabric().check(at, len) }
     }
 }
 

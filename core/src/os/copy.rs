@@ -21,6 +21,7 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
         match len {
             8 if (from as usize | to as usize) & 7 == 0 => word::<u64>(from, to),
             4 if (from as usize | to as usize) & 3 == 0 => word::<u32>(from, to),
+            HUGE.. if are_apart(from, to, len) => stream(from, to, len),
             LONG.. if is_slow(from, to, len) => in_descending_pieces(from, to, len),
             _ => bulk(from, to, len),
         }
@@ -29,6 +30,10 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
 
 /// From so many bytes on it matters how two ranges lie in their pages.
 const LONG: usize = 1024;
+
+/// So many bytes leave the caches before anybody reads them. Copied past them, 4 to 64 MiB that lie in no cache move at
+/// 15 to 16 GB/s instead of 10 to 11.
+pub const HUGE: usize = 8 << 20;
 
 /// So many bytes the C library reads whole before it writes any.
 const PIECE: usize = 256;
@@ -42,8 +47,14 @@ const BEHIND: usize = 1024;
 /// Ranges that do overlap are left to the C library.
 #[inline]
 fn is_slow(from: *const u8, to: *mut u8, len: usize) -> bool {
+    (1..BEHIND).contains(&((to as usize).wrapping_sub(from as usize) % 4096)) && are_apart(from, to, len)
+}
+
+/// Whether two ranges have no byte in common.
+#[inline]
+fn are_apart(from: *const u8, to: *mut u8, len: usize) -> bool {
     let apart = (to as usize).wrapping_sub(from as usize);
-    (1..BEHIND).contains(&(apart % 4096)) && apart >= len && apart.wrapping_neg() >= len
+    apart >= len && apart.wrapping_neg() >= len
 }
 
 /// Ranges that do not overlap, from their ends to their beginnings.

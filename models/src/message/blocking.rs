@@ -46,7 +46,7 @@ impl Context {
         }
         let call = Call::to("send", to, slot);
         let (page, block) = self.page(call)?;
-        self.machine.fabric().check(from, len).map_err(|cause| self.fault(cause, call))?;
+        self.machine.check_place(from, len).map_err(|cause| self.fault(cause, call))?;
         self.send_place(Place::Job(from, len), &page, block, call)
     }
 
@@ -135,7 +135,7 @@ impl Context {
     pub fn recv_job(&self, into: GlobalAddress, len: u64, from: Rank, slot: u32) -> Result<Received> {
         let call = Call::from("recv", from, slot);
         let (page, block) = self.page(call)?;
-        self.machine.fabric().check(into, len).map_err(|cause| self.fault(cause, call))?;
+        self.machine.check_place(into, len).map_err(|cause| self.fault(cause, call))?;
         self.recv_place(Place::Job(into, len), &page, block, None, call)
     }
 

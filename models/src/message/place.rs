@@ -28,8 +28,8 @@ impl Place {
         self.len() == 0
     }
 
-    /// Uses it, from here on for any number of copies: what counts its uses waits, on a processor of a common kind, until
-    /// all that was written before is in the caches.
+    /// Uses it, from here on for any number of copies: what counts its uses waits, on most processors, until all that
+    /// was written before is in the caches.
     pub(crate) fn enter(&self) -> Result<Entered, Cause> {
         match self {
             Place::Own(loan) => loan.enter().map(Entered::Own),
@@ -79,6 +79,7 @@ impl Entered {
         match self {
             Entered::Own(used) if machine.copy_out(used, from, to, len, caching) => Ok(Launched::Done(0)),
             Entered::Own(used) => machine.launch_put(to, used, from as usize..(from + len) as usize),
+            Entered::Job(at) if machine.copy_across(at.add(from), to, len) => Ok(Launched::Done(0)),
             Entered::Job(at) => machine.launch_copy(at.add(from), to, len),
         }
     }
@@ -94,6 +95,7 @@ impl Entered {
         match self {
             Entered::Own(used) if machine.copy_in(from, used, to, len, caching) => Ok(Launched::Done(0)),
             Entered::Own(used) => machine.launch_get(from, used, to as usize..(to + len) as usize),
+            Entered::Job(at) if machine.copy_across(from, at.add(to), len) => Ok(Launched::Done(0)),
             Entered::Job(at) => machine.launch_copy(from, at.add(to), len),
         }
     }

@@ -133,7 +133,7 @@ impl Context {
             return self.begin_send(Some(bytes), || Place::Own(Loan::of(bytes.to_vec())), to, slot);
         }
         let fault = |cause| self.fault(cause, Call::to("isend", to, slot));
-        self.machine.fabric().check(from, len).map_err(fault)?;
+        self.machine.check_place(from, len).map_err(fault)?;
         self.begin_send(None, || Place::Job(from, len), to, slot)
     }
 
@@ -146,7 +146,7 @@ impl Context {
         slot: u32,
     ) -> Result<Incoming> {
         let fault = |cause| self.fault(cause, Call::from("irecv", from, slot));
-        self.machine.fabric().check(into, len).map_err(fault)?;
+        self.machine.check_place(into, len).map_err(fault)?;
         self.begin_long_recv(Place::Job(into, len), from, slot)
     }
 

@@ -19,6 +19,7 @@ use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Caching, Condition, Event, Launched, Machine};
+use tasuki_core::os::copy;
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a ring.
@@ -34,7 +35,7 @@ const HALF: u64 = 2 << 10;
 const CHUNK_MIN: u64 = 4 << 10;
 const CHUNK_MAX: u64 = 32 << 10;
 /// A message of so many bytes leaves its receiver's caches before anybody reads it.
-const STREAMED: u64 = 8 << 20;
+const STREAMED: u64 = copy::HUGE as u64;
 /// Rings of a rank, of either size: so many messages go through rings at a time, the others wait.
 const RINGS_MAX: usize = 4;
 /// Where a ring begins in a page of memory. Buffers of programs begin near the beginning of one; copies between places

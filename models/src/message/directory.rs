@@ -218,9 +218,10 @@ impl Ground for Place<'_> {
 }
 
 impl Key {
+    /// Peers of one context have neighbouring places: no two the same, and few pages are touched.
     fn hash(self) -> u64 {
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        mix(mix(mix(0, self.context), u64::from(self.higher)), u64::from(self.page))
+        mix(mix(0, self.context), u64::from(self.page)).wrapping_add(u64::from(self.higher))
     }
 }
 

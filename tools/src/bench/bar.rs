@@ -53,6 +53,8 @@ pub(super) enum Demand {
     TimeBelow(f64),
     /// Just as many bytes.
     Exactly(f64),
+    /// Fewer bytes.
+    BytesBelow(u64),
 }
 
 /// Block sizes for which a bandwidth is asked for; own memory also below,
@@ -100,6 +102,7 @@ impl Bar {
             Demand::AtLeast(least) => value >= least,
             Demand::TimeBelow(limit) => value < limit,
             Demand::Exactly(wanted) => value == wanted,
+            Demand::BytesBelow(limit) => value < limit as f64,
         }
     }
 }
@@ -112,6 +115,7 @@ impl fmt::Display for Bar {
             Demand::TimeBelow(ns) if ns >= 1e9 => write!(f, "< {} s", ns / 1e9),
             Demand::TimeBelow(ns) => write!(f, "< {} ms", ns / 1e6),
             Demand::Exactly(bytes) => write!(f, "= {bytes} B"),
+            Demand::BytesBelow(bytes) => write!(f, "< {} KiB", bytes >> 10),
         }
     }
 }

@@ -13,7 +13,7 @@ const ALLOCATED: u64 = 1 << 20;
 /// Signals that every rank makes, and another raises, in the third step.
 const SIGNALS: usize = 1000;
 /// Memory is backed in pages of this many bytes.
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 
 /// What a rank has done when its memory is looked at; each step adds to the one before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -69,6 +69,22 @@ fn tables(ranks: u64, peers: u64) -> u64 {
     16 * ranks + (312 + 256) * (peers + 1)
 }
 
+/// What a rank of `ranks` takes that has joined, met and waited, by how many peers it has touched. Simulated ranks have
+/// no queue of requests, and no tables of their own.
+pub(super) fn fixed(ranks: u64, simulated: bool) -> impl Fn(u64) -> u64 {
+    let distances = u64::from(ranks.next_power_of_two().trailing_zeros());
+    move |peers| {
+        let file = file(2 * distances, 0, 0);
+        if simulated { file - PAGE } else { file + tables(ranks, peers.max(distances)) }
+    }
+}
+
+/// Waits once in vain: from then on the rank looks into its queue of requests.
+pub(super) fn wait_in_vain(job: &Job) -> tasuki::Result<()> {
+    let waited = job.signal()?.wait_timeout(1, Duration::from_millis(2));
+    waited.or_else(|error| if error.is_timeout() { Ok(()) } else { Err(error) })
+}
+
 /// Each rank does the steps and tells its bytes after each.
 pub(super) fn app(job: &Job, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
     let next = Rank((job.rank().0 + 1) % job.size() as u32);
@@ -78,8 +94,7 @@ pub(super) fn app(job: &Job, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
         tell(Event::Report(step.to_string(), memory.file + memory.peers));
         job.barrier()
     };
-    let waited = job.signal()?.wait_timeout(1, Duration::from_millis(2));
-    waited.or_else(|error| if error.is_timeout() { Ok(()) } else { Err(error) })?;
+    wait_in_vain(job)?;
     look(Step::Fixed)?;
     let memory = job.alloc::<u8>(ALLOCATED as usize)?;
     look(Step::Alloc)?;
@@ -100,12 +115,17 @@ pub(super) fn look(ranks: usize) -> anyhow::Result<Vec<(Step, Vec<f64>)>> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.context("tasuki run could not be started")?;
     ensure!(output.status.success(), "memory: the job of {ranks} ranks failed ({})", output.status);
-    let told: Vec<(String, u64)> = output.stdout.split(|&byte| byte == b'\n').filter_map(report).collect();
+    let told: Vec<(String, u64)> = reports(&output.stdout).collect();
     let of = |step: Step| {
         let name = step.to_string();
         told.iter().filter(|(what, _)| *what == name).map(|&(_, bytes)| bytes as f64).collect()
     };
     Ok(Step::ALL.map(|step| (step, of(step))).into())
+}
+
+/// What ranks have told.
+pub(super) fn reports(output: &[u8]) -> impl Iterator<Item = (String, u64)> {
+    output.split(|&byte| byte == b'\n').filter_map(report)
 }
 
 fn report(line: &[u8]) -> Option<(String, u64)> {

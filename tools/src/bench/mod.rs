@@ -54,6 +54,7 @@ mod sizes;
 mod startup;
 mod state;
 mod table;
+mod talking;
 mod tuning;
 mod turns;
 mod waiting;

@@ -4,7 +4,7 @@ use super::figure::Event;
 use super::limit::{Rounds, answer_probe};
 use super::link::{self, Link, tell};
 use super::plan::Plan;
-use super::{crew, crowd, memory, message, pair, startup, waiting};
+use super::{crew, crowd, memory, message, pair, startup, talking, waiting};
 use crate::run::spawn::ends_with_us;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub(super) enum Part {
     Waiting,
     /// A rank that looks at its memory.
     Memory,
+    /// The same, while it exchanges messages.
+    Talking,
     /// No rank: answers hand-overs on this processor.
     Probe(usize, Rounds),
 }
@@ -46,13 +48,20 @@ impl Part {
 
     /// What starts a job whose ranks play this part: `tasuki run` as any user types it, bound if processors are named.
     pub(super) fn job(&self, ranks: usize, processors: &[usize]) -> anyhow::Result<Command> {
+        let list: Vec<String> = processors.iter().map(ToString::to_string).collect();
+        let bound = ["--bind", &list.join(",")];
+        self.run(ranks, if processors.is_empty() { &[] } else { &bound })
+    }
+
+    /// The same with simulated ranks.
+    pub(super) fn simulated(&self, ranks: usize) -> anyhow::Result<Command> {
+        self.run(ranks, &["--fabric", "sim", "--seed", "1"])
+    }
+
+    fn run(&self, ranks: usize, options: &[&str]) -> anyhow::Result<Command> {
         let program = program()?;
         let mut command = Command::new(&program);
-        command.args(["run", "-n", &ranks.to_string()]);
-        if !processors.is_empty() {
-            let list: Vec<String> = processors.iter().map(ToString::to_string).collect();
-            command.args(["--bind", &list.join(",")]);
-        }
+        command.args(["run", "-n", &ranks.to_string()]).args(options);
         command.arg("--").arg(&program).arg(SUBCOMMAND).arg(serde_json::to_string(self)?);
         ends_with_us(&mut command, Signal::TERM);
         Ok(command)
@@ -85,6 +94,7 @@ pub(crate) fn play(args: &PartArgs) -> ExitCode {
         Part::Startup => tasuki::main(startup::app),
         Part::Waiting => tasuki::main(|job| waiting::app(job, &tell)),
         Part::Memory => tasuki::main(|job| memory::app(job, &tell)),
+        Part::Talking => tasuki::main(|job| talking::app(job, &tell)),
         Part::Probe(processor, rounds) => {
             match answer_probe(args.file.as_deref().unwrap_or_default(), processor, rounds) {
                 Ok(()) => ExitCode::SUCCESS,

@@ -122,6 +122,7 @@ fn compared(row: &Row, one: &Comparison) -> Vec<String> {
 pub(super) fn variant(row: &Row) -> String {
     match row.case.kind() {
         Kind::Collective => format!("{} ranks", row.ranks),
+        _ if row.case == Case::Memory => format!("{} of {} ranks", row.variant, row.ranks),
         _ => row.variant.clone(),
     }
 }

@@ -12,6 +12,7 @@ use super::progress::Progress;
 use super::repetition::{NEEDED, Patience, Repetition, Series, Summary};
 use super::row::Row;
 use super::startup;
+use super::talking;
 use anyhow::{Context, ensure};
 use std::time::{Duration, Instant};
 
@@ -51,7 +52,7 @@ impl Whole {
                 let launcher = self.repeat(SHORT, progress, &mut |_| death::time(ranks, Victim::Launcher))?;
                 Ok([one("rank", rank), one("launcher", launcher)].concat())
             }
-            Case::Memory => memory_rows(ranks),
+            Case::Memory => Ok([memory_rows(ranks)?, talking_rows(ranks)?].concat()),
             _ => Ok(Vec::new()),
         }
     }
@@ -95,6 +96,9 @@ impl Whole {
 /// A row for each step. Bytes depend on no clock: every rank's count is a repetition that counts.
 fn memory_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
+    if ranks > talking::PROCESSES_MAX {
+        return Ok(rows);
+    }
     for (step, bytes) in memory::look(ranks)? {
         ensure!(bytes.len() == ranks, "{} of {ranks} ranks told their memory", bytes.len());
         let formula = step.formula(ranks as u64);
@@ -105,6 +109,28 @@ fn memory_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// Rows of a rank that exchanges messages with one peer, and with all.
+fn talking_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
+    if ranks < 3 {
+        return Ok(Vec::new());
+    }
+    let (told, formula) = (talking::look(ranks)?, talking::Told::formula(ranks as u64));
+    let row = |variant: &str, bytes: f64, setting: String, demands: &[Demand]| {
+        let summary = Summary::of(vec![bytes], true).context("no figure")?;
+        let mut row = Row::new(Key { setting, ..key(Case::Memory, variant) }, ranks, summary);
+        row.bars = demands.iter().map(|&demand| Bar { with: With::Itself, demand }).collect();
+        Ok::<Row, anyhow::Error>(row)
+    };
+    let by = |bytes: u64| (format!("by formula {bytes}"), Demand::Exactly(bytes as f64));
+    let ((one, exactly_one), (all, exactly_all)) = (by(formula.one), by(formula.all));
+    let each = told.each(ranks as u64);
+    Ok(vec![
+        row("messages_1_peer", told.one as f64, one, &[exactly_one, Demand::BytesBelow(1 << 20)])?,
+        row("messages_all", told.all as f64, all, &[exactly_all])?,
+        row("messages_each", each, "a peer beyond the first".into(), &[Demand::BytesBelow(10 << 10)])?,
+    ])
 }
 
 fn key(case: Case, variant: &str) -> Key {

@@ -28,7 +28,8 @@ impl Communicator {
 
     /// Combines all members' values; `values` are the result everywhere.
     pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
-        let call = || format!("allreduce({} values)", size_of::<T>());
+        let bytes = size_of_val(values);
+        let call = || format!("allreduce({bytes} bytes)");
         let _held = self.begin(&call)?;
         let done = if size_of_val(values) <= SHORT_MAX {
             if self.size() <= RADIX { self.tell_all(values, combine) } else { self.double(values, combine) }

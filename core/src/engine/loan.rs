@@ -191,16 +191,16 @@ impl Use {
 
     /// Copies bytes out, from `from` on.
     pub fn read(&self, from: usize, into: &mut [u8]) {
-        assert!(from <= self.0.len && into.len() <= self.0.len - from, "inside the loan");
+        let from = self.part(from as u64, into.len() as u64);
         // SAFETY: inside the loan, which is not called back while this use lives.
-        unsafe { copy::copy(self.0.place.0.add(from), into.as_mut_ptr(), into.len()) };
+        unsafe { copy::copy(from, into.as_mut_ptr(), into.len()) };
     }
 
     /// Copies bytes in, from `to` on.
     pub fn write(&self, to: usize, bytes: &[u8]) {
         assert!(self.0.writable, "lent for writing");
-        assert!(to <= self.0.len && bytes.len() <= self.0.len - to, "inside the loan");
+        let to = self.part(to as u64, bytes.len() as u64).cast_mut();
         // SAFETY: as for reading.
-        unsafe { copy::copy(bytes.as_ptr(), self.0.place.0.add(to), bytes.len()) };
+        unsafe { copy::copy(bytes.as_ptr(), to, bytes.len()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Copies between what was lent and job memory that this process has mapped, without a call of the fabric.
+//! Copies from and to job memory that this process has mapped, without a call of the fabric.
 #![allow(unsafe_code)]
 //! Unsafe: copies between a loan in use and memory that the fabric has just named.
 
@@ -15,6 +15,13 @@ pub enum Caching {
     Cached,
     /// Past them, to memory: what is written is not fetched before, and takes no room.
     Streamed,
+}
+
+impl Caching {
+    /// For a part of `len` bytes that are copied in parts.
+    pub fn of(len: u64) -> Caching {
+        if len < copy::HUGE as u64 { Caching::Cached } else { Caching::Streamed }
+    }
 }
 
 impl Machine {
@@ -40,9 +47,7 @@ impl Machine {
         unsafe { copy_bytes(from.as_ptr(), to.cast_mut(), len as usize, caching) };
         true
     }
-}
 
-impl Machine {
     /// Copies job memory to job memory. False if either is not in this process's reach: nothing was done.
     #[inline]
     pub fn copy_across(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> bool {
@@ -50,8 +55,7 @@ impl Machine {
             return false;
         };
         // SAFETY: memory of the job that was just found.
-        unsafe { copy::copy(from.as_ptr(), to.as_ptr(), len as usize) };
-        copy::fence_after_bulk(len as usize);
+        unsafe { copy_bytes(from.as_ptr(), to.as_ptr(), len as usize, Caching::Cached) };
         true
     }
 
@@ -63,7 +67,7 @@ impl Machine {
 }
 
 /// # Safety
-/// As for [`copy::copy`]; the ranges do not overlap.
+/// As for [`copy::copy`]; streamed ranges do not overlap.
 #[inline]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize, caching: Caching) {
     // SAFETY: the caller's promise.

@@ -33,7 +33,7 @@ const LONG: usize = 1024;
 
 /// So many bytes leave the caches before anybody reads them. Copied past them, 4 to 64 MiB that lie in no cache move at
 /// 15 to 16 GB/s instead of 10 to 11.
-pub const HUGE: usize = 8 << 20;
+pub(crate) const HUGE: usize = 8 << 20;
 
 /// So many bytes the C library reads whole before it writes any.
 const PIECE: usize = 256;

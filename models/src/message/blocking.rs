@@ -38,16 +38,30 @@ impl Context {
 
     /// Sends job memory of this rank's, blocking.
     pub fn send_job(&self, from: GlobalAddress, len: u64, to: Rank, slot: u32) -> Result<()> {
-        if len <= SHORT_MAX as u64 {
-            let mut bytes = [0; SHORT_MAX];
-            let bytes = &mut bytes[..len as usize];
-            self.machine.get(from, bytes)?;
+        if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return self.send(bytes, to, slot);
         }
         let call = Call::to("send", to, slot);
         let (page, block) = self.page(call)?;
-        self.machine.check_place(from, len).map_err(|cause| self.fault(cause, call))?;
+        self.check_job(from, len, call)?;
         self.send_place(Place::Job(from, len), &page, block, call)
+    }
+
+    /// A short message from job memory, which is read before it sets out; none if it is no short one.
+    pub(super) fn short_job<'l>(
+        &self,
+        line: &'l mut [u8; SHORT_MAX],
+        from: GlobalAddress,
+        len: u64,
+    ) -> Result<Option<&'l [u8]>> {
+        let Some(bytes) = line.get_mut(..len as usize) else { return Ok(None) };
+        self.machine.get(from, bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// That a message may come from that job memory, or go there.
+    pub(super) fn check_job(&self, at: GlobalAddress, len: u64, call: Call) -> Result<()> {
+        self.machine.check_place(at, len).map_err(|cause| self.fault(cause, call))
     }
 
     fn send_place(&self, from: Place, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
@@ -135,7 +149,7 @@ impl Context {
     pub fn recv_job(&self, into: GlobalAddress, len: u64, from: Rank, slot: u32) -> Result<Received> {
         let call = Call::from("recv", from, slot);
         let (page, block) = self.page(call)?;
-        self.machine.check_place(into, len).map_err(|cause| self.fault(cause, call))?;
+        self.check_job(into, len, call)?;
         self.recv_place(Place::Job(into, len), &page, block, None, call)
     }
 

@@ -15,7 +15,7 @@ use super::ring::Berth;
 use super::words::{self, Claim, Data, SHORT_MAX};
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{Launched, Machine, Registration};
+use tasuki_core::engine::{Caching, Launched, Machine, Registration};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, Width};
 use tasuki_core::segment::GlobalAddress;
 
@@ -263,7 +263,7 @@ impl Receiving {
         };
         while self.taken < chunks && !self.owes(berth) {
             let (part, place) = (berth.cut.part(self.taken), berth.place(self.taken));
-            match into.fetch(machine, place, part, berth.cut.caching()) {
+            match into.fetch(machine, place, part, Caching::of(berth.cut.len())) {
                 Ok(Launched::Done(_)) => self.taken += 1,
                 Ok(Launched::UnderWay(operation)) => return Next::Stage(Stage::Fetching { operation }),
                 Ok(Launched::Later) => return Next::Waits,

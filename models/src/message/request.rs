@@ -126,14 +126,10 @@ impl Context {
         to: Rank,
         slot: u32,
     ) -> Result<Outgoing> {
-        if len <= SHORT_MAX as u64 {
-            let mut bytes = [0; SHORT_MAX];
-            let bytes = &mut bytes[..len as usize];
-            self.machine.get(from, bytes)?;
+        if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return self.begin_send(Some(bytes), || Place::Own(Loan::of(bytes.to_vec())), to, slot);
         }
-        let fault = |cause| self.fault(cause, Call::to("isend", to, slot));
-        self.machine.check_place(from, len).map_err(fault)?;
+        self.check_job(from, len, Call::to("isend", to, slot))?;
         self.begin_send(None, || Place::Job(from, len), to, slot)
     }
 
@@ -145,8 +141,7 @@ impl Context {
         from: Rank,
         slot: u32,
     ) -> Result<Incoming> {
-        let fault = |cause| self.fault(cause, Call::from("irecv", from, slot));
-        self.machine.check_place(into, len).map_err(fault)?;
+        self.check_job(into, len, Call::from("irecv", from, slot))?;
         self.begin_long_recv(Place::Job(into, len), from, slot)
     }
 

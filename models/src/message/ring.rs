@@ -18,8 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Caching, Condition, Event, Launched, Machine};
-use tasuki_core::os::copy;
+use tasuki_core::engine::{Condition, Event, Launched, Machine};
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a ring.
@@ -34,8 +33,6 @@ const HALF: u64 = 2 << 10;
 /// instruction that fetches no line which it writes whole.
 const CHUNK_MIN: u64 = 4 << 10;
 const CHUNK_MAX: u64 = 32 << 10;
-/// A message of so many bytes leaves its receiver's caches before anybody reads it.
-const STREAMED: u64 = copy::HUGE as u64;
 /// Rings of a rank, of either size: so many messages go through rings at a time, the others wait.
 const RINGS_MAX: usize = 4;
 /// Where a ring begins in a page of memory. Buffers of programs begin near the beginning of one; copies between places
@@ -62,11 +59,6 @@ impl Cut {
     /// Bytes of the message.
     pub(crate) fn len(self) -> u64 {
         self.len
-    }
-
-    /// How its receiver copies it to its place.
-    pub(crate) fn caching(self) -> Caching {
-        if self.len < STREAMED { Caching::Cached } else { Caching::Streamed }
     }
 
     /// How many chunks it has.
@@ -185,9 +177,7 @@ impl Untaken {
         *asked = None;
         self.is_taken() || answer.is_ok_and(|word| directory::read_generation(word) != self.generation)
     }
-}
 
-impl Untaken {
     /// Whether an operation asks about it, or is about to.
     fn is_asked_about(&self) -> bool {
         self.asked.try_lock().map_or(true, |asked| asked.is_some())

@@ -4,7 +4,7 @@ use super::figure::Event;
 use super::part::Part;
 use anyhow::{Context, ensure};
 use std::fmt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tasuki::{Job, Rank};
 
@@ -45,14 +45,18 @@ impl Step {
 
     /// What the formula gives for a rank of a job of `ranks`, in bytes.
     pub(super) fn formula(self, ranks: u64) -> u64 {
-        // A barrier talks to the ranks 1, 2, 4 ... further on, by two signals for each distance.
-        let distances = u64::from(ranks.next_power_of_two().trailing_zeros());
+        let distances = distances(ranks);
         let signals = 2 * distances + if self >= Step::Signals { SIGNALS as u64 } else { 0 };
         let allocated = if self >= Step::Alloc { ALLOCATED } else { 0 };
         let stretches = u64::from(self >= Step::Alloc);
         let peers = if self >= Step::Peers { ranks - 1 } else { distances };
         file(signals, allocated, stretches) + tables(ranks, peers)
     }
+}
+
+/// A barrier talks to the ranks 1, 2, 4 ... further on, by two signals for each of these distances.
+fn distances(ranks: u64) -> u64 {
+    u64::from(ranks.next_power_of_two().trailing_zeros())
 }
 
 /// Bytes of the rank's memory file: a page each of the table of registrations, the map of starter memory and the
@@ -72,7 +76,7 @@ fn tables(ranks: u64, peers: u64) -> u64 {
 /// What a rank of `ranks` takes that has joined, met and waited, by how many peers it has touched. Simulated ranks have
 /// no queue of requests, and no tables of their own.
 pub(super) fn fixed(ranks: u64, simulated: bool) -> impl Fn(u64) -> u64 {
-    let distances = u64::from(ranks.next_power_of_two().trailing_zeros());
+    let distances = distances(ranks);
     move |peers| {
         let file = file(2 * distances, 0, 0);
         if simulated { file - PAGE } else { file + tables(ranks, peers.max(distances)) }
@@ -111,11 +115,7 @@ pub(super) fn app(job: &Job, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
 
 /// The bytes that the ranks of a job told after each step.
 pub(super) fn look(ranks: usize) -> anyhow::Result<Vec<(Step, Vec<f64>)>> {
-    let mut command = Part::Memory.job(ranks, &[])?;
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.context("tasuki run could not be started")?;
-    ensure!(output.status.success(), "memory: the job of {ranks} ranks failed ({})", output.status);
-    let told: Vec<(String, u64)> = reports(&output.stdout).collect();
+    let told = reports(Part::Memory.job(ranks, &[])?, ranks)?;
     let of = |step: Step| {
         let name = step.to_string();
         told.iter().filter(|(what, _)| *what == name).map(|&(_, bytes)| bytes as f64).collect()
@@ -123,9 +123,12 @@ pub(super) fn look(ranks: usize) -> anyhow::Result<Vec<(Step, Vec<f64>)>> {
     Ok(Step::ALL.map(|step| (step, of(step))).into())
 }
 
-/// What ranks have told.
-pub(super) fn reports(output: &[u8]) -> impl Iterator<Item = (String, u64)> {
-    output.split(|&byte| byte == b'\n').filter_map(report)
+/// What the ranks of a job tell that this command starts.
+pub(super) fn reports(mut command: Command, ranks: usize) -> anyhow::Result<Vec<(String, u64)>> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.context("tasuki run could not be started")?;
+    ensure!(output.status.success(), "memory: the job of {ranks} ranks failed ({})", output.status);
+    Ok(output.stdout.split(|&byte| byte == b'\n').filter_map(report).collect())
 }
 
 fn report(line: &[u8]) -> Option<(String, u64)> {

@@ -4,9 +4,8 @@
 use super::figure::Event;
 use super::memory::{self, PAGE};
 use super::part::Part;
-use anyhow::{Context, ensure};
-use std::process::Stdio;
-use tasuki::{Job, Rank, Receiving, Slot};
+use anyhow::Context;
+use tasuki::{Job, Rank, Receiving, Sending, Slot};
 
 /// More ranks than this are simulated.
 pub(super) const PROCESSES_MAX: usize = 256;
@@ -69,38 +68,34 @@ pub(super) fn app(job: &Job, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
 }
 
 /// The first rank opens all pairs before anybody else does: who opens one in the same moment takes memory and gives it
-/// back, and that stays in the file.
+/// back, and that stays in the file. Its messages find no receive posted, so it looks whether one of any slot is, and
+/// has touched all lines that a pair may ever touch.
 fn exchange(job: &Job, peers: std::ops::Range<u32>) -> tasuki::Result<()> {
     let (me, world) = (job.rank(), job.world());
-    let mut begun: Vec<Receiving<u64>> = Vec::new();
+    let mut receives: Vec<Receiving<u64>> = Vec::new();
+    let mut sends: Vec<Sending<u64>> = Vec::new();
     if me == Rank(0) {
         for peer in peers.clone() {
             for slot in SLOTS {
-                begun.push(world.irecv(vec![0], Rank(peer), slot)?);
+                receives.push(world.irecv(vec![0], Rank(peer), slot)?);
+                sends.push(world.isend(vec![u64::from(peer)], Rank(peer), slot)?);
             }
         }
     }
     job.barrier()?;
-    if me == Rank(0) {
-        begun.into_iter().try_for_each(|receive| receive.wait().map(drop))?;
-        for peer in peers {
-            SLOTS.iter().try_for_each(|&slot| world.send(&[u64::from(peer)], Rank(peer), slot))?;
-        }
-    } else if peers.contains(&me.0) {
+    if me != Rank(0) && peers.contains(&me.0) {
         SLOTS.iter().try_for_each(|&slot| world.send(&[u64::from(me.0)], Rank(0), slot))?;
         SLOTS.iter().try_for_each(|&slot| world.recv(&mut [0_u64], Rank(0), slot).map(drop))?;
     }
-    Ok(())
+    receives.into_iter().try_for_each(|receive| receive.wait().map(drop))?;
+    sends.into_iter().try_for_each(|send| send.wait().map(drop))
 }
 
 /// What the first of `ranks` ranks told.
 pub(super) fn look(ranks: usize) -> anyhow::Result<Told> {
-    let mut command =
+    let command =
         if is_simulated(ranks) { Part::Talking.simulated(ranks)? } else { Part::Talking.job(ranks, &[])? };
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.context("tasuki run could not be started")?;
-    ensure!(output.status.success(), "memory: the job of {ranks} ranks failed ({})", output.status);
-    let told: Vec<(String, u64)> = memory::reports(&output.stdout).collect();
+    let told = memory::reports(command, ranks)?;
     let of = |name: &str| {
         let found = told.iter().find(|(what, _)| what == name);
         found.map(|&(_, bytes)| bytes).with_context(|| format!("{name}: not told"))

@@ -1,89 +1,144 @@
 //! Messages that a scope has begun and not waited for.
 #![allow(unsafe_code)]
 //! Unsafe: the list is changed through shared references, by the one thread that has the scope, and no call of it runs
-//! while another does. A short message costs the processor few stores: those to the peer's line take long to drain, and
-//! as many of them are on their way at once as fit between the others in its queue.
+//! while another does.
+//!
+//! A short message costs the processor few stores: those to the peer's line take long to drain, and as many of them are
+//! on their way at once as fit between the others in its queue. So what was sent at once is a bit, and a posted receive
+//! three words.
 
 use crate::{Rank, Slot};
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use tasuki_core::engine::{Loan, Local};
-use tasuki_models::message::{Incoming, Outgoing, Posted, Sent};
+use tasuki_models::message::{Incoming, Outgoing, Posted, Sent, SentPage};
 
-/// Messages that take no memory but the stack's.
+/// Posted receives that take no memory but the stack's.
 const FEW: usize = 64;
 
-/// A message that was begun.
+/// A short receive, and where its message shall go.
+pub(crate) type Awaited<'c> = (Posted<'c>, Local);
+
+/// A message that takes its time, and what was lent to it.
 #[derive(Debug)]
-pub(crate) enum Begun<'c> {
-    /// It is being waited for, or was.
-    Over,
-    /// It went at once.
-    Sent(Sent<'c>),
-    /// A short receive, and where its message shall go.
-    Posted {
-        posted: Posted<'c>,
-        into: Local,
-        len: u8,
-    },
-    Send(Box<(Outgoing, Option<Arc<Loan>>)>),
-    Receive(Box<(Incoming, Option<Arc<Loan>>)>),
+pub(crate) enum Request {
+    Send(Outgoing, Option<Arc<Loan>>),
+    Receive(Incoming, Option<Arc<Loan>>),
 }
 
-impl Begun<'_> {
-    /// Whether it is the send to, or the receive from that peer on that slot.
-    pub(crate) fn is(&self, peer: Rank, slot: Slot, send: bool) -> bool {
-        let (begun, is_send) = match self {
-            Begun::Over => return false,
-            Begun::Sent(sent) => (sent.on(), true),
-            Begun::Send(begun) => (begun.0.on(), true),
-            Begun::Posted { posted, .. } => (posted.on(), false),
-            Begun::Receive(begun) => (begun.0.on(), false),
-        };
-        begun == (peer, slot.0) && is_send == send
+impl Request {
+    fn is_send(&self, peer: Rank, slot: Slot) -> bool {
+        matches!(self, Request::Send(send, _) if send.on() == (peer, slot.0))
+    }
+
+    fn is_receive(&self, peer: Rank, slot: Slot) -> bool {
+        matches!(self, Request::Receive(receive, _) if receive.on() == (peer, slot.0))
     }
 }
 
-/// Messages in the order in which they were begun.
+/// What was begun.
 #[derive(Default)]
 pub(crate) struct List<'c> {
     /// Not dropped but cleared: a scope could not be borrowed for as long as it lives if dropping it did anything.
-    begun: UnsafeCell<ManuallyDrop<SmallVec<[Begun<'c>; FEW]>>>,
+    begun: UnsafeCell<ManuallyDrop<Begun<'c>>>,
+}
+
+#[derive(Default)]
+struct Begun<'c> {
+    /// What went at once, by its bits in its page.
+    sent: SmallVec<[(SentPage<'c>, u64); 2]>,
+    /// In the order in which they were posted; none where one was waited for.
+    posted: SmallVec<[Option<Awaited<'c>>; FEW]>,
+    /// In the order in which they were begun; none where one was waited for.
+    requests: Vec<Option<Request>>,
 }
 
 impl<'c> List<'c> {
     #[inline(always)]
-    fn change<R>(&self, change: impl FnOnce(&mut SmallVec<[Begun<'c>; FEW]>) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut Begun<'c>) -> R) -> R {
         // SAFETY: the list belongs to one thread, and no `change` calls anything that has a reference to it.
         change(unsafe { &mut *self.begun.get() })
     }
 
-    /// Adds a message.
     #[inline(always)]
-    pub(crate) fn push(&self, begun: Begun<'c>) {
-        self.change(|all| all.push(begun));
+    pub(crate) fn sent(&self, sent: Sent<'c>) {
+        let (page, bit) = sent.bit();
+        self.change(|all| match all.sent.iter_mut().find(|(other, _)| page.is(*other)) {
+            Some((_, bits)) => *bits |= bit,
+            None => all.sent.push((page, bit)),
+        });
     }
 
-    /// What was begun at a place, if there is one.
     #[inline(always)]
-    pub(crate) fn take(&self, place: usize) -> Option<Begun<'c>> {
-        self.change(|all| Some(mem::replace(all.get_mut(place)?, Begun::Over)))
+    pub(crate) fn posted(&self, posted: Posted<'c>, into: Local) {
+        self.change(|all| all.posted.push(Some((posted, into))));
     }
 
-    /// Takes the first of which that is true out.
-    pub(crate) fn remove(&self, is_it: impl Fn(&Begun<'c>) -> bool) -> Option<Begun<'c>> {
-        self.change(|all| all.iter().position(is_it).map(|place| all.remove(place)))
+    pub(crate) fn request(&self, request: Request) {
+        self.change(|all| all.requests.push(Some(request)));
+    }
+
+    /// The messages that went at once: they are forgotten here.
+    #[inline(always)]
+    pub(crate) fn take_sent(&self) -> impl Iterator<Item = Sent<'c>> {
+        let pages = self.change(|all| std::mem::take(&mut all.sent));
+        pages.into_iter().flat_map(|(page, bits)| page.sent(bits))
+    }
+
+    /// The receive that was posted as so many before: none if it was waited for. None if so many were not posted.
+    #[inline(always)]
+    pub(crate) fn take_posted(&self, place: usize) -> Option<Option<Awaited<'c>>> {
+        self.change(|all| all.posted.get_mut(place).map(Option::take))
+    }
+
+    /// The same of what takes its time.
+    #[inline]
+    pub(crate) fn take_request(&self, place: usize) -> Option<Option<Request>> {
+        self.change(|all| all.requests.get_mut(place).map(Option::take))
+    }
+
+    /// The message to that peer on that slot, if it went at once.
+    pub(crate) fn find_sent(&self, peer: Rank, slot: Slot) -> Option<Sent<'c>> {
+        self.change(|all| {
+            all.sent.iter_mut().find_map(|(page, bits)| {
+                let sent = page.sent(*bits).find(|sent| sent.on() == (peer, slot.0))?;
+                *bits &= !sent.bit().1;
+                Some(sent)
+            })
+        })
+    }
+
+    /// The short receive from that peer on that slot.
+    pub(crate) fn find_posted(&self, peer: Rank, slot: Slot) -> Option<Awaited<'c>> {
+        let is_it = |awaited: &Awaited<'_>| awaited.0.on() == (peer, slot.0);
+        self.change(|all| all.posted.iter_mut().find(|one| one.as_ref().is_some_and(is_it))?.take())
+    }
+
+    /// The send to that peer on that slot, if it takes its time.
+    pub(crate) fn find_send(&self, peer: Rank, slot: Slot) -> Option<Request> {
+        self.find_request(|request| request.is_send(peer, slot))
+    }
+
+    /// The receive from that peer on that slot, if it is no short one.
+    pub(crate) fn find_receive(&self, peer: Rank, slot: Slot) -> Option<Request> {
+        self.find_request(|request| request.is_receive(peer, slot))
+    }
+
+    fn find_request(&self, is_it: impl Fn(&Request) -> bool) -> Option<Request> {
+        self.change(|all| all.requests.iter_mut().find(|one| one.as_ref().is_some_and(&is_it))?.take())
     }
 
     /// Forgets all, which were waited for; and keeps no memory.
     #[inline]
     pub(crate) fn clear(&self) {
         self.change(|all| {
-            all.clear();
-            all.shrink_to_fit();
+            all.sent = SmallVec::new();
+            all.posted.clear();
+            all.posted.shrink_to_fit();
+            all.requests = Vec::new();
         });
     }
 }

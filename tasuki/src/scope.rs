@@ -3,7 +3,7 @@
 //! Unsafe: borrowed memory is lent to messages, or remembered for what comes. The scope has all of it back before it
 //! ends, in every way out, and it ends before the borrow does, as `std::thread::scope`.
 
-use crate::begun::{Begun, List};
+use crate::begun::{Awaited, List, Request};
 use crate::communicator::{Received, Slot, bytes, received};
 use crate::{Error, GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
@@ -39,14 +39,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Begins a send of borrowed values, which are read until it has ended.
-    #[inline]
+    #[inline(always)] // a value goes from register to line
     pub fn send<T: Pod>(&'scope self, values: &'env [T], to: Rank, slot: Slot) -> Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         match self.context.send_now(bytes, to, slot.0) {
-            Some(sent) => self.begun.push(Begun::Sent(sent)),
-            None => self.lend(bytes, to, slot)?,
+            Some(sent) => {
+                self.begun.sent(sent);
+                Ok(())
+            }
+            None => self.lend(bytes, to, slot),
         }
-        Ok(())
     }
 
     #[inline(never)]
@@ -55,7 +57,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let loan = unsafe { Loan::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
         let short = (bytes.len() <= SHORT_MAX).then_some(bytes);
         let request = self.context.begin_send(short, || Place::Own(loan.clone()), to, slot.0)?;
-        self.begun.push(Begun::Send(Box::new((request, Some(loan)))));
+        self.begun.request(Request::Send(request, Some(loan)));
         Ok(())
     }
 
@@ -69,20 +71,19 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         slot: Slot,
     ) -> Result<()> {
         let request = self.context.begin_send_job(from.address(), bytes::<T>(count), to, slot.0)?;
-        self.begun.push(Begun::Send(Box::new((request, None))));
+        self.begun.request(Request::Send(request, None));
         Ok(())
     }
 
     /// Begins a receive into borrowed values, which nobody else may touch until it has ended.
-    #[inline]
+    #[inline(always)]
     pub fn recv<T: Pod>(&'scope self, into: &'env mut [T], from: Rank, slot: Slot) -> Result<()> {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(into);
         if bytes.len() > SHORT_MAX || slot == Slot::ANY {
             return self.borrow(bytes, from, slot);
         }
         let posted = self.context.post(bytes.len(), from, slot.0)?;
-        let (into, len) = (Local(bytes.as_mut_ptr()), bytes.len() as u8);
-        self.begun.push(Begun::Posted { posted, into, len });
+        self.begun.posted(posted, Local(bytes.as_mut_ptr()));
         Ok(())
     }
 
@@ -91,7 +92,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: borrowed for longer than the scope, which calls the loan back.
         let loan = unsafe { Loan::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
         let request = self.context.begin_recv(loan.len(), || Place::Own(loan.clone()), from, slot.0)?;
-        self.begun.push(Begun::Receive(Box::new((request, Some(loan)))));
+        self.begun.request(Request::Receive(request, Some(loan)));
         Ok(())
     }
 
@@ -105,85 +106,99 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         slot: Slot,
     ) -> Result<()> {
         let request = self.context.begin_recv_job(into.address(), bytes::<T>(count), from, slot.0)?;
-        self.begun.push(Begun::Receive(Box::new((request, None))));
+        self.begun.request(Request::Receive(request, None));
         Ok(())
     }
 
     /// Waits for the send to `to` on a slot.
     pub fn wait_send(&self, to: Rank, slot: Slot) -> Result<()> {
-        let begun = self.take(to, slot, true)?;
-        self.finish(begun).map(drop)
+        if let Some(sent) = self.begun.find_sent(to, slot) {
+            self.context.forget_sent(sent);
+            return Ok(());
+        }
+        let request = self.begun.find_send(to, slot).ok_or_else(|| no_such("wait_send", to, slot))?;
+        self.finish(request).map(drop)
     }
 
     /// Waits for the receive from `from` on a slot: what came, counted in values of type `T`.
     pub fn wait_recv<T: Pod>(&self, from: Rank, slot: Slot) -> Result<Received> {
-        let begun = self.take(from, slot, false)?;
-        let got = self.finish(begun)?.expect("a receive brings something");
-        received::<T>(got)
+        if let Some(awaited) = self.begun.find_posted(from, slot) {
+            return received::<T>(self.take(awaited)?);
+        }
+        let request = self.begun.find_receive(from, slot).ok_or_else(|| no_such("wait_recv", from, slot))?;
+        received::<T>(self.finish(request)?.expect("a receive brings something"))
     }
 
-    /// Waits for all messages of the scope, in the order in which they were begun. The first error, if there is one;
-    /// the others are waited for all the same.
+    /// Waits for all messages of the scope. The first error, if there is one, of the short receives and then of the
+    /// others, each in the order in which they were begun; all are waited for all the same.
     pub fn wait_all(&self) -> Result<()> {
         let mut outcome = Ok(());
-        for place in 0.. {
-            let Some(begun) = self.begun.take(place) else { break };
-            let finished = self.finish(begun).map(drop);
+        // First, while the others are on their way: it takes a while.
+        self.begun.take_sent().for_each(|sent| self.context.forget_sent(sent));
+        let mut place = 0;
+        while let Some(awaited) = self.begun.take_posted(place) {
+            let taken = awaited.map_or(Ok(()), |awaited| self.take(awaited).map(drop));
+            outcome = outcome.and(taken);
+            place += 1;
+        }
+        place = 0;
+        while let Some(request) = self.begun.take_request(place) {
+            let finished = request.map_or(Ok(()), |request| self.finish(request).map(drop));
             outcome = outcome.and(finished);
+            place += 1;
         }
         self.begun.clear();
         outcome
     }
 
-    #[inline]
-    fn finish(&self, begun: Begun<'_>) -> Result<Option<message::Received>> {
-        match begun {
-            Begun::Over => Ok(None),
-            Begun::Sent(sent) => {
-                self.context.forget_sent(sent);
-                Ok(None)
+    /// Takes the message of a short receive.
+    #[inline(always)]
+    fn take(&self, (posted, into): Awaited<'_>) -> Result<message::Received> {
+        // SAFETY: borrowed mutably for longer than the scope, and remembered only here.
+        let into = unsafe { std::slice::from_raw_parts_mut(into.0, posted.room()) };
+        self.context.take("irecv", posted, into)
+    }
+
+    #[inline(never)]
+    fn finish(&self, request: Request) -> Result<Option<message::Received>> {
+        let (outcome, lent) = match request {
+            Request::Send(send, lent) => (send.wait().map(|()| None), lent),
+            Request::Receive(mut receive, lent) => {
+                let outcome = receive.take(&mut []).map(Some);
+                drop(receive); // one that failed may have the loan registered
+                (outcome, lent)
             }
-            Begun::Posted { posted, into, len } => {
-                // SAFETY: borrowed mutably for longer than the scope, and remembered only here.
-                let into = unsafe { std::slice::from_raw_parts_mut(into.0, usize::from(len)) };
-                self.context.take("irecv", posted, into).map(Some)
-            }
-            Begun::Send(begun) => {
-                let (request, lent) = *begun;
-                let outcome = request.wait().map(|()| None);
-                self.call_back(lent);
-                outcome
-            }
-            Begun::Receive(begun) => {
-                let (mut request, lent) = *begun;
-                let outcome = request.take(&mut []).map(Some);
-                drop(request); // one that failed may have the loan registered
-                self.call_back(lent);
-                outcome
-            }
-        }
+        };
+        self.call_back(lent);
+        outcome
     }
 
     /// Takes messages back, or waits for their end if they are on their way. After that nothing is kept of any.
     fn cancel_all(&self) {
+        self.begun.take_sent().for_each(|sent| self.context.forget_sent(sent));
         for place in 0.. {
-            let Some(begun) = self.begun.take(place) else { break };
-            match begun {
-                Begun::Over => {}
-                Begun::Sent(sent) => self.context.forget_sent(sent),
-                Begun::Posted { posted, .. } => self.context.forget_posted(posted),
-                Begun::Send(begun) => {
-                    begun.0.cancel();
-                    self.call_back(begun.1);
-                }
-                Begun::Receive(begun) => {
-                    let (request, lent) = *begun;
-                    drop(request);
-                    self.call_back(lent);
-                }
-            }
+            let Some(awaited) = self.begun.take_posted(place) else { break };
+            awaited.into_iter().for_each(|(posted, _)| self.context.forget_posted(posted));
+        }
+        for place in 0.. {
+            let Some(request) = self.begun.take_request(place) else { break };
+            request.into_iter().for_each(|request| self.cancel(request));
         }
         self.begun.clear();
+    }
+
+    fn cancel(&self, request: Request) {
+        let lent = match request {
+            Request::Send(send, lent) => {
+                send.cancel();
+                lent
+            }
+            Request::Receive(receive, lent) => {
+                drop(receive);
+                lent
+            }
+        };
+        self.call_back(lent);
     }
 
     fn call_back(&self, lent: Option<Arc<Loan>>) {
@@ -191,13 +206,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             loan.call_back(|| self.context.machine().pause());
         }
     }
+}
 
-    fn take(&self, peer: Rank, slot: Slot, send: bool) -> Result<Begun<'scope>> {
-        self.begun.remove(|begun| begun.is(peer, slot, send)).ok_or_else(|| {
-            let text = "no such message was begun in this scope and not waited for";
-            let call = if send { "wait_send" } else { "wait_recv" };
-            Error::new(Cause::Argument(text.into()))
-                .in_call(|| format!("{call}(rank {peer}, slot {})", slot.0))
-        })
-    }
+#[cold]
+fn no_such(call: &str, peer: Rank, slot: Slot) -> Error {
+    let text = "no such message was begun in this scope and not waited for";
+    Error::new(Cause::Argument(text.into())).in_call(|| format!("{call}(rank {peer}, slot {})", slot.0))
 }

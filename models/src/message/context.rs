@@ -28,30 +28,38 @@ pub struct Received {
 /// A short receive that was posted. Its slot is busy until [`Context::take`] or [`Context::forget_posted`].
 #[derive(Clone, Copy, Debug)]
 pub struct Posted<'c> {
-    pub(super) page: &'c Page,
-    pub(super) block: Block,
-    /// Of 32 bits. Padding behind it would be copied along with it, by one load of what two stores wrote: the processor
-    /// does not hand that on, but waits until both have drained behind the one to the peer's line.
-    number: u64,
+    page: &'c Page,
+    /// The message's number, the block, and for how many bytes there is room, in one word: it is put together in a
+    /// register and takes one place in the processor's queue of stores.
+    word: u64,
 }
 
 impl<'c> Posted<'c> {
     /// The receive of the message of that number.
     #[inline(always)]
-    pub(super) fn new(page: &'c Page, block: Block, number: u32) -> Posted<'c> {
-        Posted { page, block, number: u64::from(number) }
+    pub(super) fn new(page: &'c Page, block: Block, number: u32, room: usize) -> Posted<'c> {
+        Posted { page, word: u64::from(number) << 32 | (block as u64) << 8 | room as u64 }
     }
 
     #[inline(always)]
     pub(super) fn number(&self) -> u32 {
-        self.number as u32
+        (self.word >> 32) as u32
     }
-}
 
-impl Posted<'_> {
+    #[inline(always)]
+    fn block(&self) -> Block {
+        usize::from((self.word >> 8) as u16)
+    }
+
+    /// For how many bytes there is room.
+    #[inline(always)]
+    pub fn room(&self) -> usize {
+        usize::from(self.word as u8)
+    }
+
     /// From whom, on which slot.
     pub fn on(&self) -> (Rank, u32) {
-        (self.page.member, self.page.slot(self.block))
+        (self.page.member, self.page.slot(self.block()))
     }
 }
 
@@ -62,10 +70,38 @@ pub struct Sent<'c> {
     block: Block,
 }
 
-impl Sent<'_> {
+impl<'c> Sent<'c> {
     /// To whom, on which slot.
     pub fn on(&self) -> (Rank, u32) {
         (self.page.member, self.page.slot(self.block))
+    }
+
+    /// The page, which all messages that were sent on 64 neighbouring slots share, and its bit there.
+    #[inline(always)]
+    pub fn bit(&self) -> (SentPage<'c>, u64) {
+        (SentPage(self.page), 1 << self.block)
+    }
+}
+
+/// Neighbouring slots on which messages were sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SentPage<'c>(&'c Page);
+
+impl<'c> SentPage<'c> {
+    /// Whether it is this one.
+    #[inline(always)]
+    pub fn is(self, other: SentPage<'_>) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+
+    /// The messages of these bits.
+    #[inline(always)]
+    pub fn sent(self, mut bits: u64) -> impl Iterator<Item = Sent<'c>> {
+        std::iter::from_fn(move || {
+            let block = (bits != 0).then_some(bits.trailing_zeros() as Block)?;
+            bits &= bits - 1;
+            Some(Sent { page: self.0, block })
+        })
     }
 }
 
@@ -142,7 +178,7 @@ impl Context {
             && let Ok(number) = page.post_short(block, into.len())
         {
             page.state(block).receiving.store(BUSY, Relaxed);
-            return self.take("recv", Posted::new(page, block, number), into);
+            return self.take("recv", Posted::new(page, block, number, into.len()), into);
         }
         self.recv_slowly(into, from, slot, None)
     }
@@ -161,7 +197,7 @@ impl Context {
             && let Ok(number) = page.post_short(block, room)
         {
             page.state(block).receiving.store(BUSY, Relaxed);
-            return Ok(Posted::new(page, block, number));
+            return Ok(Posted::new(page, block, number, room));
         }
         self.post_slowly(room, from, slot)
     }
@@ -174,7 +210,7 @@ impl Context {
         self.occupy_receive(&page, block, call)?;
         loop {
             match page.post_short(block, room) {
-                Ok(number) => return Ok(Posted::new(self.pages.kept(&page), block, number)),
+                Ok(number) => return Ok(Posted::new(self.pages.kept(&page), block, number, room)),
                 Err(refused) => self.retry(refused, call).inspect_err(|_| {
                     page.state(block).receiving.store(IDLE, Relaxed);
                 })?,
@@ -183,8 +219,8 @@ impl Context {
     }
 
     /// The message of a receive that was posted will be for the next one on the slot.
-    pub fn forget_posted(&self, Posted { page, block, .. }: Posted<'_>) {
-        page.state(block).receiving.store(IDLE, Relaxed);
+    pub fn forget_posted(&self, posted: Posted<'_>) {
+        posted.page.state(posted.block()).receiving.store(IDLE, Relaxed);
     }
 
     /// Sends a short message if its receive stands there already. None: nothing was done.
@@ -207,8 +243,7 @@ impl Context {
     /// Takes the message of a short receive that was posted by a call of that name.
     #[inline(always)]
     pub fn take(&self, name: &'static str, posted: Posted<'_>, into: &mut [u8]) -> Result<Received> {
-        let Posted { page, block, .. } = posted;
-        let number = posted.number();
+        let (page, block, number) = (posted.page, posted.block(), posted.number());
         for _ in 0..self.machine.spins() {
             if let Some(len) = page.take_short(block, number, into) {
                 return Ok(Received { slot: page.slot(block), source: page.member, len: len as u64 });

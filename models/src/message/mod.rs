@@ -31,7 +31,7 @@ mod staging;
 mod standing;
 mod words;
 
-pub use context::{Context, Posted, Received, Sent};
+pub use context::{Context, Posted, Received, Sent, SentPage};
 pub use place::Place;
 pub use request::{Incoming, Outgoing};
 pub use words::SHORT_MAX;

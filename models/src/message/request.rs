@@ -314,7 +314,7 @@ impl Incoming {
         self.waited = true;
         match &self.kind {
             Kind::Short { number } => {
-                let posted = Posted::new(&self.page, self.block, *number);
+                let posted = Posted::new(&self.page, self.block, *number, into.len());
                 self.context.take("irecv", posted, into)
             }
             Kind::Long(operation) => {

@@ -60,7 +60,7 @@ impl Context {
         self.stand(from)?;
         if let Some((page, _)) = self.ready(from, 0) {
             let (turn, number) = turn_to_receive(page);
-            let got = self.take("recv", Posted::new(page, turn, number), into)?;
+            let got = self.take("recv", Posted::new(page, turn, number, SHORT_MAX), into)?;
             // The page may have left the lately used ones meanwhile, but it stays.
             if page.post_short(turn, SHORT_MAX).is_ok() {
                 page.state(turn).receiving.store(BUSY, Relaxed);
@@ -75,7 +75,7 @@ impl Context {
     fn hear_slowly(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
         let (page, _) = self.page(Call::from("recv", from, 0))?;
         let (turn, number) = turn_to_receive(&page);
-        let got = self.take("recv", Posted::new(&page, turn, number), into)?;
+        let got = self.take("recv", Posted::new(&page, turn, number, SHORT_MAX), into)?;
         self.stand_up(from)?;
         Ok(got.len as usize)
     }

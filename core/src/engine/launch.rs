@@ -26,14 +26,15 @@ pub enum Launched {
 impl Machine {
     /// Starts a put of a part of what was lent.
     pub fn launch_put(&self, to: GlobalAddress, used: &Use, part: Range<usize>) -> Result<Launched, Cause> {
-        let (from, len) = place(used, &part);
+        let len = part.len() as u64;
+        let from = Local(used.view().part(part.start as u64, len).cast_mut());
         self.launch(Action::Put { to, from, len }, &|| Some(Arc::new(used.another())))
     }
 
     /// Starts a get into a part of what was lent.
     pub fn launch_get(&self, from: GlobalAddress, used: &Use, part: Range<usize>) -> Result<Launched, Cause> {
-        assert!(used.loan().is_writable(), "lent for writing");
-        let (to, len) = place(used, &part);
+        let len = part.len() as u64;
+        let to = Local(used.view().part_mut(part.start as u64, len));
         self.launch(Action::Get { from, to, len }, &|| Some(Arc::new(used.another())))
     }
 
@@ -77,10 +78,4 @@ impl Machine {
             }
         }
     }
-}
-
-fn place(used: &Use, part: &Range<usize>) -> (Local, u64) {
-    let loan = used.loan();
-    assert!(part.start <= part.end && part.end <= loan.len(), "inside the loan");
-    (Local(loan.place().0.wrapping_add(part.start)), part.len() as u64)
 }

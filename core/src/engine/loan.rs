@@ -11,6 +11,7 @@ use crate::base::sync::{AtomicU32, Ordering};
 use crate::os::copy;
 use crate::segment::GlobalAddress;
 use std::any::Any;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 const CALLED_BACK: u32 = 1 << 31;
@@ -62,26 +63,13 @@ impl Loan {
         Ok(Registration { machine: machine.clone(), offset, _used: used })
     }
 
-    /// Lends bytes for reading while `body` runs. At its end, also by a panic, nobody uses them any more: until then
+    /// Lends bytes in view while `body` runs. At its end, also by a panic, nobody uses them any more: until then
     /// `pause` is called again and again.
-    pub fn lend<R>(bytes: &[u8], pause: &dyn Fn(), body: impl FnOnce(&Arc<Loan>) -> R) -> R {
-        // SAFETY: the slice is borrowed until the guard has called the loan back.
-        let loan = unsafe { Loan::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
+    pub fn lend<R>(bytes: View<'_>, pause: &dyn Fn(), body: impl FnOnce(&Arc<Loan>) -> R) -> R {
+        // SAFETY: in view until the guard has called the loan back.
+        let loan = unsafe { Loan::new(bytes.place, bytes.len, bytes.writable, None) };
         let lent = Lent { loan, pause };
         body(&lent.loan)
-    }
-
-    /// The same for writing.
-    pub fn lend_mut<R>(bytes: &mut [u8], pause: &dyn Fn(), body: impl FnOnce(&Arc<Loan>) -> R) -> R {
-        // SAFETY: as above, and for us alone.
-        let loan = unsafe { Loan::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
-        let lent = Lent { loan, pause };
-        body(&lent.loan)
-    }
-
-    /// Whether bytes may be written.
-    pub fn is_writable(&self) -> bool {
-        self.writable
     }
 
     /// How many bytes are lent.
@@ -92,11 +80,6 @@ impl Loan {
     /// Whether nothing is lent.
     pub fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    /// Where the bytes are; to be used only during a use.
-    pub(super) fn place(&self) -> Local {
-        self.place
     }
 
     /// Uses it. Fails if it was called back.
@@ -169,37 +152,81 @@ impl Drop for Use {
 }
 
 impl Use {
-    /// What is used.
-    pub(super) fn loan(&self) -> &Loan {
-        &self.0
-    }
-
     /// One more use, which outlives this one.
     pub(super) fn another(&self) -> Use {
         self.0.uses.fetch_add(1, Ordering::Relaxed);
         Use(self.0.clone())
     }
 
+    /// The bytes.
+    #[inline]
+    pub fn view(&self) -> View<'_> {
+        let Loan { place, len, writable, .. } = *self.0;
+        View { place, len, writable, borrowed: PhantomData }
+    }
+}
+
+/// Bytes of the program's own, for as long as they are borrowed or a loan of them is in use.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'v> {
+    place: Local,
+    len: usize,
+    writable: bool,
+    borrowed: PhantomData<&'v ()>,
+}
+
+impl<'v> View<'v> {
+    /// For reading.
+    pub fn of(bytes: &'v [u8]) -> View<'v> {
+        View {
+            place: Local(bytes.as_ptr().cast_mut()),
+            len: bytes.len(),
+            writable: false,
+            borrowed: PhantomData,
+        }
+    }
+
+    /// For reading and writing.
+    pub fn of_mut(bytes: &'v mut [u8]) -> View<'v> {
+        View { place: Local(bytes.as_mut_ptr()), len: bytes.len(), writable: true, borrowed: PhantomData }
+    }
+
+    /// How many bytes there are.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
     /// Where `len` bytes from `from` on are.
     #[inline]
-    pub(super) fn part(&self, from: u64, len: u64) -> *const u8 {
-        let all = self.0.len as u64;
-        assert!(from <= all && len <= all - from, "inside the loan");
-        // SAFETY: inside the loan.
-        unsafe { self.0.place.0.add(from as usize) }
+    pub(super) fn part(self, from: u64, len: u64) -> *const u8 {
+        let all = self.len as u64;
+        assert!(from <= all && len <= all - from, "inside the bytes");
+        // SAFETY: inside.
+        unsafe { self.place.0.add(from as usize) }
+    }
+
+    /// The same for writing.
+    #[inline]
+    pub(super) fn part_mut(self, from: u64, len: u64) -> *mut u8 {
+        assert!(self.writable, "for writing");
+        self.part(from, len).cast_mut()
     }
 
     /// Copies bytes out, from `from` on.
-    pub fn read(&self, from: usize, into: &mut [u8]) {
+    pub fn read(self, from: usize, into: &mut [u8]) {
         let from = self.part(from as u64, into.len() as u64);
-        // SAFETY: inside the loan, which is not called back while this use lives.
+        // SAFETY: inside bytes that are borrowed, or in use.
         unsafe { copy::copy(from, into.as_mut_ptr(), into.len()) };
     }
 
     /// Copies bytes in, from `to` on.
-    pub fn write(&self, to: usize, bytes: &[u8]) {
-        assert!(self.0.writable, "lent for writing");
-        let to = self.part(to as u64, bytes.len() as u64).cast_mut();
+    pub fn write(self, to: usize, bytes: &[u8]) {
+        let to = self.part_mut(to as u64, bytes.len() as u64);
         // SAFETY: as for reading.
         unsafe { copy::copy(bytes.as_ptr(), to, bytes.len()) };
     }

@@ -1,8 +1,8 @@
 //! Copies from and to job memory that this process has mapped, without a call of the fabric.
 #![allow(unsafe_code)]
-//! Unsafe: copies between a loan in use and memory that the fabric has just named.
+//! Unsafe: copies between bytes in view and memory that the fabric has just named.
 
-use super::loan::Use;
+use super::loan::View;
 use super::machine::Machine;
 use crate::base::Cause;
 use crate::os::copy;
@@ -25,26 +25,25 @@ impl Caching {
 }
 
 impl Machine {
-    /// Copies a part of what was lent to job memory. A signal that is raised after that tells of all of it. False if
-    /// the memory is not in this process's reach: nothing was done.
+    /// Copies a part of `from`, which begins at `at`, to job memory. A signal that is raised after that tells of all of
+    /// it. False if the memory is not in this process's reach: nothing was done.
     #[inline]
-    pub fn copy_out(&self, used: &Use, from: u64, to: GlobalAddress, len: u64, caching: Caching) -> bool {
-        let from = used.part(from, len);
+    pub fn copy_out(&self, from: View<'_>, at: u64, to: GlobalAddress, len: u64, caching: Caching) -> bool {
+        let from = from.part(at, len);
         let Some(to) = self.fabric().mapped(to, len) else { return false };
-        // SAFETY: inside the loan, which is in use, and memory of the job that was just found.
+        // SAFETY: inside the view, and memory of the job that was just found.
         unsafe { copy_bytes(from, to.as_ptr(), len as usize, caching) };
         true
     }
 
-    /// Copies job memory into a part of what was lent. False if the memory is not in this process's reach: nothing was
-    /// done.
+    /// Copies job memory into a part of `to`, which begins at `at`. False if the memory is not in this process's reach:
+    /// nothing was done.
     #[inline]
-    pub fn copy_in(&self, from: GlobalAddress, used: &Use, to: u64, len: u64, caching: Caching) -> bool {
-        assert!(used.loan().is_writable(), "lent for writing");
-        let to = used.part(to, len);
+    pub fn copy_in(&self, from: GlobalAddress, to: View<'_>, at: u64, len: u64, caching: Caching) -> bool {
+        let to = to.part_mut(at, len);
         let Some(from) = self.fabric().mapped(from, len) else { return false };
-        // SAFETY: as above; the loan is writable.
-        unsafe { copy_bytes(from.as_ptr(), to.cast_mut(), len as usize, caching) };
+        // SAFETY: as above.
+        unsafe { copy_bytes(from.as_ptr(), to, len as usize, caching) };
         true
     }
 

@@ -22,7 +22,7 @@ pub use action::{Action, Local};
 pub use host::{Host, Pause};
 pub use launch::Launched;
 pub use life::Life;
-pub use loan::{Loan, Registration, Use};
+pub use loan::{Loan, Registration, Use, View};
 pub use machine::{Agent, Machine};
 pub use mapped::Caching;
 #[cfg(not(loom))]

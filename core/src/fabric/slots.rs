@@ -262,6 +262,11 @@ impl<const LINES: usize> Slots<LINES> {
         }
     }
 
+    /// Whether they lie in this process's reach.
+    pub fn is_direct(&self) -> bool {
+        matches!(self.way, Way::Direct(_))
+    }
+
     /// Writes into a line of a peer's, and wakes the peer if it sleeps. Always taken on mapped memory.
     #[inline(always)]
     pub fn write(&self, line: usize, write: SlotWrite<'_>) -> Result<(), Refused> {

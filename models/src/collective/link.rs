@@ -4,7 +4,7 @@
 use crate::message::{Context, Place, SHORT_MAX};
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::Loan;
+use tasuki_core::engine::{Loan, View};
 
 /// The slot of messages that do not fit in a line. The others have receives that stand all the time, in two more.
 const LONG: u32 = 2;
@@ -60,7 +60,7 @@ impl Link {
             return self.recv(into, from);
         }
         let (len, pause) = (into.len(), || self.context.machine().pause());
-        Loan::lend_mut(into, &pause, |loan| {
+        Loan::lend(View::of_mut(into), &pause, |loan| {
             let begun = self.context.begin_recv(len, || Place::Own(loan.clone()), from, LONG);
             let mut incoming = begun?;
             match self.send(bytes, to) {

@@ -6,14 +6,15 @@ use super::operation::{End, Operation, Way};
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
 use super::receiving::Receiving;
-use super::sending::Sending;
+use super::sending::{self, Sending};
+use super::staging::{Filled, Meeting, Staging};
 use super::words::{self, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Condition, Event, Loan};
+use tasuki_core::engine::{Condition, Event, Launched, Loan, View};
 use tasuki_core::segment::GlobalAddress;
 
 impl Context {
@@ -32,8 +33,50 @@ impl Context {
                 return Ok(());
             }
         }
-        let pause = || self.machine.pause();
-        Loan::lend(bytes, &pause, |loan| self.send_place(Place::Own(loan.clone()), &page, block, call))
+        self.occupy_send(&page, block, call)?;
+        let (bytes, pause) = (View::of(bytes), || self.machine.pause());
+        let staged = self.stage(bytes, &page, block).map_err(|cause| self.fault(cause, call));
+        if let Err(_) | Ok(Some((_, Filled::Over))) = staged {
+            page.state(block).sending.store(IDLE, Relaxed);
+            return staged.map(drop);
+        }
+        let staging = staged?.map(|(staging, _)| staging);
+        Loan::lend(bytes, &pause, |loan| {
+            let from = Place::Own(loan.clone());
+            let sending = match staging {
+                Some(staging) => Sending::begun(from, staging),
+                None => Sending::new(from),
+            };
+            self.send_place(sending, &page, block, call)
+        })
+    }
+
+    /// The way of most messages that are no short ones: if a receive stands there that wants it staged, copies as much
+    /// into a ring as there is room for, without a loan. None: nothing was done.
+    #[inline]
+    fn stage(
+        &self,
+        bytes: View<'_>,
+        page: &Arc<Page>,
+        block: Block,
+    ) -> Result<Option<(Staging, Filled)>, Cause> {
+        let (machine, rings, len) = (&self.machine, &self.pump.rings, bytes.len() as u64);
+        let is_first = page.state(block).spooled.load(Relaxed) == 0;
+        if len <= SHORT_MAX as u64 || !is_first || !sending::is_to_stage(page, block, len) {
+            return Ok(None);
+        }
+        let Some(ring) = rings.take(machine, len)? else { return Ok(None) };
+        let mut staging = Staging::new(ring, len, &rings.pace);
+        let number = sending::next_number(page, block);
+        let at = Meeting { page, block, number, slot: page.slot(block) };
+        let filled = staging.run(machine, at, &rings.pace, |(from, len), to, caching| {
+            let copied = machine.copy_out(bytes, from, to, len, caching);
+            Ok(if copied { Launched::Done(0) } else { Launched::Later })
+        })?;
+        if filled == Filled::Over {
+            page.state(block).sent.store(number, Relaxed);
+        }
+        Ok(Some((staging, filled)))
     }
 
     /// Sends job memory of this rank's, blocking.
@@ -44,7 +87,8 @@ impl Context {
         let call = Call::to("send", to, slot);
         let (page, block) = self.page(call)?;
         self.check_job(from, len, call)?;
-        self.send_place(Place::Job(from, len), &page, block, call)
+        self.occupy_send(&page, block, call)?;
+        self.send_place(Sending::new(Place::Job(from, len)), &page, block, call)
     }
 
     /// A short message from job memory, which is read before it sets out; none if it is no short one.
@@ -64,12 +108,12 @@ impl Context {
         self.machine.check_place(at, len).map_err(|cause| self.fault(cause, call))
     }
 
-    fn send_place(&self, from: Place, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
-        self.occupy_send(page, block, call)?;
-        let mut way = Way::Send(Sending::new(from));
+    /// Sends on a slot that was occupied.
+    fn send_place(&self, sending: Sending, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
+        let mut way = Way::Send(sending);
         let behind = self.last_spooled(page, block);
         let sent = match if behind.is_some() { None } else { self.run(&mut way, page, block) } {
-            Some(End::Failed(cause)) => Err(self.fault(cause, call)),
+            Some(End::Failed(cause)) => Err(self.fault(cause.clone(), call)),
             Some(_) => Ok(()),
             None => {
                 let operation = Operation::new(page, block, way, behind);
@@ -82,7 +126,7 @@ impl Context {
 
     /// Moves a message on while it goes on without a long wait: how it ended, if it has. Nobody else knows of it, so no
     /// lock is needed.
-    fn run(&self, way: &mut Way, page: &Arc<Page>, block: Block) -> Option<End> {
+    fn run<'w>(&self, way: &'w mut Way, page: &Arc<Page>, block: Block) -> Option<&'w End> {
         way.run(&self.machine, (page, block), &self.pump.rings, self.machine.spins())
     }
 
@@ -118,8 +162,10 @@ impl Context {
         let queued = u32::from(state.spooled.fetch_add(1, Relaxed)) + 1;
         let promised = words::promise(state.sent.load(Relaxed).wrapping_add(queued));
         self.pump.add(&Operation::spooled(page, block, bytes, operation.behind()));
-        // An overtaken promise is as good as the one that overtook it, and a refused one is only a promise less.
-        let _ = page.promise(block, promised);
+        // An overtaken promise is as good as the one that overtook it.
+        while let Err(refused) = page.promise(block, promised) {
+            self.retry(refused, call)?;
+        }
         Ok(())
     }
 
@@ -140,7 +186,7 @@ impl Context {
         }
         let (page, block) = self.page(call)?;
         let pause = || self.machine.pause();
-        Loan::lend_mut(into, &pause, |loan| {
+        Loan::lend(View::of_mut(into), &pause, |loan| {
             self.recv_place(Place::Own(loan.clone()), &page, block, limit, call)
         })
     }
@@ -203,19 +249,21 @@ impl Context {
         {
             let in_time = error.clone();
             operation.withdraw();
-            waited = match self.finish(operation, None, call) {
-                Ok(End::Withdrawn) => Err(in_time),
-                other => other,
-            };
+            waited = self.finish(operation, None, call);
+            if operation.end() == Some(End::Withdrawn) {
+                waited = Err(in_time);
+            }
         }
-        self.received(&operation.page, waited?, call)
+        waited?;
+        let bug = || self.fault(Cause::Bug("a receive ended without an end".into()), call);
+        self.received(&operation.page, &operation.end().ok_or_else(bug)?, call)
     }
 
     /// What came of a receive that has ended.
-    fn received(&self, page: &Page, end: End, call: Call) -> Result<Received> {
+    fn received(&self, page: &Page, end: &End, call: Call) -> Result<Received> {
         match end {
             End::Done(done) => Ok(Received { slot: done.slot, source: page.member, len: done.len }),
-            End::Failed(cause) => Err(self.fault(cause, call)),
+            End::Failed(cause) => Err(self.fault(cause.clone(), call)),
             End::Withdrawn => Err(self.fault(Cause::Bug("a receive ended withdrawn".into()), call)),
         }
     }
@@ -226,16 +274,16 @@ impl Context {
         operation: &Arc<Operation>,
         limit: Option<Duration>,
         call: Call,
-    ) -> Result<End> {
+    ) -> Result<()> {
         let host = self.machine.host();
         let until = limit.map(|limit| host.now_ns().saturating_add(limit.as_nanos() as u64));
         loop {
             self.pump.run(&self.machine, operation);
-            if let Some(end) = operation.end() {
+            if operation.is_over() {
                 operation.settle(&self.machine);
-                return match end {
-                    End::Failed(cause) => Err(self.fault(cause.clone(), call)),
-                    end => Ok(end.clone()),
+                return match operation.end() {
+                    Some(End::Failed(cause)) => Err(self.fault(cause, call)),
+                    _ => Ok(()),
                 };
             }
             self.pump.add(operation); // other threads may move it on while this one sleeps
@@ -244,7 +292,7 @@ impl Context {
             let waited = self.machine.wait(&condition, left, &|| call.to_string());
             if let Err(error) = waited {
                 self.pump.remove(&self.machine, operation);
-                if operation.end().is_none() {
+                if !operation.is_over() {
                     return Err(match (error.cause(), limit) {
                         (Cause::TimedOut { .. }, Some(after)) => self.fault(Cause::TimedOut { after }, call),
                         _ => error,

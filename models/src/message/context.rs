@@ -310,7 +310,7 @@ impl Context {
     }
 
     /// Waits a moment where a fabric had no room.
-    fn retry(&self, refused: Refused, call: Call) -> Result<()> {
+    pub(super) fn retry(&self, refused: Refused, call: Call) -> Result<()> {
         match refused {
             Refused::Never(cause) => Err(self.fault(*cause, call)),
             Refused::Again | Refused::Relay => self.machine.relax(call.name()),

@@ -6,7 +6,7 @@ use super::receiving::Receiving;
 use super::ring::Rings;
 use super::sending::Sending;
 use super::words;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Rank};
@@ -18,8 +18,8 @@ use tasuki_core::engine::{Event, Loan, Machine};
 pub(crate) enum Progress {
     /// Something must happen elsewhere first; whether anything was done before.
     Waits { moved: bool },
-    /// The message has ended.
-    Ended(End),
+    /// The message has ended: [`Way::end`] says how.
+    Ended,
 }
 
 /// How a message ended.
@@ -38,6 +38,58 @@ pub(crate) struct Done {
     pub(crate) slot: u32,
 }
 
+/// How a message ended, for whoever looks without a lock. Set once, by who has the lock of its way; word by word, for
+/// the reason that `receiving.rs` tells.
+#[derive(Debug, Default)]
+struct Ending {
+    /// Whether it has, and how: the words belong to it.
+    kind: AtomicU8,
+    len: AtomicU64,
+    slot: AtomicU32,
+    cause: OnceLock<Cause>,
+}
+
+const DONE: u8 = 1;
+const WITHDRAWN: u8 = 2;
+const FAILED: u8 = 3;
+
+impl Ending {
+    #[inline]
+    fn set(&self, end: &End) {
+        let kind = match end {
+            End::Done(done) => {
+                self.len.store(done.len, Ordering::Relaxed);
+                self.slot.store(done.slot, Ordering::Relaxed);
+                DONE
+            }
+            End::Withdrawn => WITHDRAWN,
+            End::Failed(cause) => {
+                let _ = self.cause.set(cause.clone());
+                FAILED
+            }
+        };
+        self.kind.store(kind, Ordering::Release); // SYNC message-end
+    }
+
+    #[inline]
+    fn is_set(&self) -> bool {
+        self.kind.load(Ordering::Acquire) != 0 // SYNC message-end
+    }
+
+    #[inline]
+    fn get(&self) -> Option<End> {
+        match self.kind.load(Ordering::Acquire) {
+            0 => None,
+            DONE => {
+                let (len, slot) = (self.len.load(Ordering::Relaxed), self.slot.load(Ordering::Relaxed));
+                Some(End::Done(Done { len, slot }))
+            }
+            WITHDRAWN => Some(End::Withdrawn),
+            _ => self.cause.get().cloned().map(End::Failed),
+        }
+    }
+}
+
 /// One direction of a message under way.
 #[derive(Debug)]
 pub(crate) enum Way {
@@ -46,6 +98,7 @@ pub(crate) enum Way {
     /// The arrival of a short message, which the receiver then takes.
     Watch {
         number: u32,
+        end: Option<End>,
     },
 }
 
@@ -61,10 +114,26 @@ impl Way {
         match self {
             Way::Send(sending) => sending.step(machine, page, block, rings),
             Way::Receive(receiving) => receiving.step(machine, page, block),
-            Way::Watch { number } if page.is_about(block, *number) => {
-                Progress::Ended(End::Done(Done { len: 0, slot: page.slot(block) }))
+            Way::Watch { number, end } if page.is_about(block, *number) => {
+                *end = Some(End::Done(Done { len: 0, slot: page.slot(block) }));
+                Progress::Ended
             }
             Way::Watch { .. } => Progress::Waits { moved: false },
+        }
+    }
+
+    /// A short message that somebody awaits.
+    pub(crate) fn watch(number: u32) -> Way {
+        Way::Watch { number, end: None }
+    }
+
+    /// How it ended.
+    #[inline]
+    pub(crate) fn end(&self) -> Option<&End> {
+        match self {
+            Way::Send(sending) => sending.end(),
+            Way::Receive(receiving) => receiving.end(),
+            Way::Watch { end, .. } => end.as_ref(),
         }
     }
 
@@ -75,11 +144,11 @@ impl Way {
         (page, block): (&Arc<Page>, Block),
         rings: &Rings,
         looks: u32,
-    ) -> Option<End> {
+    ) -> Option<&End> {
         let mut left = looks;
         loop {
             match self.step(machine, page, block, rings) {
-                Progress::Ended(end) => return Some(end),
+                Progress::Ended => return self.end(),
                 Progress::Waits { moved: true } if looks > 0 => left = looks,
                 Progress::Waits { .. } => left = left.checked_sub(1)?,
             }
@@ -119,7 +188,7 @@ pub(crate) struct Operation {
     depth: u64,
     /// Bytes of the spool that it takes, if it lies there.
     spooled: Option<u64>,
-    end: OnceLock<End>,
+    ending: Ending,
     /// Whether the pump has it; changed under the lock of its queue.
     pub(crate) queued: AtomicBool,
     waker: Mutex<Option<Waker>>,
@@ -142,9 +211,11 @@ impl Operation {
     }
 
     /// A message that has ended already.
-    pub(crate) fn ended(page: &Arc<Page>, block: Block, way: Way, end: End) -> Arc<Operation> {
-        let operation = Operation::make(page, block, way, None);
-        let _ = operation.end.set(end); // nobody else knows of it
+    pub(crate) fn ended(page: &Arc<Page>, block: Block, way: Way) -> Arc<Operation> {
+        let ending = Ending::default();
+        way.end().into_iter().for_each(|end| ending.set(end));
+        let mut operation = Operation::make(page, block, way, None);
+        operation.ending = ending;
         Arc::new(operation)
     }
 
@@ -153,7 +224,7 @@ impl Operation {
         let (kind, number) = match &way {
             Way::Send(_) => (Kind::Send, 0),
             Way::Receive(receiving) => (Kind::Receive, receiving.number()),
-            Way::Watch { number } => (Kind::Watch, *number),
+            Way::Watch { number, .. } => (Kind::Watch, *number),
         };
         Operation {
             page: page.clone(),
@@ -164,7 +235,7 @@ impl Operation {
             behind: Mutex::new(behind),
             depth,
             spooled: None,
-            end: OnceLock::new(),
+            ending: Ending::default(),
             queued: AtomicBool::new(false),
             waker: Mutex::default(),
             unwanted: AtomicBool::new(false),
@@ -199,22 +270,24 @@ impl Operation {
 
     /// Moves it on as [`Way::run`] does. True if it has ended now. Nothing if another thread is at it.
     pub(crate) fn run(&self, machine: &Machine, rings: &Rings, looks: u32) -> bool {
-        if self.end().is_some() || self.is_behind() {
+        if self.is_over() || self.is_behind() {
             return false;
         }
         let Some(mut way) = try_lock(&self.way) else { return false };
-        if self.end().is_some() {
+        if self.is_over() {
             return false;
         }
         if self.unwanted.load(Ordering::SeqCst) && self.unwanted.swap(false, Ordering::SeqCst) {
             way.withdraw();
         }
-        let ended = way.run(machine, (&self.page, self.block), rings, looks);
+        let ended = way.run(machine, (&self.page, self.block), rings, looks).is_some();
         if let Way::Receive(receiving) = &*way {
             self.number.store(receiving.number(), Ordering::Relaxed);
         }
-        let Some(end) = ended else { return false };
-        let _ = self.end.set(end); // nobody else sets it: this thread has the lock
+        if !ended {
+            return false;
+        }
+        way.end().into_iter().for_each(|end| self.ending.set(end));
         drop(way);
         if self.detached.load(Ordering::SeqCst) {
             self.free_slot();
@@ -229,7 +302,7 @@ impl Operation {
             return false;
         }
         let mut behind = lock(&self.behind);
-        if behind.as_ref().is_some_and(|earlier| earlier.end().is_some()) {
+        if behind.as_ref().is_some_and(|earlier| earlier.is_over()) {
             *behind = None;
         }
         behind.is_some()
@@ -246,14 +319,21 @@ impl Operation {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn end(&self) -> Option<&End> {
-        self.end.get()
+    #[inline]
+    pub(crate) fn end(&self) -> Option<End> {
+        self.ending.get()
+    }
+
+    /// Whether it has ended.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.ending.is_set()
     }
 
     /// Nobody will ask for a send again: its slot is free when it has ended.
     pub(crate) fn detach(&self) {
         self.detached.store(true, Ordering::SeqCst);
-        if self.end().is_some() {
+        if self.is_over() {
             self.free_slot();
         }
     }
@@ -329,7 +409,7 @@ impl Operation {
 
     /// Whether a step would bring it on. False while another thread is at it.
     pub(crate) fn can_step(&self) -> bool {
-        if self.end().is_some() || self.is_behind() {
+        if self.is_over() || self.is_behind() {
             return false;
         }
         let Some(way) = try_lock(&self.way) else { return false };
@@ -339,14 +419,14 @@ impl Operation {
                 let unwanted = self.unwanted.load(Ordering::SeqCst);
                 receiving.can_step(&self.page, self.block, unwanted)
             }
-            Way::Watch { number } => self.page.is_about(self.block, *number),
+            Way::Watch { number, .. } => self.page.is_about(self.block, *number),
         }
     }
 }
 
 impl Event for Operation {
     fn happened(&self) -> bool {
-        self.can_step() || self.end().is_some()
+        self.can_step() || self.is_over()
     }
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {

@@ -195,6 +195,11 @@ impl Page {
         !matches!(words::read_posting(self.posting(block), number), Posting::None | Posting::Taken { .. })
     }
 
+    /// Whether what the peer writes lies in this process's reach: looking at it is no call of the fabric.
+    pub(crate) fn is_in_reach(&self) -> bool {
+        self.ours.is_direct()
+    }
+
     /// How many chunks of a staged message the peer has taken: all, if it has posted another receive since.
     pub(crate) fn taken(&self, block: Block, number: u32, chunks: u32) -> u32 {
         let word = self.posting(block);
@@ -290,7 +295,7 @@ impl Page {
         }
         let value = words::short_data(number, self.slot(block), bytes.len());
         let written = match <[u8; 8]>::try_from(bytes) {
-            Ok(word) => self.write_data(block, value, &[u64::from_ne_bytes(word)]),
+            Ok(word) => self.write_data(block, value, &[u64::from_le_bytes(word)]),
             Err(_) => self.write_packed(block, value, bytes),
         };
         if written.is_ok() {
@@ -321,7 +326,7 @@ impl Page {
         let len = words::brings_short(self.data(block), number)?;
         let place = into.get_mut(..len)?;
         if let Ok(word) = <&mut [u8; 8]>::try_from(&mut *place) {
-            *word = self.data_word(block, 0).to_ne_bytes();
+            *word = self.data_word(block, 0).to_le_bytes();
         } else {
             self.unpack(block, place);
         }
@@ -335,8 +340,15 @@ impl Page {
     #[inline(never)]
     pub(crate) fn unpack(&self, block: Block, into: &mut [u8]) {
         debug_assert!(into.len() <= SHORT_MAX);
-        for (index, part) in into.chunks_mut(8).enumerate() {
-            part.copy_from_slice(&self.data_word(block, index).to_ne_bytes()[..part.len()]);
+        let (whole, rest) = into.as_chunks_mut::<8>();
+        for (index, bytes) in whole.iter_mut().enumerate() {
+            *bytes = self.data_word(block, index).to_le_bytes();
+        }
+        if !rest.is_empty() {
+            let mut word = self.data_word(block, whole.len());
+            for byte in rest {
+                (*byte, word) = (word as u8, word >> 8);
+            }
         }
     }
 }
@@ -346,10 +358,12 @@ impl Page {
 pub(crate) fn pack(bytes: &[u8]) -> [u64; SLOT_PAYLOAD] {
     debug_assert!(bytes.len() <= SHORT_MAX);
     let mut words = [0; SLOT_PAYLOAD];
-    for (word, part) in words.iter_mut().zip(bytes.chunks(8)) {
-        let mut whole = [0; 8];
-        whole[..part.len()].copy_from_slice(part);
-        *word = u64::from_ne_bytes(whole);
+    let (whole, rest) = bytes.as_chunks::<8>();
+    for (word, &bytes) in words.iter_mut().zip(whole) {
+        *word = u64::from_le_bytes(bytes);
+    }
+    if let Some(word) = words.get_mut(whole.len()) {
+        *word = rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     }
     words
 }

@@ -50,7 +50,7 @@ impl Entered {
     pub(crate) fn read(&self, into: &mut [u8]) -> Result<(), Cause> {
         match self {
             Entered::Own(used) => {
-                used.read(0, into);
+                used.view().read(0, into);
                 Ok(())
             }
             Entered::Job(_) => Err(Cause::Bug("a short message was left in job memory".into())),
@@ -61,7 +61,7 @@ impl Entered {
     pub(crate) fn store(&self, machine: &Machine, bytes: &[u8]) -> Result<Launched, Cause> {
         match self {
             Entered::Own(used) => {
-                used.write(0, bytes);
+                used.view().write(0, bytes);
                 Ok(Launched::Done(0))
             }
             Entered::Job(at) => machine.launch_put(*at, &Loan::of(bytes.to_vec()).enter()?, 0..bytes.len()),
@@ -77,7 +77,9 @@ impl Entered {
         caching: Caching,
     ) -> Result<Launched, Cause> {
         match self {
-            Entered::Own(used) if machine.copy_out(used, from, to, len, caching) => Ok(Launched::Done(0)),
+            Entered::Own(used) if machine.copy_out(used.view(), from, to, len, caching) => {
+                Ok(Launched::Done(0))
+            }
             Entered::Own(used) => machine.launch_put(to, used, from as usize..(from + len) as usize),
             Entered::Job(at) if machine.copy_across(at.add(from), to, len) => Ok(Launched::Done(0)),
             Entered::Job(at) => machine.launch_copy(at.add(from), to, len),
@@ -93,7 +95,9 @@ impl Entered {
         caching: Caching,
     ) -> Result<Launched, Cause> {
         match self {
-            Entered::Own(used) if machine.copy_in(from, used, to, len, caching) => Ok(Launched::Done(0)),
+            Entered::Own(used) if machine.copy_in(from, used.view(), to, len, caching) => {
+                Ok(Launched::Done(0))
+            }
             Entered::Own(used) => machine.launch_get(from, used, to as usize..(to + len) as usize),
             Entered::Job(at) if machine.copy_across(from, at.add(to), len) => Ok(Launched::Done(0)),
             Entered::Job(at) => machine.launch_copy(from, at.add(to), len),

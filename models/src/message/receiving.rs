@@ -37,6 +37,7 @@ pub(crate) struct Receiving {
     /// Chunks copied out of the sender's ring, and of which it was told.
     taken: u32,
     told: u32,
+    end: Option<End>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,16 +62,13 @@ enum Stage {
     },
 }
 
+/// What comes next. Small, and the stage is changed where it stands: what has just been put together in pieces can be
+/// copied as a whole only when all that was stored before has drained, the word to the peer included.
+#[derive(Clone, Copy)]
 enum Next {
-    Stage(Stage),
+    Goes,
     Waits,
-    Ended(End),
-}
-
-impl From<Cause> for Next {
-    fn from(cause: Cause) -> Next {
-        Next::Ended(End::Failed(cause))
-    }
+    Ended,
 }
 
 impl Receiving {
@@ -98,7 +96,14 @@ impl Receiving {
             unwanted: false,
             taken: 0,
             told: 0,
+            end: None,
         }
+    }
+
+    /// How it ended.
+    #[inline]
+    pub(crate) fn end(&self) -> Option<&End> {
+        self.end.as_ref()
     }
 
     /// It is to be taken back, if its message is not on its way already.
@@ -130,52 +135,67 @@ impl Receiving {
         let mut moved = false;
         loop {
             let next = match self.stage {
-                Stage::Describing | Stage::Posting if self.unwanted => Next::Ended(End::Withdrawn),
+                Stage::Describing | Stage::Posting if self.unwanted => self.ended(End::Withdrawn),
                 Stage::Describing => self.describe(page, block),
                 Stage::Posting => self.post(page, block),
                 Stage::Posted => self.look(machine, page, block),
                 Stage::Withdrawing { operation, expected } => match machine.landed(operation) {
                     None => Next::Waits,
-                    Some(Err(cause)) => cause.into(),
+                    Some(Err(cause)) => self.fail(cause),
                     Some(Ok(found)) => self.taken_back(machine, page, block, expected, found),
                 },
                 Stage::Fetching { operation } => match machine.landed(operation) {
                     None => Next::Waits,
-                    Some(Err(cause)) => cause.into(),
+                    Some(Err(cause)) => self.fail(cause),
                     Some(Ok(_)) => self.fetched(),
                 },
                 Stage::Storing { operation, done } => match machine.landed(operation) {
                     None => Next::Waits,
-                    Some(Err(cause)) => cause.into(),
+                    Some(Err(cause)) => self.fail(cause),
                     Some(Ok(_)) => self.done(page, block, done),
                 },
             };
             match next {
-                Next::Stage(stage) => {
-                    moved = true;
-                    self.stage = stage;
-                }
+                Next::Goes => moved = true,
                 Next::Waits => return Progress::Waits { moved },
-                Next::Ended(end) => {
+                Next::Ended => {
                     self.registered = None;
-                    return Progress::Ended(end);
+                    return Progress::Ended;
                 }
             }
         }
     }
 
-    fn describe(&self, page: &Page, block: Block) -> Next {
-        let posted = words::claim(self.number, self.version, Claim::Posted);
-        let written = page.write_claim(block, posted, &[self.to.bits(), self.into.len()]);
-        written_then(written, Stage::Posting)
+    #[inline(always)]
+    fn goes(&mut self, stage: Stage) -> Next {
+        self.stage = stage;
+        Next::Goes
     }
 
-    fn post(&self, page: &Page, block: Block) -> Next {
+    #[inline(always)]
+    fn ended(&mut self, end: End) -> Next {
+        self.end = Some(end);
+        Next::Ended
+    }
+
+    #[cold]
+    fn fail(&mut self, cause: Cause) -> Next {
+        self.ended(End::Failed(cause))
+    }
+
+    fn describe(&mut self, page: &Page, block: Block) -> Next {
+        let posted = words::claim(self.number, self.version, Claim::Posted);
+        let written = page.write_claim(block, posted, &[self.to.bits(), self.into.len()]);
+        self.written_then(written, Stage::Posting)
+    }
+
+    fn post(&mut self, page: &Page, block: Block) -> Next {
         let word = match self.claimed {
             true => words::long_posting(self.number, self.version),
             false => words::staged_posting(self.number, self.version, self.into.len()),
         };
-        written_then(page.write_posting(block, word), Stage::Posted)
+        let written = page.write_posting(block, word);
+        self.written_then(written, Stage::Posted)
     }
 
     /// Looks what has come.
@@ -183,7 +203,7 @@ impl Receiving {
         let room = self.into.len();
         match words::read_data(page.data(block), self.number) {
             // What is staged for it later is for the next receive.
-            Data::None if self.unwanted && !self.claimed => Next::Ended(End::Withdrawn),
+            Data::None if self.unwanted && !self.claimed => self.ended(End::Withdrawn),
             Data::None if self.unwanted => {
                 let posted = words::claim(self.number, self.version, Claim::Posted);
                 self.take_back(machine, page, block, posted)
@@ -191,7 +211,7 @@ impl Receiving {
             Data::None => Next::Waits,
             // It was sent to a receive that was withdrawn, and waits for one with more room.
             Data::Staged { .. } if page.data_word(block, 1) > room => {
-                Cause::Truncated { len: page.data_word(block, 1), room }.into()
+                self.fail(Cause::Truncated { len: page.data_word(block, 1), room })
             }
             Data::Staged { chunks } => self.fetch(machine, page, block, chunks),
             Data::InPlace => {
@@ -204,22 +224,22 @@ impl Receiving {
                 let done = Done { len: len as u64, slot };
                 match self.into.enter().and_then(|into| into.store(machine, &bytes[..len])) {
                     Ok(Launched::Done(_)) => self.done(page, block, done),
-                    Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Storing { operation, done }),
+                    Ok(Launched::UnderWay(operation)) => self.goes(Stage::Storing { operation, done }),
                     Ok(Launched::Later) => Next::Waits,
-                    Err(cause) => cause.into(),
+                    Err(cause) => self.fail(cause),
                 }
             }
-            Data::Short { len, .. } => Cause::Truncated { len: len as u64, room }.into(),
+            Data::Short { len, .. } => self.fail(Cause::Truncated { len: len as u64, room }),
             Data::TooLong { version } if version == self.version => {
                 page.state(block).received.store(self.number, Relaxed);
-                Cause::Truncated { len: page.data_word(block, 0), room }.into()
+                self.fail(Cause::Truncated { len: page.data_word(block, 0), room })
             }
             // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the next.
             Data::TooLong { .. } => {
                 page.state(block).received.store(self.number, Relaxed);
                 self.number = self.number.wrapping_add(1);
                 self.version = next_version(page, block);
-                Next::Stage(Stage::Describing)
+                self.goes(Stage::Describing)
             }
         }
     }
@@ -242,16 +262,16 @@ impl Receiving {
         let berth = Self::berth(page, block);
         if self.owes(berth) {
             let written = page.write_posting(block, words::taken(self.number, self.taken));
-            return match written_then(written, Stage::Posted) {
-                Next::Stage(stage) if self.taken < berth.cut.chunks() => {
+            return match written {
+                Ok(()) if self.taken < berth.cut.chunks() => {
                     self.told = self.taken;
-                    Next::Stage(stage)
+                    Next::Goes
                 }
-                Next::Stage(_) => {
+                Ok(()) => {
                     let (len, slot) = (page.data_word(block, 1), page.data_word(block, 2) as u32);
                     self.done(page, block, Done { len, slot })
                 }
-                other => other,
+                Err(_) => self.written_then(written, Stage::Posted),
             };
         }
         if chunks == self.taken {
@@ -259,26 +279,26 @@ impl Receiving {
         }
         let into = match self.into.enter() {
             Ok(into) => into,
-            Err(cause) => return cause.into(),
+            Err(cause) => return self.fail(cause),
         };
         while self.taken < chunks && !self.owes(berth) {
             let (part, place) = (berth.cut.part(self.taken), berth.place(self.taken));
             match into.fetch(machine, place, part, Caching::of(berth.cut.len())) {
                 Ok(Launched::Done(_)) => self.taken += 1,
-                Ok(Launched::UnderWay(operation)) => return Next::Stage(Stage::Fetching { operation }),
+                Ok(Launched::UnderWay(operation)) => return self.goes(Stage::Fetching { operation }),
                 Ok(Launched::Later) => return Next::Waits,
-                Err(cause) => return cause.into(),
+                Err(cause) => return self.fail(cause),
             }
             if let Data::Staged { chunks: now } = words::read_data(page.data(block), self.number) {
                 chunks = now;
             }
         }
-        Next::Stage(Stage::Posted)
+        Next::Goes
     }
 
     fn fetched(&mut self) -> Next {
         self.taken += 1;
-        Next::Stage(Stage::Posted)
+        self.goes(Stage::Posted)
     }
 
     /// Takes the claim back, which was `expected` when last looked at.
@@ -287,9 +307,9 @@ impl Receiving {
         let atomic = Atomic { kind: AtomicKind::Cas { expected }, operand, width: Width::W8 };
         match machine.launch_atomic(page.their_claim_at(block), atomic) {
             Ok(Launched::Done(found)) => self.taken_back(machine, page, block, expected, found),
-            Ok(Launched::UnderWay(operation)) => Next::Stage(Stage::Withdrawing { operation, expected }),
+            Ok(Launched::UnderWay(operation)) => self.goes(Stage::Withdrawing { operation, expected }),
             Ok(Launched::Later) => Next::Waits,
-            Err(cause) => cause.into(),
+            Err(cause) => self.fail(cause),
         }
     }
 
@@ -302,27 +322,28 @@ impl Receiving {
         found: u64,
     ) -> Next {
         if found == expected {
-            return Next::Ended(End::Withdrawn);
+            return self.ended(End::Withdrawn);
         }
         if found == words::claim(self.number, self.version, Claim::Claimed) {
             self.unwanted = false; // its message is on its way
-            return Next::Stage(Stage::Posted);
+            return self.goes(Stage::Posted);
         }
         // The posting has not arrived yet, and will come too late.
         self.take_back(machine, page, block, found)
     }
 
-    fn done(&self, page: &Page, block: Block, done: Done) -> Next {
+    fn done(&mut self, page: &Page, block: Block, done: Done) -> Next {
         page.state(block).received.store(self.number, Relaxed);
-        Next::Ended(End::Done(done))
+        self.ended(End::Done(done))
     }
-}
 
-fn written_then(written: Result<(), Refused>, stage: Stage) -> Next {
-    match written {
-        Ok(()) => Next::Stage(stage),
-        Err(Refused::Never(cause)) => (*cause).into(),
-        Err(Refused::Again | Refused::Relay) => Next::Waits,
+    #[inline(always)]
+    fn written_then(&mut self, written: Result<(), Refused>, stage: Stage) -> Next {
+        match written {
+            Ok(()) => self.goes(stage),
+            Err(Refused::Never(cause)) => self.fail(*cause),
+            Err(Refused::Again | Refused::Relay) => Next::Waits,
+        }
     }
 }
 

@@ -77,10 +77,10 @@ impl Context {
     fn start_send(&self, sending: Sending, page: &Arc<Page>, block: Block) -> Option<Arc<Operation>> {
         let (mut way, behind) = (Way::Send(sending), self.last_spooled(page, block));
         if behind.is_none()
-            && let Progress::Ended(end) = way.step(&self.machine, page, block, &self.pump.rings)
+            && matches!(way.step(&self.machine, page, block, &self.pump.rings), Progress::Ended)
         {
-            let failed = matches!(end, End::Failed(_));
-            return failed.then(|| Operation::ended(page, block, way, end));
+            let failed = matches!(way.end(), Some(End::Failed(_)));
+            return failed.then(|| Operation::ended(page, block, way));
         }
         let operation = Operation::new(page, block, way, behind);
         self.pump.add(&operation);
@@ -149,7 +149,7 @@ impl Context {
     fn start_receive(&self, receiving: Receiving, page: &Arc<Page>, block: Block) -> Arc<Operation> {
         let mut way = Way::Receive(receiving);
         match way.step(&self.machine, page, block, &self.pump.rings) {
-            Progress::Ended(end) => Operation::ended(page, block, way, end),
+            Progress::Ended => Operation::ended(page, block, way),
             Progress::Waits { .. } => {
                 let operation = Operation::new(page, block, way, None);
                 self.pump.add(&operation);
@@ -162,9 +162,8 @@ impl Context {
     fn poll(&self, operation: &Arc<Operation>, waker: &Waker) -> Result<bool> {
         self.machine.progress();
         operation.set_waker(Some(waker)); // before the look: whoever ends it after that sees the waker
-        let over = operation.end().is_some()
-            || operation.is_hopeless(&self.machine)
-            || self.machine.check().is_err();
+        let over =
+            operation.is_over() || operation.is_hopeless(&self.machine) || self.machine.check().is_err();
         if over {
             operation.set_waker(None);
             return Ok(true);
@@ -188,7 +187,7 @@ impl Outgoing {
     /// Whether it has ended. Moves messages on.
     pub fn is_finished(&self) -> bool {
         self.context.machine.progress();
-        self.operation.as_ref().is_none_or(|operation| operation.end().is_some())
+        self.operation.as_ref().is_none_or(|operation| operation.is_over())
     }
 
     /// Ready when the bytes may be used again; otherwise `waker` is woken when they may.
@@ -207,7 +206,7 @@ impl Outgoing {
         self.waited = true;
         if let Some(operation) = &self.operation {
             self.context.pump.remove(&self.context.machine, operation);
-            if operation.end().is_none() && !operation.is_unmatched_send() && !std::thread::panicking() {
+            if !operation.is_over() && !operation.is_unmatched_send() && !std::thread::panicking() {
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
@@ -269,7 +268,7 @@ impl Incoming {
             Kind::Short { number } => {
                 Arrival { page: self.page.clone(), block: self.block, number: *number }.happened()
             }
-            Kind::Long(operation) => operation.end().is_some(),
+            Kind::Long(operation) => operation.is_over(),
         }
     }
 
@@ -281,7 +280,7 @@ impl Incoming {
             Kind::Short { number } => {
                 let (page, block, number) = (self.page.clone(), self.block, *number);
                 let watch = || {
-                    let watch = Operation::new(&page, block, Way::Watch { number }, None);
+                    let watch = Operation::new(&page, block, Way::watch(number), None);
                     self.context.pump.add(&watch);
                     watch
                 };

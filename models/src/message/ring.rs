@@ -13,8 +13,8 @@
 use super::directory;
 use super::pace::Pace;
 use super::page::{Block, Page};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::board::Stage;
@@ -116,19 +116,34 @@ impl Berth {
 struct Ring {
     at: GlobalAddress,
     bytes: u64,
+    state: Mutex<State>,
+}
+
+/// Never looked at across a call of the fabric: on some hosts another thread of the rank runs inside one.
+#[derive(Debug, Default)]
+struct State {
+    /// Whether a message has it to itself.
+    is_held: bool,
     /// Where the last message ended.
-    next: AtomicU64,
-    is_held: AtomicBool,
+    next: u64,
     /// The message that lies in it, whose send is over.
-    untaken: Mutex<Option<Arc<Untaken>>>,
+    untaken: Option<Untaken>,
+    /// The operation that asks whether anybody can take that.
+    asked: Option<u64>,
 }
 
 /// A ring that a message has to itself until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held(Arc<Ring>);
+pub(crate) struct Held {
+    ring: Arc<Ring>,
+    /// Where the message lies in it: behind the last one.
+    pub(crate) berth: Berth,
+    /// What the next message has to wait for.
+    left: Option<Untaken>,
+}
 
 /// A message that lies in a ring, and of which its sender's program knows that it was sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Untaken {
     page: Arc<Page>,
     /// The page's then. This rank may let go of the page, and the message can be taken as long as the peer has not.
@@ -136,14 +151,12 @@ pub(crate) struct Untaken {
     block: Block,
     number: u32,
     chunks: u32,
-    /// The operation that asks whether anybody can take it.
-    asked: Mutex<Option<u64>>,
 }
 
 impl Untaken {
     pub(crate) fn new(page: &Arc<Page>, block: Block, number: u32, chunks: u32) -> Untaken {
         let generation = page.holding().generation();
-        Untaken { page: page.clone(), generation, block, number, chunks, asked: Mutex::default() }
+        Untaken { page: page.clone(), generation, block, number, chunks }
     }
 
     /// Whether it was taken, as far as the page's lines tell; or nobody can take it any more, since both ranks have let
@@ -153,11 +166,15 @@ impl Untaken {
             || self.page.taken(self.block, self.number, self.chunks) == self.chunks
     }
 
-    /// Whether nobody waits for it any more: it was taken, or nobody can take it. For the one thread that looks after
-    /// the ring. Of a page that this rank has let go it asks the page's entry, and has the answer some calls later:
-    /// calls of the fabric that wait are impossible here.
-    fn is_over(&self, machine: &Machine) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The same where looking is no call of the fabric. False: it may have been taken.
+    fn is_seen_taken(&self) -> bool {
+        self.page.is_in_reach() && self.is_taken()
+    }
+
+    /// Whether nobody waits for it any more: it was taken, or nobody can take it. Of a page that this rank has let go
+    /// it asks the page's entry, and has the answer some calls later: calls of the fabric that wait are impossible
+    /// here. `asked` is the operation that asks. For the one thread that has the ring.
+    fn is_over(&self, machine: &Machine, asked: &mut Option<u64>) -> bool {
         let answer = match *asked {
             None if self.is_taken() => return true,
             None if self.page.holding().is_open() => return false,
@@ -177,11 +194,6 @@ impl Untaken {
         *asked = None;
         self.is_taken() || answer.is_ok_and(|word| directory::read_generation(word) != self.generation)
     }
-
-    /// Whether an operation asks about it, or is about to.
-    fn is_asked_about(&self) -> bool {
-        self.asked.try_lock().map_or(true, |asked| asked.is_some())
-    }
 }
 
 impl Event for Untaken {
@@ -195,69 +207,137 @@ impl Event for Untaken {
 }
 
 impl Held {
-    /// Where a message of `len` bytes lies in it: behind the last one.
-    pub(crate) fn berth(&self, len: u64) -> Berth {
-        let (cut, bytes) = (Cut::of(len), self.0.bytes);
-        let start = self.0.next.load(Ordering::Relaxed).next_multiple_of(cut.chunk) % bytes;
-        let berth = Berth { ring: self.0.at, bytes, start, cut };
-        self.0.next.store(berth.end(), Ordering::Relaxed);
-        berth
-    }
-
     /// The send is over; the ring is for others when that message was taken.
-    pub(crate) fn leave(&self, message: Untaken) {
-        *self.0.untaken() = Some(Arc::new(message));
+    pub(crate) fn leave(&mut self, message: Untaken) {
+        self.left = Some(message);
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.is_held.store(false, Ordering::Release);
+        let mut state = lock(&self.ring.state);
+        if self.left.is_some() {
+            state.untaken = self.left.take();
+        }
+        state.is_held = false;
     }
 }
 
 impl Ring {
-    /// Takes it, if nobody has it and nothing lies in it. No lock is held while the receiver's word is looked at.
-    fn hold(self: Arc<Ring>, machine: &Machine) -> Option<Held> {
-        if self.is_held.swap(true, Ordering::Acquire) {
-            return None;
-        }
-        let held = Held(self);
-        let left = held.0.untaken().clone();
-        if left.is_some_and(|message| !message.is_over(machine)) {
-            return None;
-        }
-        *held.0.untaken() = None;
-        Some(held)
+    /// Takes it for a message of `len` bytes, if nobody has it and nothing lies in it.
+    fn hold(self: &Arc<Ring>, machine: &Machine, len: u64) -> Option<Held> {
+        let (message, mut asked) = {
+            let mut state = lock(&self.state);
+            if state.is_held {
+                return None;
+            }
+            if state.untaken.as_ref().is_none_or(Untaken::is_seen_taken) {
+                return Some(self.held(&mut state, len));
+            }
+            state.is_held = true;
+            (state.untaken.clone(), state.asked.take())
+        };
+        let is_over = message.is_none_or(|message| message.is_over(machine, &mut asked));
+        let mut state = lock(&self.state);
+        (state.is_held, state.asked) = (false, asked);
+        is_over.then(|| self.held(&mut state, len))
     }
 
-    fn untaken(&self) -> MutexGuard<'_, Option<Arc<Untaken>>> {
-        self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
+    /// It is the message's of `len` bytes.
+    fn held(self: &Arc<Ring>, state: &mut State, len: u64) -> Held {
+        let cut = Cut::of(len);
+        let start = state.next.next_multiple_of(cut.chunk) % self.bytes;
+        let berth = Berth { ring: self.at, bytes: self.bytes, start, cut };
+        *state = State { is_held: true, next: berth.end(), untaken: None, asked: None };
+        Held { ring: self.clone(), berth, left: None }
+    }
+
+    /// Forgets a message on one of these pages that was taken.
+    fn forget_taken(&self, pages: &[Arc<Page>]) {
+        let Some(message) = lock(&self.state).untaken.clone() else { return };
+        if pages.iter().any(|page| Arc::ptr_eq(page, &message.page)) && message.is_taken() {
+            let mut state = lock(&self.state);
+            let is_it = |other: &Untaken| {
+                Arc::ptr_eq(&other.page, &message.page)
+                    && (other.generation, other.block, other.number)
+                        == (message.generation, message.block, message.number)
+            };
+            if !state.is_held && state.asked.is_none() && state.untaken.as_ref().is_some_and(is_it) {
+                state.untaken = None;
+            }
+        }
     }
 }
 
-/// The rings of a rank, made when first needed.
-#[derive(Debug, Default)]
+/// Rings of one size, made when first needed.
+#[derive(Debug)]
+struct Sized {
+    bytes: u64,
+    rings: [OnceLock<Arc<Ring>>; RINGS_MAX],
+    making: Mutex<()>,
+}
+
+impl Sized {
+    fn of(bytes: u64) -> Sized {
+        Sized { bytes, rings: Default::default(), making: Mutex::default() }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Ring>> {
+        self.rings.iter().map_while(OnceLock::get)
+    }
+
+    /// One that nobody uses, or a new one; none if all are in use.
+    fn take(&self, machine: &Machine, len: u64) -> Result<Option<Held>, Cause> {
+        if let Some(held) = self.all().find_map(|ring| ring.hold(machine, len)) {
+            return Ok(Some(held));
+        }
+        if self.rings[RINGS_MAX - 1].get().is_some() { Ok(None) } else { self.make(machine, len) }
+    }
+
+    #[cold]
+    fn make(&self, machine: &Machine, len: u64) -> Result<Option<Held>, Cause> {
+        let _making = lock(&self.making);
+        let Some(place) = self.rings.iter().find(|place| place.get().is_none()) else { return Ok(None) };
+        let offset = machine.registry().allocate_local(COLOUR + self.bytes);
+        let offset = offset.map_err(|error: Error| error.cause().clone())?;
+        let at = GlobalAddress::new(machine.rank(), offset + COLOUR);
+        let ring = Arc::new(Ring { at, bytes: self.bytes, state: Mutex::default() });
+        let held = ring.held(&mut lock(&ring.state), len);
+        let _ = place.set(ring); // nobody else sets one meanwhile
+        Ok(Some(held))
+    }
+}
+
+/// The rings of a rank.
+#[derive(Debug)]
 pub(crate) struct Rings {
-    narrow: Mutex<Vec<Arc<Ring>>>,
-    wide: Mutex<Vec<Arc<Ring>>>,
-    /// Bytes staged so far.
+    narrow: Sized,
+    wide: Sized,
+    /// Bytes staged so far, about: two threads that add at once do no harm.
     staged: AtomicU64,
     /// What copies into them take.
     pub(crate) pace: Pace,
 }
 
+impl Default for Rings {
+    fn default() -> Rings {
+        Rings {
+            narrow: Sized::of(RING),
+            wide: Sized::of(WIDE),
+            staged: AtomicU64::new(0),
+            pace: Pace::default(),
+        }
+    }
+}
+
 impl Rings {
     /// A ring that nobody uses, for a message of `len` bytes; none if all are in use.
     pub(crate) fn take(&self, machine: &Machine, len: u64) -> Result<Option<Held>, Cause> {
-        let (of, bytes) = if self.staged.load(Ordering::Relaxed) < WIDE_AFTER {
-            (&self.narrow, RING)
-        } else {
-            (&self.wide, WIDE)
-        };
-        let held = take(of, bytes, machine)?;
+        let staged = self.staged.load(Ordering::Relaxed);
+        let rings = if staged < WIDE_AFTER { &self.narrow } else { &self.wide };
+        let held = rings.take(machine, len)?;
         if held.is_some() {
-            self.staged.fetch_add(len, Ordering::Relaxed);
+            self.staged.store(staged.saturating_add(len), Ordering::Relaxed);
         }
         Ok(held)
     }
@@ -265,13 +345,14 @@ impl Rings {
     /// Waits until nothing lies in them, or nobody will take it. For a rank that leaves.
     pub(crate) fn drain(&self, machine: &Machine) {
         for ring in self.all() {
-            let Some(message) = ring.untaken().clone() else { continue };
+            let Some(message) = lock(&ring.state).untaken.clone() else { continue };
             let (peer, slot) = (message.page.peer, message.page.slot(message.block));
             let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
-            while ring.clone().hold(machine).is_none() {
+            let event = Arc::new(message);
+            while ring.hold(machine, 0).is_none() {
                 // Nobody tells when the peer lets go of a page that this rank has let go.
-                let limit = (!message.page.holding().is_open()).then_some(LOOK_AGAIN);
-                match machine.wait(&Condition::Event(message.clone()), limit, &call) {
+                let limit = (!event.page.holding().is_open()).then_some(LOOK_AGAIN);
+                match machine.wait(&Condition::Event(event.clone()), limit, &call) {
                     Err(error) if error.is_timeout() => {}
                     _ => break, // it was taken; or the peer, or the job, has ended, and then nobody takes it
                 }
@@ -281,50 +362,16 @@ impl Rings {
 
     /// Forgets messages on these pages that were taken: before the pages' lines may become another pair's.
     pub(crate) fn forget_taken(&self, pages: &[Arc<Page>]) {
-        for ring in self.all() {
-            let Some(message) = ring.untaken().clone() else { continue };
-            let is_concerned = pages.iter().any(|page| Arc::ptr_eq(page, &message.page));
-            if is_concerned && message.is_taken() && !message.is_asked_about() {
-                let mut left = ring.untaken();
-                if left.as_ref().is_some_and(|left| Arc::ptr_eq(left, &message)) {
-                    *left = None;
-                }
-            }
-        }
+        self.all().for_each(|ring| ring.forget_taken(pages));
     }
 
-    fn all(&self) -> Vec<Arc<Ring>> {
-        [&self.narrow, &self.wide].map(|rings| lock(rings).clone()).concat()
+    fn all(&self) -> impl Iterator<Item = &Arc<Ring>> {
+        self.narrow.all().chain(self.wide.all())
     }
 }
 
-/// One of the rings of a size that nobody uses, or a new one.
-fn take(rings: &Mutex<Vec<Arc<Ring>>>, bytes: u64, machine: &Machine) -> Result<Option<Held>, Cause> {
-    for index in 0..RINGS_MAX {
-        let Some(ring) = lock(rings).get(index).cloned() else { return make(rings, bytes, machine) };
-        if let Some(held) = ring.hold(machine) {
-            return Ok(Some(held));
-        }
-    }
-    Ok(None)
-}
-
-fn make(rings: &Mutex<Vec<Arc<Ring>>>, bytes: u64, machine: &Machine) -> Result<Option<Held>, Cause> {
-    let mut all = lock(rings);
-    if all.len() == RINGS_MAX {
-        return Ok(None);
-    }
-    let offset = machine.registry().allocate_local(COLOUR + bytes);
-    let offset = offset.map_err(|error: Error| error.cause().clone())?;
-    let at = GlobalAddress::new(machine.rank(), offset + COLOUR);
-    let (is_held, next) = (AtomicBool::new(true), AtomicU64::new(0));
-    let ring = Arc::new(Ring { at, bytes, next, is_held, untaken: Mutex::default() });
-    all.push(ring.clone());
-    Ok(Some(Held(ring)))
-}
-
-fn lock(rings: &Mutex<Vec<Arc<Ring>>>) -> MutexGuard<'_, Vec<Arc<Ring>>> {
-    rings.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -349,10 +396,10 @@ mod tests {
     #[test]
     fn chunks_stay_inside_the_ring_and_apart() {
         let at = GlobalAddress::new(Rank(0), 1 << 20);
-        let (is_held, next) = (AtomicBool::new(true), AtomicU64::new(0));
-        let ring = Held(Arc::new(Ring { at, bytes: RING, next, is_held, untaken: Mutex::default() }));
+        let ring = Arc::new(Ring { at, bytes: RING, state: Mutex::default() });
         for len in [49, 5000, 100, 1 << 20, 70_000, 4096, 4096].into_iter().cycle().take(200) {
-            let berth = ring.berth(len);
+            let held = ring.held(&mut lock(&ring.state), len);
+            let berth = held.berth;
             let places: Vec<u64> = (0..berth.cut.chunks()).map(|chunk| berth.place(chunk).offset()).collect();
             assert!(places.iter().all(|place| place - at.offset() + berth.cut.chunk <= RING));
             for near in places.windows(berth.room() as usize) {

@@ -14,8 +14,8 @@
 use super::operation::{Done, End, Progress};
 use super::page::{ANY, Block, Page, pack};
 use super::place::Place;
-use super::ring::{Rings, Untaken};
-use super::staging::Staging;
+use super::ring::Rings;
+use super::staging::{Filled, Meeting, Staging};
 use super::words::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,6 +31,7 @@ pub(crate) struct Sending {
     /// It meets a receive of any slot, in the block that the pair has for those.
     any: bool,
     stage: Stage,
+    end: Option<End>,
 }
 
 #[derive(Debug)]
@@ -85,7 +86,17 @@ impl From<Cause> for Next {
 
 impl Sending {
     pub(crate) fn new(from: Place) -> Sending {
-        Sending { from, any: false, stage: Stage::Looking }
+        Sending { from, any: false, stage: Stage::Looking, end: None }
+    }
+
+    /// A message that was begun by [`Staging::run`].
+    pub(crate) fn begun(from: Place, staging: Staging) -> Sending {
+        Sending { from, any: false, stage: Stage::Staging(staging), end: None }
+    }
+
+    /// How it ended.
+    pub(crate) fn end(&self) -> Option<&End> {
+        self.end.as_ref()
     }
 
     /// Whether nobody knows of the message yet.
@@ -151,7 +162,9 @@ impl Sending {
                 }
                 Stage::Claimed { receive } => self.begin(machine, number, slot, rings, *receive),
                 Stage::Putting { operation } => landed(machine, *operation, |_| self.in_place(number, slot)),
-                Stage::Staging(_) => self.fill(machine, (at, meets), (number, slot), rings),
+                Stage::Staging(_) => {
+                    self.fill(machine, Meeting { page: at, block: meets, number, slot }, rings)
+                }
                 Stage::Telling(notice) => tell(at, meets, notice),
                 Stage::Over => Next::Waits,
             };
@@ -167,7 +180,8 @@ impl Sending {
                     at.state(meets).sent.store(number, Relaxed);
                     self.stage = Stage::Over;
                     let done = Done { len: self.from.len(), slot };
-                    return Progress::Ended(failed.map_or(End::Done(done), End::Failed));
+                    self.end = Some(failed.map_or(End::Done(done), End::Failed));
+                    return Progress::Ended;
                 }
             }
         }
@@ -253,48 +267,36 @@ impl Sending {
         Next::Stage(Stage::Telling(Notice { word, payload, used: 2, failed: None }))
     }
 
-    /// Fills the ring as far as there is room, and tells the receiver. The message has ended when the receiver knows of
-    /// all of it: what lies in the ring is there for it, whatever becomes of the sender's buffer.
-    fn fill(
-        &mut self,
-        machine: &Machine,
-        (page, block): (&Arc<Page>, Block),
-        (number, slot): (u32, u32),
-        rings: &Rings,
-    ) -> Next {
+    /// Fills the ring.
+    fn fill(&mut self, machine: &Machine, at: Meeting<'_>, rings: &Rings) -> Next {
         let (from, Stage::Staging(staging)) = (&self.from, &mut self.stage) else { return Next::Waits };
-        let chunks = staging.berth.cut.chunks();
-        let mut moved = false;
-        let from = match from.enter() {
-            Ok(from) => from,
-            Err(cause) => return cause.into(),
-        };
-        loop {
-            if staging.has_news() {
-                let [ring, len, place] = staging.berth.words();
-                let payload = [ring, len, u64::from(slot), place];
-                match page.write_data(block, words::staged_data(number, staging.staged), &payload) {
-                    Ok(()) => staging.told(),
-                    Err(Refused::Never(cause)) => return (*cause).into(),
-                    Err(_) => return Next::Waits,
-                }
-            }
-            if staging.is_over() {
-                staging.tell(&rings.pace);
-                staging.ring.leave(Untaken::new(page, block, number, chunks));
-                return Next::Ended(None);
-            }
-            match staging.fill(machine, &from, page.taken(block, number, chunks)) {
-                Ok(true) => moved = true,
-                Ok(false) => return if moved { Next::Moved } else { Next::Waits },
-                Err(cause) => return cause.into(),
-            }
+        let filled = from.enter().and_then(|from| {
+            let copy = |part, place, caching| from.launch(machine, part, place, caching);
+            staging.run(machine, at, &rings.pace, copy)
+        });
+        match filled {
+            Ok(Filled::Over) => Next::Ended(None),
+            Ok(Filled::Waits { moved: true }) => Next::Moved,
+            Ok(Filled::Waits { moved: false }) => Next::Waits,
+            Err(cause) => cause.into(),
         }
     }
 }
 
+/// Whether a receive of a message of `len` bytes, more than a short one's, stands in its own slot that wants it staged.
+#[inline]
+pub(super) fn is_to_stage(page: &Page, block: Block, len: u64) -> bool {
+    let number = next_number(page, block);
+    match words::read_posting(page.posting(block), number) {
+        Posting::Staged { least, version } => {
+            len <= least || posted(page, block, number, version) && len <= page.claim_word(block, 1)
+        }
+        _ => false,
+    }
+}
+
 /// The number of the next message on a slot.
-fn next_number(page: &Page, block: Block) -> u32 {
+pub(super) fn next_number(page: &Page, block: Block) -> u32 {
     page.state(block).sent.load(Relaxed).wrapping_add(1)
 }
 

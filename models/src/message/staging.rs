@@ -1,10 +1,14 @@
 //! A message on its way through a ring, as its sender sees it.
 
 use super::pace::{Pace, Stride};
-use super::place::Entered;
-use super::ring::{Berth, Held};
+use super::page::{Block, Page};
+use super::ring::{Berth, Held, Untaken};
+use super::words;
+use std::sync::Arc;
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{Launched, Machine};
+use tasuki_core::engine::{Caching, Launched, Machine};
+use tasuki_core::fabric::Refused;
+use tasuki_core::segment::GlobalAddress;
 
 /// How far the ring was filled.
 #[derive(Debug)]
@@ -22,24 +26,73 @@ pub(crate) struct Staging {
     took_ns: u64,
 }
 
+/// Where a message meets its receive: there it has this number; and the slot that it was sent on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meeting<'a> {
+    pub(crate) page: &'a Arc<Page>,
+    pub(crate) block: Block,
+    pub(crate) number: u32,
+    pub(crate) slot: u32,
+}
+
+/// How far a message has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Filled {
+    /// The receiver knows of all of it.
+    Over,
+    /// Something must happen elsewhere first; whether anything was done before.
+    Waits { moved: bool },
+}
+
 impl Staging {
     pub(crate) fn new(ring: Held, len: u64, pace: &Pace) -> Staging {
-        let (berth, stride) = (ring.berth(len), pace.next(len));
+        let (berth, stride) = (ring.berth, pace.next(len));
         Staging { ring, berth, staged: 0, told: 0, operation: None, stride, took_ns: 0 }
     }
 
+    /// Fills the ring as far as there is room, by `copy`, which starts to copy a part of the message there, and tells
+    /// the receiver. The message is over when the receiver knows of all of it: what lies in the ring is there for it,
+    /// whatever becomes of the sender's buffer.
+    #[inline]
+    pub(crate) fn run(
+        &mut self,
+        machine: &Machine,
+        at: Meeting<'_>,
+        pace: &Pace,
+        copy: impl Fn((u64, u64), GlobalAddress, Caching) -> Result<Launched, Cause>,
+    ) -> Result<Filled, Cause> {
+        let Meeting { page, block, number, slot } = at;
+        let chunks = self.berth.cut.chunks();
+        let mut moved = false;
+        loop {
+            if self.has_news() {
+                let [ring, len, place] = self.berth.words();
+                let payload = [ring, len, u64::from(slot), place];
+                match page.write_data(block, words::staged_data(number, self.staged), &payload) {
+                    Ok(()) => self.told = self.staged,
+                    Err(Refused::Never(cause)) => return Err(*cause),
+                    Err(_) => return Ok(Filled::Waits { moved }),
+                }
+            }
+            if self.is_over() {
+                self.tell(pace);
+                self.ring.leave(Untaken::new(page, block, number, chunks));
+                return Ok(Filled::Over);
+            }
+            if !self.fill(machine, page.taken(block, number, chunks), &copy)? {
+                return Ok(Filled::Waits { moved });
+            }
+            moved = true;
+        }
+    }
+
     /// Whether the receiver does not know of all chunks that lie there.
-    pub(crate) fn has_news(&self) -> bool {
+    fn has_news(&self) -> bool {
         self.told < self.staged
     }
 
-    /// It knows of all that lie there.
-    pub(crate) fn told(&mut self) {
-        self.told = self.staged;
-    }
-
     /// Whether the receiver knows of the whole message.
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.told == self.berth.cut.chunks()
     }
 
@@ -53,7 +106,13 @@ impl Staging {
     }
 
     /// Brings one more chunk into the ring. False if there is no room for it, or it is still on its way.
-    pub(crate) fn fill(&mut self, machine: &Machine, from: &Entered, taken: u32) -> Result<bool, Cause> {
+    #[inline]
+    fn fill(
+        &mut self,
+        machine: &Machine,
+        taken: u32,
+        copy: impl Fn((u64, u64), GlobalAddress, Caching) -> Result<Launched, Cause>,
+    ) -> Result<bool, Cause> {
         if let Some(operation) = self.operation {
             let Some(landed) = machine.landed(operation) else { return Ok(false) };
             landed?;
@@ -63,7 +122,7 @@ impl Staging {
         if !self.has_room(taken) {
             return Ok(false);
         }
-        match self.copy(machine, from)? {
+        match self.copy(machine, copy)? {
             Launched::Done(_) => self.landed(),
             Launched::UnderWay(operation) => self.operation = Some(operation),
             Launched::Later => return Ok(false),
@@ -72,17 +131,22 @@ impl Staging {
     }
 
     /// Begins to copy the next chunk.
-    fn copy(&mut self, machine: &Machine, from: &Entered) -> Result<Launched, Cause> {
+    #[inline]
+    fn copy(
+        &mut self,
+        machine: &Machine,
+        copy: impl Fn((u64, u64), GlobalAddress, Caching) -> Result<Launched, Cause>,
+    ) -> Result<Launched, Cause> {
         let (part, place) = (self.berth.cut.part(self.staged), self.berth.place(self.staged));
         let now_ns = || if self.stride.timed { machine.host().now_ns() } else { 0 };
         let began_ns = now_ns();
-        let launched = from.launch(machine, part, place, self.stride.caching);
+        let launched = copy(part, place, self.stride.caching);
         self.took_ns += now_ns() - began_ns;
         launched
     }
 
     /// The message has gone: what its copies took is told.
-    pub(crate) fn tell(&self, pace: &Pace) {
+    fn tell(&self, pace: &Pace) {
         if self.stride.timed && self.took_ns > 0 {
             pace.took(self.stride.caching, self.berth.cut.len(), self.took_ns);
         }

@@ -64,6 +64,78 @@ fn what_was_read_may_be_written_again() {
     });
 }
 
+/// A message of two parts that both ranks copy: each part is copied once, the sender knows when its source is free, and
+/// the receiver has all when it is told so.
+#[test]
+fn parts_of_a_shared_message_are_copied_once() {
+    loom::model(|| {
+        const SHARED: u64 = 1;
+        const ALL: u64 = 2;
+        let (at_receiver, at_sender) = (Arc::new(SlotLine::default()), Arc::new(SlotLine::default()));
+        let source: Arc<[UnsafeCell<u64>; 2]> =
+            Arc::new(std::array::from_fn(|part| UnsafeCell::new(part as u64 + 1)));
+        let target: Arc<[UnsafeCell<u64>; 2]> = Arc::new(std::array::from_fn(|_| UnsafeCell::new(0)));
+        let copy = |source: &[UnsafeCell<u64>; 2], target: &[UnsafeCell<u64>; 2]| {
+            let (source, target) = (source as *const _, target as *const _);
+            move |part: u64| {
+                // SAFETY: the model's cells live as long as its threads; loom checks the accesses.
+                let (source, target): (&[UnsafeCell<u64>; 2], &[UnsafeCell<u64>; 2]) =
+                    unsafe { (&*source, &*target) };
+                // SAFETY: nobody else copies this part; loom checks it.
+                let value = source[part as usize].with(|value| unsafe { *value });
+                // SAFETY: as above.
+                target[part as usize].with_mut(|place| unsafe { *place = value });
+            }
+        };
+        let sender = {
+            let (at_receiver, at_sender) = (at_receiver.clone(), at_sender.clone());
+            let (source, target) = (source.clone(), target.clone());
+            thread::spawn(move || {
+                at_sender.begin_turns();
+                at_receiver.write(&[], SHARED);
+                let (copy, mut copied) = (copy(&source, &target), 0);
+                loop {
+                    match at_sender.take_turn() {
+                        part if part < 2 => copy(part),
+                        _ => break,
+                    }
+                    copied += 1;
+                }
+                while copied + at_sender.read(SlotWord::Side) < 2 {
+                    thread::yield_now();
+                }
+                // SAFETY: all parts are copied; loom checks it.
+                source[0].with_mut(|value| unsafe { *value = 9 });
+                // SAFETY: as above.
+                source[1].with_mut(|value| unsafe { *value = 9 });
+                at_receiver.write(&[], ALL);
+            })
+        };
+        let (copy, mut copied) = (copy(&source, &target), 0);
+        while at_receiver.read(SlotWord::Main) < SHARED {
+            thread::yield_now();
+        }
+        if at_receiver.read(SlotWord::Main) == SHARED {
+            loop {
+                match at_sender.take_turn() {
+                    part if part < 2 => copy(part),
+                    _ => break,
+                }
+                copied += 1;
+                at_sender.write_side(copied);
+            }
+        }
+        while at_receiver.read(SlotWord::Main) < ALL {
+            thread::yield_now();
+        }
+        for part in [0, 1] {
+            // SAFETY: the sender said that all is there; loom checks it.
+            assert_eq!(target[part].with(|value| unsafe { *value }), part as u64 + 1);
+        }
+        sender.join().unwrap();
+    });
+}
+
 const POSTED: u64 = 1;
 const CLAIMED: u64 = 2;
 const WITHDRAWN: u64 = 3;

@@ -102,6 +102,7 @@ macro_rules! each_case {
             Everywhere "G9" 2..=2 messages::g9_six_hundred_receives;
             Everywhere "G11" 1..=4 pending::g11_waits_by_peer_and_slot;
             Everywhere "G11" 1..=4 pending::g11_scopes_of_job_memory;
+            Everywhere "G11" 2..=3 pending::g11_long_job_messages_are_whole;
             Everywhere "G14" 2..=2 messages::g14_head_to_head;
             Everywhere "G17" 2..=3 pending::g17_sends_outlive_their_request;
             Everywhere "G17" 2..=3 pending::g17_receives_outlive_their_request;

@@ -32,6 +32,9 @@ pub trait Host: Send + Sync + Debug {
     /// How many times to look at a signal before the first pause.
     fn spins(&self) -> u32;
 
+    /// Whether the rank has a processor of its own: another that waits for it waits for no third.
+    fn has_processor(&self) -> bool;
+
     /// Lets `ns` of work pass: burns processor time, or virtual time.
     fn compute(&self, ns: u64);
 

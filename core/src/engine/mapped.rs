@@ -49,12 +49,12 @@ impl Machine {
 
     /// Copies job memory to job memory. False if either is not in this process's reach: nothing was done.
     #[inline]
-    pub fn copy_across(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> bool {
+    pub fn copy_across(&self, from: GlobalAddress, to: GlobalAddress, len: u64, caching: Caching) -> bool {
         let (Some(from), Some(to)) = (self.fabric().mapped(from, len), self.fabric().mapped(to, len)) else {
             return false;
         };
         // SAFETY: memory of the job that was just found.
-        unsafe { copy_bytes(from.as_ptr(), to.as_ptr(), len as usize, Caching::Cached) };
+        unsafe { copy_bytes(from.as_ptr(), to.as_ptr(), len as usize, caching) };
         true
     }
 

@@ -140,6 +140,10 @@ impl Host for NodeHost {
         if self.is_crowded() { SPINS_CROWDED } else { SPINS }
     }
 
+    fn has_processor(&self) -> bool {
+        !self.is_crowded()
+    }
+
     fn compute(&self, ns: u64) {
         let end = self.now_ns().saturating_add(ns);
         while self.now_ns() < end {

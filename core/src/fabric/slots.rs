@@ -114,6 +114,17 @@ impl SlotLine {
         self.payload[index].load(Ordering::Relaxed)
     }
 
+    /// The line's owner will let both sides take turns, from 0 on, by the last word of the payload, which no write
+    /// brings then. The other side knows when it sees what the owner writes after that.
+    pub fn begin_turns(&self) {
+        self.payload[SLOT_PAYLOAD - 1].store(0, Ordering::Relaxed);
+    }
+
+    /// The next turn, which nobody else gets. It orders nothing: what a turn is about was known to both before.
+    pub fn take_turn(&self) -> u64 {
+        self.payload[SLOT_PAYLOAD - 1].fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Takes a write as a fabric brings it: one that was overtaken is dropped. For one writer at a time.
     pub fn take(&self, write: &SlotWrite<'_>) {
         let behind = write.value.wrapping_sub(self.words[write.word as usize].load(Ordering::Relaxed)) as i64;
@@ -301,6 +312,24 @@ impl<const LINES: usize> Slots<LINES> {
             // SAFETY: a prefetch changes nothing, whatever the address. The compiler's own function would fetch the
             // line for reading, since the least x86_64 lacks the other instruction: there it does nothing.
             unsafe { std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags)) };
+        }
+    }
+
+    /// Both sides will take turns on an own line, from 0 on.
+    pub fn begin_turns(&self, line: usize) {
+        assert!(line < LINES);
+        if let Way::Direct(slots) = &self.way {
+            slots.line(line).begin_turns();
+        }
+    }
+
+    /// The next turn on a line, whosever it is: no other call gets it. Where the line is not in this process's reach
+    /// nobody has a turn: the number is larger than any.
+    pub fn take_turn(&self, line: usize) -> u32 {
+        assert!(line < LINES);
+        match &self.way {
+            Way::Direct(slots) => u32::try_from(slots.line(line).take_turn()).unwrap_or(u32::MAX),
+            Way::Via(..) => u32::MAX,
         }
     }
 

@@ -100,6 +100,10 @@ impl Host for SimHost {
         0
     }
 
+    fn has_processor(&self) -> bool {
+        false
+    }
+
     fn waited(&self, _: u64) {}
 
     fn lets_threads_sleep(&self) -> bool {

@@ -25,6 +25,7 @@ mod receiving;
 mod request;
 mod ring;
 mod sending;
+mod sharing;
 mod spool;
 mod spooling;
 mod staging;

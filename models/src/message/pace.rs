@@ -15,8 +15,8 @@ const LEAST: u64 = 4 << 10;
 const TIMED: u32 = 8;
 /// Of so many the first two that are timed go the other way.
 const ROUND: u32 = 256;
-/// Copies past the caches cost the receiver more, which the sender does not see: they must take less than this part, two
-/// fifths, of what cached ones take. Where a cache is shared 4 KiB take about half.
+/// Copies past the caches cost the receiver more, which the sender does not see: they must take less than this part,
+/// two fifths, of what cached ones take. Where a cache is shared 4 KiB take about half.
 const MARGIN: (u64, u64) = (2, 5);
 
 /// What copies of a rank into its rings took.

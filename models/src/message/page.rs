@@ -232,6 +232,21 @@ impl Page {
         self.ours.read(2 * block + 1, SlotWord::Main)
     }
 
+    /// No part of the message that both ranks are going to copy is taken. For its sender, who has the claim.
+    pub(crate) fn deal(&self, block: Block) {
+        self.ours.begin_turns(2 * block + 1);
+    }
+
+    /// Takes the next part of a message that both ranks copy: for its sender. On mapped memory.
+    pub(crate) fn our_turn(&self, block: Block) -> u32 {
+        self.ours.take_turn(2 * block + 1)
+    }
+
+    /// The same for its receiver.
+    pub(crate) fn their_turn(&self, block: Block) -> u32 {
+        self.theirs.take_turn(2 * block + 1)
+    }
+
     /// The claim will be read and changed: fetches its line once for both.
     #[inline]
     pub(crate) fn will_claim(&self, block: Block) {

@@ -81,7 +81,7 @@ impl Entered {
                 Ok(Launched::Done(0))
             }
             Entered::Own(used) => machine.launch_put(to, used, from as usize..(from + len) as usize),
-            Entered::Job(at) if machine.copy_across(at.add(from), to, len) => Ok(Launched::Done(0)),
+            Entered::Job(at) if machine.copy_across(at.add(from), to, len, caching) => Ok(Launched::Done(0)),
             Entered::Job(at) => machine.launch_copy(at.add(from), to, len),
         }
     }
@@ -99,7 +99,7 @@ impl Entered {
                 Ok(Launched::Done(0))
             }
             Entered::Own(used) => machine.launch_get(from, used, to as usize..(to + len) as usize),
-            Entered::Job(at) if machine.copy_across(from, at.add(to), len) => Ok(Launched::Done(0)),
+            Entered::Job(at) if machine.copy_across(from, at.add(to), len, caching) => Ok(Launched::Done(0)),
             Entered::Job(at) => machine.launch_copy(from, at.add(to), len),
         }
     }

@@ -12,6 +12,7 @@ use super::operation::{Done, End, Progress};
 use super::page::{ANY, Block, Page};
 use super::place::Place;
 use super::ring::Berth;
+use super::sharing;
 use super::words::{self, Claim, Data, SHORT_MAX};
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::Cause;
@@ -37,6 +38,8 @@ pub(crate) struct Receiving {
     /// Chunks copied out of the sender's ring, and of which it was told.
     taken: u32,
     told: u32,
+    /// Whether all parts of a message that both ranks copy are taken.
+    helped: bool,
     end: Option<End>,
 }
 
@@ -96,6 +99,7 @@ impl Receiving {
             unwanted: false,
             taken: 0,
             told: 0,
+            helped: false,
             end: None,
         }
     }
@@ -123,6 +127,7 @@ impl Receiving {
             Stage::Posted => match words::read_data(page.data(block), self.number) {
                 Data::None => self.unwanted || unwanted,
                 Data::Staged { chunks } => chunks > self.taken || self.owes(Self::berth(page, block)),
+                Data::Shared => !self.helped,
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } => true,
             },
             // The fabric tells of their end.
@@ -214,6 +219,15 @@ impl Receiving {
                 self.fail(Cause::Truncated { len: page.data_word(block, 1), room })
             }
             Data::Staged { chunks } => self.fetch(machine, page, block, chunks),
+            Data::Shared if self.helped => Next::Waits,
+            Data::Shared => {
+                self.helped = true;
+                match sharing::help(machine, page, block, self.number, &self.into) {
+                    Ok(true) => Next::Goes,
+                    Err(Refused::Never(cause)) => self.fail(*cause),
+                    Ok(false) | Err(_) => Next::Waits,
+                }
+            }
             Data::InPlace => {
                 let done = Done { len: page.data_word(block, 0), slot: page.data_word(block, 1) as u32 };
                 self.done(page, block, done)

@@ -5,6 +5,7 @@
 //!  |   ^                                                                        ^
 //!  v   | the receiver was quicker and has withdrawn it                          |
 //! Claiming --> Claimed --the posting names a place--> Putting ------------------+
+//!                   |      or, copied by both ranks -> Sharing -------------------+
 //!                   +----it names none--------------> Staging, chunk by chunk --> ended
 //! ```
 //!
@@ -15,6 +16,7 @@ use super::operation::{Done, End, Progress};
 use super::page::{ANY, Block, Page, pack};
 use super::place::Place;
 use super::ring::Rings;
+use super::sharing::Sharing;
 use super::staging::{Filled, Meeting, Staging};
 use super::words::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;
@@ -48,6 +50,7 @@ enum Stage {
         operation: u64,
     },
     Staging(Staging),
+    Sharing(Sharing),
     Telling(Notice),
     /// The message has ended; whoever asks how may come late, and its ring is for others.
     Over,
@@ -117,6 +120,10 @@ impl Sending {
                 let (at, meets) = self.meeting_place(page, block);
                 staging.can_step(at.taken(meets, next_number(at, meets), staging.berth.cut.chunks()))
             }
+            Stage::Sharing(sharing) => {
+                let (at, meets) = self.meeting_place(page, block);
+                sharing.can_step(at, meets, next_number(at, meets))
+            }
             Stage::Claimed { .. } | Stage::Telling { .. } => true,
             // The fabric tells of their end.
             Stage::Claiming { .. } | Stage::Putting { .. } | Stage::Over => false,
@@ -160,11 +167,12 @@ impl Sending {
                     let (receive, operation) = (*receive, *operation);
                     landed(machine, operation, |found| after_claim(number, receive, found))
                 }
-                Stage::Claimed { receive } => self.begin(machine, number, slot, rings, *receive),
+                Stage::Claimed { receive } => self.begin(machine, at, number, slot, rings, *receive),
                 Stage::Putting { operation } => landed(machine, *operation, |_| self.in_place(number, slot)),
                 Stage::Staging(_) => {
                     self.fill(machine, Meeting { page: at, block: meets, number, slot }, rings)
                 }
+                Stage::Sharing(_) => self.share(machine, Meeting { page: at, block: meets, number, slot }),
                 Stage::Telling(notice) => tell(at, meets, notice),
                 Stage::Over => Next::Waits,
             };
@@ -232,7 +240,15 @@ impl Sending {
     }
 
     /// The receive is ours: begins to move the bytes.
-    fn begin(&self, machine: &Machine, number: u32, slot: u32, rings: &Rings, receive: Receive) -> Next {
+    fn begin(
+        &self,
+        machine: &Machine,
+        page: &Page,
+        number: u32,
+        slot: u32,
+        rings: &Rings,
+        receive: Receive,
+    ) -> Next {
         let Receive { version, to, room } = receive;
         let len = self.from.len();
         if len > room {
@@ -243,6 +259,9 @@ impl Sending {
         }
         if to.is_null() {
             return self.stage(machine, rings);
+        }
+        if let Some(sharing) = Sharing::of(machine, page, &self.from, to) {
+            return Next::Stage(Stage::Sharing(sharing));
         }
         match self.from.enter().and_then(|from| from.launch(machine, (0, len), to, Caching::Cached)) {
             Ok(Launched::Done(_)) => self.in_place(number, slot),
@@ -265,6 +284,17 @@ impl Sending {
         let payload = padded([self.from.len(), u64::from(slot), 0]);
         let word = words::in_place_data(number);
         Next::Stage(Stage::Telling(Notice { word, payload, used: 2, failed: None }))
+    }
+
+    /// Copies its part.
+    fn share(&mut self, machine: &Machine, at: Meeting<'_>) -> Next {
+        let Stage::Sharing(sharing) = &mut self.stage else { return Next::Waits };
+        match sharing.run(machine, at) {
+            Ok(Filled::Over) => self.in_place(at.number, at.slot),
+            Ok(Filled::Waits { moved: true }) => Next::Moved,
+            Ok(Filled::Waits { moved: false }) => Next::Waits,
+            Err(cause) => cause.into(),
+        }
     }
 
     /// Fills the ring.

@@ -19,7 +19,7 @@
 //!           number:32 | 1:1 chunks:25         | kind:6      how much of a staged message was taken
 //! claim     number:32 | version:26            | state:6
 //! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot counts for receives of any), or
-//!           number:32 | chunks:26             | kind:6      a long one, staged or in place, or
+//!           number:32 | chunks:26             | kind:6      a long one, staged, shared, or in place, or
 //!           number:32 | version:26            | kind:6      a message that did not fit
 //! ```
 
@@ -154,6 +154,8 @@ pub(crate) enum Data {
     Short { slot: u32, len: usize },
     /// That many chunks stand in the sender's ring.
     Staged { chunks: u32 },
+    /// Its source stands in the payload: the receiver may copy parts of it.
+    Shared,
     /// The message is where the posting said.
     InPlace,
     /// It was larger than the receive posted under that version.
@@ -164,6 +166,7 @@ const DATA_SHORT: u64 = 1;
 const STAGED: u64 = 2;
 const IN_PLACE: u64 = 3;
 const TOO_LONG: u64 = 4;
+const SHARED: u64 = 5;
 
 /// The data word of a short message.
 #[inline(always)]
@@ -174,6 +177,11 @@ pub(crate) fn short_data(number: u32, slot: u32, len: usize) -> u64 {
 /// The data word of a long message of which `chunks` are staged.
 pub(crate) fn staged_data(number: u32, chunks: u32) -> u64 {
     numbered(number, u64::from(chunks) << 6 | STAGED)
+}
+
+/// The data word of a long message that both ranks are copying.
+pub(crate) fn shared_data(number: u32) -> u64 {
+    numbered(number, SHARED)
 }
 
 /// The data word of a long message that has arrived in place.
@@ -202,6 +210,7 @@ pub(crate) fn read_data(word: u64, about: u32) -> Data {
     match word & KIND {
         DATA_SHORT => Data::Short { slot: upper >> 6, len: (upper & 63) as usize },
         STAGED => Data::Staged { chunks: upper },
+        SHARED => Data::Shared,
         IN_PLACE => Data::InPlace,
         TOO_LONG => Data::TooLong { version: upper },
         _ => Data::None,
@@ -230,6 +239,7 @@ mod tests {
         );
         assert_eq!(read_data(staged_data(1, 77), 1), Data::Staged { chunks: 77 });
         assert_eq!(read_data(in_place_data(1), 1), Data::InPlace);
+        assert_eq!(read_data(shared_data(1), 1), Data::Shared);
         assert_eq!(read_data(too_long_data(1, 5), 1), Data::TooLong { version: 5 });
         assert_eq!(read_data(short_data(1, 0, 0), 2), Data::None);
     }

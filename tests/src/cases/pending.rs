@@ -147,6 +147,44 @@ pub fn g11_waits_by_peer_and_slot(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// G11: a long message of job memory is whole, whether its receiver waits for it, does something else meanwhile, or
+/// takes it from any slot; and its source is the sender's again when the send has returned.
+pub fn g11_long_job_messages_are_whole(job: &Job) -> Result<()> {
+    const MOST: usize = 1_100_000;
+    let (world, table) = (job.world(), job.alloc::<u8>(MOST)?);
+    let (first, second) = (Rank(0), Rank(1));
+    for round in 0..effort(job, 120, 12) {
+        let len = [65_535, 65_536, 65_537, 200_003, 1_048_576, MOST][round % 6];
+        let slot = Slot(round as u32 % 3);
+        if job.rank() == first {
+            table.write(0, &pattern::bytes(round as u64, len))?;
+            job.barrier()?;
+            world.send_from(table.pointer(), len, second, slot)?;
+            table.write(0, &vec![0xff; len])?;
+        } else if job.rank() == second {
+            table.fill(0)?;
+            job.barrier()?;
+            let got = match round % 4 {
+                0 | 1 => world.recv_into(table.pointer(), len, first, slot)?,
+                2 => world.recv_into(table.pointer(), MOST, first, Slot::ANY)?,
+                _ => world.scope(|s| {
+                    s.recv_into(table.pointer(), len, first, slot)?;
+                    job.compute(Duration::from_micros(300));
+                    s.wait_recv::<u8>(first, slot)
+                })?,
+            };
+            assert_eq!((got.count, got.slot), (len, slot));
+            let mut image = vec![0; len];
+            table.read(0, &mut image)?;
+            pattern::check(&image, round as u64, &format!("round {round}, {len} bytes"));
+        } else {
+            job.barrier()?;
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 /// G11: job memory in a scope, to job memory and to memory of the program's own; more messages than a scope remembers
 /// without memory of its own, waited for in two ways.
 pub fn g11_scopes_of_job_memory(job: &Job) -> Result<()> {

@@ -1,0 +1,162 @@
+//! A long message from job memory to job memory that both ranks copy at once: one processor alone does not fill a
+//! memory, and who waits for a message has nothing better to do.
+//!
+//! The sender has claimed the receive, and puts the source's address into the receiver's line. Who takes the next part
+//! adds one to the last word of the claim's line; the receiver says how many it has copied as it does of a staged
+//! message; when all are there the sender says so, as of any message in place. A receiver that does something else
+//! takes no part, and the sender copies all.
+
+use super::page::{Block, Page};
+use super::place::Place;
+use super::staging::{Filled, Meeting};
+use super::words;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::{Caching, Machine};
+use tasuki_core::fabric::Refused;
+use tasuki_core::segment::GlobalAddress;
+
+/// A shorter message is there before the other rank has heard of it.
+const LEAST: u64 = 64 << 10;
+/// Bytes of the smallest and of the largest part: an eighth of the message in between. A part more or less is what the
+/// two may be apart at the end.
+const PART_MIN: u64 = 16 << 10;
+const PART_MAX: u64 = 256 << 10;
+
+/// How a message falls into parts. Both sides know it by the length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    len: u64,
+    part: u64,
+}
+
+impl Parts {
+    pub(crate) fn of(len: u64) -> Parts {
+        Parts { len, part: (len / 8).next_power_of_two().clamp(PART_MIN, PART_MAX) }
+    }
+
+    fn count(self) -> u32 {
+        self.len.div_ceil(self.part) as u32
+    }
+
+    /// Where a part begins, and how many bytes it has.
+    fn part(self, index: u32) -> (u64, u64) {
+        let start = u64::from(index) * self.part;
+        (start, self.part.min(self.len - start))
+    }
+
+    /// Copies one.
+    fn copy(self, machine: &Machine, index: u32, from: GlobalAddress, to: GlobalAddress) {
+        let (start, len) = self.part(index);
+        machine.copy_across(from.add(start), to.add(start), len, Caching::of(self.len));
+    }
+}
+
+/// A message under way, as its sender sees it.
+#[derive(Debug)]
+pub(crate) struct Sharing {
+    from: GlobalAddress,
+    to: GlobalAddress,
+    parts: Parts,
+    /// Whether the receiver was told of the source.
+    told: bool,
+    /// Parts that the sender has copied.
+    copied: u32,
+    /// Whether all parts are taken.
+    is_dealt: bool,
+}
+
+impl Sharing {
+    /// A message that two ranks can share, each with a processor of its own, and both memories in reach of both.
+    pub(crate) fn of(machine: &Machine, page: &Page, from: &Place, to: GlobalAddress) -> Option<Sharing> {
+        let Place::Job(from, len) = *from else { return None };
+        let in_reach = |at| machine.fabric().mapped(at, len).is_some();
+        let can = len >= LEAST
+            && machine.host().has_processor()
+            && page.is_in_reach()
+            && page.peer != machine.rank()
+            && in_reach(from)
+            && in_reach(to);
+        can.then(|| Sharing { from, to, parts: Parts::of(len), told: false, copied: 0, is_dealt: false })
+    }
+
+    /// Whether something can be done, if the receiver has copied so many parts.
+    pub(crate) fn can_step(&self, page: &Page, block: Block, number: u32) -> bool {
+        !self.is_dealt || self.is_over(page, block, number)
+    }
+
+    fn is_over(&self, page: &Page, block: Block, number: u32) -> bool {
+        let count = self.parts.count();
+        self.copied + page.taken(block, number, count - self.copied) == count
+    }
+
+    /// Copies parts until none is left; over when the receiver has copied its own, too.
+    pub(crate) fn run(&mut self, machine: &Machine, at: Meeting<'_>) -> Result<Filled, Cause> {
+        let Meeting { page, block, number, slot } = at;
+        if !self.told {
+            page.deal(block);
+            let payload = [self.from.bits(), self.parts.len, u64::from(slot)];
+            match page.write_data(block, words::shared_data(number), &payload) {
+                Ok(()) => self.told = true,
+                Err(Refused::Never(cause)) => return Err(*cause),
+                Err(_) => return Ok(Filled::Waits { moved: false }),
+            }
+        }
+        let moved = !self.is_dealt;
+        while !self.is_dealt {
+            match page.our_turn(block) {
+                index if index < self.parts.count() => {
+                    self.parts.copy(machine, index, self.from, self.to);
+                    self.copied += 1;
+                }
+                _ => self.is_dealt = true,
+            }
+        }
+        Ok(if self.is_over(page, block, number) { Filled::Over } else { Filled::Waits { moved } })
+    }
+}
+
+/// The receiver's part: copies what is not taken yet into its own memory, and tells the sender after each. False: there
+/// was nothing for it.
+pub(crate) fn help(
+    machine: &Machine,
+    page: &Page,
+    block: Block,
+    number: u32,
+    into: &Place,
+) -> Result<bool, Refused> {
+    let (from, parts) =
+        (GlobalAddress::from_bits(page.data_word(block, 0)), Parts::of(page.data_word(block, 1)));
+    let Place::Job(to, room) = *into else { return Ok(false) };
+    let in_reach = |at| machine.fabric().mapped(at, parts.len).is_some();
+    if parts.len > room || !in_reach(from) || !in_reach(to) {
+        return Ok(false);
+    }
+    let mut copied = 0;
+    loop {
+        let index = page.their_turn(block);
+        if index >= parts.count() {
+            return Ok(copied > 0);
+        }
+        parts.copy(machine, index, from, to);
+        copied += 1;
+        page.write_posting(block, words::taken(number, copied))?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_in_one_part() {
+        for len in [LEAST, LEAST + 1, (1 << 20) - 1, 1 << 20, (64 << 20) + 5] {
+            let (parts, mut next) = (Parts::of(len), 0);
+            for index in 0..parts.count() {
+                let (start, bytes) = parts.part(index);
+                assert!(start == next && bytes > 0 && bytes <= PART_MAX, "{len}: {index}");
+                next += bytes;
+            }
+            assert_eq!(next, len);
+        }
+    }
+}

@@ -58,6 +58,12 @@ impl Machine {
         true
     }
 
+    /// Whether job memory is in this process's reach; maps it if it can be.
+    pub fn has_in_reach(&self, at: GlobalAddress, len: u64) -> bool {
+        let is_mapped = || self.fabric().mapped(at, len).is_some();
+        is_mapped() || self.fabric().check(at, len).is_ok() && is_mapped()
+    }
+
     /// Whether an access of job memory is possible, and why not.
     #[inline]
     pub fn check_place(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {

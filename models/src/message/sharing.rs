@@ -69,13 +69,12 @@ impl Sharing {
     /// A message that two ranks can share, each with a processor of its own, and both memories in reach of both.
     pub(crate) fn of(machine: &Machine, page: &Page, from: &Place, to: GlobalAddress) -> Option<Sharing> {
         let Place::Job(from, len) = *from else { return None };
-        let in_reach = |at| machine.fabric().mapped(at, len).is_some();
         let can = len >= LEAST
             && machine.host().has_processor()
             && page.is_in_reach()
             && page.peer != machine.rank()
-            && in_reach(from)
-            && in_reach(to);
+            && machine.has_in_reach(from, len)
+            && machine.has_in_reach(to, len);
         can.then(|| Sharing { from, to, parts: Parts::of(len), told: false, copied: 0, is_dealt: false })
     }
 
@@ -127,7 +126,7 @@ pub(crate) fn help(
     let (from, parts) =
         (GlobalAddress::from_bits(page.data_word(block, 0)), Parts::of(page.data_word(block, 1)));
     let Place::Job(to, room) = *into else { return Ok(false) };
-    let in_reach = |at| machine.fabric().mapped(at, parts.len).is_some();
+    let in_reach = |at| machine.has_in_reach(at, parts.len);
     if parts.len > room || !in_reach(from) || !in_reach(to) {
         return Ok(false);
     }

@@ -77,15 +77,18 @@ impl Others {
         let (before, ours) = (self.before, now.ours - self.before.ours);
         let stolen = share(now.stolen - before.stolen);
         let others = share(now.all - before.all - ours);
-        let mut remarks = Vec::new();
-        if others > BUSY_ABOVE {
-            remarks.push(format!("other processes used {:.0} % of a processor", others * 100.0));
-        }
-        if stolen > BUSY_ABOVE {
-            remarks.push(format!("the hypervisor took {:.0} % of a processor", stolen * 100.0));
-        }
-        (!remarks.is_empty()).then(|| format!("The machine was busy: {} meanwhile.", remarks.join(", ")))
+        remark(others, stolen)
     }
+}
+
+/// What is to be said where other processes and the hypervisor had that much of a processor: one line.
+fn remark(others: f64, stolen: f64) -> Option<String> {
+    let who = [("others used", others), ("the hypervisor took", stolen)].into_iter();
+    let told: Vec<String> = who
+        .filter(|&(_, share)| share > BUSY_ABOVE)
+        .map(|(who, share)| format!("{who} {:.0} %", share * 100.0))
+        .collect();
+    (!told.is_empty()).then(|| format!("The machine was busy: {} of a processor.", told.join(" and ")))
 }
 
 impl Ticks {
@@ -120,6 +123,20 @@ mod tests {
     fn this_machine_has_a_processor() {
         let machine = Machine::this().unwrap();
         assert!(!machine.processors.is_empty() && machine.to_string().contains("processor"));
+    }
+
+    #[test]
+    fn a_remark_is_a_line_that_fits() {
+        assert_eq!(remark(BUSY_ABOVE, 0.0), None);
+        assert_eq!(
+            remark(0.0, 0.5).unwrap(),
+            "The machine was busy: the hypervisor took 50 % of a processor."
+        );
+        let both = remark(25.5, 10.0).unwrap();
+        assert!(
+            both.contains("others used 2550 % and the hypervisor took 1000 %") && both.len() <= 100,
+            "{both}"
+        );
     }
 
     #[test]

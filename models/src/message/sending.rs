@@ -159,21 +159,20 @@ impl Sending {
         let slot = page.slot(block);
         let mut moved = false;
         loop {
-            let (at, meets) = self.meeting_place(page, block);
-            let number = next_number(at, meets);
+            let (place, meets) = self.meeting_place(page, block);
+            let number = next_number(place, meets);
+            let at = Meeting { page: place, block: meets, number, slot };
             let next = match &self.stage {
                 Stage::Looking => self.look(machine, page, block, rings),
                 Stage::Claiming { receive, operation } => {
                     let (receive, operation) = (*receive, *operation);
                     landed(machine, operation, |found| after_claim(number, receive, found))
                 }
-                Stage::Claimed { receive } => self.begin(machine, at, number, slot, rings, *receive),
+                Stage::Claimed { receive } => self.begin(machine, at, rings, *receive),
                 Stage::Putting { operation } => landed(machine, *operation, |_| self.in_place(number, slot)),
-                Stage::Staging(_) => {
-                    self.fill(machine, Meeting { page: at, block: meets, number, slot }, rings)
-                }
-                Stage::Sharing(_) => self.share(machine, Meeting { page: at, block: meets, number, slot }),
-                Stage::Telling(notice) => tell(at, meets, notice),
+                Stage::Staging(_) => self.fill(machine, at, rings),
+                Stage::Sharing(_) => self.share(machine, at),
+                Stage::Telling(notice) => tell(place, meets, notice),
                 Stage::Over => Next::Waits,
             };
             match next {
@@ -185,7 +184,7 @@ impl Sending {
                 Next::Waits => return Progress::Waits { moved },
                 Next::Moved => return Progress::Waits { moved: true },
                 Next::Ended(failed) => {
-                    at.state(meets).sent.store(number, Relaxed);
+                    place.state(meets).sent.store(number, Relaxed);
                     self.stage = Stage::Over;
                     let done = Done { len: self.from.len(), slot };
                     self.end = Some(failed.map_or(End::Done(done), End::Failed));
@@ -240,15 +239,8 @@ impl Sending {
     }
 
     /// The receive is ours: begins to move the bytes.
-    fn begin(
-        &self,
-        machine: &Machine,
-        page: &Page,
-        number: u32,
-        slot: u32,
-        rings: &Rings,
-        receive: Receive,
-    ) -> Next {
+    fn begin(&self, machine: &Machine, at: Meeting<'_>, rings: &Rings, receive: Receive) -> Next {
+        let Meeting { page, number, slot, .. } = at;
         let Receive { version, to, room } = receive;
         let len = self.from.len();
         if len > room {
@@ -289,12 +281,8 @@ impl Sending {
     /// Copies its part.
     fn share(&mut self, machine: &Machine, at: Meeting<'_>) -> Next {
         let Stage::Sharing(sharing) = &mut self.stage else { return Next::Waits };
-        match sharing.run(machine, at) {
-            Ok(Filled::Over) => self.in_place(at.number, at.slot),
-            Ok(Filled::Waits { moved: true }) => Next::Moved,
-            Ok(Filled::Waits { moved: false }) => Next::Waits,
-            Err(cause) => cause.into(),
-        }
+        let copied = sharing.run(machine, at);
+        next(copied, || self.in_place(at.number, at.slot))
     }
 
     /// Fills the ring.
@@ -304,12 +292,17 @@ impl Sending {
             let copy = |part, place, caching| from.launch(machine, part, place, caching);
             staging.run(machine, at, &rings.pace, copy)
         });
-        match filled {
-            Ok(Filled::Over) => Next::Ended(None),
-            Ok(Filled::Waits { moved: true }) => Next::Moved,
-            Ok(Filled::Waits { moved: false }) => Next::Waits,
-            Err(cause) => cause.into(),
-        }
+        next(filled, || Next::Ended(None))
+    }
+}
+
+/// What follows when so much was copied.
+fn next(filled: Result<Filled, Cause>, over: impl FnOnce() -> Next) -> Next {
+    match filled {
+        Ok(Filled::Over) => over(),
+        Ok(Filled::Waits { moved: true }) => Next::Moved,
+        Ok(Filled::Waits { moved: false }) => Next::Waits,
+        Err(cause) => cause.into(),
     }
 }
 

@@ -45,9 +45,18 @@ impl Parts {
     }
 
     /// Copies one.
-    fn copy(self, machine: &Machine, index: u32, from: GlobalAddress, to: GlobalAddress) {
+    fn copy(
+        self,
+        machine: &Machine,
+        index: u32,
+        from: GlobalAddress,
+        to: GlobalAddress,
+    ) -> Result<(), Cause> {
         let (start, len) = self.part(index);
-        machine.copy_across(from.add(start), to.add(start), len, Caching::of(self.len));
+        let copied = machine.copy_across(from.add(start), to.add(start), len, Caching::of(self.len));
+        // Both were in reach when the message began.
+        let bug = || Cause::Bug("memory was lost while a message of it was copied".into());
+        copied.then_some(()).ok_or_else(bug)
     }
 }
 
@@ -104,7 +113,7 @@ impl Sharing {
         while !self.is_dealt {
             match page.our_turn(block) {
                 index if index < self.parts.count() => {
-                    self.parts.copy(machine, index, self.from, self.to);
+                    self.parts.copy(machine, index, self.from, self.to)?;
                     self.copied += 1;
                 }
                 _ => self.is_dealt = true,
@@ -136,7 +145,7 @@ pub(crate) fn help(
         if index >= parts.count() {
             return Ok(copied > 0);
         }
-        parts.copy(machine, index, from, to);
+        parts.copy(machine, index, from, to).map_err(|cause| Refused::Never(Box::new(cause)))?;
         copied += 1;
         page.write_posting(block, words::taken(number, copied))?;
     }

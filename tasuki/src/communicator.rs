@@ -3,7 +3,7 @@
 use crate::operation::Operation;
 use crate::pending::{Receiving, Sending};
 use crate::scope::Scope;
-use crate::{GlobalPtr, Pod, Rank, Result};
+use crate::{Cause, Error, GlobalPtr, Pod, Rank, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::engine::Machine;
@@ -96,19 +96,24 @@ impl Communicator {
     /// for a member that names no colour.
     ///
     /// Collective. Messages of one communicator never meet those of another. Nothing is made for its pairs before they
-    /// exchange a message. Costs an allgather of 32 bytes.
+    /// exchange a message; what they have then is not given back when the communicator is dropped, so a job can make
+    /// some thousands that are used. Errors: as of [`Communicator::allgather`]. Costs an allgather of 40 bytes.
     pub fn split(&self, colour: Option<u64>, key: i64) -> Result<Option<Communicator>> {
         self.split_with_slots(colour, key, SLOTS)
     }
 
-    /// The same with another number of slots, 1 to 2^20, for each pair and direction.
+    /// The same with another number of slots, 1 to 2^20, for each pair and direction; the same on each new
+    /// communicator's members. Errors: it is out of range, or they disagree.
     pub fn split_with_slots(
         &self,
         colour: Option<u64>,
         key: i64,
         slots: u32,
     ) -> Result<Option<Communicator>> {
-        let slots = slots.clamp(1, SLOTS_MAX);
+        if !(1..=SLOTS_MAX).contains(&slots) {
+            let cause = Cause::Argument(format!("{slots} slots: a communicator has 1 to {SLOTS_MAX}"));
+            return Err(self.messages().machine().fault(cause, || "split_with_slots".into()));
+        }
         let made = self.inner.split(colour, key, slots)?;
         Ok(made.map(|inner| Communicator { inner: Arc::new(inner) }))
     }
@@ -122,11 +127,20 @@ impl Communicator {
     }
 
     /// The root's values become everybody's; as many on each member.
+    ///
+    /// Collective. Returns when `values` may be used again, on other members than the root with the root's values; the
+    /// root does not wait for all of them. Errors, of this and the calls below: members disagree about the number of
+    /// bytes (some then find out by others leaving); there is no such root; a member died, or left. Costs at most
+    /// ceil(log8 P) rounds of messages, short ones up to 48 bytes; no memory.
     pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
         self.inner.bcast(values, root)
     }
 
     /// All members' values, combined in the order of members; on the root, `None` elsewhere.
+    ///
+    /// Collective; as many values on each member, of which `values` is left as it was. The operation need not commute,
+    /// and is called on this thread. Errors as for [`Communicator::bcast`]. Costs up to 8 members one message each to
+    /// the root, with more a tree of such; up to three copies of `values` on the heap.
     pub fn reduce<T: Pod>(
         &self,
         values: &[T],
@@ -139,6 +153,9 @@ impl Communicator {
     }
 
     /// All members' values, combined in the order of members; the same to the bit on every member.
+    ///
+    /// Collective, and otherwise as [`Communicator::reduce`]. Up to 48 bytes cost one round among up to 8 members,
+    /// ceil(log2 P) among more; more bytes a reduction and a broadcast.
     ///
     /// ```
     /// use tasuki::{MaxAbs, Sum};
@@ -163,11 +180,17 @@ impl Communicator {
     }
 
     /// All members' values one behind the other, on the root; as many from each.
+    ///
+    /// Collective. Errors as for [`Communicator::bcast`]. Costs messages up a tree, and memory on the heap for what
+    /// passes through a member: on the root, all.
     pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
         self.inner.gather(values, root)
     }
 
     /// All members' values one behind the other, on every member; as many from each.
+    ///
+    /// Collective. Errors as for [`Communicator::bcast`]. Costs ceil(log8 P) rounds of up to seven messages, and memory
+    /// for all values on the heap.
     pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         self.inner.allgather(values)
     }
@@ -175,9 +198,12 @@ impl Communicator {
     /// Sends values to `to` on a slot.
     ///
     /// Returns when `values` may be used again: when the receive was posted and the values are there, or on their way
-    /// through a buffer; or when the spool has a copy. Errors: the slot is busy or out of range; the receive has less
-    /// room (then nothing is sent, and the receiver is told, too); the spool is full; the peer died, or left without
-    /// having posted the receive.
+    /// through a buffer; or when the spool has a copy. A receive that its rank withdraws in that moment may be met all
+    /// the same: then the next on the slot gets the message. Messages on a slot arrive in their order. Moves other
+    /// messages of the rank on while it waits. Up to 48 bytes cost one cache line. Source: FMPL, sections 3 and 4.
+    ///
+    /// Errors: the slot is busy or out of range; the receive has less room (then nothing is sent, and the receiver is
+    /// told, too); the spool is full; the peer died, or left without having posted the receive.
     #[inline(always)] // a value goes from register to line
     pub fn send<T: Pod>(&self, values: &[T], to: Rank, slot: Slot) -> Result<()> {
         self.messages().send(bytemuck::cast_slice(values), to, slot.0)
@@ -225,12 +251,20 @@ impl Communicator {
     }
 
     /// Begins a send of `values`, which come back from [`Sending::wait`] or `.await`. Until then the slot is busy.
+    ///
+    /// Does not wait. Any waiting call of the rank's moves it on; messages on a slot arrive in the order in which they
+    /// were begun. Errors at once: the slot is busy or out of range, there is no such rank; the others come from the
+    /// wait. Costs what [`Communicator::send`] costs, and a block on the heap if it cannot go at once.
     pub fn isend<T: Pod>(&self, values: Vec<T>, to: Rank, slot: Slot) -> Result<Sending<T>> {
         Sending::new(self.messages(), values, to, slot)
     }
 
     /// Begins a receive into `values`, which come back from [`Receiving::wait`] or `.await`. Until then the slot is
     /// busy.
+    ///
+    /// Does not wait. Any waiting call of the rank's moves it on. Dropping what this returns takes the receive back;
+    /// that waits for the message, if it is on its way. Errors at once as of [`Communicator::isend`], later as of
+    /// [`Communicator::recv`]. Up to 48 bytes cost what a receive costs; more, a block on the heap.
     pub fn irecv<T: Pod>(&self, values: Vec<T>, from: Rank, slot: Slot) -> Result<Receiving<T>> {
         Receiving::new(self.messages(), values, from, slot)
     }
@@ -300,7 +334,16 @@ impl Communicator {
 
 #[inline]
 pub(crate) fn received<T>(got: message::Received) -> Result<Received> {
-    Ok(Received { slot: Slot(got.slot), source: got.source, count: got.len as usize / size_of::<T>().max(1) })
+    let (slot, source, size) = (Slot(got.slot), got.source, size_of::<T>().max(1) as u64);
+    if !got.len.is_multiple_of(size) {
+        let text = format!(
+            "the message of {} bytes from rank {source} on slot {} is no whole number of values of {size} bytes; \
+             what came lies in the buffer",
+            got.len, got.slot
+        );
+        return Err(Error::argument(text));
+    }
+    Ok(Received { slot, source, count: (got.len / size) as usize })
 }
 
 pub(crate) fn bytes<T>(count: usize) -> u64 {

@@ -85,8 +85,12 @@ impl Job {
     ///
     /// The *spool* of copies lies at the sender, `capacity` bytes for all messages together. A message leaves it when
     /// its receive is posted; every waiting call sees to that. A send that finds no room is an error and sends nothing.
-    /// A rank that leaves empties its spool first; what a peer that has left never took is an error then. Waits until
-    /// the spool is empty.
+    /// A rank that leaves empties its spool first; what a peer that has left never took is an error then.
+    ///
+    /// Holds for all communicators of the rank, also for sends that are awaited, not for the steps of collective calls.
+    /// Waits until the spool is empty. Errors: what is left in it is for ranks that have left, and was given up; a rank
+    /// died. A capacity of 0 is the same as `None`. Costs: a message that goes into the spool is copied twice, into it
+    /// and out of it; each looks through all that lie there.
     pub fn set_spool(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
         self.world.messages().set_spool(capacity, after)
     }

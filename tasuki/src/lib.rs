@@ -28,6 +28,21 @@
 //! | `tasuki run -n 4 --threads prog`, [`local`] | four threads of one process |
 //! | `tasuki run -n 4 --fabric sim --seed 7 prog`, [`sim`](sim()) | four simulated ranks in virtual time |
 //!
+//! Values of a program's own type travel like any others if they are plain bytes:
+//!
+//! ```
+//! use tasuki::{Pod, Zeroable};
+//!
+//! #[derive(Clone, Copy, Pod, Zeroable)]
+//! #[bytemuck(crate = "tasuki::bytemuck")] // or depend on bytemuck, too
+//! #[repr(C)]
+//! struct Particle {
+//!     place: [f64; 3],
+//!     mass: f64,
+//! }
+//! assert_eq!(tasuki::bytemuck::bytes_of(&Particle { place: [1.0; 3], mass: 2.0 }).len(), 32);
+//! ```
+//!
 //! Blocking calls end: with success, or with an [`Error`] that names the rank, the call, and what happened.
 #![warn(clippy::print_stdout)]
 

@@ -4,14 +4,14 @@
 //! message has ended.
 
 use crate::communicator::{Received, Slot, received};
-use crate::{Pod, Rank, Result};
+use crate::{Error, Pod, Rank, Result};
 use std::cell::UnsafeCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use tasuki_core::engine::{Loan, Local};
-use tasuki_models::message::{Context, Incoming, Outgoing, Place, SHORT_MAX};
+use tasuki_models::message::{self, Context, Incoming, Outgoing, Place, SHORT_MAX};
 
 /// Values that a message may be using.
 #[derive(Debug)]
@@ -39,6 +39,11 @@ impl<T: Pod> Values<T> {
         let (place, len) = (Local(values.as_mut_ptr().cast()), size_of_val(&values[..]));
         // SAFETY: the loan keeps the vector alive, and its request leaves it alone.
         unsafe { Loan::new(place, len, writable, Some(self.clone())) }
+    }
+
+    /// The values, which nobody uses.
+    fn own(&mut self) -> Vec<T> {
+        std::mem::take(self.0.get_mut())
     }
 
     /// Gives them back.
@@ -87,14 +92,30 @@ impl<T: Pod> Sending<T> {
         self.request.as_ref().is_none_or(Outgoing::is_finished)
     }
 
-    /// Waits until the values may be used again, and gives them back. Errors as for
-    /// [`Communicator::send`](crate::Communicator::send).
-    pub fn wait(mut self) -> Result<Vec<T>> {
-        if let Some(request) = self.request.take() {
-            request.wait()?;
+    /// Waits until the values may be used again, and gives them back; once.
+    ///
+    /// Errors as for [`Communicator::send`](crate::Communicator::send). Where the spool is full the message is still
+    /// under way: wait again, or drop this. After any other error [`Sending::into_values`] has the values.
+    pub fn wait(&mut self) -> Result<Vec<T>> {
+        let request = self.request.as_mut().ok_or_else(|| ended("isend"))?;
+        let sent = request.finish();
+        self.settle(sent)
+    }
+
+    /// The values of a message that has ended with an error; none as long as anybody may read them, or if they were
+    /// given back.
+    pub fn into_values(mut self) -> Option<Vec<T>> {
+        if self.request.is_some() { None } else { Arc::get_mut(&mut self.values).map(Values::own) }
+    }
+
+    /// What follows how it went.
+    fn settle(&mut self, sent: Result<()>) -> Result<Vec<T>> {
+        if self.request.as_ref().is_some_and(|request| !request.is_over()) {
+            return sent.map(|()| Vec::new()); // the spool was full: it is under way
         }
+        self.request = None;
         // SAFETY: the message has ended.
-        Ok(unsafe { self.values.take() })
+        sent.map(|()| unsafe { self.values.take() })
     }
 }
 
@@ -102,11 +123,9 @@ impl<T: Pod> Future for Sending<T> {
     type Output = Result<Vec<T>>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let Some(request) = &mut self.request else { return Poll::Ready(Ok(Vec::new())) };
+        let Some(request) = &mut self.request else { return Poll::Ready(Err(ended("isend"))) };
         let Poll::Ready(sent) = request.poll(task.waker()) else { return Poll::Pending };
-        self.request = None;
-        // SAFETY: the message has ended.
-        Poll::Ready(sent.map(|()| unsafe { self.values.take() }))
+        Poll::Ready(self.settle(sent))
     }
 }
 
@@ -128,13 +147,25 @@ impl<T: Pod> Receiving<T> {
         self.request.as_ref().is_none_or(Incoming::is_finished)
     }
 
-    /// Waits for the message, and gives the values back with what came. Errors as for
-    /// [`Communicator::recv`](crate::Communicator::recv).
-    pub fn wait(mut self) -> Result<(Vec<T>, Received)> {
-        let mut request = self.request.take().expect("it is taken once");
+    /// Waits for the message, and gives the values back with what came; once.
+    ///
+    /// Errors as for [`Communicator::recv`](crate::Communicator::recv); [`Receiving::into_values`] has the values then.
+    pub fn wait(&mut self) -> Result<(Vec<T>, Received)> {
+        let mut request = self.request.take().ok_or_else(|| ended("irecv"))?;
         let got = request.take(self.line());
+        self.settle(got)
+    }
+
+    /// The values of a message that has ended with an error; none as long as anybody may write them, or if they were
+    /// given back.
+    pub fn into_values(mut self) -> Option<Vec<T>> {
+        if self.request.is_some() { None } else { Arc::get_mut(&mut self.values).map(Values::own) }
+    }
+
+    /// What follows how it went.
+    fn settle(&mut self, got: Result<message::Received>) -> Result<(Vec<T>, Received)> {
         let got = received::<T>(got?)?;
-        // SAFETY: the message has ended.
+        // SAFETY: the message has ended well.
         Ok((unsafe { self.values.take() }, got))
     }
 
@@ -148,17 +179,20 @@ impl<T: Pod> Future for Receiving<T> {
     type Output = Result<(Vec<T>, Received)>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let mut request = self.request.take().expect("it is polled no more after its end");
+        let Some(mut request) = self.request.take() else { return Poll::Ready(Err(ended("irecv"))) };
         match request.poll(self.line(), task.waker()) {
             Poll::Pending => {
                 self.request = Some(request);
                 Poll::Pending
             }
-            Poll::Ready(got) => {
-                let got = got.and_then(received::<T>)?;
-                // SAFETY: the message has ended well.
-                Poll::Ready(Ok((unsafe { self.values.take() }, got)))
-            }
+            Poll::Ready(got) => Poll::Ready(self.settle(got)),
         }
     }
+}
+
+/// That its values were given back already.
+#[cold]
+fn ended(call: &str) -> Error {
+    let text = "the message has ended, and its values were given back: begin another";
+    Error::argument(text).in_call(|| call.to_string())
 }

@@ -116,7 +116,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             self.context.forget_sent(sent);
             return Ok(());
         }
-        let request = self.begun.find_send(to, slot).ok_or_else(|| no_such("wait_send", to, slot))?;
+        let request =
+            self.begun.find_send(to, slot).ok_or_else(|| no_such(self.context, "wait_send", to, slot))?;
         self.finish(request).map(drop)
     }
 
@@ -125,7 +126,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if let Some(awaited) = self.begun.find_posted(from, slot) {
             return received::<T>(self.take(awaited)?);
         }
-        let request = self.begun.find_receive(from, slot).ok_or_else(|| no_such("wait_recv", from, slot))?;
+        let request = self
+            .begun
+            .find_receive(from, slot)
+            .ok_or_else(|| no_such(self.context, "wait_recv", from, slot))?;
         received::<T>(self.finish(request)?.expect("a receive brings something"))
     }
 
@@ -209,7 +213,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 #[cold]
-fn no_such(call: &str, peer: Rank, slot: Slot) -> Error {
-    let text = "no such message was begun in this scope and not waited for";
-    Error::new(Cause::Argument(text.into())).in_call(|| format!("{call}(rank {peer}, slot {})", slot.0))
+fn no_such(context: &Context, call: &str, peer: Rank, slot: Slot) -> Error {
+    let text =
+        "no such message was begun in this scope and not waited for: begin it by s.send(..) or s.recv(..)";
+    context.machine().fault(Cause::Argument(text.into()), || format!("{call}(rank {peer}, slot {})", slot.0))
 }

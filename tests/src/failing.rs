@@ -348,7 +348,7 @@ fn every_message_ends_when_a_rank_dies(job: &Job) -> Result<()> {
             ends(outcome)
         }
         6 => {
-            let receive = world.irecv(long, Rank(0), Slot(1))?;
+            let mut receive = world.irecv(long, Rank(0), Slot(1))?;
             waits()?;
             ends(receive.wait().map(drop))
         }

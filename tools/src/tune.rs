@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use tasuki_core::bootstrap::variables::{self as names, Environment};
 
@@ -56,7 +56,7 @@ impl Tuning {
     pub(crate) fn of(environment: &Environment) -> anyhow::Result<Tuning> {
         let named = environment.get(names::TUNE).map(PathBuf::from);
         let Some(file) = named.clone().or_else(|| usual(environment)) else { return Ok(Tuning::BuiltIn) };
-        let text = match fs::read_to_string(&file) {
+        let text = match text_of(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound && named.is_none() => {
                 return Ok(Tuning::BuiltIn);
@@ -128,7 +128,7 @@ pub(crate) fn write_here(values: Values) -> anyhow::Result<PathBuf> {
 
 /// The same, into that file.
 pub(crate) fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
-    let mut all = match fs::read_to_string(file) {
+    let mut all = match text_of(file) {
         Ok(text) => parse(file, &text)?,
         Err(_) => Machines::default(),
     };
@@ -147,6 +147,16 @@ pub(crate) fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
         let _ = fs::remove_file(&beside); // the error that counts is that of the write
     }
     written.with_context(failed)
+}
+
+/// The text of a file that is not larger than any that was written here: a device may never end.
+fn text_of(file: &Path) -> std::io::Result<String> {
+    const MOST: u64 = 1 << 20;
+    let mut text = String::new();
+    if fs::File::open(file)?.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+        return Err(std::io::Error::new(ErrorKind::InvalidData, "it has more than 1 MiB"));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

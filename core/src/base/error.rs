@@ -148,6 +148,11 @@ pub enum Cause {
         /// On which slot.
         slot: u32,
     },
+    /// A peer had taken the receive for a message of its own, and could not send that.
+    NotSent {
+        /// Who.
+        peer: Rank,
+    },
     /// The time given ran out.
     TimedOut {
         /// How long the call waited.
@@ -206,7 +211,7 @@ impl Cause {
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | Truncated { .. } => Blame::Misuse,
             Program(_) => Blame::Program,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
-            Untaken { .. } => Blame::Peer,
+            Untaken { .. } | NotSent { .. } => Blame::Peer,
             NoMemory { .. } | Full { .. } | SpoolFull { .. } | System { .. } | Unsupported(_) | Join(_) => {
                 Blame::System
             }
@@ -219,7 +224,9 @@ impl Cause {
         use Cause::*;
         Some(match self {
             NullAddress => "take addresses from job.alloc(..).on(rank) or job.register(..)",
-            NoSuchRank { .. } => "take ranks from job.ranks(), or check them against job.size()",
+            NoSuchRank { .. } => {
+                "take ranks from job.ranks(), or check them against the size of the job or communicator"
+            }
             OutOfRange { .. } => "an access must end inside the registration in which it begins",
             Stale { .. } => "meet (barrier, signal) before memory is freed, and drop its addresses then",
             Misaligned { .. } => {
@@ -236,6 +243,9 @@ impl Cause {
                 "give the spool more room, or let receivers take what is in it; nothing was lost"
             }
             Untaken { .. } => "receive every message before leaving: end with a barrier",
+            NotSent { .. } => {
+                "that rank's own call says why: memory that was freed during the call, most likely"
+            }
             TimedOut { .. } => "`tasuki ps` shows who waits for what",
             PeerDied { .. } => "what it said last stands above",
             PeerLeft { .. } => "a rank may leave only when nobody needs it any more: end with a barrier",
@@ -261,7 +271,7 @@ impl fmt::Display for Cause {
             NullAddress => write!(f, "the global address is null"),
             NoSuchRank { rank, size } => {
                 let above = if *rank == Rank::MAX { " or above" } else { "" };
-                write!(f, "there is no rank {rank}{above}: the job has {size} (0 to {})", size - 1)
+                write!(f, "there is no rank {rank}{above}: there are {size} (0 to {})", size - 1)
             }
             OutOfRange { address, bytes } => {
                 write!(f, "{bytes} bytes at {} do not lie in one registration", Address(*address))
@@ -291,6 +301,7 @@ impl fmt::Display for Cause {
             Untaken { messages, peer, slot } => {
                 write!(f, "{messages} messages were not taken, the first on slot {slot} by rank {peer}")
             }
+            NotSent { peer } => write!(f, "rank {peer} could not send its message to the end"),
             TimedOut { after } => write!(f, "timed out after {after:.1?}"),
             PeerDied { peer, how, ago } => write!(f, "rank {peer} died ({how}) {ago:.0?} ago"),
             PeerLeft { peer } => write!(f, "rank {peer} has left the job"),
@@ -459,8 +470,8 @@ mod tests {
         let misaligned = Error::new(Cause::Misaligned { address: 1 << 40 | 4, align: 8 }).to_string();
         assert!(misaligned.starts_with("1:0x4 is not a multiple of 8\n  hint: "), "{misaligned}");
         let rank = |rank| Error::new(Cause::NoSuchRank { rank, size: 4 }).to_string();
-        assert!(rank(Rank(4)).starts_with("there is no rank 4: the job has 4 (0 to 3)\n  hint: "));
-        assert!(rank(Rank::MAX).starts_with("there is no rank 16777215 or above: the job has 4 (0 to 3)\n"));
+        assert!(rank(Rank(4)).starts_with("there is no rank 4: there are 4 (0 to 3)\n  hint: "));
+        assert!(rank(Rank::MAX).starts_with("there is no rank 16777215 or above: there are 4 (0 to 3)\n"));
     }
 
     #[test]

@@ -31,8 +31,12 @@ pub struct Machine {
 
 /// What a model has under way that any waiting call of the rank moves on.
 pub trait Agent: Send + Sync + Debug {
-    /// Moves on what can be moved on now; never waits. One thread at a time calls it.
-    fn advance(&self, machine: &Machine);
+    /// Moves on what can be moved on now; never waits. One thread at a time calls it. Whether [`Agent::tell`] is to be
+    /// called.
+    fn advance(&self, machine: &Machine) -> bool;
+
+    /// Calls the program's code that waited for what has ended. Nothing is being moved on then: it may call the rank.
+    fn tell(&self);
 
     /// Whether that would do something. Asked before the rank sleeps.
     fn has_work(&self) -> bool;

@@ -19,8 +19,11 @@ impl Machine {
         if self.polling().swap(true, Ordering::Acquire) {
             return; // another thread of this rank is at it
         }
-        self.poll();
+        let tells = self.poll();
         self.polling().store(false, Ordering::Release);
+        if tells && let Some(agent) = self.agent() {
+            agent.tell();
+        }
     }
 
     /// Serves peers for the last time: nobody polls after it.
@@ -31,7 +34,8 @@ impl Machine {
         self.poll();
     }
 
-    fn poll(&self) {
+    /// Whether the agent has something to tell when this is over.
+    fn poll(&self) -> bool {
         let mut ended = Vec::new();
         self.fabric().poll(&mut |token, outcome| {
             if ended.capacity() == 0 {
@@ -45,9 +49,7 @@ impl Machine {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
-        if let Some(agent) = self.agent() {
-            agent.advance(self);
-        }
+        self.agent().is_some_and(|agent| agent.advance(self))
     }
 
     pub(super) fn start_ready(&self) {

@@ -82,7 +82,7 @@ impl Neighbour {
     fn take(&mut self, job: &Job, taken: &mut Moved, ghost: &mut [f64]) -> tasuki::Result<()> {
         let idle = State::Idle(Vec::new(), Vec::new());
         match std::mem::replace(&mut self.state, idle) {
-            State::UnderWay(receiving, sending) => taken.counting(job, ghost.len(), || {
+            State::UnderWay(mut receiving, mut sending) => taken.counting(job, ghost.len(), || {
                 let (theirs, _) = receiving.wait()?;
                 ghost.copy_from_slice(&theirs);
                 self.state = State::Idle(theirs, sending.wait()?);

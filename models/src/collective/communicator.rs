@@ -3,7 +3,7 @@
 use super::link::{Link, SLOTS};
 use crate::message::Context;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Machine;
 
@@ -34,6 +34,7 @@ struct Wish {
     /// The number of a context that it gives if it comes to be the first.
     context: u64,
     is_member: u64,
+    slots: u64,
 }
 
 impl Communicator {
@@ -41,7 +42,7 @@ impl Communicator {
     pub fn world(machine: Arc<Machine>, slots: u32) -> Communicator {
         let (rank, size) = (machine.rank(), machine.size());
         let messages = Arc::new(Context::first(machine, slots));
-        let link = Link::new(Arc::new(messages.another(1, SLOTS, None)));
+        let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
         let contexts = Arc::new(AtomicU64::new(2));
         Communicator { messages, link, rank, size, contexts, collective: Mutex::default() }
     }
@@ -82,8 +83,13 @@ impl Communicator {
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
         // A context for messages and one for collective calls. Numbers that are given in vain are never used again.
         let own = u64::from(self.machine().rank().0) << 40 | self.contexts.fetch_add(2, Ordering::Relaxed);
-        let wish =
-            Wish { colour: colour.unwrap_or(0), key, context: own, is_member: colour.is_some().into() };
+        let wish = Wish {
+            colour: colour.unwrap_or(0),
+            key,
+            context: own,
+            is_member: colour.is_some().into(),
+            slots: slots.into(),
+        };
         let wishes = self.allgather(&[wish])?;
         let Some(colour) = colour else { return Ok(None) };
         let mut members: Vec<u32> = (0..self.size as u32)
@@ -92,6 +98,12 @@ impl Communicator {
                 wish.is_member != 0 && wish.colour == colour
             })
             .collect();
+        let wished = || members.iter().map(|&place| wishes[place as usize].slots);
+        let (least, most) = (wished().min().unwrap_or(0), wished().max().unwrap_or(0));
+        if least != most {
+            let cause = Cause::Disagree { what: "slots", least, most };
+            return Err(self.machine().fault(cause, || format!("split(colour {colour})")));
+        }
         members.sort_by_key(|&place| (wishes[place as usize].key, place));
         let context = wishes[members[0] as usize].context;
         let rank = members.iter().position(|&place| place == self.rank.0).unwrap_or_default();
@@ -101,7 +113,7 @@ impl Communicator {
             .collect();
         let size = ranks.len();
         let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
-        let link = Link::new(Arc::new(self.messages.another(context + 1, SLOTS, Some(ranks))));
+        let link = Link::new(Arc::new(self.messages.for_steps(context + 1, SLOTS, Some(ranks))));
         let contexts = self.contexts.clone();
         let rank = Rank(rank as u32);
         Ok(Some(Communicator { messages, link, rank, size, contexts, collective: Mutex::default() }))
@@ -110,11 +122,16 @@ impl Communicator {
     /// Begins a collective call: one at a time, for their order must be known to all members.
     pub(super) fn begin(&self, call: &dyn Fn() -> String) -> Result<MutexGuard<'_, ()>> {
         self.machine().check().map_err(|cause| self.machine().fault(cause, call))?;
-        self.collective.try_lock().map_err(|_| {
-            let text =
-                "another thread of this rank is in a collective call; their order must be known to all";
-            self.machine().fault(Cause::Argument(text.into()), call)
-        })
+        match self.collective.try_lock() {
+            Ok(held) => Ok(held),
+            // An operation of the program's panicked in a call before.
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let text =
+                    "another thread of this rank is in a collective call; their order must be known to all";
+                Err(self.machine().fault(Cause::Argument(text.into()), call))
+            }
+        }
     }
 
     /// A member that is to be the root.

@@ -1,13 +1,18 @@
 //! How the steps of a collective call travel: as messages of a context of the communicator's own, which no message of
 //! the program meets.
+//!
+//! What fits in a line goes into a receive that stands. What does not is announced there first, with its length: so
+//! members who disagree about the length of a step find each other, and get an error instead of waiting for ever.
 
-use crate::message::{Context, Place, SHORT_MAX};
+use crate::message::{Context, Place, Received, SHORT_MAX};
 use std::sync::Arc;
-use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{Loan, View};
 
 /// The slot of messages that do not fit in a line. The others have receives that stand all the time, in two more.
 const LONG: u32 = 2;
+/// How an announcement begins; its length follows.
+const ANNOUNCED: u64 = u64::from_le_bytes(*b"announce");
 /// Slots of such a context.
 pub(super) const SLOTS: u32 = 3;
 
@@ -26,27 +31,63 @@ impl Link {
     #[inline]
     pub(super) fn send(&self, bytes: &[u8], to: Rank) -> Result<()> {
         if bytes.len() <= SHORT_MAX {
+            if announced(bytes).is_some() {
+                self.announce(bytes.len(), to)?; // the program's own bytes only look like one
+            }
             self.context.tell(bytes, to)
         } else {
-            self.context.send(bytes, to, LONG)
+            // One who disagrees may be telling this one something: neither is to wait for the other's receive.
+            self.context.stand(to)?;
+            self.announce(bytes.len(), to)?;
+            self.context.send(bytes, to, LONG).map_err(|error| match *error.cause() {
+                Cause::Truncated { len, room } => self.disagree(len, room, to),
+                _ => error,
+            })
         }
+    }
+
+    /// A message of so many bytes follows: on the slot of long ones, if it is one.
+    fn announce(&self, len: usize, to: Rank) -> Result<()> {
+        self.context.tell(bytemuck::bytes_of(&[ANNOUNCED.to_le(), (len as u64).to_le()]), to)
+    }
+
+    /// Hears a short message of exactly `wanted` bytes, or the announcement of such a message: true. Of a long one of
+    /// another length, which is on its way all the same, `end` lets the sender know.
+    #[inline]
+    fn hear(
+        &self,
+        line: &mut [u8; SHORT_MAX],
+        wanted: usize,
+        from: Rank,
+        end: impl FnOnce() -> Result<Received>,
+    ) -> Result<bool> {
+        let got = self.context.hear(line, from)?;
+        let announced = announced(&line[..got]);
+        let len = announced.unwrap_or(got);
+        if len == wanted {
+            return Ok(announced.is_some());
+        }
+        if len > SHORT_MAX {
+            let _ = end(); // it fails where there is too little room, as its sender's call does
+        }
+        Err(self.disagree(len as u64, wanted as u64, from))
     }
 
     /// Receives exactly so many bytes.
     #[inline]
     pub(super) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
-        if into.len() > SHORT_MAX {
-            let got = self.context.recv(into, from, LONG)?;
-            return self.check(got.len as usize, into.len(), from);
-        }
         let mut line = [0; SHORT_MAX];
-        let got = self.context.hear(&mut line, from)?;
-        self.check(got, into.len(), from)?;
-        into.copy_from_slice(&line[..got]);
+        if self.hear(&mut line, into.len(), from, || self.context.recv(&mut *into, from, LONG))? {
+            if into.len() > SHORT_MAX {
+                return self.context.recv(into, from, LONG).map(drop);
+            }
+            self.context.hear(&mut line, from)?;
+        }
+        into.copy_from_slice(&line[..into.len()]);
         Ok(())
     }
 
-    /// Messages that fit in a line will come from that member: so that its first does not wait.
+    /// Messages will come from that member: so that its first does not wait.
     #[inline]
     pub(super) fn expect(&self, from: Rank) -> Result<()> {
         self.context.stand(from)
@@ -54,8 +95,8 @@ impl Link {
 
     /// Sends to one member and receives from one, who may be the same, in any order.
     pub(super) fn exchange(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
+        self.expect(from)?;
         if into.len() <= SHORT_MAX {
-            self.expect(from)?;
             self.send(bytes, to)?;
             return self.recv(into, from);
         }
@@ -63,26 +104,26 @@ impl Link {
         Loan::lend(View::of_mut(into), &pause, |loan| {
             let begun = self.context.begin_recv(len, || Place::Own(loan.clone()), from, LONG);
             let mut incoming = begun?;
-            match self.send(bytes, to) {
-                Ok(()) => {
-                    let got = incoming.take(&mut [])?;
-                    self.check(got.len as usize, len, from)
-                }
-                Err(error) => {
-                    drop(incoming); // it is taken back
-                    Err(error)
-                }
-            }
+            // Where one fails the receive is taken back.
+            self.send(bytes, to)?;
+            self.hear(&mut [0; SHORT_MAX], len, from, || incoming.take(&mut []))?;
+            incoming.take(&mut []).map(drop)
         })
     }
 
-    /// That a member sent as much as was expected of it.
-    fn check(&self, got: usize, wanted: usize, from: Rank) -> Result<()> {
-        if got == wanted {
-            return Ok(());
-        }
-        let (least, most) = (got.min(wanted) as u64, got.max(wanted) as u64);
-        let cause = Cause::Disagree { what: "bytes", least, most };
-        Err(self.context.machine().fault(cause, || format!("a part from rank {from}")))
+    /// That a member's part is not as long as this one's.
+    #[cold]
+    fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
+        let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+        self.context.machine().fault(cause, || format!("a part with member {member}"))
     }
+}
+
+/// The length of the message that this announces, if it announces one.
+#[inline]
+fn announced(bytes: &[u8]) -> Option<usize> {
+    let words: &[u8; 16] = bytes.try_into().ok()?;
+    let (mark, len) = words.split_at(8);
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    (word(mark) == ANNOUNCED).then(|| word(len) as usize)
 }

@@ -5,6 +5,7 @@ use super::operation::Operation;
 use super::pump::Pump;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Condition, Event, Machine};
@@ -50,9 +51,15 @@ fn watch(machine: &Arc<Machine>, pump: &Weak<Pump>) {
             continue;
         }
         let event = Watched { machine: machine.clone(), pump: pump.clone(), known: watched.len() };
-        let over = machine.wait(&Condition::Event(Arc::new(event)), None, &call).is_err();
+        let now_ns = machine.host().now_ns();
+        let spool_at = |operation: &Arc<Operation>| operation.spool_at_ns().load(Ordering::Relaxed);
+        let first = watched.iter().map(spool_at).min().filter(|&at| at < u64::MAX);
+        let limit = first.map(|at| Duration::from_nanos(at.saturating_sub(now_ns)));
+        let waited = machine.wait(&Condition::Event(Arc::new(event)), limit, &call);
+        let over = waited.is_err_and(|error| !error.is_timeout());
+        let now_ns = machine.host().now_ns();
         for operation in &watched {
-            if over || operation.is_hopeless(machine) {
+            if over || operation.is_hopeless(machine) || spool_at(operation) <= now_ns {
                 operation.wake();
             }
         }

@@ -2,12 +2,13 @@
 
 use super::call::Call;
 use super::context::{Context, Received};
-use super::operation::{End, Operation, Way};
+use super::operation::Operation;
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
 use super::receiving::Receiving;
-use super::sending::{self, Sending};
+use super::sending::{self, Found, Sending};
 use super::staging::{Filled, Meeting, Staging};
+use super::way::{End, Way};
 use super::words::{self, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +22,7 @@ impl Context {
     #[cold]
     #[inline(never)]
     pub(super) fn send_slowly(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
-        let call = Call::to("send", to, slot);
+        let call = self.to("send", to, slot);
         let (page, block) = self.page(call)?;
         if bytes.len() <= SHORT_MAX {
             let mut looks = self.machine.spins();
@@ -62,17 +63,18 @@ impl Context {
     ) -> Result<Option<(Staging, Filled)>, Cause> {
         let (machine, rings, len) = (&self.machine, &self.pump.rings, bytes.len() as u64);
         let is_first = page.state(block).spooled.load(Relaxed) == 0;
-        if len <= SHORT_MAX as u64 || !is_first || !sending::is_to_stage(page, block, len) {
+        if len <= SHORT_MAX as u64 || !is_first || !matches!(sending::find(page, block, len), Found::Staged) {
             return Ok(None);
         }
         let Some(ring) = rings.take(machine, len)? else { return Ok(None) };
         let mut staging = Staging::new(ring, len, &rings.pace);
-        let number = sending::next_number(page, block);
+        let number = page.next_number(block);
         let at = Meeting { page, block, number, slot: page.slot(block) };
         let filled = staging.run(machine, at, &rings.pace, |(from, len), to, caching| {
             let copied = machine.copy_out(bytes, from, to, len, caching);
             Ok(if copied { Launched::Done(0) } else { Launched::Later })
-        })?;
+        });
+        let filled = filled.unwrap_or(Filled::Waits { moved: false }); // it fails once more, and its receiver is told
         if filled == Filled::Over {
             page.state(block).sent.store(number, Relaxed);
         }
@@ -84,7 +86,7 @@ impl Context {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return self.send(bytes, to, slot);
         }
-        let call = Call::to("send", to, slot);
+        let call = self.to("send", to, slot);
         let (page, block) = self.page(call)?;
         self.check_job(from, len, call)?;
         self.occupy_send(&page, block, call)?;
@@ -105,6 +107,13 @@ impl Context {
 
     /// That a message may come from that job memory, or go there.
     pub(super) fn check_job(&self, at: GlobalAddress, len: u64, call: Call) -> Result<()> {
+        if at.rank() != self.machine.rank() {
+            let text = format!(
+                "the job memory given is rank {}'s: only its owner can send or receive there",
+                at.rank()
+            );
+            return Err(self.fault(Cause::Argument(text), call));
+        }
         self.machine.check_place(at, len).map_err(|cause| self.fault(cause, call))
     }
 
@@ -116,8 +125,8 @@ impl Context {
             Some(End::Failed(cause)) => Err(self.fault(cause.clone(), call)),
             Some(_) => Ok(()),
             None => {
-                let operation = Operation::new(page, block, way, behind);
-                self.finish_send(&operation, self.pump.spool.after(), call)
+                let operation = Operation::new(&self.pump.rings, page, block, way, behind);
+                self.finish_send(&operation, self.spools_after(), call)
             }
         };
         page.state(block).sending.store(IDLE, Relaxed);
@@ -145,23 +154,28 @@ impl Context {
     ) -> Result<()> {
         let waited = self.finish(operation, limit, call);
         if !waited.as_ref().is_err_and(Error::is_timeout) {
-            return waited.map(drop);
+            return waited;
         }
-        if operation.is_unmatched_send() {
+        if operation.is_unmatched_send(&self.machine) {
             return self.spool(operation, call);
         }
-        self.finish(operation, None, call).map(drop)
+        self.finish(operation, None, call)
+    }
+
+    /// After how long a message that waits goes into the spool.
+    pub(super) fn spools_after(&self) -> Option<Duration> {
+        if self.spools { self.pump.spool.after() } else { None }
     }
 
     /// Copies a message that nobody knows of yet into the spool.
-    fn spool(&self, operation: &Arc<Operation>, call: Call) -> Result<()> {
+    pub(super) fn spool(&self, operation: &Arc<Operation>, call: Call) -> Result<()> {
         let (page, block) = (&operation.page, operation.block);
         let bytes = operation.copied(&self.machine).map_err(|cause| self.fault(cause, call))?;
-        self.pump.spool.take(bytes.len() as u64).map_err(|cause| self.fault(cause, call))?;
         let state = page.state(block);
-        let queued = u32::from(state.spooled.fetch_add(1, Relaxed)) + 1;
+        self.pump.spool.take(bytes.len() as u64, state).map_err(|cause| self.fault(cause, call))?;
+        let queued = u32::from(state.spooled.load(Relaxed));
         let promised = words::promise(state.sent.load(Relaxed).wrapping_add(queued));
-        self.pump.add(&Operation::spooled(page, block, bytes, operation.behind()));
+        self.pump.add(&Operation::spooled(&self.pump.rings, page, block, bytes, operation.behind()));
         // An overtaken promise is as good as the one that overtook it.
         while let Err(refused) = page.promise(block, promised) {
             self.retry(refused, call)?;
@@ -178,7 +192,7 @@ impl Context {
         slot: u32,
         limit: Option<Duration>,
     ) -> Result<Received> {
-        let call = Call::from("recv", from, slot);
+        let call = self.from("recv", from, slot);
         if into.len() <= SHORT_MAX && slot != Call::ANY {
             let posted =
                 self.post(into.len(), from, slot).map_err(|error| self.fault(error.cause().clone(), call))?;
@@ -193,7 +207,7 @@ impl Context {
 
     /// Receives into job memory of this rank's, blocking.
     pub fn recv_job(&self, into: GlobalAddress, len: u64, from: Rank, slot: u32) -> Result<Received> {
-        let call = Call::from("recv", from, slot);
+        let call = self.from("recv", from, slot);
         let (page, block) = self.page(call)?;
         self.check_job(into, len, call)?;
         self.recv_place(Place::Job(into, len), &page, block, None, call)
@@ -212,7 +226,10 @@ impl Context {
             let mut way = Way::Receive(receiving);
             match self.run(&mut way, page, block) {
                 Some(end) => self.received(page, end, call),
-                None => self.finish_receive(&Operation::new(page, block, way, None), limit, call),
+                None => {
+                    let operation = Operation::new(&self.pump.rings, page, block, way, None);
+                    self.finish_receive(&operation, limit, call)
+                }
             }
         });
         page.state(block).receiving.store(IDLE, Relaxed);
@@ -268,6 +285,15 @@ impl Context {
         }
     }
 
+    /// The error of a wait that was one of several within a limit: a time-out names that.
+    #[cold]
+    fn in_time(&self, error: Error, limit: Option<Duration>, call: Call) -> Error {
+        match (error.cause(), limit) {
+            (Cause::TimedOut { .. }, Some(after)) => self.fault(Cause::TimedOut { after }, call),
+            _ => error,
+        }
+    }
+
     /// Waits for the end of an operation. When this returns, the pump does not have it any more, and nobody steps it.
     pub(super) fn finish(
         &self,
@@ -276,7 +302,8 @@ impl Context {
         call: Call,
     ) -> Result<()> {
         let host = self.machine.host();
-        let until = limit.map(|limit| host.now_ns().saturating_add(limit.as_nanos() as u64));
+        let until = limit.map(|limit| until_ns(host.now_ns(), limit));
+        let mut waited: Result<()> = Ok(());
         loop {
             self.pump.run(&self.machine, operation);
             if operation.is_over() {
@@ -286,20 +313,32 @@ impl Context {
                     _ => Ok(()),
                 };
             }
-            self.pump.add(operation); // other threads may move it on while this one sleeps
-            let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
-            let condition = Condition::Event(operation.clone());
-            let waited = self.machine.wait(&condition, left, &|| call.to_string());
             if let Err(error) = waited {
                 self.pump.remove(&self.machine, operation);
                 if !operation.is_over() {
-                    return Err(match (error.cause(), limit) {
-                        (Cause::TimedOut { .. }, Some(after)) => self.fault(Cause::TimedOut { after }, call),
-                        _ => error,
-                    });
+                    return Err(self.in_time(error, limit, call));
                 }
+                waited = Ok(());
+                continue;
+            }
+            self.pump.add(operation); // other threads may move it on while this one sleeps
+            let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
+            let condition = Condition::Event(operation.clone());
+            waited = self.machine.wait(&condition, left, &|| call.to_string());
+            // A step that was possible may come to nothing, again and again: where a fabric refuses.
+            if waited.is_ok() && until.is_some_and(|until| host.now_ns() >= until) {
+                waited = Err(self.fault(Cause::TimedOut { after: Duration::ZERO }, call));
             }
         }
+    }
+
+    /// Posts a short receive for the next message: that of `number` did not fit in a receive that was withdrawn since,
+    /// and its sender knows.
+    pub(super) fn post_again(&self, page: &Page, block: Block, number: u32, room: usize) -> Result<u32> {
+        let state = page.state(block);
+        state.received.store(number, Relaxed);
+        state.receiving.store(IDLE, Relaxed);
+        Ok(self.post(room, page.member, page.slot(block))?.number())
     }
 
     /// Waits for a short message whose receive was posted.
@@ -314,6 +353,8 @@ impl Context {
     ) -> Result<Received> {
         let (page, block) = self.page(call)?;
         let (slot, state, room) = (call.slot, page.state(block), into.len() as u64);
+        let host = self.machine.host();
+        let until = limit.map(|limit| until_ns(host.now_ns(), limit));
         let fail = |cause| {
             state.receiving.store(IDLE, Relaxed);
             Err(self.fault(cause, call))
@@ -323,15 +364,14 @@ impl Context {
                 return Ok(Received { slot, source: page.member, len: len as u64 });
             }
             match words::read_data(page.data(block), number) {
-                Data::TooLong { version } => {
+                Data::TooLong { version } if version == words::version(state.version.load(Relaxed)) => {
                     state.received.store(number, Relaxed);
-                    if version == words::version(state.version.load(Relaxed)) {
-                        return fail(Cause::Truncated { len: page.data_word(block, 0), room });
-                    }
-                    // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the
-                    // next.
-                    state.receiving.store(IDLE, Relaxed);
-                    number = self.post(into.len(), page.member, slot)?.number();
+                    return fail(Cause::Truncated { len: page.data_word(block, 0), room });
+                }
+                Data::TooLong { .. } => number = self.post_again(&page, block, number, into.len())?,
+                Data::Failed => {
+                    state.received.store(number, Relaxed);
+                    return fail(Cause::NotSent { peer: page.peer });
                 }
                 // It was sent to a receive that was withdrawn, and waits for one with more room.
                 Data::Short { len, .. } if len as u64 > room => {
@@ -343,14 +383,20 @@ impl Context {
                 _ => {
                     let arrival = Arrival { page: page.clone(), block, number };
                     let condition = Condition::Event(Arc::new(arrival));
-                    if let Err(error) = self.machine.wait(&condition, limit, &|| call.to_string()) {
+                    let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
+                    if let Err(error) = self.machine.wait(&condition, left, &|| call.to_string()) {
                         state.receiving.store(IDLE, Relaxed);
-                        return Err(error);
+                        return Err(self.in_time(error, limit, call));
                     }
                 }
             }
         }
     }
+}
+
+/// When a limit that begins now is over.
+pub(super) fn until_ns(now_ns: u64, limit: Duration) -> u64 {
+    now_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// That something stands in a slot about a message.

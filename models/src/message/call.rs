@@ -8,7 +8,10 @@ use tasuki_core::base::Rank;
 pub(crate) struct Call {
     name: &'static str,
     word: &'static str,
+    /// As the call names it.
     pub(crate) peer: Rank,
+    /// Its rank in the job, where the call names it otherwise.
+    rank: Option<Rank>,
     /// [`Call::ANY`] for any.
     pub(crate) slot: u32,
 }
@@ -19,12 +22,22 @@ impl Call {
 
     /// A send by a call of that name.
     pub(crate) fn to(name: &'static str, peer: Rank, slot: u32) -> Call {
-        Call { name, word: "to", peer, slot }
+        Call { name, word: "to", peer, rank: None, slot }
     }
 
     /// A receive by a call of that name.
     pub(crate) fn from(name: &'static str, peer: Rank, slot: u32) -> Call {
-        Call { name, word: "from", peer, slot }
+        Call { name, word: "from", peer, rank: None, slot }
+    }
+
+    /// The same, if the peer is a member with that rank in the job.
+    pub(crate) fn of_member(self, rank: Option<Rank>) -> Call {
+        Call { rank, ..self }
+    }
+
+    /// Whether it is a send.
+    pub(crate) fn is_send(&self) -> bool {
+        self.word == "to"
     }
 
     /// What it is called.
@@ -35,11 +48,14 @@ impl Call {
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Call { name, word, peer, slot } = self;
-        if *slot == Call::ANY {
-            write!(f, "{name}(any slot {word} rank {peer})")
-        } else {
-            write!(f, "{name}(slot {slot} {word} rank {peer})")
+        let Call { name, word, peer, rank, slot } = self;
+        match *slot {
+            Call::ANY => write!(f, "{name}(any slot {word} ")?,
+            slot => write!(f, "{name}(slot {slot} {word} ")?,
+        }
+        match rank {
+            Some(rank) => write!(f, "rank {rank}, member {peer})"),
+            None => write!(f, "rank {peer})"),
         }
     }
 }

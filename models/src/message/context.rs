@@ -115,6 +115,8 @@ pub struct Context {
     /// The members' ranks in the job; all of them, if none.
     members: Option<Arc<[Rank]>>,
     pub(super) pages: Roll<Page>,
+    /// Whether messages that wait go into the rank's spool.
+    pub(super) spools: bool,
 }
 
 impl Context {
@@ -126,13 +128,19 @@ impl Context {
     pub fn first(machine: Arc<Machine>, slots: u32) -> Context {
         let pump = Arc::new(Pump::default());
         machine.employ(pump.clone());
-        Context { machine, pump, number: 0, slots, members: None, pages: Roll::default() }
+        Context { machine, pump, number: 0, slots, members: None, pages: Roll::default(), spools: true }
     }
 
     /// Another context of the same rank, of these members, of which it is one.
     pub fn another(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
         let (machine, pump) = (self.machine.clone(), self.pump.clone());
-        Context { machine, pump, number, slots, members, pages: Roll::default() }
+        Context { machine, pump, number, slots, members, pages: Roll::default(), spools: true }
+    }
+
+    /// The same for messages whose receives stand ([`Context::tell`]): their turn is known by what was sent, so none
+    /// goes into the spool.
+    pub(crate) fn for_steps(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
+        Context { spools: false, ..self.another(number, slots, members) }
     }
 
     /// The machine whose rank it is.
@@ -205,7 +213,7 @@ impl Context {
     #[cold]
     #[inline(never)]
     fn post_slowly(&self, room: usize, from: Rank, slot: u32) -> Result<Posted<'_>> {
-        let call = Call::from("irecv", from, slot);
+        let call = self.from("irecv", from, slot);
         let (page, block) = self.page(call)?;
         self.occupy_receive(&page, block, call)?;
         loop {
@@ -250,7 +258,22 @@ impl Context {
             }
             std::hint::spin_loop();
         }
-        self.wait_short(number, into, None, Call::from(name, page.member, page.slot(block)))
+        self.wait_short(number, into, None, self.from(name, page.member, page.slot(block)))
+    }
+
+    /// A send by a call of that name.
+    pub(super) fn to(&self, name: &'static str, peer: Rank, slot: u32) -> Call {
+        Call::to(name, peer, slot).of_member(self.member(peer))
+    }
+
+    /// A receive by a call of that name.
+    pub(super) fn from(&self, name: &'static str, peer: Rank, slot: u32) -> Call {
+        Call::from(name, peer, slot).of_member(self.member(peer))
+    }
+
+    /// The rank in the job of a member of a part of it.
+    fn member(&self, peer: Rank) -> Option<Rank> {
+        self.members.as_ref().and_then(|members| members.get(peer.index()).copied())
     }
 
     /// The page of a slot that was used lately, if calls are possible.
@@ -269,6 +292,10 @@ impl Context {
         self.machine.check().map_err(|cause| self.fault(cause, call))?;
         if self.rank_of(peer).is_none() {
             return Err(self.fault(Cause::NoSuchRank { rank: peer, size: self.size() }, call));
+        }
+        if slot == Call::ANY && call.is_send() {
+            let text = "a send names its slot: Slot::ANY is for receives";
+            return Err(self.fault(Cause::Argument(text.into()), call));
         }
         if slot == Call::ANY {
             return Ok((self.open(peer, 0, None, call)?, ANY));

@@ -107,7 +107,7 @@ impl Holding {
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        self.set_open(false);
+        // One that is still open stays so: its slots are not given back.
         self.counts.made.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -9,6 +9,7 @@
 
 mod alarm;
 mod arena;
+mod berth;
 mod blocking;
 mod call;
 mod closing;
@@ -30,6 +31,7 @@ mod spool;
 mod spooling;
 mod staging;
 mod standing;
+mod way;
 mod words;
 
 pub use context::{Context, Posted, Received, Sent, SentPage};

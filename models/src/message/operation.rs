@@ -2,167 +2,16 @@
 
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
-use super::receiving::Receiving;
 use super::ring::Rings;
 use super::sending::Sending;
+use super::way::{End, Ending, Way};
 use super::words;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Event, Loan, Machine};
-
-/// How far a step has come.
-#[derive(Debug)]
-pub(crate) enum Progress {
-    /// Something must happen elsewhere first; whether anything was done before.
-    Waits { moved: bool },
-    /// The message has ended: [`Way::end`] says how.
-    Ended,
-}
-
-/// How a message ended.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum End {
-    Done(Done),
-    Failed(Cause),
-    /// A receive that was taken back before its message came.
-    Withdrawn,
-}
-
-/// A message that went well.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Done {
-    pub(crate) len: u64,
-    pub(crate) slot: u32,
-}
-
-/// How a message ended, for whoever looks without a lock. Set once, by who has the lock of its way; word by word, for
-/// the reason that `receiving.rs` tells.
-#[derive(Debug, Default)]
-struct Ending {
-    /// Whether it has, and how: the words belong to it.
-    kind: AtomicU8,
-    len: AtomicU64,
-    slot: AtomicU32,
-    cause: OnceLock<Cause>,
-}
-
-const DONE: u8 = 1;
-const WITHDRAWN: u8 = 2;
-const FAILED: u8 = 3;
-
-impl Ending {
-    #[inline]
-    fn set(&self, end: &End) {
-        let kind = match end {
-            End::Done(done) => {
-                self.len.store(done.len, Ordering::Relaxed);
-                self.slot.store(done.slot, Ordering::Relaxed);
-                DONE
-            }
-            End::Withdrawn => WITHDRAWN,
-            End::Failed(cause) => {
-                let _ = self.cause.set(cause.clone());
-                FAILED
-            }
-        };
-        self.kind.store(kind, Ordering::Release); // SYNC message-end
-    }
-
-    #[inline]
-    fn is_set(&self) -> bool {
-        self.kind.load(Ordering::Acquire) != 0 // SYNC message-end
-    }
-
-    #[inline]
-    fn get(&self) -> Option<End> {
-        match self.kind.load(Ordering::Acquire) {
-            0 => None,
-            DONE => {
-                let (len, slot) = (self.len.load(Ordering::Relaxed), self.slot.load(Ordering::Relaxed));
-                Some(End::Done(Done { len, slot }))
-            }
-            WITHDRAWN => Some(End::Withdrawn),
-            _ => self.cause.get().cloned().map(End::Failed),
-        }
-    }
-}
-
-/// One direction of a message under way.
-#[derive(Debug)]
-pub(crate) enum Way {
-    Send(Sending),
-    Receive(Receiving),
-    /// The arrival of a short message, which the receiver then takes.
-    Watch {
-        number: u32,
-        end: Option<End>,
-    },
-}
-
-impl Way {
-    /// Moves it on as far as it goes.
-    pub(crate) fn step(
-        &mut self,
-        machine: &Machine,
-        page: &Arc<Page>,
-        block: Block,
-        rings: &Rings,
-    ) -> Progress {
-        match self {
-            Way::Send(sending) => sending.step(machine, page, block, rings),
-            Way::Receive(receiving) => receiving.step(machine, page, block),
-            Way::Watch { number, end } if page.is_about(block, *number) => {
-                *end = Some(End::Done(Done { len: 0, slot: page.slot(block) }));
-                Progress::Ended
-            }
-            Way::Watch { .. } => Progress::Waits { moved: false },
-        }
-    }
-
-    /// A short message that somebody awaits.
-    pub(crate) fn watch(number: u32) -> Way {
-        Way::Watch { number, end: None }
-    }
-
-    /// How it ended.
-    #[inline]
-    pub(crate) fn end(&self) -> Option<&End> {
-        match self {
-            Way::Send(sending) => sending.end(),
-            Way::Receive(receiving) => receiving.end(),
-            Way::Watch { end, .. } => end.as_ref(),
-        }
-    }
-
-    /// Moves it on by this thread alone: one step, and further ones until `looks` in a row have done nothing.
-    pub(crate) fn run(
-        &mut self,
-        machine: &Machine,
-        (page, block): (&Arc<Page>, Block),
-        rings: &Rings,
-        looks: u32,
-    ) -> Option<&End> {
-        let mut left = looks;
-        loop {
-            match self.step(machine, page, block, rings) {
-                Progress::Ended => return self.end(),
-                Progress::Waits { moved: true } if looks > 0 => left = looks,
-                Progress::Waits { .. } => left = left.checked_sub(1)?,
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    /// A receive is to be taken back.
-    fn withdraw(&mut self) {
-        if let Way::Receive(receiving) = self {
-            receiving.withdraw();
-        }
-    }
-}
 
 /// Which direction a message has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -178,6 +27,7 @@ enum Kind {
 pub(crate) struct Operation {
     pub(crate) page: Arc<Page>,
     pub(crate) block: Block,
+    rings: Arc<Rings>,
     kind: Kind,
     way: Mutex<Way>,
     /// The message that a receive is for.
@@ -192,6 +42,8 @@ pub(crate) struct Operation {
     /// Whether the pump has it; changed under the lock of its queue.
     pub(crate) queued: AtomicBool,
     waker: Mutex<Option<Waker>>,
+    /// When its waker is to be woken though it has not ended: it can go into the spool then.
+    spool_at_ns: AtomicU64,
     /// A receive is to be taken back.
     unwanted: AtomicBool,
     /// Nobody will ask how it ended.
@@ -202,24 +54,30 @@ pub(crate) struct Operation {
 
 impl Operation {
     pub(crate) fn new(
+        rings: &Arc<Rings>,
         page: &Arc<Page>,
         block: Block,
         way: Way,
         behind: Option<Arc<Operation>>,
     ) -> Arc<Operation> {
-        Arc::new(Operation::make(page, block, way, behind))
+        Arc::new(Operation::make(rings, (page, block), way, behind))
     }
 
     /// A message that has ended already.
-    pub(crate) fn ended(page: &Arc<Page>, block: Block, way: Way) -> Arc<Operation> {
+    pub(crate) fn ended(rings: &Arc<Rings>, page: &Arc<Page>, block: Block, way: Way) -> Arc<Operation> {
         let ending = Ending::default();
         way.end().into_iter().for_each(|end| ending.set(end));
-        let mut operation = Operation::make(page, block, way, None);
+        let mut operation = Operation::make(rings, (page, block), way, None);
         operation.ending = ending;
         Arc::new(operation)
     }
 
-    fn make(page: &Arc<Page>, block: Block, way: Way, behind: Option<Arc<Operation>>) -> Operation {
+    fn make(
+        rings: &Arc<Rings>,
+        (page, block): (&Arc<Page>, Block),
+        way: Way,
+        behind: Option<Arc<Operation>>,
+    ) -> Operation {
         let depth = behind.as_ref().map_or(0, |earlier| earlier.depth + 1);
         let (kind, number) = match &way {
             Way::Send(_) => (Kind::Send, 0),
@@ -229,6 +87,7 @@ impl Operation {
         Operation {
             page: page.clone(),
             block,
+            rings: rings.clone(),
             kind,
             way: Mutex::new(way),
             number: AtomicU32::new(number),
@@ -238,6 +97,7 @@ impl Operation {
             ending: Ending::default(),
             queued: AtomicBool::new(false),
             waker: Mutex::default(),
+            spool_at_ns: AtomicU64::new(u64::MAX),
             unwanted: AtomicBool::new(false),
             detached: AtomicBool::new(false),
             freed: AtomicBool::new(false),
@@ -246,6 +106,7 @@ impl Operation {
 
     /// A message that lies in the spool, for which nobody waits.
     pub(crate) fn spooled(
+        rings: &Arc<Rings>,
         page: &Arc<Page>,
         block: Block,
         bytes: Vec<u8>,
@@ -253,7 +114,7 @@ impl Operation {
     ) -> Arc<Operation> {
         let len = bytes.len() as u64;
         let way = Way::Send(Sending::new(Place::Own(Loan::of(bytes))));
-        let mut operation = Operation::make(page, block, way, behind);
+        let mut operation = Operation::make(rings, (page, block), way, behind);
         operation.spooled = Some(len);
         Arc::new(operation)
     }
@@ -268,19 +129,30 @@ impl Operation {
         self.spooled.is_some() || self.detached.load(Ordering::SeqCst) && self.kind == Kind::Send
     }
 
-    /// Moves it on as [`Way::run`] does. True if it has ended now. Nothing if another thread is at it.
-    pub(crate) fn run(&self, machine: &Machine, rings: &Rings, looks: u32) -> bool {
+    /// Moves it on as [`Way::run`] does. True if it has ended now: then whoever called this wakes who waits for it.
+    /// Nothing if another thread is at it.
+    pub(crate) fn run(&self, machine: &Machine, looks: u32) -> bool {
+        self.run_if(machine, looks, || true)
+    }
+
+    /// The same by one step, for the pump, which may have lost it since it was looked up.
+    pub(crate) fn advance(&self, machine: &Machine) -> bool {
+        self.run_if(machine, 0, || self.queued.load(Ordering::Relaxed))
+    }
+
+    /// `is_ours` is asked under the lock of the way: what is no longer queued, and settled, is touched by nobody.
+    fn run_if(&self, machine: &Machine, looks: u32, is_ours: impl FnOnce() -> bool) -> bool {
         if self.is_over() || self.is_behind() {
             return false;
         }
         let Some(mut way) = try_lock(&self.way) else { return false };
-        if self.is_over() {
+        if self.is_over() || !is_ours() {
             return false;
         }
         if self.unwanted.load(Ordering::SeqCst) && self.unwanted.swap(false, Ordering::SeqCst) {
             way.withdraw();
         }
-        let ended = way.run(machine, (&self.page, self.block), rings, looks).is_some();
+        let ended = way.run(machine, (&self.page, self.block), &self.rings, looks).is_some();
         if let Way::Receive(receiving) = &*way {
             self.number.store(receiving.number(), Ordering::Relaxed);
         }
@@ -292,7 +164,6 @@ impl Operation {
         if self.detached.load(Ordering::SeqCst) {
             self.free_slot();
         }
-        self.wake();
         true
     }
 
@@ -358,21 +229,47 @@ impl Operation {
 
     /// Returns when no thread is taking a step of it. For one that nobody will begin to step.
     pub(crate) fn settle(&self, machine: &Machine) {
-        while try_lock(&self.way).is_none() {
+        drop(self.way(machine));
+    }
+
+    /// Its way, when no other thread is at it. Where nobody may step it, some may still look at it.
+    fn way(&self, machine: &Machine) -> MutexGuard<'_, Way> {
+        loop {
+            if let Some(way) = try_lock(&self.way) {
+                return way;
+            }
             machine.pause();
         }
     }
 
     /// Whether it is a send of which nobody knows yet. For one that nobody steps.
-    pub(crate) fn is_unmatched_send(&self) -> bool {
+    pub(crate) fn is_unmatched_send(&self, machine: &Machine) -> bool {
+        matches!(&*self.way(machine), Way::Send(sending) if sending.is_looking())
+    }
+
+    /// Whether it is a send that its peer, as far as that has come, will not bring to its end.
+    pub(crate) fn is_vain(&self, machine: &Machine) -> bool {
+        let stage = machine.board().seat(self.page.peer).stage();
+        if stage < Stage::Leaving || self.is_over() {
+            return false;
+        }
+        let Some(way) = try_lock(&self.way) else { return false };
+        let Way::Send(sending) = &*way else { return false };
+        let is_stuck = || self.is_behind() || sending.is_stuck(&self.page, self.block, &self.rings);
+        self.page.peer != machine.rank() && (stage >= Stage::Left || sending.is_looking()) && is_stuck()
+    }
+
+    /// The stage of its peer from which on it may be in vain.
+    pub(crate) fn vain_from(&self) -> Stage {
         let way = try_lock(&self.way);
-        way.is_some_and(|way| matches!(&*way, Way::Send(sending) if sending.is_looking()))
+        let is_looking = way.is_none_or(|way| matches!(&*way, Way::Send(sending) if sending.is_looking()));
+        if is_looking { Stage::Leaving } else { Stage::Left }
     }
 
     /// A copy of a message of which nobody knows yet. For one that nobody steps.
     pub(crate) fn copied(&self, machine: &Machine) -> Result<Vec<u8>, Cause> {
         let bug = || Cause::Bug("only a send that waits goes into the spool".into());
-        let way = try_lock(&self.way).ok_or_else(bug)?;
+        let way = self.way(machine);
         let Way::Send(sending) = &*way else { return Err(bug()) };
         let from = sending.from();
         let mut bytes = vec![0; from.len() as usize];
@@ -385,7 +282,18 @@ impl Operation {
 
     /// Whom to wake when it has ended, or cannot any more.
     pub(crate) fn set_waker(&self, waker: Option<&Waker>) {
-        *lock(&self.waker) = waker.cloned();
+        let before = std::mem::replace(&mut *lock(&self.waker), waker.cloned());
+        drop(before); // not under the lock: it is the program's code
+    }
+
+    /// When whoever is to be woken can have it go into the spool; `u64::MAX`: never.
+    pub(crate) fn spool_at_ns(&self) -> &AtomicU64 {
+        &self.spool_at_ns
+    }
+
+    /// Takes whom to wake.
+    pub(crate) fn take_waker(&self) -> Option<Waker> {
+        lock(&self.waker).take()
     }
 
     /// Whether somebody is to be woken.
@@ -395,10 +303,7 @@ impl Operation {
 
     /// Wakes whoever asked for it.
     pub(crate) fn wake(&self) {
-        let waker = lock(&self.waker).take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.take_waker().into_iter().for_each(Waker::wake);
     }
 
     /// Whether the peer has gone and will not bring it on.
@@ -409,17 +314,36 @@ impl Operation {
 
     /// Whether a step would bring it on. False while another thread is at it.
     pub(crate) fn can_step(&self) -> bool {
+        self.looks_like_work(false)
+    }
+
+    /// The same before the rank sleeps: another thread that is at it may have looked too early, and sleeps, too.
+    pub(crate) fn may_step(&self) -> bool {
+        self.looks_like_work(true)
+    }
+
+    fn looks_like_work(&self, is_busy: bool) -> bool {
         if self.is_over() || self.is_behind() {
             return false;
         }
-        let Some(way) = try_lock(&self.way) else { return false };
+        let Some(way) = try_lock(&self.way) else { return is_busy };
         match &*way {
-            Way::Send(sending) => sending.can_step(&self.page, self.block),
+            Way::Send(sending) => sending.can_step(&self.page, self.block, &self.rings),
             Way::Receive(receiving) => {
                 let unwanted = self.unwanted.load(Ordering::SeqCst);
                 receiving.can_step(&self.page, self.block, unwanted)
             }
             Way::Watch { number, .. } => self.page.is_about(self.block, *number),
+        }
+    }
+}
+
+impl Drop for Operation {
+    /// One behind the other there may be as many as the spool holds: not one call within the other.
+    fn drop(&mut self) {
+        let mut next = self.behind.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        while let Some(mut earlier) = next.and_then(Arc::into_inner) {
+            next = earlier.behind.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         }
     }
 }

@@ -182,6 +182,12 @@ impl Page {
         &self.states[block]
     }
 
+    /// The number of the next message to the peer.
+    #[inline(always)]
+    pub(crate) fn next_number(&self, block: Block) -> u32 {
+        self.state(block).sent.load(Relaxed).wrapping_add(1)
+    }
+
     /// What the peer has posted.
     #[inline(always)]
     pub(crate) fn posting(&self, block: Block) -> u64 {
@@ -191,8 +197,14 @@ impl Page {
     /// Whether the peer has posted a receive for the next message, of whatever kind.
     #[inline(always)]
     pub(crate) fn is_awaited(&self, block: Block) -> bool {
-        let number = self.state(block).sent.load(Relaxed).wrapping_add(1);
-        !matches!(words::read_posting(self.posting(block), number), Posting::None | Posting::Taken { .. })
+        let number = self.next_number(block);
+        let posting = words::read_posting(self.posting(block), number);
+        !matches!(posting, Posting::None | Posting::Withdrawn | Posting::Taken { .. })
+    }
+
+    /// Whether the peer has withdrawn the receive for a message, and posted no other.
+    pub(crate) fn is_withdrawn(&self, block: Block, number: u32) -> bool {
+        words::read_posting(self.posting(block), number) == Posting::Withdrawn
     }
 
     /// Whether what the peer writes lies in this process's reach: looking at it is no call of the fabric.
@@ -300,12 +312,11 @@ impl Page {
     #[inline(always)]
     pub(crate) fn send_short(&self, block: Block, bytes: &[u8]) -> bool {
         let state = self.state(block);
-        let number = state.sent.load(Relaxed).wrapping_add(1);
-        let ready = bytes.len() <= SHORT_MAX
+        let may = bytes.len() <= SHORT_MAX
             && state.sending.load(Acquire) == IDLE // SYNC page-open
-            && state.spooled.load(Relaxed) == 0
-            && words::takes_short(self.posting(block), number, bytes.len());
-        if !ready {
+            && state.spooled.load(Acquire) == 0; // SYNC unspooled: the number counts what has left the spool
+        let number = self.next_number(block);
+        if !may || !words::takes_short(self.posting(block), number, bytes.len()) {
             return false;
         }
         let value = words::short_data(number, self.slot(block), bytes.len());

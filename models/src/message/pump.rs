@@ -8,7 +8,8 @@ use super::ring::Rings;
 use super::spool::Spool;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tasuki_core::base::{Cause, Rank, Result};
+use std::task::Waker;
+use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Agent, Condition, Event, Machine};
 
@@ -25,7 +26,9 @@ pub(crate) struct Pump {
     queue: Arc<Mutex<Queue>>,
     /// Whether a thread is moving messages on.
     going: AtomicBool,
-    pub(crate) rings: Rings,
+    /// Tasks to be woken as soon as nothing of the rank's is being moved on: waking is the program's code.
+    to_wake: Mutex<Vec<Waker>>,
+    pub(crate) rings: Arc<Rings>,
     pub(crate) spool: Spool,
     pub(crate) alarm: Alarm,
 }
@@ -79,9 +82,10 @@ impl Pump {
         self.queue().operations.iter().filter(|operation| operation.is_watched()).cloned().collect()
     }
 
-    /// How many messages are in the spool.
-    pub(crate) fn spooled(&self) -> usize {
-        self.queue().operations.iter().filter(|operation| operation.spool_bytes().is_some()).count()
+    /// The messages in the spool.
+    pub(crate) fn spooled(&self) -> Vec<Arc<Operation>> {
+        let is_it = |operation: &&Arc<Operation>| operation.spool_bytes().is_some();
+        self.queue().operations.iter().filter(is_it).cloned().collect()
     }
 
     /// The message whose turn it is.
@@ -100,8 +104,9 @@ impl Pump {
         let mut any_ended = false;
         for _ in 0..steps {
             let Some(operation) = self.next() else { break };
-            if operation.run(machine, &self.rings, 0) {
+            if operation.advance(machine) {
                 self.over(&operation);
+                self.to_wake().extend(operation.take_waker());
                 any_ended = true;
             }
         }
@@ -119,14 +124,39 @@ impl Pump {
 
     /// Moves a message on that the calling thread waits for, while it goes on without a long wait.
     pub(crate) fn run(&self, machine: &Machine, operation: &Arc<Operation>) {
-        if operation.run(machine, &self.rings, machine.spins()) {
+        if operation.run(machine, machine.spins()) {
             self.over(operation);
+            operation.wake();
         }
     }
 
     /// Moves every message on by one step.
     pub(crate) fn advance_all(&self, machine: &Machine) {
         self.go(machine, self.count.load(Ordering::Acquire));
+        self.tell();
+    }
+
+    /// Gives up messages for whose end nobody waits: an error that says how many, and for whom the first was.
+    pub(crate) fn give_up(
+        &self,
+        machine: &Machine,
+        vain: &[Arc<Operation>],
+        call: impl Fn() -> String,
+    ) -> Error {
+        for operation in vain {
+            self.remove(machine, operation);
+            self.spool.give_back(operation);
+            if operation.spool_bytes().is_none() {
+                operation.free_slot(); // of a spooled one it may be in use again
+            }
+        }
+        let first = vain.first().map(|first| (first.page.peer, first.page.slot(first.block)));
+        let (peer, slot) = first.unwrap_or_default();
+        machine.fault(Cause::Untaken { messages: vain.len(), peer, slot }, call)
+    }
+
+    fn to_wake(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.to_wake.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -135,10 +165,20 @@ impl Pump {
 }
 
 impl Agent for Pump {
-    fn advance(&self, machine: &Machine) {
+    fn advance(&self, machine: &Machine) -> bool {
         let count = self.count.load(Ordering::Acquire);
         if count > 0 {
-            self.go(machine, count.min(ONE_GO));
+            // Where nobody sleeps before time goes on, there is no next go: all have their turn in this one.
+            let most = if machine.host().lets_threads_sleep() { ONE_GO } else { count };
+            self.go(machine, count.min(most));
+        }
+        count > 0 && !self.to_wake().is_empty()
+    }
+
+    fn tell(&self) {
+        // One at a time: if waking one panics, the others are woken by the next call.
+        while let Some(waker) = { self.to_wake().pop() } {
+            waker.wake();
         }
     }
 
@@ -147,7 +187,7 @@ impl Agent for Pump {
             return false;
         }
         let all: Vec<Arc<Operation>> = self.queue().operations.clone();
-        all.iter().any(|operation| operation.can_step())
+        all.iter().any(|operation| operation.may_step())
     }
 
     fn leave(&self, machine: &Machine) -> Result<()> {
@@ -161,22 +201,15 @@ impl Pump {
     /// Waits until the messages for whose end nobody waits have gone, or cannot go.
     fn pay(&self, machine: &Machine) -> Result<()> {
         let call = || "leave(): messages that were not taken".to_string();
-        let owed = Arc::new(Owed { queue: self.queue.clone(), peers: Mutex::default() });
+        let owed = Arc::new(Owed { queue: self.queue.clone(), peer: Mutex::default() });
         loop {
             machine.progress();
             let left: Vec<Arc<Operation>> = owed.sends();
-            let is_gone = |peer: Rank| machine.board().seat(peer).stage() >= Stage::Leaving;
-            let vain = |operation: &Arc<Operation>| {
-                operation.is_unmatched_send() && is_gone(operation.page.peer) && !operation.can_step()
+            let Some(other) = left.iter().find(|operation| !operation.is_vain(machine)) else {
+                return if left.is_empty() { Ok(()) } else { Err(self.give_up(machine, &left, call)) };
             };
-            if left.iter().all(vain) {
-                let Some(first) = left.first() else { return Ok(()) };
-                let (peer, slot) = (first.page.peer, first.page.slot(first.block));
-                left.iter().for_each(|operation| self.remove(machine, operation));
-                return Err(machine.fault(Cause::Untaken { messages: left.len(), peer, slot }, call));
-            }
-            let peer = left.iter().find(|operation| !vain(operation)).map(|operation| operation.page.peer);
-            *owed.peers.lock().unwrap_or_else(PoisonError::into_inner) = peer;
+            *owed.peer.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((other.page.peer, other.vain_from()));
             match machine.wait(&Condition::Event(owed.clone()), None, &call) {
                 Err(error) if !matches!(error.cause(), Cause::PeerLeft { .. }) => return Err(error),
                 _ => {}
@@ -189,8 +222,8 @@ impl Pump {
 #[derive(Debug)]
 struct Owed {
     queue: Arc<Mutex<Queue>>,
-    /// A peer that can still take something.
-    peers: Mutex<Option<Rank>>,
+    /// A peer that can still take something, and at which stage it cannot any more.
+    peer: Mutex<Option<(Rank, Stage)>>,
 }
 
 impl Owed {
@@ -208,7 +241,6 @@ impl Event for Owed {
     }
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {
-        let peer = *self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        peer.map(|peer| (peer, Stage::Leaving))
+        *self.peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,12 +8,12 @@
 //!                             +--unwanted----> Withdrawing --> withdrawn, or Posted: its message is on its way
 //! ```
 
-use super::operation::{Done, End, Progress};
+use super::berth::Berth;
 use super::page::{ANY, Block, Page};
 use super::place::Place;
-use super::ring::Berth;
 use super::sharing;
-use super::words::{self, Claim, Data, SHORT_MAX};
+use super::way::{Done, End, Progress};
+use super::words::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{Caching, Launched, Machine, Registration};
@@ -40,6 +40,8 @@ pub(crate) struct Receiving {
     told: u32,
     /// Whether all parts of a message that both ranks copy are taken.
     helped: bool,
+    /// Why the message cannot be received to its end, of which its sender knows already that it is being received.
+    failed: Option<Cause>,
     end: Option<End>,
 }
 
@@ -100,6 +102,7 @@ impl Receiving {
             taken: 0,
             told: 0,
             helped: false,
+            failed: None,
             end: None,
         }
     }
@@ -126,9 +129,10 @@ impl Receiving {
             Stage::Describing | Stage::Posting => true,
             Stage::Posted => match words::read_data(page.data(block), self.number) {
                 Data::None => self.unwanted || unwanted,
+                Data::Staged { .. } if self.failed.is_some() => true,
                 Data::Staged { chunks } => chunks > self.taken || self.owes(Self::berth(page, block)),
-                Data::Shared => !self.helped,
-                Data::Short { .. } | Data::InPlace | Data::TooLong { .. } => true,
+                Data::Shared => !self.helped || self.failed.is_some() && self.told != CHUNKS_MAX,
+                Data::Short { .. } | Data::InPlace | Data::TooLong { .. } | Data::Failed => true,
             },
             // The fabric tells of their end.
             Stage::Withdrawing { .. } | Stage::Fetching { .. } | Stage::Storing { .. } => false,
@@ -151,7 +155,7 @@ impl Receiving {
                 },
                 Stage::Fetching { operation } => match machine.landed(operation) {
                     None => Next::Waits,
-                    Some(Err(cause)) => self.fail(cause),
+                    Some(Err(cause)) => self.fail_midway(cause),
                     Some(Ok(_)) => self.fetched(),
                 },
                 Stage::Storing { operation, done } => match machine.landed(operation) {
@@ -188,6 +192,52 @@ impl Receiving {
         self.ended(End::Failed(cause))
     }
 
+    /// It cannot go on. Where its sender has not been told of any chunk, the message is there for the next receive.
+    #[cold]
+    fn fail_midway(&mut self, cause: Cause) -> Next {
+        if self.told == 0 && !self.helped {
+            return self.fail(cause);
+        }
+        self.failed = Some(cause);
+        self.goes(Stage::Posted)
+    }
+
+    /// Has the sender believe that all was taken, so that it comes to its end. A buffer that the sender writes is its
+    /// own until then.
+    #[cold]
+    fn give_up(&mut self, page: &Page, block: Block, cause: Cause) -> Next {
+        let chunks = match words::read_data(page.data(block), self.number) {
+            Data::Staged { .. } => Self::berth(page, block).cut.chunks(),
+            Data::Shared if self.told == CHUNKS_MAX => return Next::Waits,
+            Data::Shared => CHUNKS_MAX,
+            _ => {
+                page.state(block).received.store(self.number, Relaxed);
+                return self.fail(cause);
+            }
+        };
+        match page.write_posting(block, words::taken(self.number, chunks)) {
+            Err(Refused::Again | Refused::Relay) => Next::Waits,
+            Ok(()) if chunks == CHUNKS_MAX => {
+                self.told = CHUNKS_MAX;
+                Next::Waits
+            }
+            Ok(()) | Err(Refused::Never(_)) => {
+                page.state(block).received.store(self.number, Relaxed);
+                self.fail(cause)
+            }
+        }
+    }
+
+    /// Tells the sender that it is taken back. Nobody else writes its memory: what is sent now is for the next receive.
+    fn withdraw_staged(&mut self, page: &Page, block: Block) -> Next {
+        let withdrawn = words::withdrawn_posting(self.number, next_version(page, block));
+        match page.write_posting(block, withdrawn) {
+            Ok(()) => self.ended(End::Withdrawn),
+            Err(Refused::Never(cause)) => self.fail(*cause),
+            Err(Refused::Again | Refused::Relay) => Next::Waits,
+        }
+    }
+
     fn describe(&mut self, page: &Page, block: Block) -> Next {
         let posted = words::claim(self.number, self.version, Claim::Posted);
         let written = page.write_claim(block, posted, &[self.to.bits(), self.into.len()]);
@@ -206,9 +256,11 @@ impl Receiving {
     /// Looks what has come.
     fn look(&mut self, machine: &Machine, page: &Page, block: Block) -> Next {
         let room = self.into.len();
+        if let Some(cause) = self.failed.clone() {
+            return self.give_up(page, block, cause);
+        }
         match words::read_data(page.data(block), self.number) {
-            // What is staged for it later is for the next receive.
-            Data::None if self.unwanted && !self.claimed => self.ended(End::Withdrawn),
+            Data::None if self.unwanted && !self.claimed => self.withdraw_staged(page, block),
             Data::None if self.unwanted => {
                 let posted = words::claim(self.number, self.version, Claim::Posted);
                 self.take_back(machine, page, block, posted)
@@ -224,7 +276,7 @@ impl Receiving {
                 self.helped = true;
                 match sharing::help(machine, page, block, self.number, &self.into) {
                     Ok(true) => Next::Goes,
-                    Err(Refused::Never(cause)) => self.fail(*cause),
+                    Err(Refused::Never(cause)) => self.fail_midway(*cause),
                     Ok(false) | Err(_) => Next::Waits,
                 }
             }
@@ -242,6 +294,10 @@ impl Receiving {
                     Ok(Launched::Later) => Next::Waits,
                     Err(cause) => self.fail(cause),
                 }
+            }
+            Data::Failed => {
+                page.state(block).received.store(self.number, Relaxed);
+                self.fail(Cause::NotSent { peer: page.peer })
             }
             Data::Short { len, .. } => self.fail(Cause::Truncated { len: len as u64, room }),
             Data::TooLong { version } if version == self.version => {
@@ -293,7 +349,7 @@ impl Receiving {
         }
         let into = match self.into.enter() {
             Ok(into) => into,
-            Err(cause) => return self.fail(cause),
+            Err(cause) => return self.fail_midway(cause),
         };
         while self.taken < chunks && !self.owes(berth) {
             let (part, place) = (berth.cut.part(self.taken), berth.place(self.taken));
@@ -301,7 +357,7 @@ impl Receiving {
                 Ok(Launched::Done(_)) => self.taken += 1,
                 Ok(Launched::UnderWay(operation)) => return self.goes(Stage::Fetching { operation }),
                 Ok(Launched::Later) => return Next::Waits,
-                Err(cause) => return self.fail(cause),
+                Err(cause) => return self.fail_midway(cause),
             }
             if let Data::Staged { chunks: now } = words::read_data(page.data(block), self.number) {
                 chunks = now;

@@ -1,20 +1,22 @@
 //! Messages that a rank begins and asks for later.
 
 use super::alarm;
-use super::blocking::Arrival;
+use super::blocking::until_ns;
 use super::call::Call;
 use super::context::{Context, Posted, Received};
-use super::operation::{End, Operation, Progress, Way};
+use super::operation::Operation;
 use super::page::{Block, IDLE, Page};
 use super::place::Place;
 use super::receiving::Receiving;
 use super::sending::Sending;
-use super::words::SHORT_MAX;
-use std::sync::Arc;
+use super::way::{End, Progress, Way};
+use super::words::{self, Data, SHORT_MAX};
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
-use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::{Event, Loan};
+use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::engine::Loan;
 use tasuki_core::segment::GlobalAddress;
 
 /// A send that was begun. Dropping it lets it end by itself.
@@ -40,7 +42,7 @@ pub struct Incoming {
     block: Block,
     kind: Kind,
     /// Watches for a short message for a task that awaits it.
-    watch: Option<Arc<Operation>>,
+    watch: Mutex<Option<Arc<Operation>>>,
     waited: bool,
 }
 
@@ -48,7 +50,8 @@ pub struct Incoming {
 enum Kind {
     /// Its message comes into the slot's line.
     Short {
-        number: u32,
+        number: AtomicU32,
+        room: usize,
     },
     Long(Arc<Operation>),
 }
@@ -63,7 +66,7 @@ impl Context {
         to: Rank,
         slot: u32,
     ) -> Result<Outgoing> {
-        let call = Call::to("isend", to, slot);
+        let call = self.to("isend", to, slot);
         let (page, block) = self.page(call)?;
         let idle = page.state(block).sending.load(Relaxed) == IDLE;
         let sent = idle && short.is_some_and(|bytes| page.send_short(block, bytes));
@@ -80,9 +83,9 @@ impl Context {
             && matches!(way.step(&self.machine, page, block, &self.pump.rings), Progress::Ended)
         {
             let failed = matches!(way.end(), Some(End::Failed(_)));
-            return failed.then(|| Operation::ended(page, block, way));
+            return failed.then(|| Operation::ended(&self.pump.rings, page, block, way));
         }
-        let operation = Operation::new(page, block, way, behind);
+        let operation = Operation::new(&self.pump.rings, page, block, way, behind);
         self.pump.add(&operation);
         self.machine.progress();
         Some(operation)
@@ -100,22 +103,23 @@ impl Context {
         if room > SHORT_MAX || slot == Call::ANY {
             return self.begin_long_recv(into(), from, slot);
         }
-        let call = Call::from("irecv", from, slot);
+        let call = self.from("irecv", from, slot);
         let (page, block) = self.page(call)?;
-        let kind = Kind::Short { number: self.post(room, from, slot)?.number() };
-        Ok(Incoming { context: self.clone(), call, page, block, kind, watch: None, waited: false })
+        let number = AtomicU32::new(self.post(room, from, slot)?.number());
+        let kind = Kind::Short { number, room };
+        Ok(Incoming::new(self, call, (page, block), kind))
     }
 
     /// Begins a receive whose message does not stay in the slot's line.
     fn begin_long_recv(self: &Arc<Self>, into: Place, from: Rank, slot: u32) -> Result<Incoming> {
-        let call = Call::from("irecv", from, slot);
+        let call = self.from("irecv", from, slot);
         let (page, block) = self.page(call)?;
         self.occupy_receive(&page, block, call)?;
         let receiving = self.receiving(into, &page, block, call).inspect_err(|_| {
             page.state(block).receiving.store(IDLE, Relaxed);
         })?;
         let kind = Kind::Long(self.start_receive(receiving, &page, block));
-        Ok(Incoming { context: self.clone(), call, page, block, kind, watch: None, waited: false })
+        Ok(Incoming::new(self, call, (page, block), kind))
     }
 
     /// Begins a send of job memory of this rank's.
@@ -129,7 +133,7 @@ impl Context {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return self.begin_send(Some(bytes), || Place::Own(Loan::of(bytes.to_vec())), to, slot);
         }
-        self.check_job(from, len, Call::to("isend", to, slot))?;
+        self.check_job(from, len, self.to("isend", to, slot))?;
         self.begin_send(None, || Place::Job(from, len), to, slot)
     }
 
@@ -141,7 +145,7 @@ impl Context {
         from: Rank,
         slot: u32,
     ) -> Result<Incoming> {
-        self.check_job(into, len, Call::from("irecv", from, slot))?;
+        self.check_job(into, len, self.from("irecv", from, slot))?;
         self.begin_long_recv(Place::Job(into, len), from, slot)
     }
 
@@ -149,13 +153,34 @@ impl Context {
     fn start_receive(&self, receiving: Receiving, page: &Arc<Page>, block: Block) -> Arc<Operation> {
         let mut way = Way::Receive(receiving);
         match way.step(&self.machine, page, block, &self.pump.rings) {
-            Progress::Ended => Operation::ended(page, block, way),
+            Progress::Ended => Operation::ended(&self.pump.rings, page, block, way),
             Progress::Waits { .. } => {
-                let operation = Operation::new(page, block, way, None);
+                let operation = Operation::new(&self.pump.rings, page, block, way, None);
                 self.pump.add(&operation);
                 operation
             }
         }
+    }
+
+    /// Whether a message that waits for its receive went into the spool because its time is over; otherwise whoever
+    /// awaits it is woken then.
+    fn spool_when_late(&self, operation: &Arc<Operation>, begun_ns: u64, call: Call) -> Result<bool> {
+        let Some(after) = self.spools_after() else { return Ok(false) };
+        let at_ns = until_ns(begun_ns, after);
+        operation.spool_at_ns().store(at_ns, Relaxed);
+        if self.machine.host().now_ns() < at_ns {
+            return Ok(false);
+        }
+        operation.spool_at_ns().store(u64::MAX, Relaxed);
+        self.pump.remove(&self.machine, operation);
+        if operation.is_over() {
+            return Ok(false);
+        }
+        if !operation.is_unmatched_send(&self.machine) {
+            self.pump.add(operation);
+            return Ok(false);
+        }
+        self.spool(operation, call).map(|()| true)
     }
 
     /// Whether an operation is over, or cannot end well; otherwise its waker will be woken then.
@@ -184,6 +209,11 @@ impl Outgoing {
         (self.call.peer, self.call.slot)
     }
 
+    /// Whether it has been waited for: not after a wait that found the spool full.
+    pub fn is_over(&self) -> bool {
+        self.waited
+    }
+
     /// Whether it has ended. Moves messages on.
     pub fn is_finished(&self) -> bool {
         self.context.machine.progress();
@@ -193,6 +223,10 @@ impl Outgoing {
     /// Ready when the bytes may be used again; otherwise `waker` is woken when they may.
     pub fn poll(&mut self, waker: &Waker) -> Poll<Result<()>> {
         let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
+        match self.context.spool_when_late(&operation, self.begun_ns, self.call) {
+            Ok(false) => {}
+            spooled => return Poll::Ready(self.finished(spooled.map(drop))),
+        }
         match self.context.poll(&operation, waker) {
             Ok(true) => Poll::Ready(self.finish()),
             Ok(false) => Poll::Pending,
@@ -206,7 +240,8 @@ impl Outgoing {
         self.waited = true;
         if let Some(operation) = &self.operation {
             self.context.pump.remove(&self.context.machine, operation);
-            if !operation.is_over() && !operation.is_unmatched_send() && !std::thread::panicking() {
+            let is_known = || !operation.is_unmatched_send(&self.context.machine);
+            if !operation.is_over() && !std::thread::panicking() && is_known() {
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
@@ -218,19 +253,31 @@ impl Outgoing {
         self.finish()
     }
 
-    /// The same without giving the request away; once.
+    /// The same without giving the request away; once, unless the spool was full.
     pub fn finish(&mut self) -> Result<()> {
-        self.waited = true;
         let sent = match &self.operation {
             None => Ok(()),
             Some(operation) => {
                 let host = self.context.machine.host();
                 let waited = std::time::Duration::from_nanos(host.now_ns().saturating_sub(self.begun_ns));
-                let after = self.context.pump.spool.after().map(|after| after.saturating_sub(waited));
+                let after = self.context.spools_after().map(|after| after.saturating_sub(waited));
                 self.context.finish_send(operation, after, self.call)
             }
         };
-        self.page.state(self.block).sending.store(IDLE, Relaxed);
+        self.finished(sent)
+    }
+
+    /// What follows how it went. A message that found the spool full still waits for its receive.
+    fn finished(&mut self, sent: Result<()>) -> Result<()> {
+        let is_under_way =
+            |error: &Error| matches!(error.cause(), Cause::SpoolFull { .. } | Cause::Full { .. });
+        match &self.operation {
+            Some(operation) if sent.as_ref().is_err_and(is_under_way) => self.context.pump.add(operation),
+            _ => {
+                self.waited = true;
+                self.page.state(self.block).sending.store(IDLE, Relaxed);
+            }
+        }
         sent
     }
 }
@@ -251,6 +298,10 @@ impl Drop for Outgoing {
 }
 
 impl Incoming {
+    fn new(context: &Arc<Context>, call: Call, (page, block): (Arc<Page>, Block), kind: Kind) -> Incoming {
+        Incoming { context: context.clone(), call, page, block, kind, watch: Mutex::default(), waited: false }
+    }
+
     /// From whom, on which slot.
     pub fn on(&self) -> (Rank, u32) {
         (self.call.peer, self.call.slot)
@@ -265,10 +316,25 @@ impl Incoming {
     pub fn is_finished(&self) -> bool {
         self.context.machine.progress();
         match &self.kind {
-            Kind::Short { number } => {
-                Arrival { page: self.page.clone(), block: self.block, number: *number }.happened()
+            // What goes wrong here is told by `take`.
+            Kind::Short { number, room } => {
+                !matches!(self.renew(number, *room), Ok(true))
+                    && self.page.is_about(self.block, number.load(Relaxed))
             }
             Kind::Long(operation) => operation.is_over(),
+        }
+    }
+
+    /// Whether the receive of a short message was posted anew: what has come did not fit in one that was withdrawn.
+    fn renew(&self, number: &AtomicU32, room: usize) -> Result<bool> {
+        let (page, block, old) = (&*self.page, self.block, number.load(Relaxed));
+        let now = words::version(page.state(block).version.load(Relaxed));
+        match words::read_data(page.data(block), old) {
+            Data::TooLong { version } if version != now => {
+                number.store(self.context.post_again(page, block, old, room)?, Relaxed);
+                Ok(true)
+            }
+            _ => Ok(false),
         }
     }
 
@@ -277,20 +343,38 @@ impl Incoming {
     pub fn poll(&mut self, into: &mut [u8], waker: &Waker) -> Poll<Result<Received>> {
         let operation = match &self.kind {
             Kind::Long(operation) => operation.clone(),
-            Kind::Short { number } => {
-                let (page, block, number) = (self.page.clone(), self.block, *number);
-                let watch = || {
-                    let watch = Operation::new(&page, block, Way::watch(number), None);
-                    self.context.pump.add(&watch);
-                    watch
-                };
-                self.watch.get_or_insert_with(watch).clone()
+            Kind::Short { number, room } => {
+                match self.renew(number, *room) {
+                    Ok(false) => {}
+                    Ok(true) => self.forget_watch(),
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+                self.watch(number.load(Relaxed))
             }
         };
         match self.context.poll(&operation, waker) {
             Ok(true) => Poll::Ready(self.take(into)),
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// The operation that watches for the short message of that number.
+    fn watch(&self, number: u32) -> Arc<Operation> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = || {
+            let (pump, page) = (&self.context.pump, &self.page);
+            let watch = Operation::new(&pump.rings, page, self.block, Way::watch(number), None);
+            pump.add(&watch);
+            watch
+        };
+        watch.get_or_insert_with(begin).clone()
+    }
+
+    fn forget_watch(&self) {
+        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(watch) = watch {
+            self.context.pump.remove(&self.context.machine, &watch);
         }
     }
 
@@ -312,8 +396,8 @@ impl Incoming {
     pub fn take(&mut self, into: &mut [u8]) -> Result<Received> {
         self.waited = true;
         match &self.kind {
-            Kind::Short { number } => {
-                let posted = Posted::new(&self.page, self.block, *number, into.len());
+            Kind::Short { number, .. } => {
+                let posted = Posted::new(&self.page, self.block, number.load(Relaxed), into.len());
                 self.context.take("irecv", posted, into)
             }
             Kind::Long(operation) => {
@@ -327,9 +411,7 @@ impl Incoming {
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        if let Some(watch) = self.watch.take() {
-            self.context.pump.remove(&self.context.machine, &watch);
-        }
+        self.forget_watch();
         if self.waited {
             return;
         }

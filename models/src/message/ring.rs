@@ -10,6 +10,7 @@
 //! lines cost a third of what they cost out of the peer's own cache (docs/design/messages.md has the figures). So a
 //! rank that stages much gets wide rings; one that stages little does without their memory.
 
+use super::berth::{Berth, Cut};
 use super::directory;
 use super::pace::Pace;
 use super::page::{Block, Page};
@@ -27,89 +28,14 @@ const RING: u64 = 256 << 10;
 const WIDE: u64 = 2 << 20;
 /// Wide rings are made once so many bytes were staged.
 const WIDE_AFTER: u64 = 4 << 20;
-/// Bytes of a chunk of a message of at most twice as many.
-const HALF: u64 = 2 << 10;
-/// Bytes of the smallest and of the largest chunk of any other. From 4 KiB on the C library copies by the one
-/// instruction that fetches no line which it writes whole.
-const CHUNK_MIN: u64 = 4 << 10;
-const CHUNK_MAX: u64 = 32 << 10;
-/// Rings of a rank, of either size: so many messages go through rings at a time, the others wait.
+/// Rings of a rank, of either size: so many messages go through rings at a time, the others wait. Rings of messages
+/// whose receive was withdrawn when they had gone do not count: nobody knows when they are taken.
 const RINGS_MAX: usize = 4;
 /// Where a ring begins in a page of memory. Buffers of programs begin near the beginning of one; copies between places
 /// that lie alike are slow (`os/copy.rs` in core).
 const COLOUR: u64 = 2048;
 /// How often to ask for what nobody tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-
-/// How a message of some length goes through a ring. Both sides know it by the length.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Cut {
-    len: u64,
-    chunk: u64,
-}
-
-impl Cut {
-    /// Of a message of `len` bytes: a quarter of it, so that the receiver begins early; not so small that telling costs
-    /// more than copying, nor so large that the ring holds few.
-    pub(crate) fn of(len: u64) -> Cut {
-        let quarter = (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX);
-        Cut { len, chunk: if len <= 2 * HALF { HALF } else { quarter } }
-    }
-
-    /// Bytes of the message.
-    pub(crate) fn len(self) -> u64 {
-        self.len
-    }
-
-    /// How many chunks it has.
-    pub(crate) fn chunks(self) -> u32 {
-        self.len.div_ceil(self.chunk) as u32
-    }
-
-    /// The bytes of a chunk: where they begin in the message, and how many there are.
-    pub(crate) fn part(self, chunk: u32) -> (u64, u64) {
-        let start = u64::from(chunk) * self.chunk;
-        (start, self.chunk.min(self.len.saturating_sub(start)))
-    }
-}
-
-/// Where in which ring a message lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Berth {
-    ring: GlobalAddress,
-    bytes: u64,
-    /// Where its first chunk lies, counted from the ring's beginning.
-    start: u64,
-    pub(crate) cut: Cut,
-}
-
-impl Berth {
-    /// How many of the message's chunks the ring holds.
-    pub(crate) fn room(self) -> u32 {
-        (self.bytes / self.cut.chunk) as u32
-    }
-
-    /// Where a chunk lies.
-    pub(crate) fn place(self, chunk: u32) -> GlobalAddress {
-        self.ring.add((self.start + u64::from(chunk) * self.cut.chunk) % self.bytes)
-    }
-
-    /// Where the message ends, for the next one.
-    fn end(self) -> u64 {
-        (self.start + u64::from(self.cut.chunks()) * self.cut.chunk) % self.bytes
-    }
-
-    /// As words for the receiver: the ring, the message's length, ring's size and start.
-    pub(crate) fn words(self) -> [u64; 3] {
-        [self.ring.bits(), self.cut.len, self.bytes << 32 | self.start]
-    }
-
-    /// What the words say. Words that a sender never writes give a berth that ends no division by zero.
-    pub(crate) fn of([ring, len, rest]: [u64; 3]) -> Berth {
-        let (bytes, start) = ((rest >> 32).max(CHUNK_MAX), rest & u64::from(u32::MAX));
-        Berth { ring: GlobalAddress::from_bits(ring), bytes, start, cut: Cut::of(len) }
-    }
-}
 
 /// A ring, taken by one message at a time.
 #[derive(Debug)]
@@ -166,6 +92,21 @@ impl Untaken {
             || self.page.taken(self.block, self.number, self.chunks) == self.chunks
     }
 
+    /// Whether its receive was withdrawn when it had gone, and no other has been posted.
+    fn is_parked(&self) -> bool {
+        self.page.holding().generation() == self.generation && self.page.is_withdrawn(self.block, self.number)
+    }
+
+    /// Whether its peer has left, and takes nothing out of a ring any more.
+    fn has_left(&self, machine: &Machine) -> bool {
+        machine.board().seat(self.page.peer).stage() >= Stage::Left && self.page.peer != machine.rank()
+    }
+
+    /// Whether asking [`Untaken::is_over`] is worth it.
+    fn may_be_over(&self) -> bool {
+        self.is_taken() || !self.page.holding().is_open()
+    }
+
     /// The same where looking is no call of the fabric. False: it may have been taken.
     fn is_seen_taken(&self) -> bool {
         self.page.is_in_reach() && self.is_taken()
@@ -176,7 +117,7 @@ impl Untaken {
     /// here. `asked` is the operation that asks. For the one thread that has the ring.
     fn is_over(&self, machine: &Machine, asked: &mut Option<u64>) -> bool {
         let answer = match *asked {
-            None if self.is_taken() => return true,
+            None if self.is_taken() || self.has_left(machine) => return true,
             None if self.page.holding().is_open() => return false,
             None => match directory::ask_generation(machine, self.page.peer, self.page.holding().entry()) {
                 Ok(Launched::UnderWay(operation)) => {
@@ -224,6 +165,13 @@ impl Drop for Held {
 }
 
 impl Ring {
+    fn new(machine: &Machine, bytes: u64) -> Result<Arc<Ring>, Cause> {
+        let offset = machine.registry().allocate_local(COLOUR + bytes);
+        let offset = offset.map_err(|error: Error| error.cause().clone())?;
+        let at = GlobalAddress::new(machine.rank(), offset + COLOUR);
+        Ok(Arc::new(Ring { at, bytes, state: Mutex::default() }))
+    }
+
     /// Takes it for a message of `len` bytes, if nobody has it and nothing lies in it.
     fn hold(self: &Arc<Ring>, machine: &Machine, len: u64) -> Option<Held> {
         let (message, mut asked) = {
@@ -252,6 +200,22 @@ impl Ring {
         Held { ring: self.clone(), berth, left: None }
     }
 
+    /// What lies in it, where no message has it to itself.
+    fn untaken(&self) -> Option<Option<Untaken>> {
+        let state = lock(&self.state);
+        (!state.is_held).then(|| state.untaken.clone())
+    }
+
+    /// Whether it may be had.
+    fn is_free(&self) -> bool {
+        self.untaken().is_some_and(|message| message.is_none_or(|message| message.may_be_over()))
+    }
+
+    /// Whether a message lies in it that is parked.
+    fn is_parked(&self) -> bool {
+        self.untaken().flatten().is_some_and(|message| message.is_parked())
+    }
+
     /// Forgets a message on one of these pages that was taken.
     fn forget_taken(&self, pages: &[Arc<Page>]) {
         let Some(message) = lock(&self.state).untaken.clone() else { return };
@@ -274,36 +238,73 @@ impl Ring {
 struct Sized {
     bytes: u64,
     rings: [OnceLock<Arc<Ring>>; RINGS_MAX],
+    /// Made while messages were parked in some of those.
+    further: Mutex<Vec<Arc<Ring>>>,
     making: Mutex<()>,
 }
 
 impl Sized {
     fn of(bytes: u64) -> Sized {
-        Sized { bytes, rings: Default::default(), making: Mutex::default() }
+        Sized { bytes, rings: Default::default(), further: Mutex::default(), making: Mutex::default() }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Arc<Ring>> {
+    fn first(&self) -> impl Iterator<Item = &Arc<Ring>> {
         self.rings.iter().map_while(OnceLock::get)
+    }
+
+    fn all(&self) -> Vec<Arc<Ring>> {
+        let further = lock(&self.further);
+        self.first().chain(further.iter()).cloned().collect()
+    }
+
+    /// Whether another one may be made.
+    fn may_grow(all: &[Arc<Ring>]) -> bool {
+        all.iter().filter(|ring| !ring.is_parked()).count() < RINGS_MAX
+    }
+
+    /// Whether one may be had.
+    fn has_room(&self) -> bool {
+        let all = self.all();
+        all.iter().any(|ring| ring.is_free()) || Sized::may_grow(&all)
     }
 
     /// One that nobody uses, or a new one; none if all are in use.
     fn take(&self, machine: &Machine, len: u64) -> Result<Option<Held>, Cause> {
-        if let Some(held) = self.all().find_map(|ring| ring.hold(machine, len)) {
+        if let Some(held) = self.first().find_map(|ring| ring.hold(machine, len)) {
             return Ok(Some(held));
         }
-        if self.rings[RINGS_MAX - 1].get().is_some() { Ok(None) } else { self.make(machine, len) }
+        if self.rings[RINGS_MAX - 1].get().is_some() {
+            self.further(machine, len)
+        } else {
+            self.make(machine, len)
+        }
     }
 
     #[cold]
     fn make(&self, machine: &Machine, len: u64) -> Result<Option<Held>, Cause> {
         let _making = lock(&self.making);
         let Some(place) = self.rings.iter().find(|place| place.get().is_none()) else { return Ok(None) };
-        let offset = machine.registry().allocate_local(COLOUR + self.bytes);
-        let offset = offset.map_err(|error: Error| error.cause().clone())?;
-        let at = GlobalAddress::new(machine.rank(), offset + COLOUR);
-        let ring = Arc::new(Ring { at, bytes: self.bytes, state: Mutex::default() });
+        let ring = Ring::new(machine, self.bytes)?;
         let held = ring.held(&mut lock(&ring.state), len);
         let _ = place.set(ring); // nobody else sets one meanwhile
+        Ok(Some(held))
+    }
+
+    /// One beside the first, if messages are parked in some.
+    #[cold]
+    fn further(&self, machine: &Machine, len: u64) -> Result<Option<Held>, Cause> {
+        let all = self.all();
+        if let Some(held) = all.iter().skip(RINGS_MAX).find_map(|ring| ring.hold(machine, len)) {
+            return Ok(Some(held));
+        }
+        let may_grow = Sized::may_grow(&all);
+        let _making = lock(&self.making); // not before: looking at lines may be a call of the fabric
+        if !may_grow || self.all().len() != all.len() {
+            return Ok(None);
+        }
+        let ring = Ring::new(machine, RING)?;
+        let held = ring.held(&mut lock(&ring.state), len);
+        lock(&self.further).push(ring);
         Ok(Some(held))
     }
 }
@@ -334,12 +335,24 @@ impl Rings {
     /// A ring that nobody uses, for a message of `len` bytes; none if all are in use.
     pub(crate) fn take(&self, machine: &Machine, len: u64) -> Result<Option<Held>, Cause> {
         let staged = self.staged.load(Ordering::Relaxed);
-        let rings = if staged < WIDE_AFTER { &self.narrow } else { &self.wide };
-        let held = rings.take(machine, len)?;
+        let held = match self.sized(staged).take(machine, len) {
+            Err(_) if staged >= WIDE_AFTER => self.narrow.take(machine, len)?, // no memory for wide ones
+            held => held?,
+        };
         if held.is_some() {
             self.staged.store(staged.saturating_add(len), Ordering::Relaxed);
         }
         Ok(held)
+    }
+
+    /// Whether a message may have one.
+    pub(crate) fn have_room(&self) -> bool {
+        self.sized(self.staged.load(Ordering::Relaxed)).has_room()
+    }
+
+    /// Those for a rank that has staged so many bytes.
+    fn sized(&self, staged: u64) -> &Sized {
+        if staged < WIDE_AFTER { &self.narrow } else { &self.wide }
     }
 
     /// Waits until nothing lies in them, or nobody will take it. For a rank that leaves.
@@ -362,11 +375,11 @@ impl Rings {
 
     /// Forgets messages on these pages that were taken: before the pages' lines may become another pair's.
     pub(crate) fn forget_taken(&self, pages: &[Arc<Page>]) {
-        self.all().for_each(|ring| ring.forget_taken(pages));
+        self.all().iter().for_each(|ring| ring.forget_taken(pages));
     }
 
-    fn all(&self) -> impl Iterator<Item = &Arc<Ring>> {
-        self.narrow.all().chain(self.wide.all())
+    fn all(&self) -> Vec<Arc<Ring>> {
+        self.narrow.all().into_iter().chain(self.wide.all()).collect()
     }
 }
 
@@ -377,21 +390,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_byte_is_in_one_chunk() {
-        for len in [49, 4095, 4096, 4097, 16 << 10, 65_537, 1 << 20, (1 << 20) + 1] {
-            let cut = Cut::of(len);
-            let mut next = 0;
-            for chunk in 0..cut.chunks() {
-                let (start, bytes) = cut.part(chunk);
-                assert!(start == next && bytes > 0 && bytes <= cut.chunk, "{len}: {chunk}");
-                next += bytes;
-            }
-            assert_eq!(next, len);
-            assert!(RING / cut.chunk >= 8);
-        }
-    }
 
     #[test]
     fn chunks_stay_inside_the_ring_and_apart() {

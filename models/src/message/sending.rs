@@ -9,15 +9,18 @@
 //!                   +----it names none--------------> Staging, chunk by chunk --> ended
 //! ```
 //!
+//! A message that fails before its receive was taken was never there; one that fails later is told to have failed, and
+//! counts.
+//!
 //! A receive in the message's own slot comes first, then one of any slot, which is always claimed: two messages may
 //! want it.
 
-use super::operation::{Done, End, Progress};
 use super::page::{ANY, Block, Page, pack};
 use super::place::Place;
 use super::ring::Rings;
 use super::sharing::Sharing;
 use super::staging::{Filled, Meeting, Staging};
+use super::way::{Done, End, Progress};
 use super::words::{self, Claim, Posting, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -64,6 +67,13 @@ struct Receive {
     room: u64,
 }
 
+impl Receive {
+    /// Whether a message of so many bytes goes through a ring.
+    fn is_staged(&self, len: u64) -> bool {
+        self.to.is_null() && len > SHORT_MAX as u64 && len <= self.room
+    }
+}
+
 /// What the receiver is to be told; then the message has ended.
 #[derive(Debug)]
 struct Notice {
@@ -78,12 +88,15 @@ enum Next {
     Waits,
     /// It waits, after something was done.
     Moved,
+    /// The receiver knows of it, or knows that it failed.
     Ended(Option<Cause>),
+    /// It cannot go on.
+    Failed(Cause),
 }
 
 impl From<Cause> for Next {
     fn from(cause: Cause) -> Next {
-        Next::Ended(Some(cause))
+        Next::Failed(cause)
     }
 }
 
@@ -112,34 +125,36 @@ impl Sending {
         &self.from
     }
 
+    /// Whether no step of this rank's will bring it on, and no operation of it is under way.
+    pub(crate) fn is_stuck(&self, page: &Arc<Page>, block: Block, rings: &Rings) -> bool {
+        let is_under_way = match &self.stage {
+            Stage::Claiming { .. } | Stage::Putting { .. } => true,
+            Stage::Staging(staging) => staging.is_copying(),
+            _ => false,
+        };
+        !is_under_way && !self.can_step(page, block, rings)
+    }
+
     /// Whether a step would bring it on.
-    pub(crate) fn can_step(&self, page: &Arc<Page>, block: Block) -> bool {
+    pub(crate) fn can_step(&self, page: &Arc<Page>, block: Block, rings: &Rings) -> bool {
         match &self.stage {
-            Stage::Looking => self.takes_own(page, block) || any_posted(page).is_some(),
+            Stage::Looking => match find(page, block, self.from.len()) {
+                Found::Staged => rings.have_room(),
+                Found::Nothing => any_posted(page).is_some(),
+                _ => true,
+            },
             Stage::Staging(staging) => {
                 let (at, meets) = self.meeting_place(page, block);
-                staging.can_step(at.taken(meets, next_number(at, meets), staging.berth.cut.chunks()))
+                staging.can_step(at.taken(meets, at.next_number(meets), staging.berth.cut.chunks()))
             }
             Stage::Sharing(sharing) => {
                 let (at, meets) = self.meeting_place(page, block);
-                sharing.can_step(at, meets, next_number(at, meets))
+                sharing.can_step(at, meets, at.next_number(meets))
             }
-            Stage::Claimed { .. } | Stage::Telling { .. } => true,
+            Stage::Claimed { receive } => !receive.is_staged(self.from.len()) || rings.have_room(),
+            Stage::Telling { .. } => true,
             // The fabric tells of their end.
             Stage::Claiming { .. } | Stage::Putting { .. } | Stage::Over => false,
-        }
-    }
-
-    /// Whether it finds a receive in its own slot.
-    fn takes_own(&self, page: &Page, block: Block) -> bool {
-        let number = next_number(page, block);
-        match words::read_posting(page.posting(block), number) {
-            Posting::Short { .. } => true,
-            Posting::Staged { least, version } => {
-                self.from.len() <= least || posted(page, block, number, version)
-            }
-            Posting::Long { version } => posted(page, block, number, version),
-            Posting::None | Posting::Taken { .. } => false,
         }
     }
 
@@ -160,7 +175,7 @@ impl Sending {
         let mut moved = false;
         loop {
             let (place, meets) = self.meeting_place(page, block);
-            let number = next_number(place, meets);
+            let number = place.next_number(meets);
             let at = Meeting { page: place, block: meets, number, slot };
             let next = match &self.stage {
                 Stage::Looking => self.look(machine, page, block, rings),
@@ -183,45 +198,42 @@ impl Sending {
                 }
                 Next::Waits => return Progress::Waits { moved },
                 Next::Moved => return Progress::Waits { moved: true },
+                Next::Failed(cause) if self.is_known() && !is_known_to_all(&cause) => {
+                    self.stage = Stage::Telling(failed(number, cause))
+                }
+                Next::Failed(cause) => return self.over(End::Failed(cause)),
                 Next::Ended(failed) => {
                     place.state(meets).sent.store(number, Relaxed);
-                    self.stage = Stage::Over;
                     let done = Done { len: self.from.len(), slot };
-                    self.end = Some(failed.map_or(End::Done(done), End::Failed));
-                    return Progress::Ended;
+                    return self.over(failed.map_or(End::Done(done), End::Failed));
                 }
             }
         }
     }
 
+    /// Whether its receiver waits for it, and for no other.
+    fn is_known(&self) -> bool {
+        !matches!(self.stage, Stage::Looking | Stage::Claiming { .. })
+    }
+
+    fn over(&mut self, end: End) -> Progress {
+        self.stage = Stage::Over;
+        self.end = Some(end);
+        Progress::Ended
+    }
+
     /// Looks whether a receive stands there: first in its own slot.
     fn look(&mut self, machine: &Machine, page: &Arc<Page>, block: Block, rings: &Rings) -> Next {
-        let (word, number) = (page.posting(block), next_number(page, block));
-        let (len, slot) = (self.from.len(), page.slot(block));
-        match words::read_posting(word, number) {
-            Posting::Short { room } if len > room as u64 => {
-                return too_long(number, words::posting_version(word), len, room as u64);
-            }
-            Posting::Short { .. } => return self.short(number, slot),
-            Posting::Long { .. } | Posting::Staged { .. } if len <= SHORT_MAX as u64 => {
-                return self.short(number, slot);
-            }
-            Posting::Staged { least, .. } if len <= least => return self.stage(machine, rings),
-            Posting::Staged { version, .. } if posted(page, block, number, version) => {
-                let room = page.claim_word(block, 1);
-                let fits = len <= room;
-                return if fits { self.stage(machine, rings) } else { too_long(number, version, len, room) };
-            }
-            Posting::Long { version } => {
-                page.will_claim(block);
-                if posted(page, block, number, version) {
-                    return claim(machine, page, block, number, version);
-                }
-            }
-            _ => {}
+        let number = page.next_number(block);
+        match find(page, block, self.from.len()) {
+            Found::Short => return self.short(number, page.slot(block)),
+            Found::TooShort { version, room } => return too_long(number, version, self.from.len(), room),
+            Found::Staged => return self.stage(machine, rings),
+            Found::Long { version } => return claim(machine, page, block, number, version),
+            Found::Nothing => {}
         }
         let Some(version) = any_posted(page) else { return Next::Waits };
-        let claimed = claim(machine, page.pair(), ANY, next_number(page.pair(), ANY), version);
+        let claimed = claim(machine, page.pair(), ANY, page.pair().next_number(ANY), version);
         self.any = matches!(claimed, Next::Stage(_));
         claimed
     }
@@ -306,26 +318,46 @@ fn next(filled: Result<Filled, Cause>, over: impl FnOnce() -> Next) -> Next {
     }
 }
 
-/// Whether a receive of a message of `len` bytes, more than a short one's, stands in its own slot that wants it staged.
-#[inline]
-pub(super) fn is_to_stage(page: &Page, block: Block, len: u64) -> bool {
-    let number = next_number(page, block);
-    match words::read_posting(page.posting(block), number) {
-        Posting::Staged { least, version } => {
-            len <= least || posted(page, block, number, version) && len <= page.claim_word(block, 1)
-        }
-        _ => false,
-    }
+/// What the next message on a slot finds there.
+pub(super) enum Found {
+    /// No receive, or one whose description has not arrived or that was withdrawn.
+    Nothing,
+    /// The message goes into the line of the receive.
+    Short,
+    /// The message does not fit.
+    TooShort { version: u32, room: u64 },
+    /// The message goes through a ring.
+    Staged,
+    /// Who has claimed the receive may know where the message goes.
+    Long { version: u32 },
 }
 
-/// The number of the next message on a slot.
-pub(super) fn next_number(page: &Page, block: Block) -> u32 {
-    page.state(block).sent.load(Relaxed).wrapping_add(1)
+/// What the next message on a slot finds there, where it has `len` bytes.
+#[inline]
+pub(super) fn find(page: &Page, block: Block, len: u64) -> Found {
+    let (word, number) = (page.posting(block), page.next_number(block));
+    match words::read_posting(word, number) {
+        Posting::Short { room } if len > room as u64 => {
+            Found::TooShort { version: words::posting_version(word), room: room as u64 }
+        }
+        Posting::Short { .. } => Found::Short,
+        Posting::Long { .. } | Posting::Staged { .. } if len <= SHORT_MAX as u64 => Found::Short,
+        Posting::Staged { least, .. } if len <= least => Found::Staged,
+        Posting::Staged { version, .. } if posted(page, block, number, version) => {
+            let room = page.claim_word(block, 1);
+            if len <= room { Found::Staged } else { Found::TooShort { version, room } }
+        }
+        Posting::Long { version } => {
+            page.will_claim(block);
+            if posted(page, block, number, version) { Found::Long { version } } else { Found::Nothing }
+        }
+        _ => Found::Nothing,
+    }
 }
 
 /// The version of a receive of any slot that stands there, and that nobody has taken.
 fn any_posted(page: &Arc<Page>) -> Option<u32> {
-    let (pair, number) = (page.pair(), next_number(page.pair(), ANY));
+    let (pair, number) = (page.pair(), page.pair().next_number(ANY));
     match words::read_posting(pair.posting(ANY), number) {
         Posting::Long { version } if posted(pair, ANY, number, version) => Some(version),
         _ => None,
@@ -363,7 +395,7 @@ fn after_claim(number: u32, receive: Receive, found: u64) -> Next {
 fn tell(page: &Page, block: Block, notice: &Notice) -> Next {
     match page.write_data(block, notice.word, &notice.payload[..notice.used]) {
         Ok(()) => Next::Ended(notice.failed.clone()),
-        Err(Refused::Never(cause)) => (*cause).into(),
+        Err(Refused::Never(cause)) => Next::Ended(Some(*cause)),
         Err(Refused::Again | Refused::Relay) => Next::Waits,
     }
 }
@@ -380,6 +412,16 @@ fn landed(machine: &Machine, operation: u64, then: impl FnOnce(u64) -> Next) -> 
 fn too_long(number: u32, version: u32, len: u64, room: u64) -> Next {
     let (word, failed) = (words::too_long_data(number, version), Some(Cause::Truncated { len, room }));
     Next::Stage(Stage::Telling(Notice { word, payload: padded([len, 0, 0]), used: 1, failed }))
+}
+
+/// Whether the receiver learns of it by itself.
+fn is_known_to_all(cause: &Cause) -> bool {
+    matches!(cause, Cause::PeerDied { .. } | Cause::JobOver)
+}
+
+/// The message failed when its receive was taken already.
+fn failed(number: u32, cause: Cause) -> Notice {
+    Notice { word: words::failed_data(number), payload: padded([0; 3]), used: 0, failed: Some(cause) }
 }
 
 fn padded(words: [u64; 3]) -> [u64; SLOT_PAYLOAD] {

@@ -94,7 +94,7 @@ impl Sharing {
 
     fn is_over(&self, page: &Page, block: Block, number: u32) -> bool {
         let count = self.parts.count();
-        self.copied + page.taken(block, number, count - self.copied) == count
+        self.copied + page.taken(block, number, count - self.copied) >= count
     }
 
     /// Copies parts until none is left; over when the receiver has copied its own, too.
@@ -102,7 +102,8 @@ impl Sharing {
         let Meeting { page, block, number, slot } = at;
         if !self.told {
             page.deal(block);
-            let payload = [self.from.bits(), self.parts.len, u64::from(slot)];
+            // Length and slot stand where they stand in the word of a message in place.
+            let payload = [self.parts.len, u64::from(slot), self.from.bits()];
             match page.write_data(block, words::shared_data(number), &payload) {
                 Ok(()) => self.told = true,
                 Err(Refused::Never(cause)) => return Err(*cause),
@@ -133,7 +134,7 @@ pub(crate) fn help(
     into: &Place,
 ) -> Result<bool, Refused> {
     let (from, parts) =
-        (GlobalAddress::from_bits(page.data_word(block, 0)), Parts::of(page.data_word(block, 1)));
+        (GlobalAddress::from_bits(page.data_word(block, 2)), Parts::of(page.data_word(block, 0)));
     let Place::Job(to, room) = *into else { return Ok(false) };
     let in_reach = |at| machine.has_in_reach(at, parts.len);
     if parts.len > room || !in_reach(from) || !in_reach(to) {

@@ -4,6 +4,7 @@
 //! a later one on the slot follows them.
 
 use super::operation::Operation;
+use super::page::State;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,17 +35,18 @@ impl Spool {
         self.books().after
     }
 
-    /// Takes room for a message.
-    pub(crate) fn take(&self, bytes: u64) -> Result<(), Cause> {
+    /// Takes room for a message on a slot, and counts it there.
+    pub(crate) fn take(&self, bytes: u64, state: &State) -> Result<(), Cause> {
         let mut books = self.books();
-        if bytes > books.capacity - books.used {
-            return Err(Cause::SpoolFull {
-                bytes,
-                free: books.capacity - books.used,
-                capacity: books.capacity,
-            });
+        let free = books.capacity.saturating_sub(books.used); // it may have been made smaller meanwhile
+        if bytes > free {
+            return Err(Cause::SpoolFull { bytes, free, capacity: books.capacity });
+        }
+        if state.spooled.load(Ordering::Relaxed) == u16::MAX {
+            return Err(Cause::Full { what: "the spool of one slot", capacity: usize::from(u16::MAX) });
         }
         books.used += bytes;
+        state.spooled.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -52,7 +54,8 @@ impl Spool {
     pub(crate) fn give_back(&self, operation: &Operation) {
         if let Some(bytes) = operation.spool_bytes() {
             self.books().used -= bytes;
-            operation.page.state(operation.block).spooled.fetch_sub(1, Ordering::Relaxed);
+            // SYNC unspooled
+            operation.page.state(operation.block).spooled.fetch_sub(1, Ordering::Release);
         }
     }
 

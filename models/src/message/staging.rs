@@ -1,8 +1,9 @@
 //! A message on its way through a ring, as its sender sees it.
 
+use super::berth::Berth;
 use super::pace::{Pace, Stride};
 use super::page::{Block, Page};
-use super::ring::{Berth, Held, Untaken};
+use super::ring::{Held, Untaken};
 use super::words;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
@@ -101,8 +102,13 @@ impl Staging {
         self.operation.is_none() && (self.has_room(taken) || self.has_news() || self.is_over())
     }
 
+    /// Whether a chunk is on its way into the ring.
+    pub(crate) fn is_copying(&self) -> bool {
+        self.operation.is_some()
+    }
+
     fn has_room(&self, taken: u32) -> bool {
-        self.staged < self.berth.cut.chunks() && self.staged - taken < self.berth.room()
+        self.staged < self.berth.cut.chunks() && self.staged.saturating_sub(taken) < self.berth.room()
     }
 
     /// Brings one more chunk into the ring. False if there is no room for it, or it is still on its way.

@@ -2,7 +2,6 @@
 //! in turn, and as soon as one was taken, the receive of the next but one is posted. So a sender that is one message
 //! ahead of its receiver, as in a barrier, never waits for a posting. Pages of such a context are never closed.
 
-use super::call::Call;
 use super::context::{Context, Posted};
 use super::page::{BUSY, Block, IDLE, Page};
 use super::words::SHORT_MAX;
@@ -27,7 +26,7 @@ impl Context {
     #[cold]
     #[inline(never)]
     fn stand_up(&self, from: Rank) -> Result<()> {
-        let (page, _) = self.page(Call::from("irecv", from, 0))?;
+        let (page, _) = self.page(self.from("irecv", from, 0))?;
         for turn in TURNS {
             if page.state(turn).receiving.load(Relaxed) == IDLE {
                 self.post(SHORT_MAX, from, turn as u32)?;
@@ -48,7 +47,7 @@ impl Context {
             slot = turn as u32;
         }
         if slot == 0 {
-            let (page, _) = self.page(Call::to("send", to, 0))?;
+            let (page, _) = self.page(self.to("send", to, 0))?;
             slot = turn_to_send(&page) as u32;
         }
         self.send(bytes, to, slot)
@@ -73,7 +72,7 @@ impl Context {
     #[cold]
     #[inline(never)]
     fn hear_slowly(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
-        let (page, _) = self.page(Call::from("recv", from, 0))?;
+        let (page, _) = self.page(self.from("recv", from, 0))?;
         let (turn, number) = turn_to_receive(&page);
         let got = self.take("recv", Posted::new(&page, turn, number, SHORT_MAX), into)?;
         self.stand_up(from)?;

@@ -15,12 +15,13 @@
 //!
 //! ```text
 //! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive: the size of a short one; the power of two that
-//!                                                           the size of a staged one has at least; or
+//!                                                           the size of a staged one has at least; one withdrawn; or
 //!           number:32 | 1:1 chunks:25         | kind:6      how much of a staged message was taken
 //! claim     number:32 | version:26            | state:6
 //! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot counts for receives of any), or
 //!           number:32 | chunks:26             | kind:6      a long one, staged, shared, or in place, or
-//!           number:32 | version:26            | kind:6      a message that did not fit
+//!           number:32 | version:26            | kind:6      a message that did not fit, or
+//!           number:32 | all ones              | kind:6      one that failed after its receive was taken
 //! ```
 
 /// Bytes of a short message: they travel in the slot's line.
@@ -48,6 +49,8 @@ pub(crate) enum Posting {
     Staged { least: u64, version: u32 },
     /// More than 48 bytes: address and size stand in the block's second line, under this version, to be claimed.
     Long { version: u32 },
+    /// A receive that wanted its message staged, and was withdrawn.
+    Withdrawn,
     /// The staged message has been taken up to there.
     Taken { chunks: u32 },
 }
@@ -56,9 +59,12 @@ const SHORT: u64 = 1;
 const LONG: u64 = 2;
 const TO_STAGE: u64 = 3;
 const TAKEN: u64 = 4;
+const WITHDRAWN: u64 = 5;
 const KIND: u64 = 63;
 const TAKEN_MARK: u64 = 1 << 31;
 const VERSION_MASK: u32 = (1 << 19) - 1;
+/// The largest number of chunks that a posting says were taken.
+pub(crate) const CHUNKS_MAX: u32 = (1 << 25) - 1;
 
 fn numbered(number: u32, low: u64) -> u64 {
     u64::from(number) << 32 | low
@@ -97,6 +103,12 @@ pub(crate) fn long_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | LONG)
 }
 
+/// That the receive posted last, whose message was to be staged, is withdrawn. A version of its own: it counts as a
+/// posting.
+pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
+    numbered(number, u64::from(version & VERSION_MASK) << 12 | WITHDRAWN)
+}
+
 /// How much of a staged message was taken.
 pub(crate) fn taken(number: u32, chunks: u32) -> u64 {
     numbered(number, TAKEN_MARK | u64::from(chunks) << 6 | TAKEN)
@@ -119,7 +131,8 @@ pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
         SHORT => Posting::Short { room: (word >> 6 & KIND) as usize },
         LONG => Posting::Long { version },
         TO_STAGE => Posting::Staged { least: 1 << (word >> 6 & KIND), version },
-        TAKEN => Posting::Taken { chunks: (word >> 6) as u32 & ((1 << 25) - 1) },
+        TAKEN => Posting::Taken { chunks: (word >> 6) as u32 & CHUNKS_MAX },
+        WITHDRAWN => Posting::Withdrawn,
         _ => Posting::None,
     }
 }
@@ -160,6 +173,8 @@ pub(crate) enum Data {
     InPlace,
     /// It was larger than the receive posted under that version.
     TooLong { version: u32 },
+    /// Its sender had taken the receive, and could not go on.
+    Failed,
 }
 
 const DATA_SHORT: u64 = 1;
@@ -167,6 +182,7 @@ const STAGED: u64 = 2;
 const IN_PLACE: u64 = 3;
 const TOO_LONG: u64 = 4;
 const SHARED: u64 = 5;
+const FAILED: u64 = 6;
 
 /// The data word of a short message.
 #[inline(always)]
@@ -194,6 +210,11 @@ pub(crate) fn too_long_data(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version) << 6 | TOO_LONG)
 }
 
+/// The data word that says that a message will not come, though its receive was taken.
+pub(crate) fn failed_data(number: u32) -> u64 {
+    numbered(number, u64::from(u32::MAX >> 6) << 6 | FAILED)
+}
+
 /// The length of a short message, if the data word brings the one of that number.
 #[inline(always)]
 pub(crate) fn brings_short(data: u64, number: u32) -> Option<usize> {
@@ -213,6 +234,7 @@ pub(crate) fn read_data(word: u64, about: u32) -> Data {
         SHARED => Data::Shared,
         IN_PLACE => Data::InPlace,
         TOO_LONG => Data::TooLong { version: upper },
+        FAILED => Data::Failed,
         _ => Data::None,
     }
 }
@@ -241,6 +263,8 @@ mod tests {
         assert_eq!(read_data(in_place_data(1), 1), Data::InPlace);
         assert_eq!(read_data(shared_data(1), 1), Data::Shared);
         assert_eq!(read_data(too_long_data(1, 5), 1), Data::TooLong { version: 5 });
+        assert_eq!(read_data(failed_data(1), 1), Data::Failed);
+        assert_eq!(read_posting(withdrawn_posting(7, 4), 7), Posting::Withdrawn);
         assert_eq!(read_data(short_data(1, 0, 0), 2), Data::None);
     }
 
@@ -268,5 +292,7 @@ mod tests {
         assert!(grows(&[state(1, Claim::Posted), state(1, Claim::Claimed), state(1, Claim::Withdrawn)]));
         assert!(state(1, Claim::Withdrawn) < state(2, Claim::Posted));
         assert!(grows(&[staged_data(4, 1), staged_data(4, 2), in_place_data(4), short_data(5, 0, 0)]));
+        assert!(grows(&[shared_data(4), in_place_data(4), failed_data(4), short_data(5, 0, 0)]));
+        assert!(grows(&[staged_posting(4, 4, 99), withdrawn_posting(4, 5), staged_posting(4, 6, 49)]));
     }
 }

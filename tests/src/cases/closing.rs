@@ -3,8 +3,8 @@
 use crate::exchange::effort;
 use crate::pattern;
 use crate::refusal::misused;
-use std::time::Duration;
-use tasuki::{Cause, Communicator, Job, Rank, Result, Slot};
+use std::time::{Duration, Instant};
+use tasuki::{Cause, Communicator, Job, Max, Rank, Result, Slot};
 
 /// Slots of three pages, the first and the last of them among these.
 const SLOTS: [Slot; 4] = [Slot(0), Slot(63), Slot(64), Slot(191)];
@@ -130,7 +130,7 @@ pub fn p20_closed_memory_serves_others(job: &Job) -> Result<()> {
         for distance in 0..job.size() as i64 {
             let (to, from) = (job.rank_after(distance), job.rank_after(-distance));
             for slot in SLOTS {
-                let sending = world.isend(vec![round; 3], to, slot)?;
+                let mut sending = world.isend(vec![round; 3], to, slot)?;
                 let mut got = [0; 3];
                 world.recv(&mut got, from, slot)?;
                 assert_eq!(got, [round; 3]);
@@ -169,15 +169,15 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
     };
     let (send, receive) = ("a send has not been waited for", "a receive has not been waited for");
     for (seed, len) in (0..).zip(LENGTHS) {
-        let sending = world.isend(pattern::bytes(seed, len), peer, Slot(65))?;
+        let mut sending = world.isend(pattern::bytes(seed, len), peer, Slot(65))?;
         refused(send, Some(65));
-        let receiving = world.irecv(vec![0_u8; len], peer, Slot(65))?;
+        let mut receiving = world.irecv(vec![0_u8; len], peer, Slot(65))?;
         refused(send, Some(65));
         sending.wait()?;
         refused(receive, Some(65));
         pattern::check(&receiving.wait()?.0, seed, "a message whose pair was not closed");
         // The others: a receive of any slot; one that a scope has begun; one that is dropped is none.
-        let any = world.irecv(vec![0_u8; 100], peer, Slot::ANY)?;
+        let mut any = world.irecv(vec![0_u8; 100], peer, Slot::ANY)?;
         refused(receive, None);
         world.send(&[7_u8; 60], peer, Slot(100))?;
         assert_eq!(any.wait()?.1.count, 60);
@@ -223,7 +223,7 @@ pub fn p20_close_with_itself(job: &Job) -> Result<()> {
     let (world, me, before) = (job.world(), job.rank(), job.memory().slots);
     for round in 0..effort(job, 200, 6) as u64 {
         for slot in SLOTS {
-            let sending = world.isend(vec![round; 9], me, slot)?;
+            let mut sending = world.isend(vec![round; 9], me, slot)?;
             let mut got = [0; 9];
             world.recv(&mut got, me, slot)?;
             assert_eq!(got, [round; 9]);
@@ -260,22 +260,38 @@ pub fn p20_threads_close(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Lets rank 1 begin a receive of a long message and take it back, and rank 0 send one that goes at once all the same.
-/// False where a long message always waits for a receive that stands.
+/// Has rank 0 send a long message in the moment in which rank 1 takes its receive back, until one has gone all the
+/// same: a receive that is seen to be withdrawn is waited for. False where that does not happen.
 fn send_untaken(job: &Job, world: &Communicator, len: usize, seed: u64) -> Result<bool> {
     if job.capabilities().direct_from <= len as u64 {
         return Ok(false);
     }
-    if job.rank() == 1 {
-        let early = world.recv_within(&mut vec![0_u8; len], Rank(0), Slot(80), Duration::ZERO);
-        assert!(early.expect_err("nothing was sent").is_timeout());
+    for attempt in 0..effort(job, 600, 60) as u64 {
+        job.barrier()?;
+        let mut mine = [0_u8; 2]; // whether it came, whether it went
+        let mut sending = None;
+        if job.rank() == 1 {
+            let limit = Duration::from_nanos(attempt % 60 * 200);
+            mine[0] = world.recv_within(&mut vec![0_u8; len], Rank(0), Slot(80), limit).is_ok().into();
+        } else {
+            let (begun, delay) = (Instant::now(), attempt % 120 * effort(job, 250, 0) as u64);
+            while begun.elapsed() < Duration::from_nanos(delay) {
+                std::hint::spin_loop();
+            }
+            let message = world.isend(pattern::bytes(seed, len), Rank(1), Slot(80))?;
+            mine[1] = (0..10).any(|_| message.is_finished()).into();
+            sending = Some(message);
+        }
+        let [came, went] = job.world().allreduce(&mine, Max)?[..] else { unreachable!("there are two") };
+        if job.rank() == 1 && came == 0 && went == 0 {
+            world.recv(&mut vec![0_u8; len], Rank(0), Slot(80))?;
+        }
+        sending.map(|mut sending| sending.wait()).transpose()?;
+        if came == 0 && went == 1 {
+            return Ok(true);
+        }
     }
-    job.barrier()?;
-    if job.rank() == 0 {
-        world.send(&pattern::bytes(seed, len), Rank(1), Slot(80))?;
-    }
-    job.barrier()?;
-    Ok(true)
+    Ok(false)
 }
 
 /// A message that has left its sender and was not taken is there for the receiver, though the sender has closed.
@@ -291,7 +307,7 @@ pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
             // Opens it again.
             let next = (round % 2 == 1).then(|| world.isend(vec![round], Rank(1), Slot(1))).transpose()?;
             job.barrier()?;
-            next.map(|next| next.wait()).transpose()?;
+            next.map(|mut next| next.wait()).transpose()?;
         } else {
             job.barrier()?;
             let (mut got, mut word) = (vec![0; LEN], [0]);

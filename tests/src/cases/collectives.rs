@@ -156,3 +156,17 @@ pub fn g13_communicators_keep_apart(job: &Job) -> Result<()> {
     }
     job.barrier()
 }
+
+/// Values that look like what the library sends before a long part.
+pub fn g12_values_that_look_like_announcements(job: &Job) -> Result<()> {
+    let world = job.world();
+    for len in [0, 8, 16, 100, u64::MAX] {
+        let value = [u64::from_le_bytes(*b"announce"), len];
+        let mut got = if job.rank() == 0 { value } else { [0; 2] };
+        world.bcast(&mut got, Rank(0))?;
+        assert_eq!(got, value);
+        assert!(world.allgather(&value)?.chunks(2).all(|part| part == value));
+        assert_eq!(world.allreduce(&value, Max)?, value);
+    }
+    job.barrier()
+}

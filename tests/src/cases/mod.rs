@@ -15,6 +15,7 @@ pub mod jobs;
 pub mod large;
 pub mod memory;
 pub mod messages;
+pub mod midway;
 pub mod misuse;
 pub mod order;
 pub mod own_memory;

@@ -21,7 +21,7 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
     let world = job.world();
     for len in LENGTHS {
         if job.rank() == 0 {
-            let first = world.isend(vec![1_u8; len], Rank(1), Slot(2))?;
+            let mut first = world.isend(vec![1_u8; len], Rank(1), Slot(2))?;
             let busy = |outcome: Result<()>| {
                 let texts = ["slot 2 to rank 1", "an earlier send on this slot", "hint: wait for it"];
                 assert_eq!(
@@ -34,7 +34,7 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
             assert_eq!(first.wait()?.len(), len);
             world.send(&vec![3_u8; len], Rank(1), Slot(2))?;
         } else if job.rank() == 1 {
-            let first = world.irecv(vec![0_u8; len], Rank(0), Slot(2))?;
+            let mut first = world.irecv(vec![0_u8; len], Rank(0), Slot(2))?;
             let texts = ["slot 2 from rank 0", "an earlier receive on this slot", "hint: wait for it"];
             refused(job, world.irecv(vec![0_u8; len], Rank(0), Slot(2)), Blame::Misuse, &texts);
             refused(job, world.recv(&mut [0_u8], Rank(0), Slot(2)), Blame::Misuse, &texts);
@@ -82,7 +82,7 @@ pub fn g17_receives_outlive_their_request(job: &Job) -> Result<()> {
             }
             job.barrier()?; // what is sent before a receive is dropped may go with it
             if job.rank() == 0 {
-                let first = world.isend(pattern::bytes(seed, len), Rank(1), dropped)?;
+                let mut first = world.isend(pattern::bytes(seed, len), Rank(1), dropped)?;
                 world.isend(pattern::bytes(seed, len), Rank(1), forgotten)?.wait()?;
                 first.wait()?;
             } else if job.rank() == 1 {
@@ -108,7 +108,7 @@ pub fn g17_receives_are_dropped_while_messages_come(job: &Job) -> Result<()> {
                 world.send(&pattern::bytes(round as u64, len), Rank(1), slot)?;
             } else if job.rank() == 1 {
                 // A message that was on its way when its receive was dropped is lost with it.
-                let early = world.irecv(vec![1; len], Rank(0), slot)?;
+                let mut early = world.irecv(vec![1; len], Rank(0), slot)?;
                 if round % 3 == 0 {
                     job.compute(Duration::from_micros((round % 7) as u64));
                 }

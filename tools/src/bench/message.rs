@@ -164,7 +164,7 @@ impl<'j, M: Measure> Posted<'j, M> {
         for slot in OTHERS {
             self.ends.world.send(&[u64::from(slot)], self.ends.peer, Slot(slot))?;
         }
-        for (receiving, slot) in others.into_iter().zip(OTHERS) {
+        for (mut receiving, slot) in others.into_iter().zip(OTHERS) {
             expect(receiving.wait()?.0[0], u64::from(slot))?;
         }
         Ok(())

@@ -87,8 +87,8 @@ fn exchange(job: &Job, peers: std::ops::Range<u32>) -> tasuki::Result<()> {
         SLOTS.iter().try_for_each(|&slot| world.send(&[u64::from(me.0)], Rank(0), slot))?;
         SLOTS.iter().try_for_each(|&slot| world.recv(&mut [0_u64], Rank(0), slot).map(drop))?;
     }
-    receives.into_iter().try_for_each(|receive| receive.wait().map(drop))?;
-    sends.into_iter().try_for_each(|send| send.wait().map(drop))
+    receives.into_iter().try_for_each(|mut receive| receive.wait().map(drop))?;
+    sends.into_iter().try_for_each(|mut send| send.wait().map(drop))
 }
 
 /// What the first of `ranks` ranks told.

@@ -1,5 +1,11 @@
 //! What the examples share with each other and with `tasuki demo`. The programs are in `src/bin`; read `hello` and
 //! `ring` first.
 
+pub mod bar;
 pub mod heat;
 pub mod kmer;
+
+/// A number of ranks, as one says it.
+pub fn ranks(count: usize) -> String {
+    format!("{count} rank{}", if count == 1 { "" } else { "s" })
+}

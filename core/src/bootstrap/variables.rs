@@ -32,6 +32,8 @@ pub const KEY: &str = "TASUKI_KEY";
 pub const THREADS: &str = "TASUKI_THREADS";
 /// What carries the bytes.
 pub const FABRIC: &str = "TASUKI_FABRIC";
+/// Columns of the terminal that a rank's standard error goes to.
+pub const TERMINAL: &str = "TASUKI_TERMINAL";
 /// Seed of a simulated run.
 pub const SEED: &str = "TASUKI_SEED";
 
@@ -90,6 +92,7 @@ pub const VARIABLES: &[Variable] = &[
     launcher(JOB, "a socket's name", "where the launcher listens"),
     launcher(KEY, "32 hexadecimal digits", "shows that a process belongs to the job"),
     launcher(TUNED, "a number of bytes", "receives that long are written into by their sender"),
+    launcher(TERMINAL, "a number of columns", "standard error goes to a terminal that wide"),
     launcher(THREADS, "a number from 1", "run that many ranks as threads of this process"),
     launcher(FABRIC, "shm, sim", "what carries the bytes"),
     launcher(SEED, "a number", "which run of the simulation, with TASUKI_FABRIC=sim"),

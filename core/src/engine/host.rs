@@ -26,10 +26,10 @@ pub trait Host: Send + Sync + Debug {
     /// how long the thread has waited.
     fn pause(&self, pause: Pause<'_>);
 
-    /// A wait that began at `since_ns` ended well: how long to stay awake in the next ones may follow from it.
+    /// A wait that began at `since_ns` ended well: how long to look, and to stay awake, in the next ones may follow.
     fn waited(&self, since_ns: u64);
 
-    /// How many times to look at a signal before the first pause.
+    /// How many times to look at a signal before the first pause. Asked again after each wait.
     fn spins(&self) -> u32;
 
     /// Whether the rank has a processor of its own: another that waits for it waits for no third.

@@ -9,7 +9,7 @@ use crate::fabric::Fabric;
 use crate::node::board::{Board, Seat, Stage};
 use crate::segment::Registry;
 use std::fmt::Debug;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct Machine {
     host: Arc<dyn Host>,
     life: Life,
     operations: Operations,
-    spins: u32,
+    spins: AtomicU32,
     polling: AtomicBool,
     telling: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
@@ -59,7 +59,7 @@ impl Machine {
             fabric,
             life: Life::new()?,
             operations: Operations::new(rank),
-            spins: host.spins(),
+            spins: AtomicU32::new(host.spins()),
             host,
             board,
             polling: AtomicBool::new(false),
@@ -157,7 +157,13 @@ impl Machine {
     /// How many times to look at a word before the first pause.
     #[inline]
     pub fn spins(&self) -> u32 {
-        self.spins
+        self.spins.load(Ordering::Relaxed)
+    }
+
+    /// A wait that began then ended well: the next ones may be other ones.
+    pub(super) fn waited(&self, since_ns: u64) {
+        self.host.waited(since_ns);
+        self.spins.store(self.host.spins(), Ordering::Relaxed);
     }
 
     pub(super) fn polling(&self) -> &AtomicBool {

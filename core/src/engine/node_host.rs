@@ -34,6 +34,13 @@ const SLEEP: Duration = Duration::from_millis(500);
 const SPINS: u32 = 100;
 /// The same where ranks share processors.
 const SPINS_CROWDED: u32 = 5;
+/// There, when the last waits were over before another rank can have had this processor: what is waited for comes
+/// from one that runs on another.
+const SPINS_LIVELY: u32 = 40;
+/// The longest wait of that kind. To let another rank have the processor and come back takes 1.5 us.
+const LIVELY_NS: u64 = 600;
+/// How many of them in a row it takes.
+const LIVELY_WAITS: u32 = 8;
 
 /// The host of a rank that is a process or a thread of this machine.
 #[derive(Debug)]
@@ -45,6 +52,8 @@ pub struct NodeHost {
     room: Room<Condition>,
     /// How long to stay awake in the next wait.
     awake_ns: AtomicU64,
+    /// How many of the last waits were short, where ranks share processors.
+    lively: AtomicU32,
 }
 
 impl NodeHost {
@@ -53,6 +62,7 @@ impl NodeHost {
         NodeHost {
             rank,
             mode: board.wake_mode(),
+            lively: AtomicU32::new(0),
             board,
             group,
             room: Room::default(),
@@ -129,15 +139,23 @@ impl Host for NodeHost {
     }
 
     fn waited(&self, since_ns: u64) {
-        if !self.is_crowded() {
-            let twice = 2 * self.now_ns().saturating_sub(since_ns);
-            let next = if twice <= AWAKE_MOST_NS { twice.max(AWAKE_NS) } else { AWAKE_NS };
+        let took = self.now_ns().saturating_sub(since_ns);
+        if self.is_crowded() {
+            let before = self.lively.load(Ordering::Relaxed);
+            let now = if took <= LIVELY_NS { LIVELY_WAITS.min(before + 1) } else { 0 };
+            self.lively.store(now, Ordering::Relaxed);
+        } else {
+            let next = if 2 * took <= AWAKE_MOST_NS { AWAKE_NS.max(2 * took) } else { AWAKE_NS };
             self.awake_ns.store(next, Ordering::Relaxed);
         }
     }
 
     fn spins(&self) -> u32 {
-        if self.is_crowded() { SPINS_CROWDED } else { SPINS }
+        match self.lively.load(Ordering::Relaxed) {
+            _ if !self.is_crowded() => SPINS,
+            LIVELY_WAITS => SPINS_LIVELY,
+            _ => SPINS_CROWDED,
+        }
     }
 
     fn has_processor(&self) -> bool {

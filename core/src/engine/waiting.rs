@@ -96,7 +96,7 @@ impl Machine {
         loop {
             self.progress();
             if self.met(condition) {
-                self.host().waited(start);
+                self.waited(start);
                 return Ok(());
             }
             if let Some(cause) = self.end_of_job(condition) {

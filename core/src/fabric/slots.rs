@@ -315,6 +315,19 @@ impl<const LINES: usize> Slots<LINES> {
         }
     }
 
+    /// An own line will be read soon, and nobody writes it before: on mapped memory it is fetched meanwhile.
+    #[inline(always)]
+    pub fn will_read(&self, line: usize) {
+        assert!(line < LINES);
+        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+        if let Way::Direct(slots) = &self.way {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let line: *const SlotLine = slots.line(line);
+            // SAFETY: a prefetch changes nothing, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+        }
+    }
+
     /// Both sides will take turns on an own line, from 0 on.
     pub fn begin_turns(&self, line: usize) {
         assert!(line < LINES);

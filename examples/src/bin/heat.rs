@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
 use tasuki_examples::heat::{Picture, Plate, Solution, Way, check_writable, serial, solve_by};
+use tasuki_examples::ranks;
 
 /// Compute the temperature of a plate on all ranks and paint it.
 #[derive(Parser)]
@@ -59,7 +60,8 @@ fn report(solution: &Solution, options: &Options) -> tasuki::Result<()> {
     painted.map_err(|error| unwritable(&options.output, &error))?;
     let checked = if options.no_check { "not compared with" } else { "bit for bit as" };
     let picture = options.output.display();
-    println!("residual {residual:.1e} on {} ranks, {checked} the serial run; see {picture}", parts.len());
+    let ranks = ranks(parts.len());
+    println!("residual {residual:.1e} on {ranks}, {checked} the serial run; see {picture}");
     Ok(())
 }
 

@@ -4,15 +4,17 @@
 use clap::Parser;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
 use tasuki_examples::kmer::{Counts, K_MAX, Shape, count, histogram, serial};
+use tasuki_examples::{bar, ranks};
 
 /// Words that are printed.
 const TOP: usize = 10;
+/// What the progress bar shows.
+const BAR: &str = "{bar:40} {human_pos} of {human_len} words, {per_sec}";
 
 /// Count the words of k letters of a FASTA file on all ranks.
 #[derive(Parser)]
@@ -36,18 +38,13 @@ struct Options {
 
 fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     let shape = Shape { k: options.k, canonical: options.canonical };
-    let bar = if job.rank() == Rank(0) { progress_bar() } else { ProgressBar::hidden() };
+    let bar = if job.rank() == Rank(0) { bar::shown(BAR) } else { bar::hidden() };
     let counts = count(job, &options.file, shape, |passed, windows| {
         bar.set_length(windows);
         bar.set_position(passed);
     })?;
     bar.finish_and_clear();
     counts.map_or(Ok(()), |counts| report(job, &counts, options))
-}
-
-fn progress_bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} words, {per_sec}");
-    ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// What rank 0 does with the counts: check, draw, tell.
@@ -71,10 +68,8 @@ fn report(job: &Job, counts: &Counts, options: &Options) -> tasuki::Result<()> {
     println!("{table}");
     let (total, distinct, k) = (counts.total(), counts.distinct(), counts.shape().k);
     let checked = if options.check { "equal to" } else { "not compared with" };
-    let ranks = job.size();
-    println!(
-        "{total} words of {k} letters, {distinct} different, on {ranks} ranks, {checked} the serial count"
-    );
+    let ranks = ranks(job.size());
+    println!("{total} words of {k} letters, {distinct} different, on {ranks}, {checked} the serial count");
     println!("histogram: {picture}");
     Ok(())
 }

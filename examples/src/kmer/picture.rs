@@ -34,7 +34,14 @@ fn draw(svg: &mut String, counts: &Counts, bars: &[u64]) -> Result<(), Box<dyn s
         .y_label_area_size(72)
         .build_cartesian_2d(0.5..last + 0.5, (0.5..most * 1.5).log_scale())?;
     let description = format!("occurrences of a word ({BARS}: or more)");
-    chart.configure_mesh().disable_x_mesh().x_desc(description).y_desc("different words").draw()?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_desc(description)
+        .y_desc("different words")
+        .x_label_formatter(&|at| format!("{at:.0}"))
+        .y_label_formatter(&|words| format!("{words:.0}"))
+        .draw()?;
     chart.draw_series(bars.iter().enumerate().filter(|(_, words)| **words > 0).map(|(count, &words)| {
         let (at, top) = (count as f64, words as f64);
         Rectangle::new([(at - 0.4, 0.5), (at + 0.4, top)], COLOR.filled())

@@ -2,8 +2,8 @@
 
 use super::link::{Link, SLOTS};
 use crate::message::Context;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Machine;
 
@@ -19,8 +19,17 @@ pub struct Communicator {
     size: usize,
     /// Numbers of contexts that this rank has given out, shared by all communicators of the rank.
     contexts: Arc<AtomicU64>,
-    /// Held during a collective call.
-    collective: Mutex<()>,
+    /// Whether a thread of this rank is in a collective call.
+    is_called: AtomicBool,
+}
+
+/// A collective call: while it lasts there is no other.
+pub(super) struct Call<'c>(&'c AtomicBool);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release); // SYNC one-call
+    }
 }
 
 /// What each member says in a split.
@@ -44,7 +53,7 @@ impl Communicator {
         let messages = Arc::new(Context::first(machine, slots));
         let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
         let contexts = Arc::new(AtomicU64::new(2));
-        Communicator { messages, link, rank, size, contexts, collective: Mutex::default() }
+        Communicator { messages, link, rank, size, contexts, is_called: AtomicBool::new(false) }
     }
 
     /// Its messages.
@@ -67,9 +76,11 @@ impl Communicator {
         self.messages.machine()
     }
 
-    /// The member so many places further on, around the end.
+    /// The member so many places further on, around the end: at most once around.
+    #[inline]
     pub(super) fn after(&self, member: Rank, steps: usize) -> Rank {
-        Rank(((member.index() + steps) % self.size) as u32)
+        let at = member.index() + steps;
+        Rank(if at < self.size { at } else { at - self.size } as u32)
     }
 
     /// How far away the members are that a member has to do with in the round of `step`: 1 to 7 steps.
@@ -116,22 +127,25 @@ impl Communicator {
         let link = Link::new(Arc::new(self.messages.for_steps(context + 1, SLOTS, Some(ranks))));
         let contexts = self.contexts.clone();
         let rank = Rank(rank as u32);
-        Ok(Some(Communicator { messages, link, rank, size, contexts, collective: Mutex::default() }))
+        Ok(Some(Communicator { messages, link, rank, size, contexts, is_called: AtomicBool::new(false) }))
     }
 
     /// Begins a collective call: one at a time, for their order must be known to all members.
-    pub(super) fn begin(&self, call: &dyn Fn() -> String) -> Result<MutexGuard<'_, ()>> {
+    ///
+    /// The mark is a plain store, as the marks of slots are: a locked instruction would wait until what the last call
+    /// wrote for its partners has reached them, which is a hand-over. So two threads that call at the very same time
+    /// may not be told; they are in error, and can confuse nothing but this communicator.
+    #[inline]
+    pub(super) fn begin(&self, call: &dyn Fn() -> String) -> Result<Call<'_>> {
         self.machine().check().map_err(|cause| self.machine().fault(cause, call))?;
-        match self.collective.try_lock() {
-            Ok(held) => Ok(held),
-            // An operation of the program's panicked in a call before.
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                let text =
-                    "another thread of this rank is in a collective call; their order must be known to all";
-                Err(self.machine().fault(Cause::Argument(text.into()), call))
-            }
+        // SYNC one-call: what the last call left, perhaps another thread's, is seen.
+        if self.is_called.load(Ordering::Acquire) {
+            let text =
+                "another thread of this rank is in a collective call; their order must be known to all";
+            return Err(self.machine().fault(Cause::Argument(text.into()), call));
         }
+        self.is_called.store(true, Ordering::Relaxed);
+        Ok(Call(&self.is_called))
     }
 
     /// A member that is to be the root.

@@ -4,17 +4,17 @@
 //! What fits in a line goes into a receive that stands. What does not is announced there first, with its length: so
 //! members who disagree about the length of a step find each other, and get an error instead of waiting for ever.
 
-use crate::message::{Context, Place, Received, SHORT_MAX};
+use crate::message::{Context, Place, Received, SHORT_MAX, TURNS};
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{Loan, View};
 
-/// The slot of messages that do not fit in a line. The others have receives that stand all the time, in two more.
-const LONG: u32 = 2;
+/// The slot of messages that do not fit in a line; those before it have receives that stand all the time.
+const LONG: u32 = TURNS as u32;
 /// How an announcement begins; its length follows.
 const ANNOUNCED: u64 = u64::from_le_bytes(*b"announce");
 /// Slots of such a context.
-pub(super) const SLOTS: u32 = 3;
+pub(super) const SLOTS: u32 = LONG + 1;
 
 /// One member's way to the others.
 #[derive(Debug)]

@@ -37,4 +37,5 @@ mod words;
 pub use context::{Context, Posted, Received, Sent, SentPage};
 pub use place::Place;
 pub use request::{Incoming, Outgoing};
+pub(crate) use standing::TURNS;
 pub use words::SHORT_MAX;

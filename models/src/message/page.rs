@@ -194,6 +194,12 @@ impl Page {
         self.ours.read(2 * block, SlotWord::Side)
     }
 
+    /// What the peer has posted will be read.
+    #[inline(always)]
+    pub(crate) fn will_send(&self, block: Block) {
+        self.ours.will_read(2 * block);
+    }
+
     /// Whether the peer has posted a receive for the next message, of whatever kind.
     #[inline(always)]
     pub(crate) fn is_awaited(&self, block: Block) -> bool {
@@ -322,6 +328,7 @@ impl Page {
         let value = words::short_data(number, self.slot(block), bytes.len());
         let written = match <[u8; 8]>::try_from(bytes) {
             Ok(word) => self.write_data(block, value, &[u64::from_le_bytes(word)]),
+            Err(_) if bytes.is_empty() => self.write_data(block, value, &[]),
             Err(_) => self.write_packed(block, value, bytes),
         };
         if written.is_ok() {

@@ -1,6 +1,7 @@
-//! Receives that stand all the time, for those who know what comes next: short messages of a pair go through two slots
-//! in turn, and as soon as one was taken, the receive of the next but one is posted. So a sender that is one message
-//! ahead of its receiver, as in a barrier, never waits for a posting. Pages of such a context are never closed.
+//! Receives that stand all the time, for those who know what comes next: short messages of a pair go through four slots
+//! in turn, and as soon as one was taken, its next receive is posted. So a sender that is some messages ahead of its
+//! receiver, as in a barrier, never waits for a posting, nor for the line of one that is just being written. Pages of
+//! such a context are never closed.
 
 use super::context::{Context, Posted};
 use super::page::{BUSY, Block, IDLE, Page};
@@ -8,15 +9,15 @@ use super::words::SHORT_MAX;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tasuki_core::base::{Rank, Result};
 
-/// The two slots.
-const TURNS: [Block; 2] = [0, 1];
+/// How many slots take turns.
+pub(crate) const TURNS: usize = 4;
 
 impl Context {
     /// Lets receives from a member stand. The first time only this costs anything.
     #[inline]
     pub(crate) fn stand(&self, from: Rank) -> Result<()> {
         if let Some((page, _)) = self.ready(from, 0)
-            && TURNS.iter().all(|&turn| page.state(turn).receiving.load(Acquire) == BUSY)
+            && (0..TURNS).all(|turn| page.state(turn).receiving.load(Acquire) == BUSY)
         {
             return Ok(());
         }
@@ -27,7 +28,7 @@ impl Context {
     #[inline(never)]
     fn stand_up(&self, from: Rank) -> Result<()> {
         let (page, _) = self.page(self.from("irecv", from, 0))?;
-        for turn in TURNS {
+        for turn in 0..TURNS {
             if page.state(turn).receiving.load(Relaxed) == IDLE {
                 self.post(SHORT_MAX, from, turn as u32)?;
             }
@@ -53,12 +54,13 @@ impl Context {
         self.send(bytes, to, slot)
     }
 
-    /// Takes the next short message from a member, and lets the receive of the next but one stand. How long it is.
+    /// Takes the next short message from a member, and lets its slot's next receive stand. How long it is.
     #[inline]
     pub(crate) fn hear(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
         self.stand(from)?;
         if let Some((page, _)) = self.ready(from, 0) {
             let (turn, number) = turn_to_receive(page);
+            page.will_send(turn_to_send(page)); // its posting came three messages ago
             let got = self.take("recv", Posted::new(page, turn, number, SHORT_MAX), into)?;
             // The page may have left the lately used ones meanwhile, but it stays.
             if page.post_short(turn, SHORT_MAX).is_ok() {
@@ -97,5 +99,5 @@ fn turn_to_receive(page: &Page) -> (Block, u32) {
 /// Whose turn it is, by how many messages each slot had.
 #[inline]
 fn turn(count: impl Fn(Block) -> u32) -> Block {
-    if count(TURNS[0]) == count(TURNS[1]) { TURNS[0] } else { TURNS[1] }
+    (0..TURNS).map(count).fold(0, u32::wrapping_add) as usize % TURNS
 }

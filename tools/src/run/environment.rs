@@ -45,14 +45,24 @@ impl ForRanks {
         self.base.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
     }
 
-    /// The whole environment of process number `index`.
-    pub(crate) fn of(&self, index: usize, options: &Options, door: &Door) -> Vec<(OsString, OsString)> {
+    /// The whole environment of process number `index`, whose standard error goes to a terminal of so many columns,
+    /// if it does.
+    pub(crate) fn of(
+        &self,
+        index: usize,
+        options: &Options,
+        door: &Door,
+        columns: Option<u16>,
+    ) -> Vec<(OsString, OsString)> {
         let mut all = self.base.clone();
         let mut set = |name: &str, value: String| all.push((name.into(), value.into()));
         set(names::JOB, door.socket.clone());
         set(names::KEY, door.key.to_string());
         if let Some(told) = self.tuning.told() {
             set(names::TUNED, told);
+        }
+        if let Some(columns) = columns {
+            set(names::TERMINAL, columns.to_string());
         }
         match options.way {
             Way::Processes => {

@@ -131,7 +131,7 @@ impl Job {
                 (false, true) => Stdio::inherit(),
                 (false, false) => Stdio::null(),
             };
-            let env = environment.of(index, &self.options, self.door.address());
+            let env = environment.of(index, &self.options, self.door.address(), self.printer.columns(index));
             let (keeper, denied) = (&self.keeper, environment.settings.denied);
             let (program, processor) = (plan.program.as_path(), plan.processors.get(index).copied());
             let start = Start { index, program, processor, env, input, keeper, files, denied };

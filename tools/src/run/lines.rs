@@ -1,8 +1,12 @@
-//! Cuts what a process writes into lines, so that lines of different ranks never mix.
+//! Cuts what a process writes into lines, so that lines of different ranks never mix. A `\r` ends a line, too: what
+//! is to be written over, as a progress bar is, should be seen before.
 
 /// Longest line that is kept together, in bytes: what a rank holds of its launcher's memory for each stream. A longer
 /// one goes out in pieces of this size.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// What a line ends with.
+pub(super) const ENDS: [u8; 2] = *b"\n\r";
 
 /// The beginning of a line whose end has not come yet.
 #[derive(Default)]
@@ -13,7 +17,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Takes what was read, and gives whole lines (several at a time) to `out`.
     pub(crate) fn push(&mut self, bytes: &[u8], mut out: impl FnMut(&[u8])) {
-        let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let end = bytes.iter().rposition(|byte| ENDS.contains(byte)).map_or(0, |at| at + 1);
         let (whole, rest) = bytes.split_at(end);
         if !whole.is_empty() {
             if self.held.is_empty() {
@@ -57,6 +61,11 @@ mod tests {
     #[test]
     fn only_whole_lines_go_out() {
         assert_eq!(cut(&[b"a", b"b\nc\nd", b"\n"]), [b"ab\nc\n".to_vec(), b"d\n".to_vec()]);
+    }
+
+    #[test]
+    fn a_line_that_is_to_be_written_over_goes_out() {
+        assert_eq!(cut(&[b"1 %\r2", b" %\r\nend\n"]), [b"1 %\r".to_vec(), b"2 %\r\nend\n".to_vec()]);
     }
 
     #[test]

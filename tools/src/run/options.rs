@@ -59,7 +59,8 @@ pub(crate) enum Output {
 }
 
 /// Takes the process that wrote, where to, and one line with its end; a line without an end only when the process
-/// ended without one, or when the line is longer than [`super::lines::LINE_BYTES_MAX`].
+/// ended without one, when it is to be written over (it ends with `\r`), or when it is longer than
+/// [`super::lines::LINE_BYTES_MAX`].
 pub(crate) type Capture = Box<dyn FnMut(usize, Stream, &[u8])>;
 
 /// Which of a process's two streams.

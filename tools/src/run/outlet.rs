@@ -1,5 +1,6 @@
 //! One of our own output streams: what waits to be written, written without ever stopping the launcher.
 
+use super::lines::ENDS;
 use super::watch::ready_size;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,9 +14,25 @@ pub(crate) struct Outlet<F> {
     /// Bytes that can be written at once without waiting, when poll(2) says so.
     size: usize,
     waiting: Vec<u8>,
-    /// Who wrote last, if that was not a whole line.
-    amid: Option<usize>,
+    /// The line that we are amid of, if the last one has no end yet.
+    amid: Option<Amid>,
     closed: bool,
+}
+
+/// A line without an end.
+#[derive(Clone, Copy)]
+struct Amid {
+    /// Who wrote it.
+    source: usize,
+    /// It goes on at its beginning, over what it has.
+    over: bool,
+}
+
+impl Amid {
+    /// What a piece of `source` leaves us amid of.
+    fn after(piece: &[u8], source: usize) -> Option<Amid> {
+        (!piece.ends_with(b"\n")).then_some(Amid { source, over: piece.ends_with(b"\r") })
+    }
 }
 
 impl<F: AsFd> Outlet<F> {
@@ -31,24 +48,25 @@ impl<F: AsFd> Outlet<F> {
         if self.closed || lines.is_empty() {
             return;
         }
-        if self.amid.is_some_and(|other| other != source) {
+        if self.amid.is_some_and(|amid| amid.source != source) {
             self.waiting.push(b'\n');
             self.amid = None;
         }
         if label.is_empty() {
             self.waiting.extend_from_slice(lines);
+            self.amid = Amid::after(lines, source);
         } else {
-            self.put_labelled(label, lines);
+            self.put_labelled(source, label, lines);
         }
-        self.amid = (!lines.ends_with(b"\n")).then_some(source);
     }
 
-    fn put_labelled(&mut self, label: &str, lines: &[u8]) {
-        for line in lines.split_inclusive(|&byte| byte == b'\n') {
-            if self.amid.take().is_none() {
+    fn put_labelled(&mut self, source: usize, label: &str, lines: &[u8]) {
+        for piece in lines.split_inclusive(|byte| ENDS.contains(byte)) {
+            if self.amid.is_none_or(|amid| amid.over && piece != b"\n") {
                 self.waiting.extend_from_slice(label.as_bytes());
             }
-            self.waiting.extend_from_slice(line);
+            self.waiting.extend_from_slice(piece);
+            self.amid = Amid::after(piece, source);
         }
     }
 
@@ -125,6 +143,17 @@ mod tests {
             out.put(1, "[1] ", b"e\n");
         });
         assert_eq!(text, "[0] a\n[0] bc\n[0] d\n[1] e\n");
+    }
+
+    #[test]
+    fn a_line_that_is_written_over_has_its_label_each_time() {
+        let text = written(|out| {
+            out.put(0, "[0] ", b"1 %\r2 %\r");
+            out.put(0, "[0] ", b"3 %\r");
+            out.put(0, "[0] ", b"\n");
+            out.put(1, "[1] ", b"e\r\n");
+        });
+        assert_eq!(text, "[0] 1 %\r[0] 2 %\r[0] 3 %\r\n[1] e\r\n");
     }
 
     #[test]

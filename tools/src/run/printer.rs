@@ -32,13 +32,23 @@ impl Printer {
         Printer { out, err, capture, labels: label.then_some(labels) }
     }
 
+    /// How many columns there are for what a process writes on standard error, if that goes to a terminal.
+    pub(crate) fn columns(&self, index: usize) -> Option<u16> {
+        if self.capture.is_some() {
+            return None;
+        }
+        let columns = rustix::termios::tcgetwinsize(self.err.target()).ok()?.ws_col;
+        let left = columns.checked_sub(label(self.labels.as_deref(), index).len() as u16)?;
+        (left > 0).then_some(left)
+    }
+
     /// Prints lines of a process.
     pub(crate) fn put(&mut self, index: usize, stream: Stream, lines: &[u8]) {
         if let Some(capture) = &mut self.capture {
             lines.split_inclusive(|&byte| byte == b'\n').for_each(|line| capture(index, stream, line));
             return;
         }
-        let label = self.labels.as_ref().map_or("", |labels| labels[index].as_str());
+        let label = label(self.labels.as_deref(), index);
         match stream {
             Stream::Out => self.out.put(index, label, lines),
             Stream::Err => self.err.put(index, label, lines),
@@ -83,4 +93,9 @@ impl Printer {
             }
         }
     }
+}
+
+/// What a process's lines begin with.
+fn label(labels: Option<&[String]>, index: usize) -> &str {
+    labels.map_or("", |labels| labels[index].as_str())
 }

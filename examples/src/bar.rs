@@ -5,12 +5,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use std::io::{self, Write, stderr};
 use std::sync::{Mutex, PoisonError};
 
-/// A bar by a template of indicatif's, drawn where somebody sees it. Its length is not known yet.
+/// More nobody sees.
+const DRAWINGS_A_SECOND: u8 = 10;
+
+/// A bar by a template of indicatif's, drawn where somebody sees it. Its length is not known yet. It must fit in a
+/// line, as one with a `{wide_bar}` does.
 pub fn shown(template: &str) -> ProgressBar {
     let bar = ProgressBar::no_length();
     if let Some(columns) = columns() {
         let target = Launched { columns, line: Mutex::default() };
-        bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(target)));
+        bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(target), DRAWINGS_A_SECOND));
     }
     bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
@@ -72,7 +76,7 @@ impl TermLike for Launched {
     }
 
     fn clear_line(&self) -> io::Result<()> {
-        self.add("\x1b[2K")
+        self.add("\x1b[K") // behind a label
     }
 
     fn flush(&self) -> io::Result<()> {

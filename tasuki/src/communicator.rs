@@ -3,10 +3,11 @@
 use crate::operation::Operation;
 use crate::pending::{Receiving, Sending};
 use crate::scope::Scope;
-use crate::{Cause, Error, GlobalPtr, Pod, Rank, Result};
+use crate::{Cause, GlobalPtr, Pod, Rank, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::engine::Machine;
+use tasuki_models::message::Context;
 use tasuki_models::{collective, message};
 
 /// Slots of a communicator unless it is told otherwise.
@@ -21,8 +22,9 @@ pub struct Slot(pub u32);
 
 impl Slot {
     /// In a receive: whichever slot the next message is sent on. At most one such receive for each sender can be
-    /// outstanding. A send looks for a receive on its own slot first; between the two kinds there is no order.
-    pub const ANY: Slot = Slot(message::Context::ANY);
+    /// outstanding. A send looks for a receive on its own slot first; between the two kinds there is no order. A
+    /// message sent while a receive on its slot was being withdrawn lies there for one that names the slot.
+    pub const ANY: Slot = Slot(Context::ANY);
 }
 
 /// What came.
@@ -73,7 +75,7 @@ impl Communicator {
 
     /// Its messages.
     #[inline(always)]
-    pub(crate) fn messages(&self) -> &Arc<message::Context> {
+    pub(crate) fn messages(&self) -> &Arc<Context> {
         self.inner.messages()
     }
 
@@ -121,7 +123,8 @@ impl Communicator {
     /// Returns when all members have called it; what any did before is visible to all after.
     ///
     /// Collective, as are all calls below: all members make them in the same order, one thread of each at a time.
-    /// Errors: a member died, or left. Costs ceil(log2 P) short messages.
+    /// Errors: a member died, or left. Costs ceil(log8 P) rounds of up to seven
+    /// short messages each.
     pub fn barrier(&self) -> Result<()> {
         self.inner.barrier()
     }
@@ -199,8 +202,8 @@ impl Communicator {
     ///
     /// Returns when `values` may be used again: when the receive was posted and the values are there, or on their way
     /// through a buffer; or when the spool has a copy. A receive that its rank withdraws in that moment may be met all
-    /// the same: then the next on the slot gets the message. Messages on a slot arrive in their order. Moves other
-    /// messages of the rank on while it waits. Up to 48 bytes cost one cache line. Source: FMPL, sections 3 and 4.
+    /// the same: then the next that names the slot gets the message. Messages on a slot arrive in their order. Moves
+    /// other messages of the rank on while it waits. Up to 48 bytes cost one cache line. Source: FMPL, sections 3, 4.
     ///
     /// Errors: the slot is busy or out of range; the receive has less room (then nothing is sent, and the receiver is
     /// told, too); the spool is full; the peer died, or left without having posted the receive.
@@ -216,7 +219,7 @@ impl Communicator {
     /// left without having sent it.
     #[inline(always)]
     pub fn recv<T: Pod>(&self, into: &mut [T], from: Rank, slot: Slot) -> Result<Received> {
-        received::<T>(self.messages().recv(bytemuck::cast_slice_mut(into), from, slot.0)?)
+        received::<T>(self.messages(), self.messages().recv(bytemuck::cast_slice_mut(into), from, slot.0)?)
     }
 
     /// The same, for at most that long. When the time has run out nothing was received, nothing will be written into
@@ -229,7 +232,10 @@ impl Communicator {
         slot: Slot,
         limit: Duration,
     ) -> Result<Received> {
-        received::<T>(self.messages().recv_within(bytemuck::cast_slice_mut(into), from, slot.0, limit)?)
+        received::<T>(
+            self.messages(),
+            self.messages().recv_within(bytemuck::cast_slice_mut(into), from, slot.0, limit)?,
+        )
     }
 
     /// Sends `count` values of this rank's own job memory. As [`Communicator::send`]; the sender copies them straight
@@ -247,7 +253,10 @@ impl Communicator {
         from: Rank,
         slot: Slot,
     ) -> Result<Received> {
-        received::<T>(self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.0)?)
+        received::<T>(
+            self.messages(),
+            self.messages().recv_job(into.address(), bytes::<T>(count), from, slot.0)?,
+        )
     }
 
     /// Begins a send of `values`, which come back from [`Sending::wait`] or `.await`. Until then the slot is busy.
@@ -333,15 +342,10 @@ impl Communicator {
 }
 
 #[inline]
-pub(crate) fn received<T>(got: message::Received) -> Result<Received> {
+pub(crate) fn received<T>(context: &Context, got: message::Received) -> Result<Received> {
     let (slot, source, size) = (Slot(got.slot), got.source, size_of::<T>().max(1) as u64);
     if !got.len.is_multiple_of(size) {
-        let text = format!(
-            "the message of {} bytes from rank {source} on slot {} is no whole number of values of {size} bytes; \
-             what came lies in the buffer",
-            got.len, got.slot
-        );
-        return Err(Error::argument(text));
+        return Err(context.no_values(got, size));
     }
     Ok(Received { slot, source, count: (got.len / size) as usize })
 }

@@ -153,7 +153,7 @@ impl<T: Pod> Receiving<T> {
     pub fn wait(&mut self) -> Result<(Vec<T>, Received)> {
         let mut request = self.request.take().ok_or_else(|| ended("irecv"))?;
         let got = request.take(self.line());
-        self.settle(got)
+        self.settle(request.context(), got)
     }
 
     /// The values of a message that has ended with an error; none as long as anybody may write them, or if they were
@@ -163,8 +163,8 @@ impl<T: Pod> Receiving<T> {
     }
 
     /// What follows how it went.
-    fn settle(&mut self, got: Result<message::Received>) -> Result<(Vec<T>, Received)> {
-        let got = received::<T>(got?)?;
+    fn settle(&mut self, context: &Context, got: Result<message::Received>) -> Result<(Vec<T>, Received)> {
+        let got = received::<T>(context, got?)?;
         // SAFETY: the message has ended well.
         Ok((unsafe { self.values.take() }, got))
     }
@@ -185,7 +185,7 @@ impl<T: Pod> Future for Receiving<T> {
                 self.request = Some(request);
                 Poll::Pending
             }
-            Poll::Ready(got) => Poll::Ready(self.settle(got)),
+            Poll::Ready(got) => Poll::Ready(self.settle(request.context(), got)),
         }
     }
 }

@@ -124,13 +124,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits for the receive from `from` on a slot: what came, counted in values of type `T`.
     pub fn wait_recv<T: Pod>(&self, from: Rank, slot: Slot) -> Result<Received> {
         if let Some(awaited) = self.begun.find_posted(from, slot) {
-            return received::<T>(self.take(awaited)?);
+            return received::<T>(self.context, self.take(awaited)?);
         }
         let request = self
             .begun
             .find_receive(from, slot)
             .ok_or_else(|| no_such(self.context, "wait_recv", from, slot))?;
-        received::<T>(self.finish(request)?.expect("a receive brings something"))
+        received::<T>(self.context, self.finish(request)?.expect("a receive brings something"))
     }
 
     /// Waits for all messages of the scope. The first error, if there is one, of the short receives and then of the

@@ -97,6 +97,8 @@ impl NodeHost {
         let (epoch, limit) = self.lie_down();
         if !(pause.work)() && !self.room.any(pause.met) {
             futex::wait(line.futex(), epoch.0, left.min(limit), Scope::Shared);
+        } else if self.is_crowded() {
+            process::yield_now(); // what is to be done may be another thread's, which needs this processor for it
         }
         line.get_up();
     }

@@ -14,7 +14,7 @@ use tasuki_examples::{bar, ranks};
 /// Words that are printed.
 const TOP: usize = 10;
 /// What the progress bar shows.
-const BAR: &str = "{bar:40} {human_pos} of {human_len} words, {per_sec}";
+const BAR: &str = "{wide_bar} {human_pos} of {human_len} words, {elapsed}";
 
 /// Count the words of k letters of a FASTA file on all ranks.
 #[derive(Parser)]

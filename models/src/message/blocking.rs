@@ -385,7 +385,7 @@ impl Context {
                     let condition = Condition::Event(Arc::new(arrival));
                     let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
                     if let Err(error) = self.machine.wait(&condition, left, &|| call.to_string()) {
-                        state.receiving.store(IDLE, Relaxed);
+                        self.withdraw_short(&page, block, number);
                         return Err(self.in_time(error, limit, call));
                     }
                 }

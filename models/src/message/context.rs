@@ -5,7 +5,7 @@ use super::arena;
 use super::call::Call;
 use super::page::{ANY, BUSY, Block, IDLE, Page, SLOTS, page_number};
 use super::pump::Pump;
-use super::words::SHORT_MAX;
+use super::words::{self, SHORT_MAX};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -24,6 +24,10 @@ pub struct Received {
     /// How many bytes.
     pub len: u64,
 }
+
+/// How often a short receive is tried to be taken back, where a fabric has no room. One that is not may be sent to
+/// still: then the message is for the next receive, too.
+const WITHDRAWALS: usize = 100;
 
 /// A short receive that was posted. Its slot is busy until [`Context::take`] or [`Context::forget_posted`].
 #[derive(Clone, Copy, Debug)]
@@ -226,9 +230,26 @@ impl Context {
         }
     }
 
-    /// The message of a receive that was posted will be for the next one on the slot.
+    /// A receive that was posted is taken back: what is sent now waits for the next one.
     pub fn forget_posted(&self, posted: Posted<'_>) {
-        posted.page.state(posted.block()).receiving.store(IDLE, Relaxed);
+        self.withdraw_short(posted.page, posted.block(), posted.number());
+    }
+
+    /// Takes a short receive back, that of a message's number. What was sent before the sender hears of it lies in the
+    /// slot's line, for the next receive there.
+    #[cold]
+    pub(super) fn withdraw_short(&self, page: &Page, block: Block, number: u32) {
+        let withdrawn = words::withdrawn_posting(number, page.next_version(block));
+        for _ in 0..WITHDRAWALS {
+            if page.is_about(block, number) || self.machine.check().is_err() {
+                break;
+            }
+            match page.write_posting(block, withdrawn) {
+                Err(Refused::Again | Refused::Relay) if !std::thread::panicking() => self.machine.pause(),
+                _ => break,
+            }
+        }
+        page.state(block).receiving.store(IDLE, Relaxed);
     }
 
     /// Sends a short message if its receive stands there already. None: nothing was done.
@@ -342,6 +363,17 @@ impl Context {
             Refused::Never(cause) => Err(self.fault(*cause, call)),
             Refused::Again | Refused::Relay => self.machine.relax(call.name()),
         }
+    }
+
+    /// That a message is no whole number of values of so many bytes.
+    #[cold]
+    pub fn no_values(&self, got: Received, size: u64) -> Error {
+        let Received { slot, source, len } = got;
+        let text = format!(
+            "the message of {len} bytes is no whole number of values of {size} bytes: receive values of the type \
+             that was sent, or bytes; what came lies in the buffer"
+        );
+        self.fault(Cause::Argument(text), self.from("recv", source, slot))
     }
 
     #[cold]

@@ -188,6 +188,14 @@ impl Page {
         self.state(block).sent.load(Relaxed).wrapping_add(1)
     }
 
+    /// The version of the next posting on a slot.
+    pub(crate) fn next_version(&self, block: Block) -> u32 {
+        let state = self.state(block);
+        let version = words::version(state.version.load(Relaxed).wrapping_add(1));
+        state.version.store(version, Relaxed);
+        version
+    }
+
     /// What the peer has posted.
     #[inline(always)]
     pub(crate) fn posting(&self, block: Block) -> u64 {

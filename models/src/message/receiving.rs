@@ -86,7 +86,7 @@ impl Receiving {
         block: Block,
     ) -> Receiving {
         let number = page.state(block).received.load(Relaxed).wrapping_add(1);
-        let version = next_version(page, block);
+        let version = page.next_version(block);
         // A receive of any slot may be wanted by two messages; memory that the sender writes must be its alone.
         let claimed = !to.is_null() || block == ANY;
         let stage = Stage::Describing;
@@ -230,7 +230,7 @@ impl Receiving {
 
     /// Tells the sender that it is taken back. Nobody else writes its memory: what is sent now is for the next receive.
     fn withdraw_staged(&mut self, page: &Page, block: Block) -> Next {
-        let withdrawn = words::withdrawn_posting(self.number, next_version(page, block));
+        let withdrawn = words::withdrawn_posting(self.number, page.next_version(block));
         match page.write_posting(block, withdrawn) {
             Ok(()) => self.ended(End::Withdrawn),
             Err(Refused::Never(cause)) => self.fail(*cause),
@@ -308,7 +308,7 @@ impl Receiving {
             Data::TooLong { .. } => {
                 page.state(block).received.store(self.number, Relaxed);
                 self.number = self.number.wrapping_add(1);
-                self.version = next_version(page, block);
+                self.version = page.next_version(block);
                 self.goes(Stage::Describing)
             }
         }
@@ -415,12 +415,4 @@ impl Receiving {
             Err(Refused::Again | Refused::Relay) => Next::Waits,
         }
     }
-}
-
-/// The version of the next posting on a slot.
-fn next_version(page: &Page, block: Block) -> u32 {
-    let state = page.state(block);
-    let version = words::version(state.version.load(Relaxed).wrapping_add(1));
-    state.version.store(version, Relaxed);
-    version
 }

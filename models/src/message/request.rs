@@ -307,6 +307,11 @@ impl Incoming {
         (self.call.peer, self.call.slot)
     }
 
+    /// Where it was begun.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// Whether its message comes into the slot's line: then [`Incoming::take`] wants the buffer.
     pub fn is_short(&self) -> bool {
         matches!(self.kind, Kind::Short { .. })
@@ -416,7 +421,9 @@ impl Drop for Incoming {
             return;
         }
         match &self.kind {
-            Kind::Short { .. } => self.page.state(self.block).receiving.store(IDLE, Relaxed),
+            Kind::Short { number, .. } => {
+                self.context.withdraw_short(&self.page, self.block, number.load(Relaxed));
+            }
             Kind::Long(_) => self.take_back(),
         }
     }

@@ -191,9 +191,10 @@ pub fn g5_awaited_sends_are_spooled(job: &Job) -> Result<()> {
 pub fn g16_awaited_after_one_that_was_dropped(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 1 {
-        drop(world.irecv(vec![0_u8; 8], Rank(0), Slot(4))?);
+        let small = world.irecv(vec![0_u8; 8], Rank(0), Slot(4))?;
         job.barrier()?;
         job.barrier()?;
+        drop(small);
         let (got, _) = pollster::block_on(world.irecv(vec![0_u8; 48], Rank(0), Slot(4))?)?;
         assert_eq!(got, [7; 48]);
     } else {
@@ -203,6 +204,30 @@ pub fn g16_awaited_after_one_that_was_dropped(job: &Job) -> Result<()> {
         job.barrier()?;
         job.compute(Duration::from_millis(2));
         world.send(&[7_u8; 48], Rank(1), Slot(4))?;
+    }
+    job.barrier()
+}
+
+/// G16: once its sender has heard that a short receive was withdrawn, it does not use it: a receive of any slot gets
+/// the message.
+pub fn g16_any_after_a_short_one_that_was_withdrawn(job: &Job) -> Result<()> {
+    let world = job.world();
+    for round in 0..20_u64 {
+        if job.rank() == 1 {
+            let mut into = [0_u64];
+            if round % 2 == 0 {
+                let late = world.recv_within(&mut into, Rank(0), Slot(5), Duration::from_micros(100));
+                assert!(late.expect_err("nothing was sent").is_timeout());
+            } else {
+                drop(world.irecv(vec![0_u64], Rank(0), Slot(5))?);
+            }
+            world.send(&[round], Rank(0), Slot(0))?;
+            let got = world.recv(&mut into, Rank(0), Slot::ANY)?;
+            assert_eq!((into, got.slot), ([round], Slot(5)));
+        } else {
+            world.recv(&mut [0_u64], Rank(1), Slot(0))?;
+            world.send(&[round], Rank(1), Slot(5))?;
+        }
     }
     job.barrier()
 }

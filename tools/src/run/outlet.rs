@@ -16,6 +16,8 @@ pub(crate) struct Outlet<F> {
     waiting: Vec<u8>,
     /// The line that we are amid of, if the last one has no end yet.
     amid: Option<Amid>,
+    /// Whose line was ended for them after a `\r`: an end that follows is this one.
+    ended: Vec<usize>,
     closed: bool,
 }
 
@@ -39,7 +41,7 @@ impl<F: AsFd> Outlet<F> {
     /// Writes to `to`.
     pub(crate) fn new(to: F) -> Outlet<F> {
         let size = ready_size(to.as_fd());
-        Outlet { to, size, waiting: Vec::new(), amid: None, closed: false }
+        Outlet { to, size, waiting: Vec::new(), amid: None, ended: Vec::new(), closed: false }
     }
 
     /// Adds lines of `source`, each with `label` before it. After a line without an end comes one, if somebody else
@@ -48,9 +50,15 @@ impl<F: AsFd> Outlet<F> {
         if self.closed || lines.is_empty() {
             return;
         }
-        if self.amid.is_some_and(|amid| amid.source != source) {
+        let lines = self.without_end_given(source, lines);
+        if lines.is_empty() {
+            return;
+        }
+        if let Some(amid) = self.amid.take_if(|amid| amid.source != source) {
             self.waiting.push(b'\n');
-            self.amid = None;
+            if amid.over {
+                self.ended.push(amid.source);
+            }
         }
         if label.is_empty() {
             self.waiting.extend_from_slice(lines);
@@ -58,6 +66,13 @@ impl<F: AsFd> Outlet<F> {
         } else {
             self.put_labelled(source, label, lines);
         }
+    }
+
+    /// What a source goes on with, without the end of a line that it was given already.
+    fn without_end_given<'l>(&mut self, source: usize, lines: &'l [u8]) -> &'l [u8] {
+        let Some(at) = self.ended.iter().position(|&ended| ended == source) else { return lines };
+        self.ended.swap_remove(at);
+        lines.strip_prefix(b"\n").unwrap_or(lines)
     }
 
     fn put_labelled(&mut self, source: usize, label: &str, lines: &[u8]) {
@@ -154,6 +169,18 @@ mod tests {
             out.put(1, "[1] ", b"e\r\n");
         });
         assert_eq!(text, "[0] 1 %\r[0] 2 %\r[0] 3 %\r\n[1] e\r\n");
+    }
+
+    #[test]
+    fn an_end_in_two_parts_is_one_end() {
+        let text = written(|out| {
+            out.put(0, "", b"a\r");
+            out.put(1, "", b"b\r");
+            out.put(0, "", b"\nc\r");
+            out.put(1, "", b"over\n");
+            out.put(0, "", b"\n\n");
+        });
+        assert_eq!(text, "a\r\nb\r\nc\r\nover\n\n");
     }
 
     #[test]

@@ -123,8 +123,8 @@ impl Communicator {
     /// Returns when all members have called it; what any did before is visible to all after.
     ///
     /// Collective, as are all calls below: all members make them in the same order, one thread of each at a time.
-    /// Errors: a member died, or left. Costs ceil(log8 P) rounds of up to seven
-    /// short messages each.
+    /// Errors: a member died, or left. Costs ceil(log8 P) rounds of up to seven short messages
+    /// each.
     pub fn barrier(&self) -> Result<()> {
         self.inner.barrier()
     }

@@ -160,7 +160,7 @@ impl Machine {
         self.spins.load(Ordering::Relaxed)
     }
 
-    /// A wait that began then ended well: the next ones may be other ones.
+    /// A wait that began at `since_ns` ended well: how long the next ones look may follow from it.
     pub(super) fn waited(&self, since_ns: u64) {
         self.host.waited(since_ns);
         self.spins.store(self.host.spins(), Ordering::Relaxed);

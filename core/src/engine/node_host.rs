@@ -153,10 +153,12 @@ impl Host for NodeHost {
     }
 
     fn spins(&self) -> u32 {
-        match self.lively.load(Ordering::Relaxed) {
-            _ if !self.is_crowded() => SPINS,
-            LIVELY_WAITS => SPINS_LIVELY,
-            _ => SPINS_CROWDED,
+        if !self.is_crowded() {
+            SPINS
+        } else if self.lively.load(Ordering::Relaxed) == LIVELY_WAITS {
+            SPINS_LIVELY
+        } else {
+            SPINS_CROWDED
         }
     }
 

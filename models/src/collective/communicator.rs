@@ -24,9 +24,9 @@ pub struct Communicator {
 }
 
 /// A collective call: while it lasts there is no other.
-pub(super) struct Call<'c>(&'c AtomicBool);
+pub(super) struct Ongoing<'c>(&'c AtomicBool);
 
-impl Drop for Call<'_> {
+impl Drop for Ongoing<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release); // SYNC one-call
     }
@@ -136,7 +136,7 @@ impl Communicator {
     /// wrote for its partners has reached them, which is a hand-over. So two threads that call at the very same time
     /// may not be told; they are in error, and can confuse nothing but this communicator.
     #[inline]
-    pub(super) fn begin(&self, call: &dyn Fn() -> String) -> Result<Call<'_>> {
+    pub(super) fn begin(&self, call: &dyn Fn() -> String) -> Result<Ongoing<'_>> {
         self.machine().check().map_err(|cause| self.machine().fault(cause, call))?;
         // SYNC one-call: what the last call left, perhaps another thread's, is seen.
         if self.is_called.load(Ordering::Acquire) {
@@ -145,7 +145,7 @@ impl Communicator {
             return Err(self.machine().fault(Cause::Argument(text.into()), call));
         }
         self.is_called.store(true, Ordering::Relaxed);
-        Ok(Call(&self.is_called))
+        Ok(Ongoing(&self.is_called))
     }
 
     /// A member that is to be the root.

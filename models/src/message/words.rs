@@ -103,8 +103,8 @@ pub(crate) fn long_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | LONG)
 }
 
-/// That the receive posted last, whose message was to be staged, is withdrawn. A version of its own: it counts as a
-/// posting.
+/// That the receive posted last, a short one or one whose message was to be staged, is withdrawn. A version of its own:
+/// it counts as a posting.
 pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | WITHDRAWN)
 }

@@ -17,9 +17,9 @@ Examples:
 
 Standard input goes to rank 0. Lines of different ranks never mix; a line longer than 64 KiB goes out \
 in pieces, each a line of its own where several ranks write. What ends with a carriage return goes \
-out at once; where that is a terminal with a width, TASUKI_TERMINAL tells the ranks how wide it is. The exit code \
-is that of the first rank that failed, 128 + the signal's number if a signal ended it, 124 after \
---timeout, 2 for misuse. SIGQUIT (Ctrl-\\) shows what every rank waits for.";
+out at once; where that is a terminal with a width, TASUKI_TERMINAL tells the ranks how wide it is. \
+The exit code is that of the first rank that failed, 128 + the signal's number if a signal ended it, \
+124 after --timeout, 2 for misuse. SIGQUIT (Ctrl-\\) shows what every rank waits for.";
 
 /// Start a program on several ranks of this machine.
 #[derive(clap::Args)]

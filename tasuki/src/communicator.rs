@@ -22,8 +22,8 @@ pub struct Slot(pub u32);
 
 impl Slot {
     /// In a receive: whichever slot the next message is sent on. At most one such receive for each sender can be
-    /// outstanding. A send looks for a receive on its own slot first; between the two kinds there is no order. A
-    /// message sent while a receive on its slot was being withdrawn lies there for one that names the slot.
+    /// outstanding. A send looks for a receive on its own slot first; between the two kinds there is no order: so a
+    /// message that was sent while a receive on its slot was being withdrawn may come after a later one.
     pub const ANY: Slot = Slot(Context::ANY);
 }
 
@@ -202,7 +202,7 @@ impl Communicator {
     ///
     /// Returns when `values` may be used again: when the receive was posted and the values are there, or on their way
     /// through a buffer; or when the spool has a copy. A receive that its rank withdraws in that moment may be met all
-    /// the same: then the next that names the slot gets the message. Messages on a slot arrive in their order. Moves
+    /// the same: then the next gets the message, on that slot or on any. Messages on a slot arrive in their order. Moves
     /// other messages of the rank on while it waits. Up to 48 bytes cost one cache line. Source: FMPL, sections 3, 4.
     ///
     /// Errors: the slot is busy or out of range; the receive has less room (then nothing is sent, and the receiver is

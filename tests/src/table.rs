@@ -119,7 +119,9 @@ macro_rules! each_case {
             Everywhere "G15" 2..=2 midway::g15_freed_memory_is_told_on_both_sides;
             Everywhere "G16" 2..=2 midway::g16_withdrawn_receives_keep_no_ring;
             Everywhere "G16" 2..=2 midway::g16_awaited_after_one_that_was_dropped;
-            Real "G16" 2..=2 midway::g16_any_after_a_short_one_that_was_withdrawn;
+            Everywhere "G16" 2..=2 midway::g16_any_after_a_short_one_that_was_withdrawn;
+            Everywhere "G16" 2..=2 midway::g16_any_takes_what_met_a_dropped_receive;
+            Everywhere "G16" 2..=2 midway::g16_any_beside_receives_that_time_out;
             Everywhere "G5" 2..=2 midway::g5_awaited_sends_are_spooled;
             Everywhere "G6" 2..=2 midway::g6_the_spool_of_a_rank_that_left;
             Everywhere "G6" 2..=2 midway::g6_room_in_the_spool_comes_back;

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::context::{Context, Received};
 use super::operation::Operation;
-use super::page::{Block, IDLE, Page};
+use super::page::{Block, Page};
 use super::place::Place;
 use super::receiving::Receiving;
 use super::sending::{self, Found, Sending};
@@ -38,7 +38,7 @@ impl Context {
         let (bytes, pause) = (View::of(bytes), || self.machine.pause());
         let staged = self.stage(bytes, &page, block).map_err(|cause| self.fault(cause, call));
         if let Err(_) | Ok(Some((_, Filled::Over))) = staged {
-            page.state(block).sending.store(IDLE, Relaxed);
+            page.state(block).sending.set_idle();
             return staged.map(drop);
         }
         let staging = staged?.map(|(staging, _)| staging);
@@ -129,7 +129,7 @@ impl Context {
                 self.finish_send(&operation, self.spools_after(), call)
             }
         };
-        page.state(block).sending.store(IDLE, Relaxed);
+        page.state(block).sending.set_idle();
         sent
     }
 
@@ -232,7 +232,10 @@ impl Context {
                 }
             }
         });
-        page.state(block).receiving.store(IDLE, Relaxed);
+        match &received {
+            Ok(_) => page.state(block).receiving.set_idle(),
+            Err(_) => self.suspect(page, block),
+        }
         received
     }
 
@@ -250,7 +253,7 @@ impl Context {
             (_, Some(registered)) => registered.address(),
             _ => GlobalAddress::NULL,
         };
-        Ok(Receiving::new(into, to, registered, page, block))
+        Ok(Receiving::new(into, to, registered, page, block, &self.strays))
     }
 
     /// Waits for the end of a receive. When `limit` is over, takes it back, unless its message is on its way.
@@ -337,7 +340,7 @@ impl Context {
     pub(super) fn post_again(&self, page: &Page, block: Block, number: u32, room: usize) -> Result<u32> {
         let state = page.state(block);
         state.received.store(number, Relaxed);
-        state.receiving.store(IDLE, Relaxed);
+        state.receiving.set_idle();
         Ok(self.post(room, page.member, page.slot(block))?.number())
     }
 
@@ -356,7 +359,7 @@ impl Context {
         let host = self.machine.host();
         let until = limit.map(|limit| until_ns(host.now_ns(), limit));
         let fail = |cause| {
-            state.receiving.store(IDLE, Relaxed);
+            self.suspect(&page, block);
             Err(self.fault(cause, call))
         };
         loop {

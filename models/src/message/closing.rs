@@ -5,11 +5,12 @@
 
 use super::call::Call;
 use super::context::Context;
-use super::page::{BUSY, CLOSED, IDLE, Page, SLOTS, busy, page_number};
+use super::mark::{Mark, Taken};
+use super::page::{Block, Page, SLOTS, page_number};
+use super::strays::GivenBack;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::Condition;
 
 impl Context {
     /// Lets go of all pages that this rank has for messages with `peer`. Refused while one of them is in use; then
@@ -60,16 +61,20 @@ impl Context {
     /// Marks one direction of a slot busy: for a `what`.
     pub(super) fn occupy(
         &self,
-        page: &Arc<Page>,
-        mark: &AtomicU8,
+        (page, block): (&Arc<Page>, Block),
+        mark: &Mark,
         what: &'static str,
         call: Call,
     ) -> Result<()> {
         loop {
-            match mark.compare_exchange(IDLE, BUSY, Acquire, Relaxed) {
-                Ok(_) => return Ok(()),
-                Err(CLOSED) => self.open_pages(page, call)?, // it was let go since it was found
-                Err(_) => return Err(self.fault(busy(what), call)),
+            match mark.occupy() {
+                Ok(()) => return Ok(()),
+                Err(Taken::Closed) => self.open_pages(page, call)?, // it was let go since it was found
+                Err(Taken::Lent) => {
+                    let condition = Condition::Event(Arc::new(GivenBack { page: page.clone(), block }));
+                    self.machine.wait(&condition, None, &|| call.to_string())?;
+                }
+                Err(Taken::Busy) => return Err(self.fault(Cause::Busy { what }, call)),
             }
         }
     }

@@ -3,14 +3,15 @@
 
 use super::arena;
 use super::call::Call;
-use super::page::{ANY, BUSY, Block, IDLE, Page, SLOTS, page_number};
+use super::page::{ANY, Block, Page, SLOTS, page_number};
 use super::pump::Pump;
+use super::strays::Strays;
 use super::words::{self, SHORT_MAX};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tasuki_core::base::{Cause, Error, Rank, Result, Roll};
+use tasuki_core::base::{Cause, Error, Numbered, Rank, Result, Roll};
 use tasuki_core::engine::Machine;
 use tasuki_core::fabric::Refused;
 
@@ -121,6 +122,7 @@ pub struct Context {
     pub(super) pages: Roll<Page>,
     /// Whether messages that wait go into the rank's spool.
     pub(super) spools: bool,
+    pub(super) strays: Arc<Strays>,
 }
 
 impl Context {
@@ -132,13 +134,23 @@ impl Context {
     pub fn first(machine: Arc<Machine>, slots: u32) -> Context {
         let pump = Arc::new(Pump::default());
         machine.employ(pump.clone());
-        Context { machine, pump, number: 0, slots, members: None, pages: Roll::default(), spools: true }
+        Context::new(machine, pump, 0, slots, None)
     }
 
     /// Another context of the same rank, of these members, of which it is one.
     pub fn another(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
-        let (machine, pump) = (self.machine.clone(), self.pump.clone());
-        Context { machine, pump, number, slots, members, pages: Roll::default(), spools: true }
+        Context::new(self.machine.clone(), self.pump.clone(), number, slots, members)
+    }
+
+    fn new(
+        machine: Arc<Machine>,
+        pump: Arc<Pump>,
+        number: u64,
+        slots: u32,
+        members: Option<Arc<[Rank]>>,
+    ) -> Context {
+        let (pages, strays) = (Roll::default(), Arc::default());
+        Context { machine, pump, number, slots, members, pages, spools: true, strays }
     }
 
     /// The same for messages whose receives stand ([`Context::tell`]): their turn is known by what was sent, so none
@@ -186,10 +198,10 @@ impl Context {
     pub fn recv(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
         if into.len() <= SHORT_MAX
             && let Some((page, block)) = self.ready(from, slot)
-            && page.state(block).receiving.load(Acquire) == IDLE // SYNC page-open
+            && page.state(block).receiving.is_idle()
             && let Ok(number) = page.post_short(block, into.len())
         {
-            page.state(block).receiving.store(BUSY, Relaxed);
+            page.state(block).receiving.set_busy();
             return self.take("recv", Posted::new(page, block, number, into.len()), into);
         }
         self.recv_slowly(into, from, slot, None)
@@ -205,10 +217,10 @@ impl Context {
     #[inline(always)]
     pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<Posted<'_>> {
         if let Some((page, block)) = self.ready(from, slot)
-            && page.state(block).receiving.load(Acquire) == IDLE // SYNC page-open
+            && page.state(block).receiving.is_idle()
             && let Ok(number) = page.post_short(block, room)
         {
-            page.state(block).receiving.store(BUSY, Relaxed);
+            page.state(block).receiving.set_busy();
             return Ok(Posted::new(page, block, number, room));
         }
         self.post_slowly(room, from, slot)
@@ -224,7 +236,7 @@ impl Context {
             match page.post_short(block, room) {
                 Ok(number) => return Ok(Posted::new(self.pages.kept(&page), block, number, room)),
                 Err(refused) => self.retry(refused, call).inspect_err(|_| {
-                    page.state(block).receiving.store(IDLE, Relaxed);
+                    page.state(block).receiving.set_idle();
                 })?,
             }
         }
@@ -232,13 +244,15 @@ impl Context {
 
     /// A receive that was posted is taken back: what is sent now waits for the next one.
     pub fn forget_posted(&self, posted: Posted<'_>) {
-        self.withdraw_short(posted.page, posted.block(), posted.number());
+        if let Some(page) = self.pages.find(posted.page.number()) {
+            self.withdraw_short(&page, posted.block(), posted.number());
+        }
     }
 
     /// Takes a short receive back, that of a message's number. What was sent before the sender hears of it lies in the
     /// slot's line, for the next receive there.
     #[cold]
-    pub(super) fn withdraw_short(&self, page: &Page, block: Block, number: u32) {
+    pub(super) fn withdraw_short(&self, page: &Arc<Page>, block: Block, number: u32) {
         let withdrawn = words::withdrawn_posting(number, page.next_version(block));
         for _ in 0..WITHDRAWALS {
             if page.is_about(block, number) || self.machine.check().is_err() {
@@ -249,7 +263,17 @@ impl Context {
                 _ => break,
             }
         }
-        page.state(block).receiving.store(IDLE, Relaxed);
+        self.suspect(page, block);
+    }
+
+    /// Frees the slot of a receive that has ended without its message. That may have come all the same, or come still.
+    #[cold]
+    pub(super) fn suspect(&self, page: &Arc<Page>, block: Block) {
+        match block {
+            ANY => page.state(block).receiving.set_idle(), // it was claimed, so it knows
+            _ => self.strays.suspect(page, block),
+        }
+        self.machine.stir();
     }
 
     /// Sends a short message if its receive stands there already. None: nothing was done.
@@ -259,14 +283,14 @@ impl Context {
         if !page.send_short(block, bytes) {
             return None;
         }
-        page.state(block).sending.store(BUSY, Relaxed);
+        page.state(block).sending.set_busy();
         Some(Sent { page, block })
     }
 
     /// The slot of a message that was sent at once can be used again.
     #[inline(always)]
     pub fn forget_sent(&self, Sent { page, block }: Sent<'_>) {
-        page.state(block).sending.store(IDLE, Relaxed);
+        page.state(block).sending.set_idle();
     }
 
     /// Takes the message of a short receive that was posted by a call of that name.
@@ -349,12 +373,12 @@ impl Context {
 
     /// Marks the slot busy for a send.
     pub(super) fn occupy_send(&self, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
-        self.occupy(page, &page.state(block).sending, "send", call)
+        self.occupy((page, block), &page.state(block).sending, "send", call)
     }
 
     /// Marks the slot busy for a receive.
     pub(super) fn occupy_receive(&self, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
-        self.occupy(page, &page.state(block).receiving, "receive", call)
+        self.occupy((page, block), &page.state(block).receiving, "receive", call)
     }
 
     /// Waits a moment where a fabric had no room.

@@ -16,6 +16,7 @@ mod closing;
 mod context;
 mod directory;
 mod holding;
+mod mark;
 mod occupancy;
 mod operation;
 mod pace;
@@ -31,6 +32,7 @@ mod spool;
 mod spooling;
 mod staging;
 mod standing;
+mod strays;
 mod way;
 mod words;
 

@@ -1,6 +1,6 @@
 //! A message that did not end at once: what a waiting call moves on.
 
-use super::page::{Block, IDLE, Page};
+use super::page::{Block, Page};
 use super::place::Place;
 use super::ring::Rings;
 use super::sending::Sending;
@@ -32,6 +32,8 @@ pub(crate) struct Operation {
     way: Mutex<Way>,
     /// The message that a receive is for.
     number: AtomicU32,
+    /// A receive of any slot has found a stray.
+    has_stray: AtomicBool,
     /// An earlier message on the slot that has to go first.
     behind: Mutex<Option<Arc<Operation>>>,
     /// How many messages of the slot went into the spool before it, one behind the other.
@@ -91,6 +93,7 @@ impl Operation {
             kind,
             way: Mutex::new(way),
             number: AtomicU32::new(number),
+            has_stray: AtomicBool::new(false),
             behind: Mutex::new(behind),
             depth,
             spooled: None,
@@ -155,6 +158,9 @@ impl Operation {
         let ended = way.run(machine, (&self.page, self.block), &self.rings, looks).is_some();
         if let Way::Receive(receiving) = &*way {
             self.number.store(receiving.number(), Ordering::Relaxed);
+            if receiving.has_turned() {
+                self.has_stray.store(true, Ordering::Relaxed);
+            }
         }
         if !ended {
             return false;
@@ -216,8 +222,8 @@ impl Operation {
         }
         let state = self.page.state(self.block);
         match self.kind {
-            Kind::Send => state.sending.store(IDLE, Ordering::Relaxed),
-            Kind::Receive => state.receiving.store(IDLE, Ordering::Relaxed),
+            Kind::Send => state.sending.set_idle(),
+            Kind::Receive => state.receiving.set_idle(),
             Kind::Watch => {}
         }
     }
@@ -359,6 +365,7 @@ impl Event for Operation {
         let will_come = || {
             words::is_promised(self.page.promised(self.block), number)
                 || self.page.is_about(self.block, number)
+                || self.has_stray.load(Ordering::Relaxed)
         };
         let stage = if self.kind != Kind::Send && will_come() { Stage::Left } else { Stage::Leaving };
         Some((self.page.peer, stage))

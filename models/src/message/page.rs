@@ -7,11 +7,10 @@
 use super::arena::{self, BLOCKS, LINES};
 use super::directory;
 use super::holding::{Counts, Holding};
+use super::mark::Mark;
 use super::words::{self, Posting, SHORT_MAX};
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicU8, AtomicU16, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Acquire, Ordering::Relaxed};
 use tasuki_core::base::{Cause, Numbered, Rank, Result};
 use tasuki_core::engine::Machine;
 use tasuki_core::fabric::{Refused, SLOT_PAYLOAD, SlotWord, SlotWrite, Slots};
@@ -20,13 +19,6 @@ use tasuki_core::segment::layout::SLOT_LINE;
 
 /// Slots of a page.
 pub(crate) const SLOTS: u32 = 64;
-
-/// Nothing under way.
-pub(crate) const IDLE: u8 = 0;
-/// A message that has not been waited for.
-pub(crate) const BUSY: u8 = 1;
-/// The page is not open: neither idle nor busy.
-pub(crate) const CLOSED: u8 = 2;
 
 /// A page of a pair, as this rank has it.
 #[derive(Debug)]
@@ -49,7 +41,7 @@ pub(crate) struct Page {
 }
 
 /// What a rank knows of one slot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct State {
     /// Messages sent on it.
     pub(crate) sent: AtomicU32,
@@ -57,10 +49,10 @@ pub(crate) struct State {
     pub(crate) received: AtomicU32,
     /// The version of the last receive posted.
     pub(crate) version: AtomicU32,
-    /// Whether a send has not been waited for; or the page is closed.
-    pub(crate) sending: AtomicU8,
+    /// Whether a send has not been waited for.
+    pub(crate) sending: Mark,
     /// The same of a receive.
-    pub(crate) receiving: AtomicU8,
+    pub(crate) receiving: Mark,
     /// Messages in the spool, which go first.
     pub(crate) spooled: AtomicU16,
 }
@@ -68,20 +60,23 @@ pub(crate) struct State {
 impl State {
     /// Of a page that was never open.
     fn closed() -> State {
-        State { sending: AtomicU8::new(CLOSED), receiving: AtomicU8::new(CLOSED), ..State::default() }
+        State {
+            sent: AtomicU32::new(0),
+            received: AtomicU32::new(0),
+            version: AtomicU32::new(0),
+            sending: Mark::closed(),
+            receiving: Mark::closed(),
+            spooled: AtomicU16::new(0),
+        }
     }
 
-    /// Its lines are new.
+    /// Its lines are new. For one whose page is shut.
     fn begin_anew(&self) {
         for count in [&self.sent, &self.received, &self.version] {
             count.store(0, Relaxed);
         }
+        self.receiving.begin_anew();
     }
-}
-
-/// Marks one direction of a slot closed, unless it is in use. Whether it is.
-fn shut(mark: &AtomicU8) -> bool {
-    matches!(mark.compare_exchange(IDLE, CLOSED, Acquire, Relaxed), Err(mark) if mark != CLOSED)
 }
 
 /// A block of a page, by its place in it.
@@ -148,8 +143,8 @@ impl Page {
     pub(crate) fn shut(&self) -> Result<(), Cause> {
         for (block, state) in self.states.iter().enumerate() {
             let is_spooled = (state.spooled.load(Relaxed) > 0).then_some("a message of it lies in the spool");
-            let is_sending = || shut(&state.sending).then_some("a send has not been waited for");
-            let is_receiving = || shut(&state.receiving).then_some("a receive has not been waited for");
+            let is_sending = || (!state.sending.shut()).then_some("a send has not been waited for");
+            let is_receiving = || (!state.receiving.shut()).then_some("a receive has not been waited for");
             if let Some(what) = is_spooled.or_else(is_sending).or_else(is_receiving) {
                 let slot = (block != ANY).then(|| self.slot(block));
                 return Err(Cause::InUse { what, slot });
@@ -160,10 +155,7 @@ impl Page {
 
     /// Takes those marks away.
     pub(crate) fn unshut(&self) {
-        for mark in self.states.iter().flat_map(|state| [&state.sending, &state.receiving]) {
-            // SYNC page-open: whoever sees a slot idle sees where it lies now.
-            let _ = mark.compare_exchange(CLOSED, IDLE, Release, Relaxed);
-        }
+        self.states.iter().flat_map(|state| [&state.sending, &state.receiving]).for_each(Mark::unshut);
     }
 
     /// The number of the slot whose block that is.
@@ -186,6 +178,12 @@ impl Page {
     #[inline(always)]
     pub(crate) fn next_number(&self, block: Block) -> u32 {
         self.state(block).sent.load(Relaxed).wrapping_add(1)
+    }
+
+    /// The number of the next message from the peer.
+    #[inline(always)]
+    pub(crate) fn next_received(&self, block: Block) -> u32 {
+        self.state(block).received.load(Relaxed).wrapping_add(1)
     }
 
     /// The version of the next posting on a slot.
@@ -326,9 +324,7 @@ impl Page {
     #[inline(always)]
     pub(crate) fn send_short(&self, block: Block, bytes: &[u8]) -> bool {
         let state = self.state(block);
-        let may = bytes.len() <= SHORT_MAX
-            && state.sending.load(Acquire) == IDLE // SYNC page-open
-            && state.spooled.load(Acquire) == 0; // SYNC unspooled: the number counts what has left the spool
+        let may = bytes.len() <= SHORT_MAX && state.sending.is_idle() && state.spooled.load(Acquire) == 0; // SYNC unspooled: the number counts what has left the spool
         let number = self.next_number(block);
         if !may || !words::takes_short(self.posting(block), number, bytes.len()) {
             return false;
@@ -354,7 +350,7 @@ impl Page {
     #[inline(always)]
     pub(crate) fn post_short(&self, block: Block, room: usize) -> Result<u32, Refused> {
         let state = self.state(block);
-        let number = state.received.load(Relaxed).wrapping_add(1);
+        let number = self.next_received(block);
         let version = state.version.load(Relaxed).wrapping_add(1);
         state.version.store(version, Relaxed);
         self.write_posting(block, words::short_posting(number, version, room))?;
@@ -373,7 +369,7 @@ impl Page {
         }
         let state = self.state(block);
         state.received.store(number, Relaxed);
-        state.receiving.store(IDLE, Relaxed);
+        state.receiving.set_idle();
         Some(len)
     }
 
@@ -407,12 +403,6 @@ pub(crate) fn pack(bytes: &[u8]) -> [u64; SLOT_PAYLOAD] {
         *word = rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     }
     words
-}
-
-/// That a slot is busy.
-#[cold]
-pub(crate) fn busy(what: &'static str) -> Cause {
-    Cause::Busy { what }
 }
 
 impl Numbered for Page {

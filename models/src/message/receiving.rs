@@ -7,15 +7,20 @@
 //!                             |  ^--a chunk--> Fetching --+
 //!                             +--unwanted----> Withdrawing --> withdrawn, or Posted: its message is on its way
 //! ```
+//!
+//! A receive of any slot to which a stray has come (`strays.rs`) takes itself back, too; if nobody has claimed it, it
+//! goes on as the receive of that message, in its slot.
 
 use super::berth::Berth;
 use super::page::{ANY, Block, Page};
 use super::place::Place;
 use super::sharing;
+use super::strays::{Seeker, Stray, Strays};
 use super::way::{Done, End, Progress};
 use super::words::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::{Caching, Launched, Machine, Registration};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, Width};
 use tasuki_core::segment::GlobalAddress;
@@ -28,6 +33,8 @@ pub(crate) struct Receiving {
     to: GlobalAddress,
     /// Whether its sender has to claim it.
     claimed: bool,
+    /// One of any slot looks for strays.
+    seeker: Option<Box<Seeker>>,
     /// Keeps the sender's way to memory of the program's own, until the receive is over.
     registered: Option<Registration>,
     number: u32,
@@ -77,23 +84,26 @@ enum Next {
 }
 
 impl Receiving {
-    /// The next receive on a slot. `to` is where the sender can put it; null where it cannot.
+    /// The next receive on a slot. `to` is where the sender can put it; null where it cannot. `strays`: of its context.
     pub(crate) fn new(
         into: Place,
         to: GlobalAddress,
         registered: Option<Registration>,
         page: &Page,
         block: Block,
+        strays: &Arc<Strays>,
     ) -> Receiving {
-        let number = page.state(block).received.load(Relaxed).wrapping_add(1);
+        let number = page.next_received(block);
         let version = page.next_version(block);
         // A receive of any slot may be wanted by two messages; memory that the sender writes must be its alone.
         let claimed = !to.is_null() || block == ANY;
+        let seeker = (block == ANY).then(|| Box::new(Seeker::new(strays)));
         let stage = Stage::Describing;
         Receiving {
             into,
             to,
             claimed,
+            seeker,
             registered,
             number,
             version,
@@ -123,12 +133,28 @@ impl Receiving {
         self.number
     }
 
+    /// Whether it is that of a stray: it has its message.
+    pub(crate) fn has_turned(&self) -> bool {
+        self.turned().is_some()
+    }
+
+    /// The stray whose receive it is.
+    fn turned(&self) -> Option<&Stray> {
+        self.seeker.as_ref().and_then(|seeker| seeker.turned())
+    }
+
+    /// Whether it would go on with a stray.
+    fn can_turn(&self, member: Rank) -> bool {
+        self.seeker.as_ref().is_some_and(|seeker| seeker.can_find(member))
+    }
+
     /// Whether a step would bring it on; `unwanted`: it is to be taken back.
     pub(crate) fn can_step(&self, page: &Page, block: Block, unwanted: bool) -> bool {
+        let (page, block) = self.turned().map_or((page, block), |stray| (&stray.page, stray.block));
         match self.stage {
             Stage::Describing | Stage::Posting => true,
             Stage::Posted => match words::read_data(page.data(block), self.number) {
-                Data::None => self.unwanted || unwanted,
+                Data::None => self.unwanted || unwanted || self.can_turn(page.member),
                 Data::Staged { .. } if self.failed.is_some() => true,
                 Data::Staged { chunks } => chunks > self.taken || self.owes(Self::berth(page, block)),
                 Data::Shared => !self.helped || self.failed.is_some() && self.told != CHUNKS_MAX,
@@ -143,6 +169,8 @@ impl Receiving {
     pub(crate) fn step(&mut self, machine: &Machine, page: &Page, block: Block) -> Progress {
         let mut moved = false;
         loop {
+            let turned = self.turned().map(|stray| (stray.page.clone(), stray.block));
+            let (page, block) = turned.as_ref().map_or((page, block), |(page, block)| (page, *block));
             let next = match self.stage {
                 Stage::Describing | Stage::Posting if self.unwanted => self.ended(End::Withdrawn),
                 Stage::Describing => self.describe(page, block),
@@ -169,6 +197,7 @@ impl Receiving {
                 Next::Waits => return Progress::Waits { moved },
                 Next::Ended => {
                     self.registered = None;
+                    self.give_back(machine);
                     return Progress::Ended;
                 }
             }
@@ -265,7 +294,7 @@ impl Receiving {
                 let posted = words::claim(self.number, self.version, Claim::Posted);
                 self.take_back(machine, page, block, posted)
             }
-            Data::None => Next::Waits,
+            Data::None => self.look_for_stray(machine, page, block),
             // It was sent to a receive that was withdrawn, and waits for one with more room.
             Data::Staged { .. } if page.data_word(block, 1) > room => {
                 self.fail(Cause::Truncated { len: page.data_word(block, 1), room })
@@ -311,6 +340,30 @@ impl Receiving {
                 self.version = page.next_version(block);
                 self.goes(Stage::Describing)
             }
+        }
+    }
+
+    /// One of any slot looks for a stray, and takes itself back if there is one.
+    fn look_for_stray(&mut self, machine: &Machine, page: &Page, block: Block) -> Next {
+        if !self.seeker.as_mut().is_some_and(|seeker| seeker.find(page.member)) {
+            return Next::Waits;
+        }
+        let posted = words::claim(self.number, self.version, Claim::Posted);
+        self.take_back(machine, page, block, posted)
+    }
+
+    /// It was taken back: if for a stray, it is the receive of that from here on. Whether it is.
+    fn turn(&mut self) -> bool {
+        let Some(number) = self.seeker.as_mut().and_then(|seeker| seeker.turn()) else { return false };
+        self.number = number;
+        self.claimed = false;
+        true
+    }
+
+    /// The slot of its stray is free again.
+    fn give_back(&mut self, machine: &Machine) {
+        if self.seeker.take().is_some_and(|seeker| seeker.has_one()) {
+            machine.stir(); // another thread may wait for it
         }
     }
 
@@ -391,11 +444,15 @@ impl Receiving {
         expected: u64,
         found: u64,
     ) -> Next {
+        if found == expected && self.turn() {
+            return self.goes(Stage::Posted);
+        }
         if found == expected {
             return self.ended(End::Withdrawn);
         }
         if found == words::claim(self.number, self.version, Claim::Claimed) {
             self.unwanted = false; // its message is on its way
+            self.give_back(machine); // a stray waits for the next
             return self.goes(Stage::Posted);
         }
         // The posting has not arrived yet, and will come too late.

@@ -5,7 +5,7 @@ use super::blocking::until_ns;
 use super::call::Call;
 use super::context::{Context, Posted, Received};
 use super::operation::Operation;
-use super::page::{Block, IDLE, Page};
+use super::page::{Block, Page};
 use super::place::Place;
 use super::receiving::Receiving;
 use super::sending::Sending;
@@ -68,7 +68,7 @@ impl Context {
     ) -> Result<Outgoing> {
         let call = self.to("isend", to, slot);
         let (page, block) = self.page(call)?;
-        let idle = page.state(block).sending.load(Relaxed) == IDLE;
+        let idle = page.state(block).sending.is_idle();
         let sent = idle && short.is_some_and(|bytes| page.send_short(block, bytes));
         self.occupy_send(&page, block, call)?;
         let operation = if sent { None } else { self.start_send(Sending::new(from()), &page, block) };
@@ -115,9 +115,9 @@ impl Context {
         let call = self.from("irecv", from, slot);
         let (page, block) = self.page(call)?;
         self.occupy_receive(&page, block, call)?;
-        let receiving = self.receiving(into, &page, block, call).inspect_err(|_| {
-            page.state(block).receiving.store(IDLE, Relaxed);
-        })?;
+        let receiving = self
+            .receiving(into, &page, block, call)
+            .inspect_err(|_| page.state(block).receiving.set_idle())?;
         let kind = Kind::Long(self.start_receive(receiving, &page, block));
         Ok(Incoming::new(self, call, (page, block), kind))
     }
@@ -245,7 +245,7 @@ impl Outgoing {
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
-        self.page.state(self.block).sending.store(IDLE, Relaxed);
+        self.page.state(self.block).sending.set_idle();
     }
 
     /// Waits until the bytes may be used again.
@@ -275,7 +275,7 @@ impl Outgoing {
             Some(operation) if sent.as_ref().is_err_and(is_under_way) => self.context.pump.add(operation),
             _ => {
                 self.waited = true;
-                self.page.state(self.block).sending.store(IDLE, Relaxed);
+                self.page.state(self.block).sending.set_idle();
             }
         }
         sent
@@ -292,7 +292,7 @@ impl Drop for Outgoing {
                 operation.set_waker(None);
                 operation.detach();
             }
-            None => self.page.state(self.block).sending.store(IDLE, Relaxed),
+            None => self.page.state(self.block).sending.set_idle(),
         }
     }
 }
@@ -394,7 +394,7 @@ impl Incoming {
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
-        self.page.state(self.block).receiving.store(IDLE, Relaxed);
+        self.context.suspect(&self.page, self.block);
     }
 
     /// Waits for its message, which goes into `into` if the receive is a short one.
@@ -407,7 +407,10 @@ impl Incoming {
             }
             Kind::Long(operation) => {
                 let received = self.context.finish_receive(operation, None, self.call);
-                operation.free_slot();
+                match &received {
+                    Ok(_) => operation.free_slot(),
+                    Err(_) => self.context.suspect(&self.page, self.block),
+                }
                 received
             }
         }

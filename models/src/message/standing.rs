@@ -4,9 +4,9 @@
 //! such a context are never closed.
 
 use super::context::{Context, Posted};
-use super::page::{BUSY, Block, IDLE, Page};
+use super::page::{Block, Page};
 use super::words::SHORT_MAX;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::{Rank, Result};
 
 /// How many slots take turns.
@@ -17,7 +17,7 @@ impl Context {
     #[inline]
     pub(crate) fn stand(&self, from: Rank) -> Result<()> {
         if let Some((page, _)) = self.ready(from, 0)
-            && (0..TURNS).all(|turn| page.state(turn).receiving.load(Acquire) == BUSY)
+            && (0..TURNS).all(|turn| page.state(turn).receiving.is_busy())
         {
             return Ok(());
         }
@@ -29,7 +29,7 @@ impl Context {
     fn stand_up(&self, from: Rank) -> Result<()> {
         let (page, _) = self.page(self.from("irecv", from, 0))?;
         for turn in 0..TURNS {
-            if page.state(turn).receiving.load(Relaxed) == IDLE {
+            if page.state(turn).receiving.is_idle() {
                 self.post(SHORT_MAX, from, turn as u32)?;
             }
         }
@@ -64,7 +64,7 @@ impl Context {
             let got = self.take("recv", Posted::new(page, turn, number, SHORT_MAX), into)?;
             // The page may have left the lately used ones meanwhile, but it stays.
             if page.post_short(turn, SHORT_MAX).is_ok() {
-                page.state(turn).receiving.store(BUSY, Relaxed);
+                page.state(turn).receiving.set_busy();
             }
             return Ok(got.len as usize);
         }

@@ -232,6 +232,81 @@ pub fn g16_any_after_a_short_one_that_was_withdrawn(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// G16: a message that met a receive which was dropped then is for a receive of any slot as well as for one of its own;
+/// one that is too small leaves it there.
+pub fn g16_any_takes_what_met_a_dropped_receive(job: &Job) -> Result<()> {
+    let world = job.world();
+    for round in 0..20_u32 {
+        let (slot, other) = (Slot(70 + round % 3), Slot(round % 3));
+        if job.rank() == 1 {
+            let dropped = world.irecv(vec![0_u64; 2], Rank(0), slot)?;
+            job.barrier()?;
+            job.barrier()?;
+            let early =
+                (round % 2 == 0).then(|| world.irecv(vec![0_u64; 2], Rank(0), Slot::ANY)).transpose()?;
+            drop(dropped);
+            let first = match early {
+                Some(early) => pollster::block_on(early)?,
+                None => {
+                    let small = world.recv(&mut [0_u8], Rank(0), Slot::ANY);
+                    assert_eq!(*small.expect_err("too small").cause(), Cause::Truncated { len: 16, room: 1 });
+                    let mut into = vec![0; 2];
+                    let got =
+                        world.recv(&mut into, Rank(0), if round % 4 == 1 { Slot::ANY } else { slot })?;
+                    (into, got)
+                }
+            };
+            assert_eq!((&first.0[..], first.1.slot), (&[u64::from(round), 1][..], slot));
+            job.barrier()?;
+            for (value, slot) in [(2, slot), (3, other)] {
+                let mut into = [0_u64; 2];
+                let got = world.recv(&mut into, Rank(0), if round % 3 == 0 { slot } else { Slot::ANY })?;
+                assert_eq!((into, got.slot), ([u64::from(round), value], slot));
+            }
+        } else {
+            job.barrier()?;
+            world.send(&[u64::from(round), 1], Rank(1), slot)?;
+            job.barrier()?;
+            job.barrier()?;
+            world.send(&[u64::from(round), 2], Rank(1), slot)?;
+            world.send(&[u64::from(round), 3], Rank(1), other)?;
+        }
+    }
+    job.barrier()
+}
+
+/// G16: receives of three slots whose time runs out all along, and receives of any: every message comes once, and whole.
+pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
+    let (world, rounds) = (job.world(), effort(job, 3000, 60) as u64);
+    let len = |value: u64| [[1, 6], [7, 5000], [5, 40]][value as usize % 3][value as usize / 3 % 2];
+    if job.rank() == 0 {
+        for value in 0..rounds {
+            world.send(&vec![value; len(value)], Rank(1), Slot(value as u32 % 3))?;
+        }
+        return job.barrier();
+    }
+    let (mut into, mut missing) = (vec![0_u64; 5000], vec![true; rounds as usize]);
+    let mut came = 0;
+    for turn in 0.. {
+        if came == rounds {
+            break;
+        }
+        let (slot, room) = [(0, 6), (Slot::ANY.0, 5000), (1, 5000), (Slot::ANY.0, 5000), (2, 40)][turn % 5];
+        let limit = Duration::from_nanos((turn as u64 * 37) % 3000);
+        match world.recv_within(&mut into[..room], Rank(0), Slot(slot), limit) {
+            Ok(got) => {
+                let value = into[0];
+                assert_eq!((got.count, got.slot), (len(value), Slot(value as u32 % 3)), "value {value}");
+                assert!(into[..got.count].iter().all(|&other| other == value), "value {value} is mixed");
+                assert!(std::mem::take(&mut missing[value as usize]), "value {value} came twice");
+                came += 1;
+            }
+            Err(error) => assert!(error.is_timeout(), "{error}"),
+        }
+    }
+    job.barrier()
+}
+
 /// G9: more long messages under way than are looked at in one go, the last ones first.
 pub fn g9_six_hundred_long_receives(job: &Job) -> Result<()> {
     let (world, peer, many) = (job.world(), job.rank_after(1), effort(job, 600, 300) as u32);

@@ -41,6 +41,9 @@ pub trait Agent: Send + Sync + Debug {
     /// Whether that would do something. Asked before the rank sleeps.
     fn has_work(&self) -> bool;
 
+    /// The rank is about to say that it is leaving: tells its peers what they may still expect.
+    fn promise(&self, machine: &Machine);
+
     /// The rank is leaving and begins nothing new: returns when what it owes its peers is done, with what is not.
     fn leave(&self, machine: &Machine) -> Result<()>;
 }
@@ -228,6 +231,7 @@ impl Machine {
             return Ok(());
         }
         let completed = self.complete(super::Handle(self.operations.issued()));
+        self.agent().into_iter().for_each(|agent| agent.promise(self));
         // Fails only if the job is over, and then nobody waits for what is on its way.
         let _ = self.settle(&|| "leave()".into());
         self.seat().set_stage(Stage::Leaving);

@@ -173,13 +173,7 @@ impl Context {
         let bytes = operation.copied(&self.machine).map_err(|cause| self.fault(cause, call))?;
         let state = page.state(block);
         self.pump.spool.take(bytes.len() as u64, state).map_err(|cause| self.fault(cause, call))?;
-        let queued = u32::from(state.spooled.load(Relaxed));
-        let promised = words::promise(state.sent.load(Relaxed).wrapping_add(queued));
         self.pump.add(&Operation::spooled(&self.pump.rings, page, block, bytes, operation.behind()));
-        // An overtaken promise is as good as the one that overtook it.
-        while let Err(refused) = page.promise(block, promised) {
-            self.retry(refused, call)?;
-        }
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod closing;
 mod context;
 mod directory;
 mod holding;
+mod leaving;
 mod mark;
 mod occupancy;
 mod operation;

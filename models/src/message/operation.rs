@@ -1,6 +1,6 @@
 //! A message that did not end at once: what a waiting call moves on.
 
-use super::page::{Block, Page};
+use super::page::{ANY, Block, Page};
 use super::place::Place;
 use super::ring::Rings;
 use super::sending::Sending;
@@ -361,11 +361,14 @@ impl Event for Operation {
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {
         let number = self.number.load(Ordering::Relaxed);
+        let promise = self.page.promised(self.block);
+        let is_promised = match self.block {
+            ANY => words::is_any_promised(promise),
+            _ => words::is_promised(promise, number),
+        };
         // A sender that leaves waits until what it has begun was taken out of its ring.
         let will_come = || {
-            words::is_promised(self.page.promised(self.block), number)
-                || self.page.is_about(self.block, number)
-                || self.has_stray.load(Ordering::Relaxed)
+            is_promised || self.page.is_about(self.block, number) || self.has_stray.load(Ordering::Relaxed)
         };
         let stage = if self.kind != Kind::Send && will_come() { Stage::Left } else { Stage::Leaving };
         Some((self.page.peer, stage))

@@ -2,6 +2,7 @@
 
 use super::alarm::Alarm;
 use super::holding::Counts;
+use super::leaving;
 use super::operation::Operation;
 use super::page::{Block, Page};
 use super::ring::Rings;
@@ -9,9 +10,8 @@ use super::spool::Spool;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Agent, Condition, Event, Machine};
+use tasuki_core::base::{Cause, Error, Result};
+use tasuki_core::engine::{Agent, Machine};
 
 /// Messages looked at in one go; the others have their turn in the next.
 const ONE_GO: usize = 64;
@@ -23,7 +23,7 @@ pub(crate) struct Pump {
     count: AtomicUsize,
     /// Pages of all contexts of the rank.
     pub(crate) pages: Arc<Counts>,
-    queue: Arc<Mutex<Queue>>,
+    pub(super) queue: Arc<Mutex<Queue>>,
     /// Whether a thread is moving messages on.
     going: AtomicBool,
     /// Tasks to be woken as soon as nothing of the rank's is being moved on: waking is the program's code.
@@ -34,10 +34,17 @@ pub(crate) struct Pump {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+pub(super) struct Queue {
     operations: Vec<Arc<Operation>>,
     /// Whose turn it is.
     next: usize,
+}
+
+impl Queue {
+    /// Sends for whose end nobody waits.
+    pub(super) fn left_alone(&self) -> Vec<Arc<Operation>> {
+        self.operations.iter().filter(|operation| operation.is_left_alone()).cloned().collect()
+    }
 }
 
 impl Pump {
@@ -86,6 +93,11 @@ impl Pump {
     pub(crate) fn spooled(&self) -> Vec<Arc<Operation>> {
         let is_it = |operation: &&Arc<Operation>| operation.spool_bytes().is_some();
         self.queue().operations.iter().filter(is_it).cloned().collect()
+    }
+
+    /// Sends for whose end nobody waits.
+    pub(crate) fn left_alone(&self) -> Vec<Arc<Operation>> {
+        self.queue().left_alone()
     }
 
     /// The message whose turn it is.
@@ -190,57 +202,13 @@ impl Agent for Pump {
         all.iter().any(|operation| operation.may_step())
     }
 
+    fn promise(&self, machine: &Machine) {
+        leaving::promise(self, machine);
+    }
+
     fn leave(&self, machine: &Machine) -> Result<()> {
-        let owed = self.pay(machine);
+        let owed = leaving::pay(self, machine);
         self.rings.drain(machine);
         owed
-    }
-}
-
-impl Pump {
-    /// Waits until the messages for whose end nobody waits have gone, or cannot go.
-    fn pay(&self, machine: &Machine) -> Result<()> {
-        let call = || "leave(): messages that were not taken".to_string();
-        let owed = Arc::new(Owed { queue: self.queue.clone(), peer: Mutex::default() });
-        loop {
-            machine.progress();
-            let left: Vec<Arc<Operation>> = owed.sends();
-            let Some(other) = left.iter().find(|operation| !operation.is_vain(machine)) else {
-                return if left.is_empty() { Ok(()) } else { Err(self.give_up(machine, &left, call)) };
-            };
-            *owed.peer.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some((other.page.peer, other.vain_from()));
-            match machine.wait(&Condition::Event(owed.clone()), None, &call) {
-                Err(error) if !matches!(error.cause(), Cause::PeerLeft { .. }) => return Err(error),
-                _ => {}
-            }
-        }
-    }
-}
-
-/// What a rank that leaves still owes.
-#[derive(Debug)]
-struct Owed {
-    queue: Arc<Mutex<Queue>>,
-    /// A peer that can still take something, and at which stage it cannot any more.
-    peer: Mutex<Option<(Rank, Stage)>>,
-}
-
-impl Owed {
-    /// Messages for whose end nobody waits.
-    fn sends(&self) -> Vec<Arc<Operation>> {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.operations.iter().filter(|operation| operation.is_left_alone()).cloned().collect()
-    }
-}
-
-impl Event for Owed {
-    fn happened(&self) -> bool {
-        let sends = self.sends();
-        sends.is_empty() || sends.iter().any(|operation| operation.can_step())
-    }
-
-    fn hopeless_from(&self) -> Option<(Rank, Stage)> {
-        *self.peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,12 +12,14 @@ use tasuki_core::base::Rank;
 use tasuki_core::engine::Event;
 use tasuki_core::engine::board::Stage;
 
+type Slots = BTreeMap<(Rank, u32), (Arc<Page>, Block)>;
+
 /// The slots of a context where a stray may lie, by sender and number.
 #[derive(Debug, Default)]
 pub(crate) struct Strays {
     /// How many, for who looks without the lock.
     count: AtomicUsize,
-    slots: Mutex<BTreeMap<(Rank, u32), (Arc<Page>, Block)>>,
+    slots: Mutex<Slots>,
 }
 
 /// A message that was found; its slot is lent to who has this.
@@ -68,7 +70,7 @@ impl Strays {
         of_it.filter(|(page, block)| mark(page, *block).is_suspect()).cloned().collect()
     }
 
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<(Rank, u32), (Arc<Page>, Block)>> {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,6 +32,16 @@ pub(crate) fn promise(number: u32) -> u64 {
     numbered(number, 1)
 }
 
+/// The promise of a rank that leaves to a receive of any slot: that there is something for it, or nothing any more.
+pub(crate) fn promise_of_any(is_something: bool) -> u64 {
+    promise(if is_something { 1 } else { 2 })
+}
+
+/// Whether something was promised to a receive of any slot.
+pub(crate) fn is_any_promised(promise: u64) -> bool {
+    number(promise) == 1
+}
+
 /// Whether the message of that number was promised.
 pub(crate) fn is_promised(promise: u64, number: u32) -> bool {
     promise != 0 && self::number(promise).wrapping_sub(number) as i32 >= 0

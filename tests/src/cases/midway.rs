@@ -101,6 +101,34 @@ pub fn g6_the_spool_of_a_rank_that_left(job: &Job) -> Result<()> {
     job.set_spool(500, None)
 }
 
+/// G6: what a rank that leaves owes, in its spool and in sends whose requests it dropped, is received from any slot and
+/// from its own; then nothing more comes.
+pub fn g6_what_a_rank_that_left_owes(job: &Job) -> Result<()> {
+    let world = job.world();
+    if job.rank() == 0 {
+        job.set_spool(10_000, Some(Duration::ZERO))?;
+        [3, 70, 4]
+            .into_iter()
+            .try_for_each(|slot| world.send(&[u64::from(slot); 20], Rank(1), Slot(slot)))?;
+        drop(world.isend(vec![5_u64; 20], Rank(1), Slot(5))?);
+        drop(world.isend(vec![4_u64; 21], Rank(1), Slot(4))?);
+        return Ok(());
+    }
+    job.compute(Duration::from_micros(300));
+    let (mut into, mut came) = ([0_u64; 30], Vec::new());
+    for slot in [Slot(70), Slot::ANY, Slot::ANY, Slot::ANY, Slot::ANY] {
+        let got = world.recv(&mut into, Rank(0), slot)?;
+        assert!(into[..got.count].iter().all(|&value| value == u64::from(got.slot.0)));
+        came.push((got.slot.0, got.count));
+    }
+    let place = |message| came.iter().position(|&other| other == message).expect("each comes once");
+    assert!(place((4, 20)) < place((4, 21)), "on a slot in their order: {came:?}");
+    assert_eq!((place((70, 20)), place((3, 20)) + place((5, 20)) + place((4, 20)) + place((4, 21))), (0, 10));
+    let vain = world.recv(&mut into, Rank(0), Slot::ANY);
+    refused(job, vain, Blame::Peer, &["any slot", "rank 0"]);
+    Ok(())
+}
+
 /// G6: room in the spool is given back, and nothing overtakes what lies there.
 pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
     let world = job.world();

@@ -1,0 +1,97 @@
+//! What a rank that leaves still owes: messages that lie in its spool, and sends whose requests were dropped. It
+//! promises them to their receivers before it says that it is leaving, and then waits until they were taken. So a
+//! receive that waits for one of them waits on, and any other ends at once.
+
+use super::operation::Operation;
+use super::page::{ANY, Block, Page};
+use super::pump::{Pump, Queue};
+use super::words;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::board::Stage;
+use tasuki_core::engine::{Condition, Event, Machine};
+use tasuki_core::fabric::Refused;
+
+/// Promises every receiver what is owed to it.
+pub(super) fn promise(pump: &Pump, machine: &Machine) {
+    let owed = pump.left_alone();
+    for (page, block) in owed.iter().map(|operation| (&operation.page, operation.block)) {
+        let is_there = |other: &&Arc<Operation>| Arc::ptr_eq(&other.page, page) && other.block == block;
+        let messages = owed.iter().filter(is_there).count() as u32;
+        let last = page.state(block).sent.load(Relaxed).wrapping_add(messages);
+        write(machine, page, block, words::promise(last));
+        write(machine, page.pair(), ANY, words::promise_of_any(true));
+    }
+}
+
+/// Waits until what is owed has gone, or cannot go.
+pub(super) fn pay(pump: &Pump, machine: &Machine) -> Result<()> {
+    let call = || "leave(): messages that were not taken".to_string();
+    let owed = Arc::new(Owed { queue: pump.queue.clone(), peer: Mutex::default() });
+    let mut creditors = pairs(&pump.left_alone());
+    loop {
+        machine.progress();
+        let left = pump.left_alone();
+        let still = pairs(&left);
+        if still.len() < creditors.len() {
+            machine.settle(&call)?; // nothing that was promised arrives after the word that it was all
+        }
+        for pair in creditors.iter().filter(|pair| !is_among(&still, pair)) {
+            write(machine, pair, ANY, words::promise_of_any(false));
+        }
+        creditors = still;
+        let Some(other) = left.iter().find(|operation| !operation.is_vain(machine)) else {
+            return if left.is_empty() { Ok(()) } else { Err(pump.give_up(machine, &left, call)) };
+        };
+        *owed.peer.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((other.page.peer, other.vain_from()));
+        match machine.wait(&Condition::Event(owed.clone()), None, &call) {
+            Err(error) if !matches!(error.cause(), Cause::PeerLeft { .. }) => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+/// A promise that cannot be written is one to a rank that does not wait for it.
+fn write(machine: &Machine, page: &Page, block: Block, promise: u64) {
+    while let Err(Refused::Again | Refused::Relay) = page.promise(block, promise) {
+        if machine.relax("leave()").is_err() {
+            return;
+        }
+    }
+}
+
+/// The first pages of the pairs that those messages are of.
+fn pairs(operations: &[Arc<Operation>]) -> Vec<Arc<Page>> {
+    let mut pairs: Vec<Arc<Page>> = Vec::new();
+    for pair in operations.iter().map(|operation| operation.page.pair()) {
+        if !is_among(&pairs, pair) {
+            pairs.push(pair.clone());
+        }
+    }
+    pairs
+}
+
+fn is_among(pairs: &[Arc<Page>], pair: &Arc<Page>) -> bool {
+    pairs.iter().any(|other| Arc::ptr_eq(other, pair))
+}
+
+/// That something of it can go.
+#[derive(Debug)]
+struct Owed {
+    queue: Arc<Mutex<Queue>>,
+    /// A peer that can still take something, and at which stage it cannot any more.
+    peer: Mutex<Option<(Rank, Stage)>>,
+}
+
+impl Event for Owed {
+    fn happened(&self) -> bool {
+        let left = self.queue.lock().unwrap_or_else(PoisonError::into_inner).left_alone();
+        left.is_empty() || left.iter().any(|operation| operation.can_step())
+    }
+
+    fn hopeless_from(&self) -> Option<(Rank, Stage)> {
+        *self.peer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -202,8 +202,9 @@ impl Communicator {
     ///
     /// Returns when `values` may be used again: when the receive was posted and the values are there, or on their way
     /// through a buffer; or when the spool has a copy. A receive that its rank withdraws in that moment may be met all
-    /// the same: then the next gets the message, on that slot or on any. Messages on a slot arrive in their order. Moves
-    /// other messages of the rank on while it waits. Up to 48 bytes cost one cache line. Source: FMPL, sections 3, 4.
+    /// the same: then the next gets the message, on that slot or on any. Messages on a slot arrive in their order.
+    /// Moves other messages of the rank on while it waits. Up to 48 bytes cost one cache line. Source: FMPL, sections 3
+    /// and 4.
     ///
     /// Errors: the slot is busy or out of range; the receive has less room (then nothing is sent, and the receiver is
     /// told, too); the spool is full; the peer died, or left without having posted the receive.

@@ -324,7 +324,8 @@ impl Page {
     #[inline(always)]
     pub(crate) fn send_short(&self, block: Block, bytes: &[u8]) -> bool {
         let state = self.state(block);
-        let may = bytes.len() <= SHORT_MAX && state.sending.is_idle() && state.spooled.load(Acquire) == 0; // SYNC unspooled: the number counts what has left the spool
+        // SYNC unspooled: the number counts what has left the spool
+        let may = bytes.len() <= SHORT_MAX && state.sending.is_idle() && state.spooled.load(Acquire) == 0;
         let number = self.next_number(block);
         if !may || !words::takes_short(self.posting(block), number, bytes.len()) {
             return false;

@@ -303,7 +303,7 @@ pub fn g16_any_takes_what_met_a_dropped_receive(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// G16: receives of three slots whose time runs out all along, and receives of any: every message comes once, and whole.
+/// G16: receives of three slots whose time runs out all along, and of any: every message comes once, and whole.
 pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
     let (world, rounds) = (job.world(), effort(job, 3000, 60) as u64);
     let len = |value: u64| [[1, 6], [7, 5000], [5, 40]][value as usize % 3][value as usize / 3 % 2];

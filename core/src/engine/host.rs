@@ -1,6 +1,7 @@
 //! What a rank stands on: a clock and a way to pause. Real processors, or a simulator's virtual time.
 
 use super::waiting::Condition;
+use crate::base::Rank;
 use std::fmt::Debug;
 
 /// One step of waiting, between two looks.
@@ -26,11 +27,21 @@ pub trait Host: Send + Sync + Debug {
     /// how long the thread has waited.
     fn pause(&self, pause: Pause<'_>);
 
-    /// A wait that began at `since_ns` ended well: how long to look, and to stay awake, in the next ones may follow.
+    /// A wait that began at `since_ns` ended well: how long to stay awake in the next ones may follow.
     fn waited(&self, since_ns: u64);
 
-    /// How many times to look at a signal before the first pause. Asked again after each wait.
+    /// How many times to look at a word, whoever writes it, before the first pause. Always the same.
     fn spins(&self) -> u32;
+
+    /// The same at a word that `from` writes, where the rank has no processor of its own.
+    fn spins_for(&self, _from: Rank) -> u32 {
+        self.spins()
+    }
+
+    /// Whether `with` needs this rank's processor to do what this rank waits for, as far as that is known.
+    fn shares_processor(&self, _with: Rank) -> bool {
+        false
+    }
 
     /// Whether the rank has a processor of its own: another that waits for it waits for no third.
     fn has_processor(&self) -> bool;

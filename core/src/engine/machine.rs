@@ -9,7 +9,7 @@ use crate::fabric::Fabric;
 use crate::node::board::{Board, Seat, Stage};
 use crate::segment::Registry;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ pub struct Machine {
     host: Arc<dyn Host>,
     life: Life,
     operations: Operations,
-    spins: AtomicU32,
+    spins: u32,
+    has_processor: bool,
     polling: AtomicBool,
     telling: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
@@ -62,7 +63,8 @@ impl Machine {
             fabric,
             life: Life::new()?,
             operations: Operations::new(rank),
-            spins: AtomicU32::new(host.spins()),
+            spins: host.spins(),
+            has_processor: host.has_processor(),
             host,
             board,
             polling: AtomicBool::new(false),
@@ -157,16 +159,19 @@ impl Machine {
         &self.operations
     }
 
-    /// How many times to look at a word before the first pause.
-    #[inline]
-    pub fn spins(&self) -> u32 {
-        self.spins.load(Ordering::Relaxed)
+    /// How many times to look at a word before the first pause: one that `from` writes, if only one rank does.
+    #[inline(always)]
+    pub fn spins(&self, from: Option<Rank>) -> u32 {
+        match from {
+            Some(from) if !self.has_processor => self.host.spins_for(from),
+            _ => self.spins,
+        }
     }
 
-    /// A wait that began at `since_ns` ended well: how long the next ones look may follow from it.
-    pub(super) fn waited(&self, since_ns: u64) {
-        self.host.waited(since_ns);
-        self.spins.store(self.host.spins(), Ordering::Relaxed);
+    /// Whether `with` needs this rank's processor to do what this rank waits for, as far as that is known.
+    #[inline]
+    pub fn shares_processor(&self, with: Rank) -> bool {
+        !self.has_processor && self.host.shares_processor(with)
     }
 
     pub(super) fn polling(&self) -> &AtomicBool {

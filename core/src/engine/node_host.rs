@@ -5,12 +5,12 @@
 use super::host::{Host, Pause};
 use super::waiting::Condition;
 use crate::base::Rank;
-use crate::node::board::Board;
+use crate::node::board::{Board, Seat};
 use crate::node::park::{ASLEEP, DROWSY, Epoch, WakeMode};
 use crate::node::room::{Role, Room};
 use crate::os::futex::{self, Scope};
 use crate::os::membarrier::{self, Group};
-use crate::os::{clock, process};
+use crate::os::{clock, process, processors};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -34,13 +34,9 @@ const SLEEP: Duration = Duration::from_millis(500);
 const SPINS: u32 = 100;
 /// The same where ranks share processors.
 const SPINS_CROWDED: u32 = 5;
-/// There, when the last waits were over before another rank can have had this processor: what is waited for comes
-/// from one that runs on another.
-const SPINS_LIVELY: u32 = 40;
-/// The longest wait of that kind. To let another rank have the processor and come back takes 1.5 us.
-const LIVELY_NS: u64 = 600;
-/// How many of them in a row it takes.
-const LIVELY_WAITS: u32 = 8;
+/// There, where what is waited for comes from a rank that runs on another processor: about as long as it takes to let
+/// another rank have this one and come back, 1.5 us.
+const SPINS_ACROSS: u32 = 40;
 
 /// The host of a rank that is a process or a thread of this machine.
 #[derive(Debug)]
@@ -52,8 +48,6 @@ pub struct NodeHost {
     room: Room<Condition>,
     /// How long to stay awake in the next wait.
     awake_ns: AtomicU64,
-    /// How many of the last waits were short, where ranks share processors.
-    lively: AtomicU32,
 }
 
 impl NodeHost {
@@ -62,12 +56,15 @@ impl NodeHost {
         NodeHost {
             rank,
             mode: board.wake_mode(),
-            lively: AtomicU32::new(0),
             board,
             group,
             room: Room::default(),
             awake_ns: AtomicU64::new(AWAKE_NS),
         }
+    }
+
+    fn seat(&self) -> &Seat {
+        self.board.seat(self.rank)
     }
 
     fn is_crowded(&self) -> bool {
@@ -93,7 +90,7 @@ impl NodeHost {
     }
 
     fn park(&self, pause: &Pause<'_>, left: Duration) {
-        let line = self.board.seat(self.rank).park();
+        let line = self.seat().park();
         let (epoch, limit) = self.lie_down();
         if !(pause.work)() && !self.room.any(pause.met) {
             futex::wait(line.futex(), epoch.0, left.min(limit), Scope::Shared);
@@ -105,7 +102,7 @@ impl NodeHost {
 
     /// Lies down as deep as the wake mode and the node's bucket of barriers allow; for how long at most.
     fn lie_down(&self) -> (Epoch, Duration) {
-        let line = self.board.seat(self.rank).park();
+        let line = self.seat().park();
         if self.mode == WakeMode::Fence {
             return (line.lie_down(ASLEEP, || ()), SLEEP);
         }
@@ -123,6 +120,7 @@ impl Host for NodeHost {
 
     fn pause(&self, pause: Pause<'_>) {
         if self.is_crowded() {
+            self.seat().park().note_processor(processors::current());
             return if pause.waited_ns < YIELD_CROWDED_NS { process::yield_now() } else { self.sleep(pause) };
         }
         if pause.waited_ns >= self.awake_ns.load(Ordering::Relaxed) {
@@ -141,25 +139,27 @@ impl Host for NodeHost {
     }
 
     fn waited(&self, since_ns: u64) {
-        let took = self.now_ns().saturating_sub(since_ns);
-        if self.is_crowded() {
-            let before = self.lively.load(Ordering::Relaxed);
-            let now = if took <= LIVELY_NS { LIVELY_WAITS.min(before + 1) } else { 0 };
-            self.lively.store(now, Ordering::Relaxed);
-        } else {
+        if !self.is_crowded() {
+            let took = self.now_ns().saturating_sub(since_ns);
             let next = if 2 * took <= AWAKE_MOST_NS { AWAKE_NS.max(2 * took) } else { AWAKE_NS };
             self.awake_ns.store(next, Ordering::Relaxed);
         }
     }
 
     fn spins(&self) -> u32 {
-        if !self.is_crowded() {
-            SPINS
-        } else if self.lively.load(Ordering::Relaxed) == LIVELY_WAITS {
-            SPINS_LIVELY
-        } else {
-            SPINS_CROWDED
+        if self.is_crowded() { SPINS_CROWDED } else { SPINS }
+    }
+
+    fn spins_for(&self, from: Rank) -> u32 {
+        match self.seat().park().is_beside(self.board.seat(from).park()) {
+            Some(true) => 0,
+            Some(false) => SPINS_ACROSS,
+            None => SPINS_CROWDED,
         }
+    }
+
+    fn shares_processor(&self, with: Rank) -> bool {
+        self.seat().park().is_beside(self.board.seat(with).park()) == Some(true)
     }
 
     fn has_processor(&self) -> bool {

@@ -66,7 +66,7 @@ impl Machine {
             return Err(self.report(self.life().why_not(), call));
         }
         if let SignalCell::Direct(word) = &cell {
-            for _ in 0..self.spins() {
+            for _ in 0..self.spins(from) {
                 if reached(word.counter().load(Ordering::Acquire), threshold) {
                     return Ok(()); // SYNC signal-raise
                 }
@@ -96,7 +96,7 @@ impl Machine {
         loop {
             self.progress();
             if self.met(condition) {
-                self.waited(start);
+                self.host().waited(start);
                 return Ok(());
             }
             if let Some(cause) = self.end_of_job(condition) {

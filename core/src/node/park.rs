@@ -41,6 +41,9 @@ pub struct ParkLine {
     state: AtomicU32,
     /// What the sleeper sleeps on: grows by one with each wake-up.
     futex: AtomicU32,
+    /// One more than the number of the processor on which the rank last waited; 0: not known. A hint: nothing hangs on
+    /// it but how long others look before they offer their own processor.
+    processor: AtomicU32,
 }
 
 /// What a sleeper found before it slept; sleeping on it ends when somebody wakes the rank after that.
@@ -49,7 +52,7 @@ pub struct Epoch(pub u32);
 
 impl Default for ParkLine {
     fn default() -> ParkLine {
-        ParkLine { state: AtomicU32::new(AWAKE), futex: AtomicU32::new(0) }
+        ParkLine { state: AtomicU32::new(AWAKE), futex: AtomicU32::new(0), processor: AtomicU32::new(0) }
     }
 }
 
@@ -108,6 +111,20 @@ impl ParkLine {
         self.state.store(AWAKE, Ordering::Relaxed);
     }
 
+    /// The rank waits on that processor. Stores only what is new: others have the line at hand.
+    pub fn note_processor(&self, processor: Option<u32>) {
+        let number = processor.map_or(0, |processor| processor + 1);
+        if self.processor.load(Ordering::Relaxed) != number {
+            self.processor.store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it waited last on the processor on which the other did; `None` where that is not known.
+    pub fn is_beside(&self, other: &ParkLine) -> Option<bool> {
+        let processors = [self, other].map(|line| line.processor.load(Ordering::Relaxed));
+        (!processors.contains(&0)).then(|| processors[0] == processors[1])
+    }
+
     /// Whether the rank sleeps, for `tasuki ps`.
     pub fn is_down(&self) -> bool {
         self.state.load(Ordering::Relaxed) != AWAKE
@@ -123,5 +140,24 @@ impl ParkLine {
     #[cfg(loom)]
     pub fn keeps_asleep(&self, epoch: Epoch) -> bool {
         self.futex.load(Ordering::Acquire) == epoch.0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_shares_a_processor_is_known_when_both_said_so() {
+        let (one, other) = (ParkLine::default(), ParkLine::default());
+        assert_eq!(one.is_beside(&other), None);
+        one.note_processor(Some(0));
+        assert_eq!((one.is_beside(&other), other.is_beside(&one)), (None, None));
+        other.note_processor(Some(0));
+        assert_eq!(one.is_beside(&other), Some(true));
+        other.note_processor(Some(1));
+        assert_eq!(one.is_beside(&other), Some(false));
+        other.note_processor(None);
+        assert_eq!(one.is_beside(&other), None);
     }
 }

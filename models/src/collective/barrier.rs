@@ -28,7 +28,15 @@ impl Communicator {
             self.link.expect(before)?;
             self.link.send(&[], self.after(self.rank(), steps))?;
         }
-        self.partners(step)
-            .try_for_each(|steps| self.link.recv(&mut [], self.after(self.rank(), self.size() - steps)))
+        let of = |steps| self.after(self.rank(), self.size() - steps);
+        let bit = |steps| 1_u32 << (steps / step);
+        let is_near = |&steps: &usize| self.link.shares_processor(of(steps));
+        let near = self.partners(step).filter(is_near).fold(0, |near, steps| near | bit(steps));
+        // Those first that need this very processor: to look for the others meanwhile would keep it from them.
+        for first in [true, false] {
+            let mut partners = self.partners(step).filter(|&steps| (near & bit(steps) != 0) == first);
+            partners.try_for_each(|steps| self.link.recv(&mut [], of(steps)))?;
+        }
+        Ok(())
     }
 }

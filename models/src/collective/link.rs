@@ -87,6 +87,12 @@ impl Link {
         Ok(())
     }
 
+    /// Whether that member needs this rank's processor to tell it something.
+    pub(super) fn shares_processor(&self, member: Rank) -> bool {
+        let rank = self.context.rank_of(member);
+        rank.is_some_and(|rank| self.context.machine().shares_processor(rank))
+    }
+
     /// Messages will come from that member: so that its first does not wait.
     #[inline]
     pub(super) fn expect(&self, from: Rank) -> Result<()> {

@@ -25,7 +25,7 @@ impl Context {
         let call = self.to("send", to, slot);
         let (page, block) = self.page(call)?;
         if bytes.len() <= SHORT_MAX {
-            let mut looks = self.machine.spins();
+            let mut looks = self.machine.spins(Some(page.peer));
             while looks > 0 && !page.is_awaited(block) {
                 looks -= 1;
                 std::hint::spin_loop();
@@ -136,7 +136,7 @@ impl Context {
     /// Moves a message on while it goes on without a long wait: how it ended, if it has. Nobody else knows of it, so no
     /// lock is needed.
     fn run<'w>(&self, way: &'w mut Way, page: &Arc<Page>, block: Block) -> Option<&'w End> {
-        way.run(&self.machine, (page, block), &self.pump.rings, self.machine.spins())
+        way.run(&self.machine, (page, block), &self.pump.rings, self.machine.spins(Some(page.peer)))
     }
 
     /// The message in the spool that a new one on the slot goes behind.

@@ -297,7 +297,7 @@ impl Context {
     #[inline(always)]
     pub fn take(&self, name: &'static str, posted: Posted<'_>, into: &mut [u8]) -> Result<Received> {
         let (page, block, number) = (posted.page, posted.block(), posted.number());
-        for _ in 0..self.machine.spins() {
+        for _ in 0..self.machine.spins(Some(page.peer)) {
             if let Some(len) = page.take_short(block, number, into) {
                 return Ok(Received { slot: page.slot(block), source: page.member, len: len as u64 });
             }

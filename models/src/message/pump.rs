@@ -136,7 +136,7 @@ impl Pump {
 
     /// Moves a message on that the calling thread waits for, while it goes on without a long wait.
     pub(crate) fn run(&self, machine: &Machine, operation: &Arc<Operation>) {
-        if operation.run(machine, machine.spins()) {
+        if operation.run(machine, machine.spins(Some(operation.page.peer))) {
             self.over(operation);
             operation.wake();
         }

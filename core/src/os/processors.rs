@@ -44,8 +44,8 @@ pub fn bind(processor: usize) -> Result<()> {
     }
 }
 
-/// The processor that the calling thread is on, or was just now; `None` where the system does not say. Costs some ns: no
-/// system call, where the C library knows of rseq or the kernel's page.
+/// The processor that the calling thread is on, or was just now; `None` where the system does not say. Costs some ns
+/// and no system call, where the C library knows of rseq or of the kernel's page.
 pub fn current() -> Option<u32> {
     // SAFETY: takes nothing, returns a number, negative if there is none.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()

@@ -273,7 +273,8 @@ impl Communicator {
     /// busy.
     ///
     /// Does not wait. Any waiting call of the rank's moves it on. Dropping what this returns takes the receive back;
-    /// that waits for the message, if it is on its way. Errors at once as of [`Communicator::isend`], later as of
+    /// that waits for the message, if it is on its way, and a message that does not fit in a line, or was received from
+    /// [`Slot::ANY`], goes with it. Errors at once as of [`Communicator::isend`], later as of
     /// [`Communicator::recv`]. Up to 48 bytes cost what a receive costs; more, a block on the heap.
     pub fn irecv<T: Pod>(&self, values: Vec<T>, from: Rank, slot: Slot) -> Result<Receiving<T>> {
         Receiving::new(self.messages(), values, from, slot)

@@ -44,6 +44,8 @@ macro_rules! each_failing_job {
             Everywhere 2 a_message_that_nobody_sends ["recv(slot 3 from rank 1)", "rank 1 has left", "hint:"];
             Everywhere 2 a_message_that_nobody_receives ["send(slot 3 to rank 1)", "rank 1 has left", "hint:"];
             Everywhere 3 a_message_that_nobody_takes ["2 messages were not taken, the first on slot 4 by rank 2"];
+            Everywhere 1 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
+            Everywhere 2 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
             Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "panicked: the keeper is gone"];
         }
     };
@@ -314,6 +316,14 @@ fn a_message_that_nobody_takes(job: &Job) -> Result<()> {
         let mut got = [0_u64; 100];
         world.recv(&mut got, Rank(0), Slot(5))?;
         assert_eq!(got, [5; 100]);
+    }
+    Ok(())
+}
+
+fn a_message_to_itself_is_not_taken(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == Rank(0) {
+        drop(job.world().isend(vec![7_u64; 100], Rank(0), Slot(7))?);
     }
     Ok(())
 }

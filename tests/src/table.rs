@@ -125,6 +125,7 @@ macro_rules! each_case {
             Everywhere "G5" 2..=2 midway::g5_awaited_sends_are_spooled;
             Everywhere "G6" 2..=2 midway::g6_the_spool_of_a_rank_that_left;
             Everywhere "G6" 2..=2 midway::g6_what_a_rank_that_left_owes;
+            Everywhere "G6" 2..=2 midway::g6_what_met_a_dropped_receive_of_a_rank_that_left;
             Everywhere "G6" 2..=2 midway::g6_room_in_the_spool_comes_back;
             Everywhere "G8" 1..=3 midway::g8_sends_name_their_slot;
             Everywhere "G12" 2..=5 midway::g12_collective_calls_beside_a_spool;
@@ -147,6 +148,7 @@ macro_rules! each_case {
             Everywhere "P20" 1..=3 closing::p20_close_with_itself;
             Everywhere "P20" 3..=3 closing::p20_threads_close;
             Everywhere "P20" 2..=2 closing::p20_close_before_a_message_is_taken;
+            Everywhere "P20" 2..=2 closing::p20_any_finds_what_lies_in_a_closed_page;
             Everywhere "P20" 2..=2 closing::p20_close_for_a_message_that_nobody_takes;
             Everywhere "own memory" 1..=8 own_memory::puts_and_gets_of_every_size;
             Everywhere "own memory" 1..=8 own_memory::many_requests_at_one_owner;

@@ -188,8 +188,7 @@ impl Context {
     ) -> Result<Received> {
         let call = self.from("recv", from, slot);
         if into.len() <= SHORT_MAX && slot != Call::ANY {
-            let posted =
-                self.post(into.len(), from, slot).map_err(|error| self.fault(error.cause().clone(), call))?;
+            let posted = self.post_slowly(into.len(), limit, call)?;
             return self.wait_short(posted.number(), into, limit, call);
         }
         let (page, block) = self.page(call)?;
@@ -215,7 +214,7 @@ impl Context {
         limit: Option<Duration>,
         call: Call,
     ) -> Result<Received> {
-        self.occupy_receive(page, block, call)?;
+        self.occupy_receive(page, block, limit, call)?;
         let received = self.receiving(into, page, block, call).and_then(|receiving| {
             let mut way = Way::Receive(receiving);
             match self.run(&mut way, page, block) {

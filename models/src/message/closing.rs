@@ -9,6 +9,7 @@ use super::mark::{Mark, Taken};
 use super::page::{Block, Page, SLOTS, page_number};
 use super::strays::GivenBack;
 use std::sync::Arc;
+use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Condition;
 
@@ -58,12 +59,28 @@ impl Context {
         Ok(())
     }
 
-    /// Marks one direction of a slot busy: for a `what`.
-    pub(super) fn occupy(
+    /// Marks the slot busy for a send.
+    pub(super) fn occupy_send(&self, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
+        self.occupy((page, block), &page.state(block).sending, "send", None, call)
+    }
+
+    /// Marks the slot busy for a receive. If one of any slot has it, waits for that, for at most so long.
+    pub(super) fn occupy_receive(
+        &self,
+        page: &Arc<Page>,
+        block: Block,
+        limit: Option<Duration>,
+        call: Call,
+    ) -> Result<()> {
+        self.occupy((page, block), &page.state(block).receiving, "receive", limit, call)
+    }
+
+    fn occupy(
         &self,
         (page, block): (&Arc<Page>, Block),
         mark: &Mark,
         what: &'static str,
+        limit: Option<Duration>,
         call: Call,
     ) -> Result<()> {
         loop {
@@ -72,7 +89,7 @@ impl Context {
                 Err(Taken::Closed) => self.open_pages(page, call)?, // it was let go since it was found
                 Err(Taken::Lent) => {
                     let condition = Condition::Event(Arc::new(GivenBack { page: page.clone(), block }));
-                    self.machine.wait(&condition, None, &|| call.to_string())?;
+                    self.machine.wait(&condition, limit, &|| call.to_string())?;
                 }
                 Err(Taken::Busy) => return Err(self.fault(Cause::Busy { what }, call)),
             }

@@ -223,21 +223,21 @@ impl Context {
             page.state(block).receiving.set_busy();
             return Ok(Posted::new(page, block, number, room));
         }
-        self.post_slowly(room, from, slot)
+        self.post_slowly(room, None, self.from("irecv", from, slot))
     }
 
+    /// The same where something is in the way, for at most that long.
     #[cold]
     #[inline(never)]
-    fn post_slowly(&self, room: usize, from: Rank, slot: u32) -> Result<Posted<'_>> {
-        let call = self.from("irecv", from, slot);
+    pub(super) fn post_slowly(&self, room: usize, limit: Option<Duration>, call: Call) -> Result<Posted<'_>> {
         let (page, block) = self.page(call)?;
-        self.occupy_receive(&page, block, call)?;
+        self.occupy_receive(&page, block, limit, call)?;
         loop {
             match page.post_short(block, room) {
                 Ok(number) => return Ok(Posted::new(self.pages.kept(&page), block, number, room)),
-                Err(refused) => self.retry(refused, call).inspect_err(|_| {
-                    page.state(block).receiving.set_idle();
-                })?,
+                Err(refused) => {
+                    self.retry(refused, call).inspect_err(|_| self.suspect(&page, block))?;
+                }
             }
         }
     }
@@ -343,7 +343,11 @@ impl Context {
             return Err(self.fault(Cause::Argument(text.into()), call));
         }
         if slot == Call::ANY {
-            return Ok((self.open(peer, 0, None, call)?, ANY));
+            let pair = self.open(peer, 0, None, call)?;
+            for page in self.strays.closed_pages(peer) {
+                self.open_pages(&page, call)?;
+            }
+            return Ok((pair, ANY));
         }
         if slot >= self.slots {
             return Err(self.fault(Cause::NoSuchSlot { slot, slots: self.slots }, call));
@@ -369,16 +373,6 @@ impl Context {
             self.open_pages(&page, call)?;
         }
         Ok(page)
-    }
-
-    /// Marks the slot busy for a send.
-    pub(super) fn occupy_send(&self, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
-        self.occupy((page, block), &page.state(block).sending, "send", call)
-    }
-
-    /// Marks the slot busy for a receive.
-    pub(super) fn occupy_receive(&self, page: &Arc<Page>, block: Block, call: Call) -> Result<()> {
-        self.occupy((page, block), &page.state(block).receiving, "receive", call)
     }
 
     /// Waits a moment where a fabric had no room.

@@ -6,6 +6,8 @@ use super::operation::Operation;
 use super::page::{ANY, Block, Page};
 use super::pump::{Pump, Queue};
 use super::words;
+use std::collections::HashMap;
+use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
@@ -16,12 +18,20 @@ use tasuki_core::fabric::Refused;
 /// Promises every receiver what is owed to it.
 pub(super) fn promise(pump: &Pump, machine: &Machine) {
     let owed = pump.left_alone();
-    for (page, block) in owed.iter().map(|operation| (&operation.page, operation.block)) {
-        let is_there = |other: &&Arc<Operation>| Arc::ptr_eq(&other.page, page) && other.block == block;
-        let messages = owed.iter().filter(is_there).count() as u32;
-        let last = page.state(block).sent.load(Relaxed).wrapping_add(messages);
+    let (mut places, mut promises) = (HashMap::new(), Vec::<(&Page, Block, u32)>::new());
+    for operation in &owed {
+        let (page, block): (&Page, Block) = (&operation.page, operation.block);
+        let place = *places.entry((ptr::from_ref(page), block)).or_insert(promises.len());
+        if place == promises.len() {
+            promises.push((page, block, page.state(block).sent.load(Relaxed)));
+        }
+        promises[place].2 = promises[place].2.wrapping_add(1);
+    }
+    for (page, block, last) in promises {
         write(machine, page, block, words::promise(last));
-        write(machine, page.pair(), ANY, words::promise_of_any(true));
+    }
+    for pair in pairs(&owed) {
+        write(machine, &pair, ANY, words::promise_of_any(true));
     }
 }
 

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The fast path goes from idle to busy and back by plain stores: two threads that use one slot in one direction at
-//! once are in error. All other ways begin with a compare-and-swap, since two threads may well take them at once: one
+//! once are in error. What leads out of suspect is a compare-and-swap, since two threads may well take it at once: one
 //! that receives from any slot knows nothing of one that names it.
 
 use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -70,7 +70,7 @@ impl Mark {
         self.0.store(IDLE, Relaxed);
     }
 
-    /// To busy from whatever is not in use.
+    /// To busy from whatever is not in use. Whoever does sees what the one before knew of the slot (SYNC slot-suspect).
     pub(crate) fn occupy(&self) -> Result<(), Taken> {
         self.change(|mark| match mark {
             IDLE | SUSPECT => Ok(BUSY),
@@ -82,17 +82,17 @@ impl Mark {
 
     /// A receive has ended without its message, which may have come all the same, or come still.
     pub(super) fn suspect(&self) {
-        self.0.store(SUSPECT, Release);
+        self.0.store(SUSPECT, Release); // SYNC slot-suspect
     }
 
     /// From suspect to lent. False if it was not suspect.
     pub(super) fn lend(&self) -> bool {
-        self.0.compare_exchange(SUSPECT, LENT, Acquire, Relaxed).is_ok()
+        self.0.compare_exchange(SUSPECT, LENT, Acquire, Relaxed).is_ok() // SYNC slot-suspect
     }
 
     /// From lent to idle, or to suspect if what lies there was not taken.
     pub(super) fn give_back(&self, was_taken: bool) {
-        self.0.store(if was_taken { IDLE } else { SUSPECT }, Release);
+        self.0.store(if was_taken { IDLE } else { SUSPECT }, Release); // SYNC slot-suspect
     }
 
     /// Whether it is suspect, lent, or will be suspect again.

@@ -32,8 +32,6 @@ pub(crate) struct Operation {
     way: Mutex<Way>,
     /// The message that a receive is for.
     number: AtomicU32,
-    /// A receive of any slot has found a stray.
-    has_stray: AtomicBool,
     /// An earlier message on the slot that has to go first.
     behind: Mutex<Option<Arc<Operation>>>,
     /// How many messages of the slot went into the spool before it, one behind the other.
@@ -93,7 +91,6 @@ impl Operation {
             kind,
             way: Mutex::new(way),
             number: AtomicU32::new(number),
-            has_stray: AtomicBool::new(false),
             behind: Mutex::new(behind),
             depth,
             spooled: None,
@@ -158,9 +155,6 @@ impl Operation {
         let ended = way.run(machine, (&self.page, self.block), &self.rings, looks).is_some();
         if let Way::Receive(receiving) = &*way {
             self.number.store(receiving.number(), Ordering::Relaxed);
-            if receiving.has_turned() {
-                self.has_stray.store(true, Ordering::Relaxed);
-            }
         }
         if !ended {
             return false;
@@ -262,7 +256,7 @@ impl Operation {
         let Some(way) = try_lock(&self.way) else { return false };
         let Way::Send(sending) = &*way else { return false };
         let is_stuck = || self.is_behind() || sending.is_stuck(&self.page, self.block, &self.rings);
-        self.page.peer != machine.rank() && (stage >= Stage::Left || sending.is_looking()) && is_stuck()
+        (stage >= Stage::Left || sending.is_looking()) && is_stuck()
     }
 
     /// The stage of its peer from which on it may be in vain.
@@ -318,6 +312,17 @@ impl Operation {
         self.hopeless_from().is_some_and(|from| from.0 != machine.rank() && gone(from)) && !self.happened()
     }
 
+    /// Whether the message of a receive comes even if its sender is leaving.
+    fn will_come(&self) -> bool {
+        let (number, promise) = (self.number.load(Ordering::Relaxed), self.page.promised(self.block));
+        let is_promised = match self.block {
+            ANY => words::is_any_promised(promise),
+            _ => words::is_promised(promise, number),
+        };
+        // A sender that leaves waits until what it has begun was taken out of its ring.
+        is_promised || self.page.is_about(self.block, number)
+    }
+
     /// Whether a step would bring it on. False while another thread is at it.
     pub(crate) fn can_step(&self) -> bool {
         self.looks_like_work(false)
@@ -360,17 +365,11 @@ impl Event for Operation {
     }
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {
-        let number = self.number.load(Ordering::Relaxed);
-        let promise = self.page.promised(self.block);
-        let is_promised = match self.block {
-            ANY => words::is_any_promised(promise),
-            _ => words::is_promised(promise, number),
-        };
-        // A sender that leaves waits until what it has begun was taken out of its ring.
-        let will_come = || {
-            is_promised || self.page.is_about(self.block, number) || self.has_stray.load(Ordering::Relaxed)
-        };
-        let stage = if self.kind != Kind::Send && will_come() { Stage::Left } else { Stage::Leaving };
+        // What comes next is the fabric's to tell; or another thread is just finding out.
+        if self.kind == Kind::Receive && try_lock(&self.way).is_none_or(|way| way.is_under_way()) {
+            return None;
+        }
+        let stage = if self.kind != Kind::Send && self.will_come() { Stage::Left } else { Stage::Leaving };
         Some((self.page.peer, stage))
     }
 }

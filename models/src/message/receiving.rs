@@ -133,9 +133,12 @@ impl Receiving {
         self.number
     }
 
-    /// Whether it is that of a stray: it has its message.
-    pub(crate) fn has_turned(&self) -> bool {
-        self.turned().is_some()
+    /// Whether it needs nothing of its sender for its next step: an operation of it is under way, or it has found a
+    /// stray.
+    pub(crate) fn is_under_way(&self) -> bool {
+        let has_stray = || self.seeker.as_ref().is_some_and(|seeker| seeker.has_one());
+        matches!(self.stage, Stage::Withdrawing { .. } | Stage::Fetching { .. } | Stage::Storing { .. })
+            || has_stray()
     }
 
     /// The stray whose receive it is.
@@ -357,6 +360,7 @@ impl Receiving {
         let Some(number) = self.seeker.as_mut().and_then(|seeker| seeker.turn()) else { return false };
         self.number = number;
         self.claimed = false;
+        // The version stays that of its own posting: what did not fit in the receive that met it is no stray.
         true
     }
 

@@ -114,10 +114,9 @@ impl Context {
     fn begin_long_recv(self: &Arc<Self>, into: Place, from: Rank, slot: u32) -> Result<Incoming> {
         let call = self.from("irecv", from, slot);
         let (page, block) = self.page(call)?;
-        self.occupy_receive(&page, block, call)?;
-        let receiving = self
-            .receiving(into, &page, block, call)
-            .inspect_err(|_| page.state(block).receiving.set_idle())?;
+        self.occupy_receive(&page, block, None, call)?;
+        let receiving =
+            self.receiving(into, &page, block, call).inspect_err(|_| self.suspect(&page, block))?;
         let kind = Kind::Long(self.start_receive(receiving, &page, block));
         Ok(Incoming::new(self, call, (page, block), kind))
     }

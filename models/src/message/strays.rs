@@ -12,9 +12,11 @@ use tasuki_core::base::Rank;
 use tasuki_core::engine::Event;
 use tasuki_core::engine::board::Stage;
 
-type Slots = BTreeMap<(Rank, u32), (Arc<Page>, Block)>;
+type Slot = (Arc<Page>, Block);
+/// By sender and number.
+type Slots = BTreeMap<(Rank, u32), Slot>;
 
-/// The slots of a context where a stray may lie, by sender and number.
+/// The slots of a context where a stray may lie.
 #[derive(Debug, Default)]
 pub(crate) struct Strays {
     /// How many, for who looks without the lock.
@@ -40,6 +42,14 @@ impl Strays {
         page.state(block).receiving.suspect();
     }
 
+    /// Pages of that sender's with suspect slots that were let go, and may have to be opened to see what lies there.
+    pub(super) fn closed_pages(&self, member: Rank) -> Vec<Arc<Page>> {
+        let mut pages: Vec<Arc<Page>> = self.listed(member).into_iter().map(|(page, _)| page).collect();
+        pages.retain(|page| !page.holding().is_open());
+        pages.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        pages
+    }
+
     /// Whether a stray of that sender's is there.
     pub(super) fn any_from(&self, member: Rank) -> bool {
         self.of(member).iter().any(|(page, block)| is_stray(page, *block))
@@ -57,8 +67,15 @@ impl Strays {
         })
     }
 
-    /// The suspect slots of that sender. No lock is held while they are looked at: that makes calls of the fabric.
-    fn of(&self, member: Rank) -> Vec<(Arc<Page>, Block)> {
+    /// The suspect slots of that sender, as far as their pages are open.
+    fn of(&self, member: Rank) -> Vec<Slot> {
+        let mut slots = self.listed(member);
+        slots.retain(|(page, block)| mark(page, *block).is_suspect());
+        slots
+    }
+
+    /// What is listed of that sender. No lock is held while it is looked at: that makes calls of the fabric.
+    fn listed(&self, member: Rank) -> Vec<Slot> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
@@ -66,8 +83,7 @@ impl Strays {
         // A receive that named the slot has been there since.
         slots.retain(|_, (page, block)| mark(page, *block).may_hold_a_stray());
         self.count.store(slots.len(), Ordering::Release);
-        let of_it = slots.range((member, 0)..=(member, u32::MAX)).map(|(_, slot)| slot);
-        of_it.filter(|(page, block)| mark(page, *block).is_suspect()).cloned().collect()
+        slots.range((member, 0)..=(member, u32::MAX)).map(|(_, slot)| slot.clone()).collect()
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
@@ -164,6 +180,6 @@ impl Event for GivenBack {
     }
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {
-        Some((self.page.peer, Stage::Left))
+        None // it is another receive of this rank's that gives it back, however that ends
     }
 }

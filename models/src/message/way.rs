@@ -152,6 +152,11 @@ impl Way {
         }
     }
 
+    /// Whether it is a receive that needs nothing of its sender for its next step.
+    pub(crate) fn is_under_way(&self) -> bool {
+        matches!(self, Way::Receive(receiving) if receiving.is_under_way())
+    }
+
     /// A receive is to be taken back.
     pub(crate) fn withdraw(&mut self) {
         if let Way::Receive(receiving) = self {

@@ -325,6 +325,29 @@ pub fn p20_close_before_a_message_is_taken(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// A message that met a receive which was dropped then lies in a page that its receiver has closed since: a receive of
+/// any slot finds it there, too.
+pub fn p20_any_finds_what_lies_in_a_closed_page(job: &Job) -> Result<()> {
+    let world = job.world();
+    for slot in [3, 70, 700, 70] {
+        if job.rank() == 1 {
+            let dropped = world.irecv(vec![0_u32; 2], Rank(0), Slot(slot))?;
+            job.barrier()?;
+            job.barrier()?;
+            drop(dropped);
+            world.close(Rank(0))?;
+            let mut got = [0_u32; 2];
+            assert_eq!(world.recv(&mut got, Rank(0), Slot::ANY)?.slot, Slot(slot));
+            assert_eq!(got, [slot; 2]);
+        } else {
+            job.barrier()?;
+            world.send(&[slot; 2], Rank(1), Slot(slot))?;
+            job.barrier()?;
+        }
+    }
+    job.barrier()
+}
+
 /// A message that nobody can take any more, since both have closed, keeps nothing from going on.
 pub fn p20_close_for_a_message_that_nobody_takes(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), Rank(1 - job.rank().0));

@@ -129,6 +129,32 @@ pub fn g6_what_a_rank_that_left_owes(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// G6: the sender of what met a receive that was dropped then has left long ago: a receive of any slot gets it all the
+/// same, though what it takes for that is still under way. Then nothing more comes.
+pub fn g6_what_met_a_dropped_receive_of_a_rank_that_left(job: &Job) -> Result<()> {
+    let (world, table) = (job.world(), job.alloc_local::<u64>(3)?);
+    if job.rank() == 0 {
+        job.barrier()?;
+        [3, 70].into_iter().try_for_each(|slot| world.send(&[u64::from(slot); 3], Rank(1), Slot(slot)))?;
+        return job.barrier();
+    }
+    let begin = |slot| world.irecv(vec![0_u64; 3], Rank(0), Slot(slot));
+    let dropped = [begin(3)?, begin(70)?];
+    job.barrier()?;
+    job.barrier()?;
+    drop(dropped);
+    job.compute(Duration::from_millis(5));
+    let mut into = [0_u64; 3];
+    let first = world.recv(&mut into, Rank(0), Slot::ANY)?;
+    assert_eq!(into, [u64::from(first.slot.0); 3]);
+    let second = world.recv_into(table.pointer(), 3, Rank(0), Slot::ANY)?;
+    assert_eq!(table.to_vec()?, [u64::from(second.slot.0); 3]);
+    assert_eq!(first.slot.0 + second.slot.0, 73);
+    let vain = world.recv(&mut into, Rank(0), Slot::ANY);
+    refused(job, vain, Blame::Peer, &["any slot", "rank 0"]);
+    Ok(())
+}
+
 /// G6: room in the spool is given back, and nothing overtakes what lies there.
 pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
     let world = job.world();

@@ -181,7 +181,7 @@ impl Receiving {
                 Stage::Posted => self.look(machine, page, block),
                 Stage::Withdrawing { operation, expected } => match machine.landed(operation) {
                     None => Next::Waits,
-                    Some(Err(cause)) => self.fail(cause),
+                    Some(Err(cause)) => self.not_answered(page, block, cause),
                     Some(Ok(found)) => self.taken_back(machine, page, block, expected, found),
                 },
                 Stage::Fetching { operation } => match machine.landed(operation) {
@@ -436,8 +436,26 @@ impl Receiving {
             Ok(Launched::Done(found)) => self.taken_back(machine, page, block, expected, found),
             Ok(Launched::UnderWay(operation)) => self.goes(Stage::Withdrawing { operation, expected }),
             Ok(Launched::Later) => Next::Waits,
-            Err(cause) => self.fail(cause),
+            Err(cause) => self.not_answered(page, block, cause),
         }
+    }
+
+    /// The claim cannot be taken back. From a sender that has left all has come that it ever claimed.
+    #[cold]
+    fn not_answered(&mut self, page: &Page, block: Block, cause: Cause) -> Next {
+        if !matches!(cause, Cause::PeerLeft { .. }) {
+            return self.fail(cause);
+        }
+        if page.is_about(block, self.number) {
+            self.unwanted = false;
+            return self.goes(Stage::Posted);
+        }
+        self.is_back()
+    }
+
+    /// Nobody has the claim any more: goes on with the stray that it was taken back for, if it was.
+    fn is_back(&mut self) -> Next {
+        if self.turn() { self.goes(Stage::Posted) } else { self.ended(End::Withdrawn) }
     }
 
     fn taken_back(
@@ -448,11 +466,8 @@ impl Receiving {
         expected: u64,
         found: u64,
     ) -> Next {
-        if found == expected && self.turn() {
-            return self.goes(Stage::Posted);
-        }
         if found == expected {
-            return self.ended(End::Withdrawn);
+            return self.is_back();
         }
         if found == words::claim(self.number, self.version, Claim::Claimed) {
             self.unwanted = false; // its message is on its way

@@ -4,7 +4,8 @@
 
 use super::operation::Operation;
 use super::page::{ANY, Block, Page};
-use super::pump::{Pump, Queue};
+use super::pump::Pump;
+use super::queue::Queue;
 use super::words;
 use std::collections::HashMap;
 use std::ptr;
@@ -39,10 +40,10 @@ pub(super) fn promise(pump: &Pump, machine: &Machine) {
 pub(super) fn pay(pump: &Pump, machine: &Machine) -> Result<()> {
     let call = || "leave(): messages that were not taken".to_string();
     let owed = Arc::new(Owed { queue: pump.queue.clone(), peer: Mutex::default() });
-    let mut creditors = pairs(&pump.left_alone());
+    let mut creditors = pairs(&pump.first_left_alone());
     loop {
         machine.progress();
-        let left = pump.left_alone();
+        let left = pump.first_left_alone();
         let still = pairs(&left);
         if still.len() < creditors.len() {
             machine.settle(&call)?; // nothing that was promised arrives after the word that it was all
@@ -52,6 +53,7 @@ pub(super) fn pay(pump: &Pump, machine: &Machine) -> Result<()> {
         }
         creditors = still;
         let Some(other) = left.iter().find(|operation| !operation.is_vain(machine)) else {
+            let left = pump.left_alone();
             return if left.is_empty() { Ok(()) } else { Err(pump.give_up(machine, &left, call)) };
         };
         *owed.peer.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -97,7 +99,9 @@ struct Owed {
 
 impl Event for Owed {
     fn happened(&self) -> bool {
-        let left = self.queue.lock().unwrap_or_else(PoisonError::into_inner).left_alone();
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = queue.first_of(Operation::is_left_alone);
+        drop(queue); // not under the lock: looking makes calls of the fabric
         left.is_empty() || left.iter().any(|operation| operation.can_step())
     }
 

@@ -24,6 +24,7 @@ mod pace;
 mod page;
 mod place;
 mod pump;
+mod queue;
 mod receiving;
 mod request;
 mod ring;

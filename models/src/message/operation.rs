@@ -34,13 +34,13 @@ pub(crate) struct Operation {
     number: AtomicU32,
     /// An earlier message on the slot that has to go first.
     behind: Mutex<Option<Arc<Operation>>>,
-    /// How many messages of the slot went into the spool before it, one behind the other.
-    depth: u64,
+    /// Whether there ever was one.
+    was_behind: bool,
     /// Bytes of the spool that it takes, if it lies there.
     spooled: Option<u64>,
     ending: Ending,
-    /// Whether the pump has it; changed under the lock of its queue.
-    pub(crate) queued: AtomicBool,
+    /// Where it stands in the pump's queue, 0 if it does not; changed under the lock of that.
+    pub(super) ticket: AtomicU64,
     waker: Mutex<Option<Waker>>,
     /// When its waker is to be woken though it has not ended: it can go into the spool then.
     spool_at_ns: AtomicU64,
@@ -78,7 +78,7 @@ impl Operation {
         way: Way,
         behind: Option<Arc<Operation>>,
     ) -> Operation {
-        let depth = behind.as_ref().map_or(0, |earlier| earlier.depth + 1);
+        let was_behind = behind.is_some();
         let (kind, number) = match &way {
             Way::Send(_) => (Kind::Send, 0),
             Way::Receive(receiving) => (Kind::Receive, receiving.number()),
@@ -92,10 +92,10 @@ impl Operation {
             way: Mutex::new(way),
             number: AtomicU32::new(number),
             behind: Mutex::new(behind),
-            depth,
+            was_behind,
             spooled: None,
             ending: Ending::default(),
-            queued: AtomicBool::new(false),
+            ticket: AtomicU64::new(0),
             waker: Mutex::default(),
             spool_at_ns: AtomicU64::new(u64::MAX),
             unwanted: AtomicBool::new(false),
@@ -124,6 +124,11 @@ impl Operation {
         self.spooled
     }
 
+    /// Whether it lies in the spool.
+    pub(crate) fn is_spooled(&self) -> bool {
+        self.spooled.is_some()
+    }
+
     /// Whether it is a send of which nobody waits for the end.
     pub(crate) fn is_left_alone(&self) -> bool {
         self.spooled.is_some() || self.detached.load(Ordering::SeqCst) && self.kind == Kind::Send
@@ -137,7 +142,7 @@ impl Operation {
 
     /// The same by one step, for the pump, which may have lost it since it was looked up.
     pub(crate) fn advance(&self, machine: &Machine) -> bool {
-        self.run_if(machine, 0, || self.queued.load(Ordering::Relaxed))
+        self.run_if(machine, 0, || self.ticket.load(Ordering::Relaxed) != 0)
     }
 
     /// `is_ours` is asked under the lock of the way: what is no longer queued, and settled, is touched by nobody.
@@ -168,8 +173,8 @@ impl Operation {
     }
 
     /// Whether an earlier message is not over. One that is over is forgotten.
-    fn is_behind(&self) -> bool {
-        if self.depth == 0 {
+    pub(super) fn is_behind(&self) -> bool {
+        if !self.was_behind {
             return false;
         }
         let mut behind = lock(&self.behind);
@@ -177,11 +182,6 @@ impl Operation {
             *behind = None;
         }
         behind.is_some()
-    }
-
-    /// Where it stands among the messages of its slot in the spool.
-    pub(crate) fn depth(&self) -> u64 {
-        self.depth
     }
 
     /// The earlier message that goes first.

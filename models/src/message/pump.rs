@@ -5,6 +5,7 @@ use super::holding::Counts;
 use super::leaving;
 use super::operation::Operation;
 use super::page::{Block, Page};
+use super::queue::Queue;
 use super::ring::Rings;
 use super::spool::Spool;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +20,7 @@ const ONE_GO: usize = 64;
 /// The messages under way.
 #[derive(Debug, Default)]
 pub(crate) struct Pump {
-    /// How many there are, for who looks without the lock.
+    /// How many may take a step, for who looks without the lock.
     count: AtomicUsize,
     /// Pages of all contexts of the rank.
     pub(crate) pages: Arc<Counts>,
@@ -33,29 +34,12 @@ pub(crate) struct Pump {
     pub(crate) alarm: Alarm,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    operations: Vec<Arc<Operation>>,
-    /// Whose turn it is.
-    next: usize,
-}
-
-impl Queue {
-    /// Sends for whose end nobody waits.
-    pub(super) fn left_alone(&self) -> Vec<Arc<Operation>> {
-        self.operations.iter().filter(|operation| operation.is_left_alone()).cloned().collect()
-    }
-}
-
 impl Pump {
     /// Moves an operation on in waiting calls from now on, unless it does so already.
     pub(crate) fn add(&self, operation: &Arc<Operation>) {
         let mut queue = self.queue();
-        if operation.queued.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        queue.operations.push(operation.clone());
-        self.count.store(queue.operations.len(), Ordering::Release);
+        queue.add(operation);
+        self.count.store(queue.len(), Ordering::Release);
     }
 
     /// No longer moves it on. When this has returned, nobody is at it.
@@ -66,46 +50,39 @@ impl Pump {
 
     fn forget(&self, operation: &Arc<Operation>) {
         let mut queue = self.queue();
-        if !operation.queued.swap(false, Ordering::Relaxed) {
-            return;
+        if queue.remove(operation) {
+            self.count.store(queue.len(), Ordering::Release);
         }
-        queue.operations.retain(|other| !Arc::ptr_eq(other, operation));
-        self.count.store(queue.operations.len(), Ordering::Release);
     }
 
     /// The last message that is in the spool for a slot.
     pub(crate) fn last_spooled(&self, page: &Arc<Page>, block: Block) -> Option<Arc<Operation>> {
-        let queue = self.queue();
-        let is_it = |operation: &&Arc<Operation>| {
-            operation.spool_bytes().is_some()
-                && Arc::ptr_eq(&operation.page, page)
-                && operation.block == block
-        };
-        queue.operations.iter().filter(is_it).max_by_key(|operation| operation.depth()).cloned()
+        self.queue().last_spooled(page, block)
     }
 
     /// Messages whose end wakes somebody.
     pub(crate) fn watched(&self) -> Vec<Arc<Operation>> {
-        self.queue().operations.iter().filter(|operation| operation.is_watched()).cloned().collect()
+        self.queue().all(Operation::is_watched)
     }
 
     /// The messages in the spool.
     pub(crate) fn spooled(&self) -> Vec<Arc<Operation>> {
-        let is_it = |operation: &&Arc<Operation>| operation.spool_bytes().is_some();
-        self.queue().operations.iter().filter(is_it).cloned().collect()
+        self.queue().all(Operation::is_spooled)
+    }
+
+    /// The first of each slot.
+    pub(crate) fn first_spooled(&self) -> Vec<Arc<Operation>> {
+        self.queue().first_of(Operation::is_spooled)
     }
 
     /// Sends for whose end nobody waits.
     pub(crate) fn left_alone(&self) -> Vec<Arc<Operation>> {
-        self.queue().left_alone()
+        self.queue().all(Operation::is_left_alone)
     }
 
-    /// The message whose turn it is.
-    fn next(&self) -> Option<Arc<Operation>> {
-        let mut queue = self.queue();
-        let turn = queue.next % queue.operations.len().max(1);
-        queue.next = turn + 1;
-        queue.operations.get(turn).cloned()
+    /// The first of each slot.
+    pub(crate) fn first_left_alone(&self) -> Vec<Arc<Operation>> {
+        self.queue().first_of(Operation::is_left_alone)
     }
 
     /// Takes up to `steps` steps, each of another message. No lock is held meanwhile.
@@ -113,13 +90,15 @@ impl Pump {
         if self.going.swap(true, Ordering::Acquire) {
             return; // another thread of this rank is at it
         }
-        let mut any_ended = false;
-        for _ in 0..steps {
-            let Some(operation) = self.next() else { break };
+        let (mut any_ended, mut left) = (false, steps);
+        while left > 0 {
+            let Some(operation) = ({ self.queue().next() }) else { break };
+            left -= 1;
             if operation.advance(machine) {
                 self.over(&operation);
                 self.to_wake().extend(operation.take_waker());
                 any_ended = true;
+                left += 1; // for the one that stood behind it
             }
         }
         self.going.store(false, Ordering::Release);
@@ -198,8 +177,8 @@ impl Agent for Pump {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let all: Vec<Arc<Operation>> = self.queue().operations.clone();
-        all.iter().any(|operation| operation.may_step())
+        let first: Vec<Arc<Operation>> = self.queue().first_of(|_| true);
+        first.iter().any(|operation| operation.may_step())
     }
 
     fn promise(&self, machine: &Machine) {

@@ -18,12 +18,12 @@ impl Context {
         let empty = Arc::new(Emptied { machine: self.machine.clone(), pump: self.pump.clone() });
         let call = || "set_spool: waiting until it is empty".to_string();
         loop {
-            let left = self.pump.spooled();
+            let left = self.pump.first_spooled();
             if left.is_empty() {
                 break;
             }
             if left.iter().all(|message| message.is_vain(&self.machine)) {
-                return Err(self.pump.give_up(&self.machine, &left, call));
+                return Err(self.pump.give_up(&self.machine, &self.pump.spooled(), call));
             }
             let condition = Condition::Event(empty.clone());
             self.machine.wait(&condition, None, &call)?;
@@ -60,7 +60,7 @@ impl Event for Emptied {
     fn happened(&self) -> bool {
         use tasuki_core::engine::Agent;
         let is_vain = |message: &Arc<Operation>| message.is_vain(&self.machine);
-        self.pump.has_work() || self.pump.spooled().iter().all(is_vain)
+        self.pump.has_work() || self.pump.first_spooled().iter().all(is_vain)
     }
 
     fn hopeless_from(&self) -> Option<(Rank, Stage)> {

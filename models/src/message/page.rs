@@ -211,7 +211,7 @@ impl Page {
     pub(crate) fn is_awaited(&self, block: Block) -> bool {
         let number = self.next_number(block);
         let posting = words::read_posting(self.posting(block), number);
-        !matches!(posting, Posting::None | Posting::Withdrawn | Posting::Taken { .. })
+        !matches!(posting, Posting::None | Posting::Withdrawn)
     }
 
     /// Whether the peer has withdrawn the receive for a message, and posted no other.
@@ -226,12 +226,15 @@ impl Page {
 
     /// How many chunks of a staged message the peer has taken: all, if it has posted another receive since.
     pub(crate) fn taken(&self, block: Block, number: u32, chunks: u32) -> u32 {
-        let word = self.posting(block);
-        match words::read_posting(word, number) {
-            Posting::Taken { chunks } => chunks,
-            Posting::None if words::is_later(word, number) => chunks,
-            _ => 0,
+        if words::is_later(self.posting(block), number) {
+            return chunks;
         }
+        words::read_taken(self.claim(block), number, chunks)
+    }
+
+    /// Tells the peer how many chunks were taken.
+    pub(crate) fn tell_taken(&self, block: Block, number: u32, chunks: u32) -> Result<(), Refused> {
+        self.write_claim(block, words::taken(number, chunks), &[])
     }
 
     /// What the peer has sent.

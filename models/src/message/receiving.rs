@@ -247,7 +247,7 @@ impl Receiving {
                 return self.fail(cause);
             }
         };
-        match page.write_posting(block, words::taken(self.number, chunks)) {
+        match page.tell_taken(block, self.number, chunks) {
             Err(Refused::Again | Refused::Relay) => Next::Waits,
             Ok(()) if chunks == CHUNKS_MAX => {
                 self.told = CHUNKS_MAX;
@@ -388,7 +388,7 @@ impl Receiving {
     fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, mut chunks: u32) -> Next {
         let berth = Self::berth(page, block);
         if self.owes(berth) {
-            let written = page.write_posting(block, words::taken(self.number, self.taken));
+            let written = page.tell_taken(block, self.number, self.taken);
             return match written {
                 Ok(()) if self.taken < berth.cut.chunks() => {
                     self.told = self.taken;

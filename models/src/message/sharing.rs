@@ -148,7 +148,7 @@ pub(crate) fn help(
         }
         parts.copy(machine, index, from, to).map_err(|cause| Refused::Never(Box::new(cause)))?;
         copied += 1;
-        page.write_posting(block, words::taken(number, copied))?;
+        page.tell_taken(block, number, copied)?;
     }
 }
 

@@ -15,9 +15,9 @@
 //!
 //! ```text
 //! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive: the size of a short one; the power of two that
-//!                                                           the size of a staged one has at least; one withdrawn; or
-//!           number:32 | 1:1 chunks:25         | kind:6      how much of a staged message was taken
-//! claim     number:32 | version:26            | state:6
+//!                                                           the size of a staged one has at least; one withdrawn
+//! claim     number:32 | 0:1 version:25        | state:6     who has a receive that is no short one, or
+//!           number:32 | 1:1 chunks:25         | state:6     how much of its message the receiver has taken
 //! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot counts for receives of any), or
 //!           number:32 | chunks:26             | kind:6      a long one, staged, shared, or in place, or
 //!           number:32 | version:26            | kind:6      a message that did not fit, or
@@ -61,20 +61,14 @@ pub(crate) enum Posting {
     Long { version: u32 },
     /// A receive that wanted its message staged, and was withdrawn.
     Withdrawn,
-    /// The staged message has been taken up to there.
-    Taken { chunks: u32 },
 }
 
 const SHORT: u64 = 1;
 const LONG: u64 = 2;
 const TO_STAGE: u64 = 3;
-const TAKEN: u64 = 4;
-const WITHDRAWN: u64 = 5;
+const WITHDRAWN: u64 = 4;
 const KIND: u64 = 63;
-const TAKEN_MARK: u64 = 1 << 31;
 const VERSION_MASK: u32 = (1 << 19) - 1;
-/// The largest number of chunks that a posting says were taken.
-pub(crate) const CHUNKS_MAX: u32 = (1 << 25) - 1;
 
 fn numbered(number: u32, low: u64) -> u64 {
     u64::from(number) << 32 | low
@@ -119,11 +113,6 @@ pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | WITHDRAWN)
 }
 
-/// How much of a staged message was taken.
-pub(crate) fn taken(number: u32, chunks: u32) -> u64 {
-    numbered(number, TAKEN_MARK | u64::from(chunks) << 6 | TAKEN)
-}
-
 /// Whether a posting is short, for the message of that number, and has room for so many bytes.
 #[inline(always)]
 pub(crate) fn takes_short(posting: u64, number: u32, len: usize) -> bool {
@@ -141,7 +130,6 @@ pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
         SHORT => Posting::Short { room: (word >> 6 & KIND) as usize },
         LONG => Posting::Long { version },
         TO_STAGE => Posting::Staged { least: 1 << (word >> 6 & KIND), version },
-        TAKEN => Posting::Taken { chunks: (word >> 6) as u32 & CHUNKS_MAX },
         WITHDRAWN => Posting::Withdrawn,
         _ => Posting::None,
     }
@@ -166,6 +154,27 @@ pub(crate) enum Claim {
 /// The claim word of a version of a posting.
 pub(crate) fn claim(number: u32, version: u32, state: Claim) -> u64 {
     numbered(number, u64::from(version) << 6 | state as u64)
+}
+
+const TAKEN: u64 = 4;
+const TAKEN_MARK: u64 = 1 << 31;
+/// The largest number of chunks that a claim says were taken.
+pub(crate) const CHUNKS_MAX: u32 = (1 << 25) - 1;
+
+/// How many chunks of a message the receiver has taken. In the second line, at which nobody looks who waits for a
+/// message: the peer keeps it, and writing there costs nothing.
+pub(crate) fn taken(number: u32, chunks: u32) -> u64 {
+    numbered(number, TAKEN_MARK | u64::from(chunks) << 6 | TAKEN)
+}
+
+/// How many chunks of the message of that number were taken, if a claim says so: all of its `chunks`, if it is about a
+/// later one.
+pub(crate) fn read_taken(word: u64, about: u32, chunks: u32) -> u32 {
+    match () {
+        () if is_later(word, about) => chunks,
+        () if number(word) == about && word & KIND == TAKEN => (word >> 6) as u32 & CHUNKS_MAX,
+        () => 0,
+    }
 }
 
 /// What stands in the receiver's line about a message.
@@ -263,7 +272,10 @@ mod tests {
             assert_eq!(read_posting(posting, 7), Posting::Staged { least, version: 3 });
             assert_eq!(posting_version(posting), 3);
         }
-        assert_eq!(read_posting(taken(7, 1 << 20), 7), Posting::Taken { chunks: 1 << 20 });
+        assert_eq!(read_taken(taken(7, 1 << 20), 7, 1 << 21), 1 << 20);
+        assert_eq!(read_taken(taken(7, 1), 6, 9), 9, "a later message");
+        assert_eq!(read_taken(taken(7, 1), 8, 9), 0);
+        assert_eq!(read_taken(claim(7, 3, Claim::Claimed), 7, 9), 0);
         assert_eq!(read_posting(0, 0), Posting::None);
         assert_eq!(
             read_data(short_data(1, (1 << 20) - 1, 48), 1),
@@ -283,7 +295,7 @@ mod tests {
         let posted = short_posting(9, 2, 8);
         assert!(takes_short(posted, 9, 8) && takes_short(posted, 9, 0));
         assert!(!takes_short(posted, 9, 9) && !takes_short(posted, 10, 8));
-        assert!(!takes_short(long_posting(9, 2), 9, 8) && !takes_short(taken(9, 100), 9, 1));
+        assert!(!takes_short(long_posting(9, 2), 9, 8));
         assert!(!takes_short(staged_posting(9, 2, 1 << 20), 9, 8));
         assert_eq!(brings_short(short_data(9, 5, 8), 9), Some(8));
         assert_eq!(brings_short(short_data(9, 5, 8), 8), None);
@@ -295,12 +307,12 @@ mod tests {
         let grows = |words: &[u64]| words.is_sorted();
         let second =
             [short_posting(4, 1, 48), short_posting(4, 2, 0), long_posting(4, 3), staged_posting(4, 4, 99)];
-        assert!(grows(&second) && second[3] < taken(4, 1));
-        let second = [taken(4, 1), taken(4, 2)];
-        assert!(grows(&second) && second[1] < short_posting(5, 0, 0));
+        assert!(grows(&second) && second[3] < short_posting(5, 0, 0));
         let state = |version, state| claim(4, version, state);
         assert!(grows(&[state(1, Claim::Posted), state(1, Claim::Claimed), state(1, Claim::Withdrawn)]));
         assert!(state(1, Claim::Withdrawn) < state(2, Claim::Posted));
+        let taken = [state(VERSION_MASK, Claim::Withdrawn), taken(4, 1), taken(4, 2)];
+        assert!(grows(&taken) && taken[2] < claim(5, 0, Claim::Posted));
         assert!(grows(&[staged_data(4, 1), staged_data(4, 2), in_place_data(4), short_data(5, 0, 0)]));
         assert!(grows(&[shared_data(4), in_place_data(4), failed_data(4), short_data(5, 0, 0)]));
         assert!(grows(&[staged_posting(4, 4, 99), withdrawn_posting(4, 5), staged_posting(4, 6, 49)]));

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use tasuki_core::engine::{Loan, Local};
-use tasuki_models::message::{self, Context, Incoming, Outgoing, Place, SHORT_MAX};
+use tasuki_models::message::{self, Context, Incoming, Outgoing, Place};
 
 /// Values that a message may be using.
 #[derive(Debug)]
@@ -76,14 +76,12 @@ pub struct Receiving<T: Pod> {
 
 impl<T: Pod> Sending<T> {
     pub(crate) fn new(context: &Arc<Context>, values: Vec<T>, to: Rank, slot: Slot) -> Result<Sending<T>> {
-        let mut values = Values::new(values);
-        let bytes = Arc::get_mut(&mut values).map(Values::bytes).unwrap_or_default();
-        let mut line = [0; SHORT_MAX];
-        let short = line.get_mut(..bytes.len()).map(|line| {
-            line.copy_from_slice(bytes);
-            &*line
-        });
-        let request = context.begin_send(short, || Place::Own(values.lend(false)), to, slot.0)?;
+        let sent = context.send_at_once(bytemuck::cast_slice(&values), to, slot.0)?;
+        let values = Values::new(values);
+        let request = match sent {
+            Some(sent) => sent,
+            None => context.begin_send(Place::Own(values.lend(false)), to, slot.0)?,
+        };
         Ok(Sending { request: Some(request), values })
     }
 

@@ -53,10 +53,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     #[inline(never)]
     fn lend(&self, bytes: &[u8], to: Rank, slot: Slot) -> Result<()> {
+        if let Some(sent) = self.context.send_at_once(bytes, to, slot.0)? {
+            self.begun.request(Request::Send(sent, None));
+            return Ok(());
+        }
         // SAFETY: borrowed for longer than the scope, which calls the loan back.
         let loan = unsafe { Loan::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
-        let short = (bytes.len() <= SHORT_MAX).then_some(bytes);
-        let request = self.context.begin_send(short, || Place::Own(loan.clone()), to, slot.0)?;
+        let request = self.context.begin_send(Place::Own(loan.clone()), to, slot.0)?;
         self.begun.request(Request::Send(request, Some(loan)));
         Ok(())
     }

@@ -25,17 +25,27 @@ pub enum Launched {
 
 impl Machine {
     /// Starts a put of a part of what was lent.
-    pub fn launch_put(&self, to: GlobalAddress, used: &Use, part: Range<usize>) -> Result<Launched, Cause> {
+    pub fn launch_put(
+        &self,
+        to: GlobalAddress,
+        used: &Use<'_>,
+        part: Range<usize>,
+    ) -> Result<Launched, Cause> {
         let len = part.len() as u64;
         let from = Local(used.view().part(part.start as u64, len).cast_mut());
-        self.launch(Action::Put { to, from, len }, &|| Some(Arc::new(used.another())))
+        self.launch(Action::Put { to, from, len }, &|| Some(Arc::new(used.longer())))
     }
 
     /// Starts a get into a part of what was lent.
-    pub fn launch_get(&self, from: GlobalAddress, used: &Use, part: Range<usize>) -> Result<Launched, Cause> {
+    pub fn launch_get(
+        &self,
+        from: GlobalAddress,
+        used: &Use<'_>,
+        part: Range<usize>,
+    ) -> Result<Launched, Cause> {
         let len = part.len() as u64;
         let to = Local(used.view().part_mut(part.start as u64, len));
-        self.launch(Action::Get { from, to, len }, &|| Some(Arc::new(used.another())))
+        self.launch(Action::Get { from, to, len }, &|| Some(Arc::new(used.longer())))
     }
 
     /// Starts a copy between two global addresses.

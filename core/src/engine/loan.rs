@@ -30,7 +30,11 @@ pub struct Loan {
 
 /// One user of a loan. It is not called back while this lives.
 #[derive(Debug)]
-pub struct Use(Arc<Loan>);
+pub struct Use<'l>(&'l Arc<Loan>);
+
+/// The same for as long as it takes.
+#[derive(Debug)]
+pub(super) struct LongUse(Arc<Loan>);
 
 impl Loan {
     /// Lends `len` bytes at `place`, for writing, too, if `writable`. With an owner nobody needs to call it back.
@@ -60,7 +64,7 @@ impl Loan {
         let used = self.enter()?;
         let offset = machine.registry().register(self.place.0 as u64, self.len as u64);
         let offset = offset.map_err(|error| error.cause().clone())?;
-        Ok(Registration { machine: machine.clone(), offset, _used: used })
+        Ok(Registration { machine: machine.clone(), offset, _used: used.longer() })
     }
 
     /// Lends bytes in view while `body` runs. At its end, also by a panic, nobody uses them any more: until then
@@ -83,14 +87,24 @@ impl Loan {
     }
 
     /// Uses it. Fails if it was called back.
-    pub fn enter(self: &Arc<Loan>) -> Result<Use, Cause> {
+    #[inline]
+    pub fn enter(self: &Arc<Loan>) -> Result<Use<'_>, Cause> {
         let before = self.uses.fetch_add(1, Ordering::Acquire); // SYNC loan
-        let entered = Use(self.clone());
+        let entered = Use(self);
         #[cfg(not(planted_fault = "loan_not_looked_at"))]
         let open = before & CALLED_BACK == 0;
         #[cfg(planted_fault = "loan_not_looked_at")]
         let open = before != u32::MAX;
         if open { Ok(entered) } else { Err(called_back()) }
+    }
+
+    #[inline]
+    fn leave(&self) {
+        #[cfg(not(planted_fault = "loan_end_relaxed"))]
+        let order = Ordering::Release; // SYNC loan-end
+        #[cfg(planted_fault = "loan_end_relaxed")]
+        let order = Ordering::Relaxed;
+        self.uses.fetch_sub(1, order);
     }
 
     /// Ends the loan. Returns when nobody uses it any more; `pause` is called meanwhile.
@@ -112,7 +126,7 @@ fn called_back() -> Cause {
 pub struct Registration {
     machine: Arc<Machine>,
     offset: u64,
-    _used: Use,
+    _used: LongUse,
 }
 
 impl Registration {
@@ -141,27 +155,29 @@ impl Drop for Lent<'_> {
     }
 }
 
-impl Drop for Use {
+impl Drop for Use<'_> {
     fn drop(&mut self) {
-        #[cfg(not(planted_fault = "loan_end_relaxed"))]
-        let order = Ordering::Release; // SYNC loan-end
-        #[cfg(planted_fault = "loan_end_relaxed")]
-        let order = Ordering::Relaxed;
-        self.0.uses.fetch_sub(1, order);
+        self.0.leave();
     }
 }
 
-impl Use {
+impl Drop for LongUse {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Use<'_> {
     /// One more use, which outlives this one.
-    pub(super) fn another(&self) -> Use {
+    pub(super) fn longer(&self) -> LongUse {
         self.0.uses.fetch_add(1, Ordering::Relaxed);
-        Use(self.0.clone())
+        LongUse(self.0.clone())
     }
 
     /// The bytes.
     #[inline]
     pub fn view(&self) -> View<'_> {
-        let Loan { place, len, writable, .. } = *self.0;
+        let Loan { place, len, writable, .. } = **self.0;
         View { place, len, writable, borrowed: PhantomData }
     }
 }

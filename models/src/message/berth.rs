@@ -1,6 +1,7 @@
 //! How a message lies in a ring: its chunks, and where each is. Both sides know it by the message's length and three
 //! words.
 
+use super::page::{Block, Page};
 use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a chunk of a message of at most twice as many.
@@ -72,6 +73,21 @@ impl Berth {
     /// As words for the receiver: the ring, the message's length, ring's size and start.
     pub(crate) fn words(self) -> [u64; 3] {
         [self.ring.bits(), self.cut.len, self.bytes << 32 | self.start]
+    }
+
+    /// Where the message lies that a peer has staged for a slot.
+    #[inline]
+    pub(super) fn at(page: &Page, block: Block) -> Berth {
+        let word = |index| page.data_word(block, index);
+        Berth::of([word(0), word(1), word(3)])
+    }
+
+    /// Whether the sender is to be told that so many chunks were taken, if it was told of `told`: at the end, and often
+    /// enough that it always has room.
+    #[inline]
+    pub(super) fn owes(self, taken: u32, told: u32) -> bool {
+        let untold = taken - told;
+        untold > 0 && (taken == self.cut.chunks() || untold >= self.room() / 4)
     }
 
     /// What the words say. Words that a sender never writes give a berth that ends no division by zero.

@@ -6,8 +6,8 @@ use super::operation::Operation;
 use super::page::{Block, Page};
 use super::place::Place;
 use super::receiving::Receiving;
-use super::sending::{self, Found, Sending};
-use super::staging::{Filled, Meeting, Staging};
+use super::sending::Sending;
+use super::straight::Straight;
 use super::way::{End, Way};
 use super::words::{self, Data, SHORT_MAX};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Condition, Event, Launched, Loan, View};
+use tasuki_core::engine::{Condition, Event, Loan, View};
 use tasuki_core::segment::GlobalAddress;
 
 impl Context {
@@ -35,50 +35,14 @@ impl Context {
             }
         }
         self.occupy_send(&page, block, call)?;
-        let (bytes, pause) = (View::of(bytes), || self.machine.pause());
-        let staged = self.stage(bytes, &page, block).map_err(|cause| self.fault(cause, call));
-        if let Err(_) | Ok(Some((_, Filled::Over))) = staged {
+        let bytes = View::of(bytes);
+        if self.send_straight(bytes, &page, block) {
             page.state(block).sending.set_idle();
-            return staged.map(drop);
+            return Ok(());
         }
-        let staging = staged?.map(|(staging, _)| staging);
-        Loan::lend(bytes, &pause, |loan| {
-            let from = Place::Own(loan.clone());
-            let sending = match staging {
-                Some(staging) => Sending::begun(from, staging),
-                None => Sending::new(from),
-            };
-            self.send_place(sending, &page, block, call)
+        Loan::lend(bytes, &|| self.machine.pause(), |loan| {
+            self.send_place(Sending::new(Place::Own(loan.clone())), &page, block, call)
         })
-    }
-
-    /// The way of most messages that are no short ones: if a receive stands there that wants it staged, copies as much
-    /// into a ring as there is room for, without a loan. None: nothing was done.
-    #[inline]
-    fn stage(
-        &self,
-        bytes: View<'_>,
-        page: &Arc<Page>,
-        block: Block,
-    ) -> Result<Option<(Staging, Filled)>, Cause> {
-        let (machine, rings, len) = (&self.machine, &self.pump.rings, bytes.len() as u64);
-        let is_first = page.state(block).spooled.load(Relaxed) == 0;
-        if len <= SHORT_MAX as u64 || !is_first || !matches!(sending::find(page, block, len), Found::Staged) {
-            return Ok(None);
-        }
-        let Some(ring) = rings.take(machine, len)? else { return Ok(None) };
-        let mut staging = Staging::new(ring, len, &rings.pace);
-        let number = page.next_number(block);
-        let at = Meeting { page, block, number, slot: page.slot(block) };
-        let filled = staging.run(machine, at, &rings.pace, |(from, len), to, caching| {
-            let copied = machine.copy_out(bytes, from, to, len, caching);
-            Ok(if copied { Launched::Done(0) } else { Launched::Later })
-        });
-        let filled = filled.unwrap_or(Filled::Waits { moved: false }); // it fails once more, and its receiver is told
-        if filled == Filled::Over {
-            page.state(block).sent.store(number, Relaxed);
-        }
-        Ok(Some((staging, filled)))
     }
 
     /// Sends job memory of this rank's, blocking.
@@ -192,9 +156,23 @@ impl Context {
             return self.wait_short(posted.number(), into, limit, call);
         }
         let (page, block) = self.page(call)?;
-        let pause = || self.machine.pause();
-        Loan::lend(View::of_mut(into), &pause, |loan| {
-            self.recv_place(Place::Own(loan.clone()), &page, block, limit, call)
+        self.occupy_receive(&page, block, limit, call)?;
+        let into = View::of_mut(into);
+        let taking = match self.receive_straight(into, &page, block) {
+            Some(Straight::Done(received)) => {
+                page.state(block).receiving.set_idle();
+                return Ok(received);
+            }
+            Some(Straight::Posted(taking)) => Some(taking),
+            None => None,
+        };
+        Loan::lend(into, &|| self.machine.pause(), |loan| {
+            let into = Place::Own(loan.clone());
+            let receiving = match taking {
+                Some(taking) => Ok(Receiving::posted(into, taking)),
+                None => self.receiving(into, &page, block, call),
+            };
+            self.recv_place(receiving, &page, block, limit, call)
         })
     }
 
@@ -203,19 +181,21 @@ impl Context {
         let call = self.from("recv", from, slot);
         let (page, block) = self.page(call)?;
         self.check_job(into, len, call)?;
-        self.recv_place(Place::Job(into, len), &page, block, None, call)
+        self.occupy_receive(&page, block, None, call)?;
+        let receiving = self.receiving(Place::Job(into, len), &page, block, call);
+        self.recv_place(receiving, &page, block, None, call)
     }
 
+    /// Receives on a slot that was occupied.
     fn recv_place(
         &self,
-        into: Place,
+        receiving: Result<Receiving>,
         page: &Arc<Page>,
         block: Block,
         limit: Option<Duration>,
         call: Call,
     ) -> Result<Received> {
-        self.occupy_receive(page, block, limit, call)?;
-        let received = self.receiving(into, page, block, call).and_then(|receiving| {
+        let received = receiving.and_then(|receiving| {
             let mut way = Way::Receive(receiving);
             match self.run(&mut way, page, block) {
                 Some(end) => self.received(page, end, call),
@@ -301,9 +281,11 @@ impl Context {
         let until = limit.map(|limit| until_ns(host.now_ns(), limit));
         let mut waited: Result<()> = Ok(());
         loop {
-            self.pump.run(&self.machine, operation);
+            let ended_here = self.pump.run(&self.machine, operation);
             if operation.is_over() {
-                operation.settle(&self.machine);
+                if !ended_here {
+                    operation.settle(&self.machine);
+                }
                 return match operation.end() {
                     Some(End::Failed(cause)) => Err(self.fault(cause, call)),
                     _ => Ok(()),

@@ -34,6 +34,7 @@ mod spool;
 mod spooling;
 mod staging;
 mod standing;
+mod straight;
 mod strays;
 mod way;
 mod words;

@@ -224,6 +224,12 @@ impl Page {
         self.ours.is_direct()
     }
 
+    /// Whether what the peer reads does so, too: no call that moves a message is one of the fabric.
+    #[inline]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.ours.is_direct() && self.theirs.is_direct()
+    }
+
     /// How many chunks of a staged message the peer has taken: all, if it has posted another receive since.
     pub(crate) fn taken(&self, block: Block, number: u32, chunks: u32) -> u32 {
         if words::is_later(self.posting(block), number) {

@@ -30,7 +30,8 @@ impl Place {
 
     /// Uses it, from here on for any number of copies: what counts its uses waits, on most processors, until all that
     /// was written before is in the caches.
-    pub(crate) fn enter(&self) -> Result<Entered, Cause> {
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Entered<'_>, Cause> {
         match self {
             Place::Own(loan) => loan.enter().map(Entered::Own),
             Place::Job(at, _) => Ok(Entered::Job(*at)),
@@ -40,12 +41,12 @@ impl Place {
 
 /// A place in use.
 #[derive(Debug)]
-pub(crate) enum Entered {
-    Own(Use),
+pub(crate) enum Entered<'p> {
+    Own(Use<'p>),
     Job(GlobalAddress),
 }
 
-impl Entered {
+impl Entered<'_> {
     /// Copies the first bytes out. Short messages from job memory are read before they set out.
     pub(crate) fn read(&self, into: &mut [u8]) -> Result<(), Cause> {
         match self {

@@ -113,12 +113,15 @@ impl Pump {
         self.spool.give_back(operation);
     }
 
-    /// Moves a message on that the calling thread waits for, while it goes on without a long wait.
-    pub(crate) fn run(&self, machine: &Machine, operation: &Arc<Operation>) {
-        if operation.run(machine, machine.spins(Some(operation.page.peer))) {
+    /// Moves a message on that the calling thread waits for, while it goes on without a long wait. Whether it has ended
+    /// by that: then nobody else is at it.
+    pub(crate) fn run(&self, machine: &Machine, operation: &Arc<Operation>) -> bool {
+        let ended = operation.run(machine, machine.spins(Some(operation.page.peer)));
+        if ended {
             self.over(operation);
             operation.wake();
         }
+        ended
     }
 
     /// Moves every message on by one step.

@@ -15,6 +15,7 @@ use super::berth::Berth;
 use super::page::{ANY, Block, Page};
 use super::place::Place;
 use super::sharing;
+use super::straight::Taking;
 use super::strays::{Seeker, Stray, Strays};
 use super::way::{Done, End, Progress};
 use super::words::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
@@ -93,24 +94,27 @@ impl Receiving {
         block: Block,
         strays: &Arc<Strays>,
     ) -> Receiving {
-        let number = page.next_received(block);
-        let version = page.next_version(block);
         // A receive of any slot may be wanted by two messages; memory that the sender writes must be its alone.
         let claimed = !to.is_null() || block == ANY;
         let seeker = (block == ANY).then(|| Box::new(Seeker::new(strays)));
-        let stage = Stage::Describing;
+        let posted = Receiving::posted(into, Taking::next(page, block));
+        Receiving { to, claimed, seeker, registered, stage: Stage::Describing, ..posted }
+    }
+
+    /// One that was posted, to be staged, and of which so much was taken.
+    pub(crate) fn posted(into: Place, Taking { number, version, taken, told }: Taking) -> Receiving {
         Receiving {
             into,
-            to,
-            claimed,
-            seeker,
-            registered,
+            to: GlobalAddress::NULL,
+            claimed: false,
+            seeker: None,
+            registered: None,
             number,
             version,
-            stage,
+            stage: Stage::Posted,
             unwanted: false,
-            taken: 0,
-            told: 0,
+            taken,
+            told,
             helped: false,
             failed: None,
             end: None,
@@ -159,7 +163,9 @@ impl Receiving {
             Stage::Posted => match words::read_data(page.data(block), self.number) {
                 Data::None => self.unwanted || unwanted || self.can_turn(page.member),
                 Data::Staged { .. } if self.failed.is_some() => true,
-                Data::Staged { chunks } => chunks > self.taken || self.owes(Self::berth(page, block)),
+                Data::Staged { chunks } => {
+                    chunks > self.taken || Berth::at(page, block).owes(self.taken, self.told)
+                }
                 Data::Shared => !self.helped || self.failed.is_some() && self.told != CHUNKS_MAX,
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } | Data::Failed => true,
             },
@@ -239,7 +245,7 @@ impl Receiving {
     #[cold]
     fn give_up(&mut self, page: &Page, block: Block, cause: Cause) -> Next {
         let chunks = match words::read_data(page.data(block), self.number) {
-            Data::Staged { .. } => Self::berth(page, block).cut.chunks(),
+            Data::Staged { .. } => Berth::at(page, block).cut.chunks(),
             Data::Shared if self.told == CHUNKS_MAX => return Next::Waits,
             Data::Shared => CHUNKS_MAX,
             _ => {
@@ -371,23 +377,10 @@ impl Receiving {
         }
     }
 
-    /// Where a staged message lies.
-    fn berth(page: &Page, block: Block) -> Berth {
-        let word = |index| page.data_word(block, index);
-        Berth::of([word(0), word(1), word(3)])
-    }
-
-    /// Whether the sender is to be told how many chunks were taken: at the end, and often enough that it always has
-    /// room.
-    fn owes(&self, berth: Berth) -> bool {
-        let untold = self.taken - self.told;
-        untold > 0 && (self.taken == berth.cut.chunks() || untold >= berth.room() / 4)
-    }
-
     /// Copies chunks out of the sender's ring, or tells it of those taken.
-    fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, mut chunks: u32) -> Next {
-        let berth = Self::berth(page, block);
-        if self.owes(berth) {
+    fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, chunks: u32) -> Next {
+        let berth = Berth::at(page, block);
+        if berth.owes(self.taken, self.told) {
             let written = page.tell_taken(block, self.number, self.taken);
             return match written {
                 Ok(()) if self.taken < berth.cut.chunks() => {
@@ -404,23 +397,36 @@ impl Receiving {
         if chunks == self.taken {
             return Next::Waits;
         }
-        let into = match self.into.enter() {
-            Ok(into) => into,
-            Err(cause) => return self.fail_midway(cause),
-        };
-        while self.taken < chunks && !self.owes(berth) {
+        match self.take_chunks(machine, page, block, berth, chunks) {
+            Ok(Launched::Done(_)) => Next::Goes,
+            Ok(Launched::UnderWay(operation)) => self.goes(Stage::Fetching { operation }),
+            Ok(Launched::Later) => Next::Waits,
+            Err(cause) => self.fail_midway(cause),
+        }
+    }
+
+    /// Copies the chunks that lie there, of which there are `chunks` or more, until the sender is owed a word.
+    #[inline]
+    fn take_chunks(
+        &mut self,
+        machine: &Machine,
+        page: &Page,
+        block: Block,
+        berth: Berth,
+        mut chunks: u32,
+    ) -> Result<Launched, Cause> {
+        let into = self.into.enter()?;
+        while self.taken < chunks && !berth.owes(self.taken, self.told) {
             let (part, place) = (berth.cut.part(self.taken), berth.place(self.taken));
-            match into.fetch(machine, place, part, Caching::of(berth.cut.len())) {
-                Ok(Launched::Done(_)) => self.taken += 1,
-                Ok(Launched::UnderWay(operation)) => return self.goes(Stage::Fetching { operation }),
-                Ok(Launched::Later) => return Next::Waits,
-                Err(cause) => return self.fail_midway(cause),
+            match into.fetch(machine, place, part, Caching::of(berth.cut.len()))? {
+                Launched::Done(_) => self.taken += 1,
+                not_yet => return Ok(not_yet),
             }
             if let Data::Staged { chunks: now } = words::read_data(page.data(block), self.number) {
                 chunks = now;
             }
         }
-        Next::Goes
+        Ok(Launched::Done(0))
     }
 
     fn fetched(&mut self) -> Next {

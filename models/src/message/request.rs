@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::Loan;
+use tasuki_core::engine::{Loan, View};
 use tasuki_core::segment::GlobalAddress;
 
 /// A send that was begun. Dropping it lets it end by itself.
@@ -57,23 +57,37 @@ enum Kind {
 }
 
 impl Context {
-    /// Begins a send. A short message from memory of the program's own is copied, or sent, before this returns; `bytes`
-    /// gives it without a loan.
-    pub fn begin_send(
-        self: &Arc<Self>,
-        short: Option<&[u8]>,
-        from: impl FnOnce() -> Place,
-        to: Rank,
-        slot: u32,
-    ) -> Result<Outgoing> {
+    /// Begins a send of bytes that go at once, and so need not be lent. None: nothing was done, since they do not.
+    pub fn send_at_once(self: &Arc<Self>, bytes: &[u8], to: Rank, slot: u32) -> Result<Option<Outgoing>> {
         let call = self.to("isend", to, slot);
         let (page, block) = self.page(call)?;
-        let idle = page.state(block).sending.is_idle();
-        let sent = idle && short.is_some_and(|bytes| page.send_short(block, bytes));
+        let state = page.state(block);
+        let went = state.sending.is_idle() && page.send_short(block, bytes);
         self.occupy_send(&page, block, call)?;
-        let operation = if sent { None } else { self.start_send(Sending::new(from()), &page, block) };
-        let begun_ns = self.machine.host().now_ns();
-        Ok(Outgoing { context: self.clone(), call, page, block, operation, begun_ns, waited: false })
+        if went || self.send_straight(View::of(bytes), &page, block) {
+            return Ok(Some(self.outgoing(call, (page, block), None)));
+        }
+        state.sending.set_idle();
+        Ok(None)
+    }
+
+    /// Begins a send.
+    pub fn begin_send(self: &Arc<Self>, from: Place, to: Rank, slot: u32) -> Result<Outgoing> {
+        let call = self.to("isend", to, slot);
+        let (page, block) = self.page(call)?;
+        self.occupy_send(&page, block, call)?;
+        let operation = self.start_send(Sending::new(from), &page, block);
+        Ok(self.outgoing(call, (page, block), operation))
+    }
+
+    fn outgoing(
+        self: &Arc<Self>,
+        call: Call,
+        (page, block): (Arc<Page>, Block),
+        operation: Option<Arc<Operation>>,
+    ) -> Outgoing {
+        let begun_ns = if operation.is_some() { self.machine.host().now_ns() } else { 0 };
+        Outgoing { context: self.clone(), call, page, block, operation, begun_ns, waited: false }
     }
 
     /// Sends as much as can be sent at once. What waiting calls move on after that; none if it has all gone.
@@ -130,10 +144,14 @@ impl Context {
         slot: u32,
     ) -> Result<Outgoing> {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
-            return self.begin_send(Some(bytes), || Place::Own(Loan::of(bytes.to_vec())), to, slot);
+            let from = || Place::Own(Loan::of(bytes.to_vec()));
+            return match self.send_at_once(bytes, to, slot)? {
+                Some(sent) => Ok(sent),
+                None => self.begin_send(from(), to, slot),
+            };
         }
         self.check_job(from, len, self.to("isend", to, slot))?;
-        self.begin_send(None, || Place::Job(from, len), to, slot)
+        self.begin_send(Place::Job(from, len), to, slot)
     }
 
     /// Begins a receive into job memory of this rank's.
@@ -418,7 +436,9 @@ impl Incoming {
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        self.forget_watch();
+        if self.watch.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
+            self.forget_watch();
+        }
         if self.waited {
             return;
         }

@@ -14,8 +14,9 @@ use super::berth::{Berth, Cut};
 use super::directory;
 use super::pace::Pace;
 use super::page::{Block, Page};
+use super::staging::Meeting;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 use tasuki_core::engine::board::Stage;
@@ -83,6 +84,19 @@ impl Untaken {
     pub(crate) fn new(page: &Arc<Page>, block: Block, number: u32, chunks: u32) -> Untaken {
         let generation = page.holding().generation();
         Untaken { page: page.clone(), generation, block, number, chunks }
+    }
+
+    /// A message takes the place of another, which most often came the same way: then nothing is counted.
+    #[inline]
+    fn put(place: &mut Option<Untaken>, at: Meeting<'_>, chunks: u32) {
+        let Meeting { page, block, number, .. } = at;
+        match place {
+            Some(old) if Arc::ptr_eq(&old.page, page) => {
+                (old.generation, old.block) = (page.holding().generation(), block);
+                (old.number, old.chunks) = (number, chunks);
+            }
+            _ => *place = Some(Untaken::new(page, block, number, chunks)),
+        }
     }
 
     /// Whether it was taken, as far as the page's lines tell; or nobody can take it any more, since both ranks have let
@@ -191,11 +205,38 @@ impl Ring {
         is_over.then(|| self.held(&mut state, len))
     }
 
-    /// It is the message's of `len` bytes.
-    fn held(self: &Arc<Ring>, state: &mut State, len: u64) -> Held {
+    /// Where the next message lies, of `len` bytes.
+    fn berth(&self, state: &State, len: u64) -> Berth {
         let cut = Cut::of(len);
         let start = state.next.next_multiple_of(cut.chunk) % self.bytes;
-        let berth = Berth { ring: self.at, bytes: self.bytes, start, cut };
+        Berth { ring: self.at, bytes: self.bytes, start, cut }
+    }
+
+    /// Has `fill` bring a whole message there, if nobody has it and nothing lies in it: under its lock, so `fill` makes
+    /// no call of the fabric. None: it is not to be had. False: `fill` did nothing.
+    #[inline]
+    fn fill(&self, at: Meeting<'_>, len: u64, fill: impl FnOnce(Berth) -> bool) -> Option<bool> {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let is_free = state.untaken.as_ref().is_none_or(Untaken::is_seen_taken);
+        if state.is_held || state.asked.is_some() || !is_free {
+            return None;
+        }
+        let berth = self.berth(&state, len);
+        let is_filled = fill(berth);
+        if is_filled {
+            state.next = berth.end();
+            Untaken::put(&mut state.untaken, at, berth.cut.chunks());
+        }
+        Some(is_filled)
+    }
+
+    /// It is the message's of `len` bytes.
+    fn held(self: &Arc<Ring>, state: &mut State, len: u64) -> Held {
+        let berth = self.berth(state, len);
         *state = State { is_held: true, next: berth.end(), untaken: None, asked: None };
         Held { ring: self.clone(), berth, left: None }
     }
@@ -343,6 +384,17 @@ impl Rings {
             self.staged.store(staged.saturating_add(len), Ordering::Relaxed);
         }
         Ok(held)
+    }
+
+    /// Has `fill` bring a whole message into one at once, without a call of the fabric. False: nothing was done.
+    #[inline]
+    pub(crate) fn fill(&self, at: Meeting<'_>, len: u64, fill: impl Fn(Berth) -> bool) -> bool {
+        let staged = self.staged.load(Ordering::Relaxed);
+        let is_filled = self.sized(staged).first().find_map(|ring| ring.fill(at, len, &fill));
+        if is_filled == Some(true) {
+            self.staged.store(staged.saturating_add(len), Ordering::Relaxed);
+        }
+        is_filled == Some(true)
     }
 
     /// Whether a message may have one.

@@ -105,11 +105,6 @@ impl Sending {
         Sending { from, any: false, stage: Stage::Looking, end: None }
     }
 
-    /// A message that was begun by [`Staging::run`].
-    pub(crate) fn begun(from: Place, staging: Staging) -> Sending {
-        Sending { from, any: false, stage: Stage::Staging(staging), end: None }
-    }
-
     /// How it ended.
     pub(crate) fn end(&self) -> Option<&End> {
         self.end.as_ref()

@@ -1,0 +1,162 @@
+//! The straight way through a ring: messages that are no short ones, of blocking calls and of sends that are begun, where
+//! both ranks reach each other's memory and nothing is in the way. Nothing of it is a call of the fabric, so it needs no
+//! loan, no operation and no ring to itself; where something is in the way, those go on from where it has come to.
+
+use super::berth::Berth;
+use super::context::{Context, Received};
+use super::pace::Stride;
+use super::page::{ANY, Block, Page};
+use super::sending::{self, Found};
+use super::staging::Meeting;
+use super::words::{self, Claim, Data, SHORT_MAX};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::engine::{Caching, View};
+
+/// Longer messages have a ring to themselves: while one is copied this way, the rank's other threads may wait for it.
+const AT_ONCE: u64 = 64 << 10;
+
+/// A receive that was posted, to be staged, and how much of its message was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taking {
+    pub(crate) number: u32,
+    pub(crate) version: u32,
+    /// Chunks copied out of the sender's ring, and of which it was told.
+    pub(crate) taken: u32,
+    pub(crate) told: u32,
+}
+
+impl Taking {
+    /// The next on a slot.
+    pub(crate) fn next(page: &Page, block: Block) -> Taking {
+        Taking { number: page.next_received(block), version: page.next_version(block), taken: 0, told: 0 }
+    }
+}
+
+/// How far a receive has come.
+#[derive(Debug)]
+pub(super) enum Straight {
+    Done(Received),
+    /// It waits, or ends in some other way.
+    Posted(Taking),
+}
+
+impl Context {
+    /// Sends a message on a slot that was occupied, if its receive stands there and wants it staged, and a ring is
+    /// free. False: nothing was done.
+    pub(super) fn send_straight(&self, bytes: View<'_>, page: &Arc<Page>, block: Block) -> bool {
+        let (len, state) = (bytes.len() as u64, page.state(block));
+        let may = (SHORT_MAX as u64 + 1..=AT_ONCE).contains(&len)
+            && page.is_mapped()
+            && state.spooled.load(Relaxed) == 0;
+        if !may || !matches!(sending::find(page, block, len), Found::Staged) {
+            return false;
+        }
+        let number = page.next_number(block);
+        let at = Meeting { page, block, number, slot: page.slot(block) };
+        let sent = self.pump.rings.fill(at, len, |berth| self.stage(bytes, at, berth));
+        if sent {
+            state.sent.store(number, Relaxed);
+        }
+        sent
+    }
+
+    /// Copies a message into a ring of this rank's and tells its receiver of each chunk. False: nothing was done. If the
+    /// first chunk is in reach, all are.
+    #[inline]
+    fn stage(&self, bytes: View<'_>, at: Meeting<'_>, berth: Berth) -> bool {
+        let Meeting { page, block, number, slot } = at;
+        let (host, pace) = (self.machine.host(), &self.pump.rings.pace);
+        let Stride { caching, timed } = pace.next(berth.cut.len());
+        let now_ns = || if timed { host.now_ns() } else { 0 };
+        let [ring, len, place] = berth.words();
+        let payload = [ring, len, u64::from(slot), place];
+        let mut took_ns = 0;
+        for chunk in 0..berth.cut.chunks() {
+            let began_ns = now_ns();
+            let (from, len) = berth.cut.part(chunk);
+            let is_told = self.machine.copy_out(bytes, from, berth.place(chunk), len, caching)
+                && page.write_data(block, words::staged_data(number, chunk + 1), &payload).is_ok();
+            if !is_told {
+                return false;
+            }
+            took_ns += now_ns() - began_ns;
+        }
+        if timed {
+            pace.took(caching, len, took_ns);
+        }
+        true
+    }
+
+    /// Posts a receive on a slot that was occupied, and takes its message if that comes soon. None: nothing was done.
+    pub(super) fn receive_straight(
+        &self,
+        into: View<'_>,
+        page: &Arc<Page>,
+        block: Block,
+    ) -> Option<Straight> {
+        let room = into.len() as u64;
+        let is_staged = room < self.machine.fabric().capabilities().direct_from;
+        if block == ANY || room <= SHORT_MAX as u64 || !is_staged || !page.is_mapped() {
+            return None;
+        }
+        let mut taking = Taking::next(page, block);
+        let Taking { number, version, .. } = taking;
+        page.write_claim(block, words::claim(number, version, Claim::Posted), &[0, room]).ok()?;
+        page.write_posting(block, words::staged_posting(number, version, room)).ok()?;
+        let looks = self.machine.spins(Some(page.peer));
+        let mut left = looks;
+        loop {
+            match words::read_data(page.data(block), number) {
+                Data::None => {}
+                Data::Staged { chunks } if page.data_word(block, 1) <= room => {
+                    let before = taking.taken;
+                    match self.take_chunks(&mut taking, into, page, block, chunks) {
+                        Some(Some(received)) => return Some(Straight::Done(received)),
+                        Some(None) if taking.taken > before => left = looks,
+                        Some(None) => {}
+                        None => break,
+                    }
+                }
+                _ => break,
+            }
+            let Some(fewer) = left.checked_sub(1) else { break };
+            left = fewer;
+            std::hint::spin_loop();
+        }
+        Some(Straight::Posted(taking))
+    }
+
+    /// Copies the chunks that lie there, of which there are `chunks` or more, and tells the sender. The message, if that
+    /// was all of it; none if it is not in reach.
+    #[inline]
+    fn take_chunks(
+        &self,
+        taking: &mut Taking,
+        into: View<'_>,
+        page: &Page,
+        block: Block,
+        mut chunks: u32,
+    ) -> Option<Option<Received>> {
+        let berth = Berth::at(page, block);
+        let caching = Caching::of(berth.cut.len());
+        while taking.taken < chunks {
+            let (part, place) = (berth.cut.part(taking.taken), berth.place(taking.taken));
+            if !self.machine.copy_in(place, into, part.0, part.1, caching) {
+                return None;
+            }
+            taking.taken += 1;
+            if berth.owes(taking.taken, taking.told) {
+                page.tell_taken(block, taking.number, taking.taken).ok()?;
+                taking.told = taking.taken;
+            }
+            if let Data::Staged { chunks: now } = words::read_data(page.data(block), taking.number) {
+                chunks = now;
+            }
+        }
+        let is_over = taking.told == berth.cut.chunks();
+        is_over.then(|| page.state(block).received.store(taking.number, Relaxed));
+        let (len, slot) = (berth.cut.len(), page.data_word(block, 2) as u32);
+        Some(is_over.then_some(Received { slot, source: page.member, len }))
+    }
+}

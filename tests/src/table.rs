@@ -122,6 +122,7 @@ macro_rules! each_case {
             Everywhere "G16" 2..=2 midway::g16_any_after_a_short_one_that_was_withdrawn;
             Everywhere "G16" 2..=2 midway::g16_any_takes_what_met_a_dropped_receive;
             Everywhere "G16" 2..=2 midway::g16_any_beside_receives_that_time_out;
+            Everywhere "G16" 2..=2 midway::g16_a_small_one_leaves_a_long_message;
             Everywhere "G5" 2..=2 midway::g5_awaited_sends_are_spooled;
             Everywhere "G6" 2..=2 midway::g6_the_spool_of_a_rank_that_left;
             Everywhere "G6" 2..=2 midway::g6_what_a_rank_that_left_owes;

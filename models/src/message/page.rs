@@ -286,9 +286,14 @@ impl Page {
         self.ours.will_change(2 * block + 1);
     }
 
-    /// A word that came with it.
-    pub(crate) fn claim_word(&self, block: Block, index: usize) -> u64 {
-        self.ours.payload(2 * block + 1, index)
+    /// Where the receive wants its message, as the description says that stands there now.
+    pub(crate) fn wanted_at(&self, block: Block) -> GlobalAddress {
+        GlobalAddress::from_bits(self.ours.payload(2 * block + 1, 0))
+    }
+
+    /// The size of the receive of that version; none if another one is described there by now.
+    pub(crate) fn wanted_size(&self, block: Block, version: u32) -> Option<u64> {
+        words::read_size(self.ours.payload(2 * block + 1, 1), version)
     }
 
     /// Where the claim of the peer's posting lies, at this rank.
@@ -324,8 +329,18 @@ impl Page {
         self.theirs.write(2 * block, SlotWrite { word: SlotWord::Side, value, payload: &[] })
     }
 
-    /// Describes a receive that is no short one.
-    pub(crate) fn write_claim(&self, block: Block, value: u64, payload: &[u64]) -> Result<(), Refused> {
+    /// Describes a receive that is no short one: its number and version, and where its message shall go.
+    pub(crate) fn describe(
+        &self,
+        block: Block,
+        (number, version): (u32, u32),
+        (to, bytes): (GlobalAddress, u64),
+    ) -> Result<(), Refused> {
+        let posted = words::claim(number, version, words::Claim::Posted);
+        self.write_claim(block, posted, &[to.bits(), words::size(version, bytes)])
+    }
+
+    fn write_claim(&self, block: Block, value: u64, payload: &[u64]) -> Result<(), Refused> {
         self.theirs.write(2 * block + 1, SlotWrite { word: SlotWord::Main, value, payload })
     }
 

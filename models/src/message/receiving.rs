@@ -277,8 +277,7 @@ impl Receiving {
     }
 
     fn describe(&mut self, page: &Page, block: Block) -> Next {
-        let posted = words::claim(self.number, self.version, Claim::Posted);
-        let written = page.write_claim(block, posted, &[self.to.bits(), self.into.len()]);
+        let written = page.describe(block, (self.number, self.version), (self.to, self.into.len()));
         self.written_then(written, Stage::Posting)
     }
 

@@ -339,8 +339,11 @@ pub(super) fn find(page: &Page, block: Block, len: u64) -> Found {
         Posting::Long { .. } | Posting::Staged { .. } if len <= SHORT_MAX as u64 => Found::Short,
         Posting::Staged { least, .. } if len <= least => Found::Staged,
         Posting::Staged { version, .. } if posted(page, block, number, version) => {
-            let room = page.claim_word(block, 1);
-            if len <= room { Found::Staged } else { Found::TooShort { version, room } }
+            match page.wanted_size(block, version) {
+                Some(room) if len > room => Found::TooShort { version, room },
+                Some(_) => Found::Staged,
+                None => Found::Nothing, // withdrawn since
+            }
         }
         Posting::Long { version } => {
             page.will_claim(block);
@@ -367,8 +370,8 @@ fn posted(page: &Page, block: Block, number: u32, version: u32) -> bool {
 /// Takes a long receive, unless its receiver withdraws it first.
 fn claim(machine: &Machine, page: &Page, block: Block, number: u32, version: u32) -> Next {
     // What is read here is what was posted if the claim succeeds: a later posting has another version.
-    let to = GlobalAddress::from_bits(page.claim_word(block, 0));
-    let receive = Receive { version, to, room: page.claim_word(block, 1) };
+    let Some(room) = page.wanted_size(block, version) else { return Next::Waits };
+    let receive = Receive { version, to: page.wanted_at(block), room };
     let expected = words::claim(number, version, Claim::Posted);
     let operand = words::claim(number, version, Claim::Claimed);
     let kind = AtomicKind::Cas { expected };

@@ -1,6 +1,7 @@
-//! The straight way through a ring: messages that are no short ones, of blocking calls and of sends that are begun, where
-//! both ranks reach each other's memory and nothing is in the way. Nothing of it is a call of the fabric, so it needs no
-//! loan, no operation and no ring to itself; where something is in the way, those go on from where it has come to.
+//! The straight way through a ring: messages that are no short ones, of blocking calls and of sends that are begun,
+//! where both ranks reach each other's memory and nothing is in the way. Nothing of it is a call of the fabric, so it
+//! needs no loan, no operation and no ring to itself; where something is in the way, those go on from where it has come
+//! to.
 
 use super::berth::Berth;
 use super::context::{Context, Received};
@@ -8,10 +9,11 @@ use super::pace::Stride;
 use super::page::{ANY, Block, Page};
 use super::sending::{self, Found};
 use super::staging::Meeting;
-use super::words::{self, Claim, Data, SHORT_MAX};
+use super::words::{self, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::engine::{Caching, View};
+use tasuki_core::segment::GlobalAddress;
 
 /// Longer messages have a ring to themselves: while one is copied this way, the rank's other threads may wait for it.
 const AT_ONCE: u64 = 64 << 10;
@@ -61,8 +63,8 @@ impl Context {
         sent
     }
 
-    /// Copies a message into a ring of this rank's and tells its receiver of each chunk. False: nothing was done. If the
-    /// first chunk is in reach, all are.
+    /// Copies a message into a ring of this rank's and tells its receiver of each chunk. False: nothing was done. If
+    /// the first chunk is in reach, all are.
     #[inline]
     fn stage(&self, bytes: View<'_>, at: Meeting<'_>, berth: Berth) -> bool {
         let Meeting { page, block, number, slot } = at;
@@ -102,7 +104,7 @@ impl Context {
         }
         let mut taking = Taking::next(page, block);
         let Taking { number, version, .. } = taking;
-        page.write_claim(block, words::claim(number, version, Claim::Posted), &[0, room]).ok()?;
+        page.describe(block, (number, version), (GlobalAddress::NULL, room)).ok()?;
         page.write_posting(block, words::staged_posting(number, version, room)).ok()?;
         let looks = self.machine.spins(Some(page.peer));
         let mut left = looks;
@@ -110,12 +112,17 @@ impl Context {
             match words::read_data(page.data(block), number) {
                 Data::None => {}
                 Data::Staged { chunks } if page.data_word(block, 1) <= room => {
-                    let before = taking.taken;
-                    match self.take_chunks(&mut taking, into, page, block, chunks) {
-                        Some(Some(received)) => return Some(Straight::Done(received)),
-                        Some(None) if taking.taken > before => left = looks,
-                        Some(None) => {}
-                        None => break,
+                    let (berth, before) = (Berth::at(page, block), taking.taken);
+                    if !self.take_chunks(&mut taking, into, page, block, berth, chunks) {
+                        break;
+                    }
+                    if taking.told == berth.cut.chunks() {
+                        page.state(block).received.store(number, Relaxed);
+                        let (slot, len) = (page.data_word(block, 2) as u32, berth.cut.len());
+                        return Some(Straight::Done(Received { slot, source: page.member, len }));
+                    }
+                    if taking.taken > before {
+                        left = looks;
                     }
                 }
                 _ => break,
@@ -127,8 +134,8 @@ impl Context {
         Some(Straight::Posted(taking))
     }
 
-    /// Copies the chunks that lie there, of which there are `chunks` or more, and tells the sender. The message, if that
-    /// was all of it; none if it is not in reach.
+    /// Copies the chunks that lie there, of which there are `chunks` or more, and tells the sender. False: they are not
+    /// in reach.
     #[inline]
     fn take_chunks(
         &self,
@@ -136,27 +143,26 @@ impl Context {
         into: View<'_>,
         page: &Page,
         block: Block,
+        berth: Berth,
         mut chunks: u32,
-    ) -> Option<Option<Received>> {
-        let berth = Berth::at(page, block);
+    ) -> bool {
         let caching = Caching::of(berth.cut.len());
         while taking.taken < chunks {
             let (part, place) = (berth.cut.part(taking.taken), berth.place(taking.taken));
             if !self.machine.copy_in(place, into, part.0, part.1, caching) {
-                return None;
+                return false;
             }
             taking.taken += 1;
             if berth.owes(taking.taken, taking.told) {
-                page.tell_taken(block, taking.number, taking.taken).ok()?;
+                if page.tell_taken(block, taking.number, taking.taken).is_err() {
+                    return false;
+                }
                 taking.told = taking.taken;
             }
             if let Data::Staged { chunks: now } = words::read_data(page.data(block), taking.number) {
                 chunks = now;
             }
         }
-        let is_over = taking.told == berth.cut.chunks();
-        is_over.then(|| page.state(block).received.store(taking.number, Relaxed));
-        let (len, slot) = (berth.cut.len(), page.data_word(block, 2) as u32);
-        Some(is_over.then_some(Received { slot, source: page.member, len }))
+        true
     }
 }

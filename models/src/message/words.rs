@@ -18,6 +18,7 @@
 //!                                                           the size of a staged one has at least; one withdrawn
 //! claim     number:32 | 0:1 version:25        | state:6     who has a receive that is no short one, or
 //!           number:32 | 1:1 chunks:25         | state:6     how much of its message the receiver has taken
+//! size      version:19 | bytes:45                          of that receive, in the claim's payload
 //! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot counts for receives of any), or
 //!           number:32 | chunks:26             | kind:6      a long one, staged, shared, or in place, or
 //!           number:32 | version:26            | kind:6      a message that did not fit, or
@@ -156,6 +157,20 @@ pub(crate) fn claim(number: u32, version: u32, state: Claim) -> u64 {
     numbered(number, u64::from(version) << 6 | state as u64)
 }
 
+/// Bits of the bytes of a size.
+const SIZE_BITS: u32 = 45;
+
+/// The size of a receive of that version. The version stands in the same word, since nobody can read the word and the
+/// claim at once: between the two the receive may have been withdrawn, and another one described.
+pub(crate) fn size(version: u32, bytes: u64) -> u64 {
+    u64::from(version & VERSION_MASK) << SIZE_BITS | bytes.min((1 << SIZE_BITS) - 1)
+}
+
+/// The bytes that a size word says, if it is about that version.
+pub(crate) fn read_size(word: u64, version: u32) -> Option<u64> {
+    (word >> SIZE_BITS == u64::from(version)).then_some(word & ((1 << SIZE_BITS) - 1))
+}
+
 const TAKEN: u64 = 4;
 const TAKEN_MARK: u64 = 1 << 31;
 /// The largest number of chunks that a claim says were taken.
@@ -288,6 +303,13 @@ mod tests {
         assert_eq!(read_data(failed_data(1), 1), Data::Failed);
         assert_eq!(read_posting(withdrawn_posting(7, 4), 7), Posting::Withdrawn);
         assert_eq!(read_data(short_data(1, 0, 0), 2), Data::None);
+    }
+
+    #[test]
+    fn a_size_is_of_one_version() {
+        assert_eq!(read_size(size(VERSION_MASK, 5600), VERSION_MASK), Some(5600));
+        assert_eq!(read_size(size(3, 5600), 4), None);
+        assert_eq!(read_size(size(0, u64::MAX), 0), Some((1 << SIZE_BITS) - 1));
     }
 
     #[test]

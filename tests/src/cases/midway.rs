@@ -361,6 +361,38 @@ pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// G16: a long message that meets a receive whose time is just over stays for one that is large enough: a smaller one
+/// in between fails, and takes nothing. Where it did not meet that receive, its sender hears that it did not fit.
+pub fn g16_a_small_one_leaves_a_long_message(job: &Job) -> Result<()> {
+    let (world, values) = (job.world(), vec![7_u64; 700]);
+    for round in 0..effort(job, 2000, 60) as u64 {
+        if job.rank() == 0 {
+            world.recv(&mut [0_u8], Rank(1), Slot(0))?;
+            job.compute(Duration::from_nanos(round * 37 % 3000));
+            let sent = world.send(&values, Rank(1), Slot(5));
+            world.send(&[u8::from(sent.is_ok())], Rank(1), Slot(1))?;
+            continue;
+        }
+        let mut into = [0_u64; 700];
+        world.send(&[0_u8], Rank(0), Slot(0))?;
+        let first = world.recv_within(&mut into, Rank(0), Slot(5), Duration::from_nanos(round * 53 % 2000));
+        let mut came = first.is_ok();
+        if let Err(error) = first {
+            assert!(error.is_timeout(), "{error}");
+            let small = world.recv(&mut [0_u64; 500], Rank(0), Slot(5));
+            let truncated = Cause::Truncated { len: 5600, room: 4000 };
+            assert_eq!(*small.expect_err("too small").cause(), truncated);
+        }
+        let mut went = [0_u8];
+        world.recv(&mut went, Rank(0), Slot(1))?;
+        if went == [1] && !came {
+            came = world.recv(&mut into, Rank(0), Slot(5))?.count == 700;
+        }
+        assert_eq!((went, &into[..]), ([u8::from(came)], if came { &values[..] } else { &[0; 700] }));
+    }
+    job.barrier()
+}
+
 /// G9: more long messages under way than are looked at in one go, the last ones first.
 pub fn g9_six_hundred_long_receives(job: &Job) -> Result<()> {
     let (world, peer, many) = (job.world(), job.rank_after(1), effort(job, 600, 300) as u32);

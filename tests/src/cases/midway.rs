@@ -365,7 +365,7 @@ pub fn g16_any_beside_receives_that_time_out(job: &Job) -> Result<()> {
 /// in between fails, and takes nothing. Where it did not meet that receive, its sender hears that it did not fit.
 pub fn g16_a_small_one_leaves_a_long_message(job: &Job) -> Result<()> {
     let (world, values) = (job.world(), vec![7_u64; 700]);
-    for round in 0..effort(job, 2000, 60) as u64 {
+    for round in 0..effort(job, 20_000, 60) as u64 {
         if job.rank() == 0 {
             world.recv(&mut [0_u8], Rank(1), Slot(0))?;
             job.compute(Duration::from_nanos(round * 37 % 3000));

@@ -25,6 +25,9 @@ use tasuki_core::segment::GlobalAddress;
 
 /// Bytes of a ring.
 const RING: u64 = 256 << 10;
+/// The longest message that a rank brings into a ring at once. Longer ones have one to themselves: while a message is
+/// brought there at once, the rank's other threads may wait.
+pub(super) const AT_ONCE: u64 = RING / 4;
 /// Bytes of a wide one.
 const WIDE: u64 = 2 << 20;
 /// Wide rings are made once so many bytes were staged.

@@ -7,16 +7,14 @@ use super::berth::Berth;
 use super::context::{Context, Received};
 use super::pace::Stride;
 use super::page::{ANY, Block, Page};
+use super::ring::AT_ONCE;
 use super::sending::{self, Found};
 use super::staging::Meeting;
 use super::words::{self, Data, SHORT_MAX};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tasuki_core::engine::{Caching, View};
 use tasuki_core::segment::GlobalAddress;
-
-/// Longer messages have a ring to themselves: while one is copied this way, the rank's other threads may wait for it.
-const AT_ONCE: u64 = 64 << 10;
 
 /// A receive that was posted, to be staged, and how much of its message was taken.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +48,7 @@ impl Context {
         let (len, state) = (bytes.len() as u64, page.state(block));
         let may = (SHORT_MAX as u64 + 1..=AT_ONCE).contains(&len)
             && page.is_mapped()
-            && state.spooled.load(Relaxed) == 0;
+            && state.spooled.load(Acquire) == 0; // SYNC unspooled
         if !may || !matches!(sending::find(page, block, len), Found::Staged) {
             return false;
         }

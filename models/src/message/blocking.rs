@@ -150,7 +150,7 @@ impl Context {
         slot: u32,
         limit: Option<Duration>,
     ) -> Result<Received> {
-        let call = self.from("recv", from, slot);
+        let call = self.from(if limit.is_some() { "recv_within" } else { "recv" }, from, slot);
         if into.len() <= SHORT_MAX && slot != Call::ANY {
             let posted = self.post_slowly(into.len(), limit, call)?;
             return self.wait_short(posted.number(), into, limit, call);

@@ -50,7 +50,7 @@ impl Mark {
 
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
-        self.0.load(Acquire) == IDLE // SYNC page-open
+        self.0.load(Acquire) == IDLE // SYNC page-open, SYNC slot-idle
     }
 
     #[inline(always)]
@@ -64,13 +64,15 @@ impl Mark {
         self.0.store(BUSY, Relaxed);
     }
 
-    /// Back to idle.
+    /// Back to idle. Of a send whose request was dropped the thread that moved it on says so: whoever takes the slot
+    /// next sees how many messages it has counted.
     #[inline(always)]
     pub(crate) fn set_idle(&self) {
-        self.0.store(IDLE, Relaxed);
+        self.0.store(IDLE, Release); // SYNC slot-idle
     }
 
-    /// To busy from whatever is not in use. Whoever does sees what the one before knew of the slot (SYNC slot-suspect).
+    /// To busy from whatever is not in use. Whoever does sees what the one before knew of the slot.
+    // SYNC slot-suspect, SYNC slot-idle
     pub(crate) fn occupy(&self) -> Result<(), Taken> {
         self.change(|mark| match mark {
             IDLE | SUSPECT => Ok(BUSY),

@@ -78,6 +78,7 @@ impl Context {
             let is_told = self.machine.copy_out(bytes, from, berth.place(chunk), len, caching)
                 && page.write_data(block, words::staged_data(number, chunk + 1), &payload).is_ok();
             if !is_told {
+                debug_assert_eq!(chunk, 0, "the receiver knows of the message");
                 return false;
             }
             took_ns += now_ns() - began_ns;

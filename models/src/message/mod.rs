@@ -36,6 +36,7 @@ mod staging;
 mod standing;
 mod straight;
 mod strays;
+mod taking;
 mod way;
 mod words;
 

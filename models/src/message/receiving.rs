@@ -15,14 +15,14 @@ use super::berth::Berth;
 use super::page::{ANY, Block, Page};
 use super::place::Place;
 use super::sharing;
-use super::straight::Taking;
 use super::strays::{Seeker, Stray, Strays};
+use super::taking::Taking;
 use super::way::{Done, End, Progress};
 use super::words::{self, CHUNKS_MAX, Claim, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::engine::{Caching, Launched, Machine, Registration};
+use tasuki_core::engine::{Launched, Machine, Registration};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, Width};
 use tasuki_core::segment::GlobalAddress;
 
@@ -38,14 +38,10 @@ pub(crate) struct Receiving {
     seeker: Option<Box<Seeker>>,
     /// Keeps the sender's way to memory of the program's own, until the receive is over.
     registered: Option<Registration>,
-    number: u32,
-    version: u32,
+    taking: Taking,
     stage: Stage,
     /// It is to be taken back.
     unwanted: bool,
-    /// Chunks copied out of the sender's ring, and of which it was told.
-    taken: u32,
-    told: u32,
     /// Whether all parts of a message that both ranks copy are taken.
     helped: bool,
     /// Why the message cannot be received to its end, of which its sender knows already that it is being received.
@@ -102,19 +98,16 @@ impl Receiving {
     }
 
     /// One that was posted, to be staged, and of which so much was taken.
-    pub(crate) fn posted(into: Place, Taking { number, version, taken, told }: Taking) -> Receiving {
+    pub(crate) fn posted(into: Place, taking: Taking) -> Receiving {
         Receiving {
             into,
             to: GlobalAddress::NULL,
             claimed: false,
             seeker: None,
             registered: None,
-            number,
-            version,
+            taking,
             stage: Stage::Posted,
             unwanted: false,
-            taken,
-            told,
             helped: false,
             failed: None,
             end: None,
@@ -134,7 +127,7 @@ impl Receiving {
 
     /// Which message it is for.
     pub(crate) fn number(&self) -> u32 {
-        self.number
+        self.taking.number
     }
 
     /// Whether it needs nothing of its sender for its next step: an operation of it is under way, or it has found a
@@ -160,13 +153,13 @@ impl Receiving {
         let (page, block) = self.turned().map_or((page, block), |stray| (&stray.page, stray.block));
         match self.stage {
             Stage::Describing | Stage::Posting => true,
-            Stage::Posted => match words::read_data(page.data(block), self.number) {
+            Stage::Posted => match words::read_data(page.data(block), self.taking.number) {
                 Data::None => self.unwanted || unwanted || self.can_turn(page.member),
                 Data::Staged { .. } if self.failed.is_some() => true,
                 Data::Staged { chunks } => {
-                    chunks > self.taken || Berth::at(page, block).owes(self.taken, self.told)
+                    chunks > self.taking.taken || self.taking.is_owed(Berth::at(page, block))
                 }
-                Data::Shared => !self.helped || self.failed.is_some() && self.told != CHUNKS_MAX,
+                Data::Shared => !self.helped || self.failed.is_some() && self.taking.told != CHUNKS_MAX,
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } | Data::Failed => true,
             },
             // The fabric tells of their end.
@@ -233,7 +226,7 @@ impl Receiving {
     /// It cannot go on. Where its sender has not been told of any chunk, the message is there for the next receive.
     #[cold]
     fn fail_midway(&mut self, cause: Cause) -> Next {
-        if self.told == 0 && !self.helped {
+        if self.taking.told == 0 && !self.helped {
             return self.fail(cause);
         }
         self.failed = Some(cause);
@@ -244,23 +237,23 @@ impl Receiving {
     /// own until then.
     #[cold]
     fn give_up(&mut self, page: &Page, block: Block, cause: Cause) -> Next {
-        let chunks = match words::read_data(page.data(block), self.number) {
+        let chunks = match words::read_data(page.data(block), self.taking.number) {
             Data::Staged { .. } => Berth::at(page, block).cut.chunks(),
-            Data::Shared if self.told == CHUNKS_MAX => return Next::Waits,
+            Data::Shared if self.taking.told == CHUNKS_MAX => return Next::Waits,
             Data::Shared => CHUNKS_MAX,
             _ => {
-                page.state(block).received.store(self.number, Relaxed);
+                page.state(block).received.store(self.taking.number, Relaxed);
                 return self.fail(cause);
             }
         };
-        match page.tell_taken(block, self.number, chunks) {
+        match page.tell_taken(block, self.taking.number, chunks) {
             Err(Refused::Again | Refused::Relay) => Next::Waits,
             Ok(()) if chunks == CHUNKS_MAX => {
-                self.told = CHUNKS_MAX;
+                self.taking.told = CHUNKS_MAX;
                 Next::Waits
             }
             Ok(()) | Err(Refused::Never(_)) => {
-                page.state(block).received.store(self.number, Relaxed);
+                page.state(block).received.store(self.taking.number, Relaxed);
                 self.fail(cause)
             }
         }
@@ -268,7 +261,7 @@ impl Receiving {
 
     /// Tells the sender that it is taken back. Nobody else writes its memory: what is sent now is for the next receive.
     fn withdraw_staged(&mut self, page: &Page, block: Block) -> Next {
-        let withdrawn = words::withdrawn_posting(self.number, page.next_version(block));
+        let withdrawn = words::withdrawn_posting(self.taking.number, page.next_version(block));
         match page.write_posting(block, withdrawn) {
             Ok(()) => self.ended(End::Withdrawn),
             Err(Refused::Never(cause)) => self.fail(*cause),
@@ -277,14 +270,15 @@ impl Receiving {
     }
 
     fn describe(&mut self, page: &Page, block: Block) -> Next {
-        let written = page.describe(block, (self.number, self.version), (self.to, self.into.len()));
+        let written =
+            page.describe(block, (self.taking.number, self.taking.version), (self.to, self.into.len()));
         self.written_then(written, Stage::Posting)
     }
 
     fn post(&mut self, page: &Page, block: Block) -> Next {
         let word = match self.claimed {
-            true => words::long_posting(self.number, self.version),
-            false => words::staged_posting(self.number, self.version, self.into.len()),
+            true => words::long_posting(self.taking.number, self.taking.version),
+            false => words::staged_posting(self.taking.number, self.taking.version, self.into.len()),
         };
         let written = page.write_posting(block, word);
         self.written_then(written, Stage::Posted)
@@ -296,10 +290,10 @@ impl Receiving {
         if let Some(cause) = self.failed.clone() {
             return self.give_up(page, block, cause);
         }
-        match words::read_data(page.data(block), self.number) {
+        match words::read_data(page.data(block), self.taking.number) {
             Data::None if self.unwanted && !self.claimed => self.withdraw_staged(page, block),
             Data::None if self.unwanted => {
-                let posted = words::claim(self.number, self.version, Claim::Posted);
+                let posted = words::claim(self.taking.number, self.taking.version, Claim::Posted);
                 self.take_back(machine, page, block, posted)
             }
             Data::None => self.look_for_stray(machine, page, block),
@@ -311,7 +305,7 @@ impl Receiving {
             Data::Shared if self.helped => Next::Waits,
             Data::Shared => {
                 self.helped = true;
-                match sharing::help(machine, page, block, self.number, &self.into) {
+                match sharing::help(machine, page, block, self.taking.number, &self.into) {
                     Ok(true) => Next::Goes,
                     Err(Refused::Never(cause)) => self.fail_midway(*cause),
                     Ok(false) | Err(_) => Next::Waits,
@@ -333,19 +327,19 @@ impl Receiving {
                 }
             }
             Data::Failed => {
-                page.state(block).received.store(self.number, Relaxed);
+                page.state(block).received.store(self.taking.number, Relaxed);
                 self.fail(Cause::NotSent { peer: page.peer })
             }
             Data::Short { len, .. } => self.fail(Cause::Truncated { len: len as u64, room }),
-            Data::TooLong { version } if version == self.version => {
-                page.state(block).received.store(self.number, Relaxed);
+            Data::TooLong { version } if version == self.taking.version => {
+                page.state(block).received.store(self.taking.number, Relaxed);
                 self.fail(Cause::Truncated { len: page.data_word(block, 0), room })
             }
             // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the next.
             Data::TooLong { .. } => {
-                page.state(block).received.store(self.number, Relaxed);
-                self.number = self.number.wrapping_add(1);
-                self.version = page.next_version(block);
+                page.state(block).received.store(self.taking.number, Relaxed);
+                self.taking.number = self.taking.number.wrapping_add(1);
+                self.taking.version = page.next_version(block);
                 self.goes(Stage::Describing)
             }
         }
@@ -356,14 +350,14 @@ impl Receiving {
         if !self.seeker.as_mut().is_some_and(|seeker| seeker.find(page.member)) {
             return Next::Waits;
         }
-        let posted = words::claim(self.number, self.version, Claim::Posted);
+        let posted = words::claim(self.taking.number, self.taking.version, Claim::Posted);
         self.take_back(machine, page, block, posted)
     }
 
     /// It was taken back: if for a stray, it is the receive of that from here on. Whether it is.
     fn turn(&mut self) -> bool {
         let Some(number) = self.seeker.as_mut().and_then(|seeker| seeker.turn()) else { return false };
-        self.number = number;
+        self.taking.number = number;
         self.claimed = false;
         // The version stays that of its own posting: what did not fit in the receive that met it is no stray.
         true
@@ -379,11 +373,11 @@ impl Receiving {
     /// Copies chunks out of the sender's ring, or tells it of those taken.
     fn fetch(&mut self, machine: &Machine, page: &Page, block: Block, chunks: u32) -> Next {
         let berth = Berth::at(page, block);
-        if berth.owes(self.taken, self.told) {
-            let written = page.tell_taken(block, self.number, self.taken);
+        if self.taking.is_owed(berth) {
+            let written = page.tell_taken(block, self.taking.number, self.taking.taken);
             return match written {
-                Ok(()) if self.taken < berth.cut.chunks() => {
-                    self.told = self.taken;
+                Ok(()) if self.taking.taken < berth.cut.chunks() => {
+                    self.taking.told = self.taking.taken;
                     Next::Goes
                 }
                 Ok(()) => {
@@ -393,10 +387,14 @@ impl Receiving {
                 Err(_) => self.written_then(written, Stage::Posted),
             };
         }
-        if chunks == self.taken {
+        if chunks == self.taking.taken {
             return Next::Waits;
         }
-        match self.take_chunks(machine, page, block, berth, chunks) {
+        let taken = self.into.enter().and_then(|into| {
+            let copy = |place, part, caching| into.fetch(machine, place, part, caching);
+            self.taking.take((page, block), berth, chunks, copy)
+        });
+        match taken {
             Ok(Launched::Done(_)) => Next::Goes,
             Ok(Launched::UnderWay(operation)) => self.goes(Stage::Fetching { operation }),
             Ok(Launched::Later) => Next::Waits,
@@ -404,38 +402,14 @@ impl Receiving {
         }
     }
 
-    /// Copies the chunks that lie there, of which there are `chunks` or more, until the sender is owed a word.
-    #[inline]
-    fn take_chunks(
-        &mut self,
-        machine: &Machine,
-        page: &Page,
-        block: Block,
-        berth: Berth,
-        mut chunks: u32,
-    ) -> Result<Launched, Cause> {
-        let into = self.into.enter()?;
-        while self.taken < chunks && !berth.owes(self.taken, self.told) {
-            let (part, place) = (berth.cut.part(self.taken), berth.place(self.taken));
-            match into.fetch(machine, place, part, Caching::of(berth.cut.len()))? {
-                Launched::Done(_) => self.taken += 1,
-                not_yet => return Ok(not_yet),
-            }
-            if let Data::Staged { chunks: now } = words::read_data(page.data(block), self.number) {
-                chunks = now;
-            }
-        }
-        Ok(Launched::Done(0))
-    }
-
     fn fetched(&mut self) -> Next {
-        self.taken += 1;
+        self.taking.taken += 1;
         self.goes(Stage::Posted)
     }
 
     /// Takes the claim back, which was `expected` when last looked at.
     fn take_back(&mut self, machine: &Machine, page: &Page, block: Block, expected: u64) -> Next {
-        let operand = words::claim(self.number, self.version, Claim::Withdrawn);
+        let operand = words::claim(self.taking.number, self.taking.version, Claim::Withdrawn);
         let atomic = Atomic { kind: AtomicKind::Cas { expected }, operand, width: Width::W8 };
         match machine.launch_atomic(page.their_claim_at(block), atomic) {
             Ok(Launched::Done(found)) => self.taken_back(machine, page, block, expected, found),
@@ -451,7 +425,7 @@ impl Receiving {
         if !matches!(cause, Cause::PeerLeft { .. }) {
             return self.fail(cause);
         }
-        if page.is_about(block, self.number) {
+        if page.is_about(block, self.taking.number) {
             self.unwanted = false;
             return self.goes(Stage::Posted);
         }
@@ -474,7 +448,7 @@ impl Receiving {
         if found == expected {
             return self.is_back();
         }
-        if found == words::claim(self.number, self.version, Claim::Claimed) {
+        if found == words::claim(self.taking.number, self.taking.version, Claim::Claimed) {
             self.unwanted = false; // its message is on its way
             self.give_back(machine); // a stray waits for the next
             return self.goes(Stage::Posted);
@@ -484,7 +458,7 @@ impl Receiving {
     }
 
     fn done(&mut self, page: &Page, block: Block, done: Done) -> Next {
-        page.state(block).received.store(self.number, Relaxed);
+        page.state(block).received.store(self.taking.number, Relaxed);
         self.ended(End::Done(done))
     }
 

@@ -144,10 +144,9 @@ impl Context {
         slot: u32,
     ) -> Result<Outgoing> {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
-            let from = || Place::Own(Loan::of(bytes.to_vec()));
             return match self.send_at_once(bytes, to, slot)? {
                 Some(sent) => Ok(sent),
-                None => self.begin_send(from(), to, slot),
+                None => self.begin_send(Place::Own(Loan::of(bytes.to_vec())), to, slot),
             };
         }
         self.check_job(from, len, self.to("isend", to, slot))?;

@@ -36,6 +36,17 @@ pub(crate) struct Meeting<'a> {
     pub(crate) slot: u32,
 }
 
+impl Meeting<'_> {
+    /// Tells the receiver how many chunks of the message lie in the ring.
+    #[inline]
+    pub(crate) fn tell(self, berth: Berth, chunks: u32) -> Result<(), Refused> {
+        let Meeting { page, block, number, slot } = self;
+        let [ring, len, place] = berth.words();
+        let payload = [ring, len, u64::from(slot), place];
+        page.write_data(block, words::staged_data(number, chunks), &payload)
+    }
+}
+
 /// How far a message has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Filled {
@@ -62,14 +73,12 @@ impl Staging {
         pace: &Pace,
         copy: impl Fn((u64, u64), GlobalAddress, Caching) -> Result<Launched, Cause>,
     ) -> Result<Filled, Cause> {
-        let Meeting { page, block, number, slot } = at;
+        let Meeting { page, block, number, .. } = at;
         let chunks = self.berth.cut.chunks();
         let mut moved = false;
         loop {
             if self.has_news() {
-                let [ring, len, place] = self.berth.words();
-                let payload = [ring, len, u64::from(slot), place];
-                match page.write_data(block, words::staged_data(number, self.staged), &payload) {
+                match at.tell(self.berth, self.staged) {
                     Ok(()) => self.told = self.staged,
                     Err(Refused::Never(cause)) => return Err(*cause),
                     Err(_) => return Ok(Filled::Waits { moved }),

@@ -10,28 +10,12 @@ use super::page::{ANY, Block, Page};
 use super::ring::AT_ONCE;
 use super::sending::{self, Found};
 use super::staging::Meeting;
+use super::taking::Taking;
 use super::words::{self, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use tasuki_core::engine::{Caching, View};
+use tasuki_core::engine::{Launched, View};
 use tasuki_core::segment::GlobalAddress;
-
-/// A receive that was posted, to be staged, and how much of its message was taken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taking {
-    pub(crate) number: u32,
-    pub(crate) version: u32,
-    /// Chunks copied out of the sender's ring, and of which it was told.
-    pub(crate) taken: u32,
-    pub(crate) told: u32,
-}
-
-impl Taking {
-    /// The next on a slot.
-    pub(crate) fn next(page: &Page, block: Block) -> Taking {
-        Taking { number: page.next_received(block), version: page.next_version(block), taken: 0, told: 0 }
-    }
-}
 
 /// How far a receive has come.
 #[derive(Debug)]
@@ -65,26 +49,21 @@ impl Context {
     /// the first chunk is in reach, all are.
     #[inline]
     fn stage(&self, bytes: View<'_>, at: Meeting<'_>, berth: Berth) -> bool {
-        let Meeting { page, block, number, slot } = at;
         let (host, pace) = (self.machine.host(), &self.pump.rings.pace);
         let Stride { caching, timed } = pace.next(berth.cut.len());
         let now_ns = || if timed { host.now_ns() } else { 0 };
-        let [ring, len, place] = berth.words();
-        let payload = [ring, len, u64::from(slot), place];
-        let mut took_ns = 0;
+        let began_ns = now_ns();
         for chunk in 0..berth.cut.chunks() {
-            let began_ns = now_ns();
             let (from, len) = berth.cut.part(chunk);
             let is_told = self.machine.copy_out(bytes, from, berth.place(chunk), len, caching)
-                && page.write_data(block, words::staged_data(number, chunk + 1), &payload).is_ok();
+                && at.tell(berth, chunk + 1).is_ok();
             if !is_told {
                 debug_assert_eq!(chunk, 0, "the receiver knows of the message");
                 return false;
             }
-            took_ns += now_ns() - began_ns;
         }
         if timed {
-            pace.took(caching, len, took_ns);
+            pace.took(caching, berth.cut.len(), now_ns() - began_ns);
         }
         true
     }
@@ -112,8 +91,18 @@ impl Context {
                 Data::None => {}
                 Data::Staged { chunks } if page.data_word(block, 1) <= room => {
                     let (berth, before) = (Berth::at(page, block), taking.taken);
-                    if !self.take_chunks(&mut taking, into, page, block, berth, chunks) {
+                    let taken = taking.take((page, block), berth, chunks, |place, (at, len), caching| {
+                        let is_copied = self.machine.copy_in(place, into, at, len, caching);
+                        Ok(if is_copied { Launched::Done(0) } else { Launched::Later })
+                    });
+                    if !matches!(taken, Ok(Launched::Done(_))) {
                         break;
+                    }
+                    if taking.is_owed(berth) {
+                        if page.tell_taken(block, number, taking.taken).is_err() {
+                            break;
+                        }
+                        taking.told = taking.taken;
                     }
                     if taking.told == berth.cut.chunks() {
                         page.state(block).received.store(number, Relaxed);
@@ -131,37 +120,5 @@ impl Context {
             std::hint::spin_loop();
         }
         Some(Straight::Posted(taking))
-    }
-
-    /// Copies the chunks that lie there, of which there are `chunks` or more, and tells the sender. False: they are not
-    /// in reach.
-    #[inline]
-    fn take_chunks(
-        &self,
-        taking: &mut Taking,
-        into: View<'_>,
-        page: &Page,
-        block: Block,
-        berth: Berth,
-        mut chunks: u32,
-    ) -> bool {
-        let caching = Caching::of(berth.cut.len());
-        while taking.taken < chunks {
-            let (part, place) = (berth.cut.part(taking.taken), berth.place(taking.taken));
-            if !self.machine.copy_in(place, into, part.0, part.1, caching) {
-                return false;
-            }
-            taking.taken += 1;
-            if berth.owes(taking.taken, taking.told) {
-                if page.tell_taken(block, taking.number, taking.taken).is_err() {
-                    return false;
-                }
-                taking.told = taking.taken;
-            }
-            if let Data::Staged { chunks: now } = words::read_data(page.data(block), taking.number) {
-                chunks = now;
-            }
-        }
-        true
     }
 }

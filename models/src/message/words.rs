@@ -185,10 +185,12 @@ pub(crate) fn taken(number: u32, chunks: u32) -> u64 {
 /// How many chunks of the message of that number were taken, if a claim says so: all of its `chunks`, if it is about a
 /// later one.
 pub(crate) fn read_taken(word: u64, about: u32, chunks: u32) -> u32 {
-    match () {
-        () if is_later(word, about) => chunks,
-        () if number(word) == about && word & KIND == TAKEN => (word >> 6) as u32 & CHUNKS_MAX,
-        () => 0,
+    if is_later(word, about) {
+        chunks
+    } else if number(word) == about && word & KIND == TAKEN {
+        (word >> 6) as u32 & CHUNKS_MAX
+    } else {
+        0
     }
 }
 

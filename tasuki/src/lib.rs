@@ -48,6 +48,7 @@
 
 mod array;
 mod begun;
+mod command;
 mod communicator;
 mod job;
 mod line;
@@ -55,6 +56,7 @@ mod onesided;
 mod operation;
 mod pending;
 mod pointer;
+mod queue;
 mod registered;
 mod request;
 mod scope;
@@ -65,6 +67,7 @@ mod word;
 
 pub use array::Array;
 pub use bytemuck::{self, Pod, Zeroable};
+pub use command::{Combine, Command, Effect, Reducible, Trigger};
 pub use communicator::{Communicator, Received, Slot};
 pub use job::{Job, Memory};
 pub use line::{Line, LineReader, LineWriter};
@@ -72,6 +75,7 @@ pub use onesided::Change;
 pub use operation::{Complex, Max, MaxAbs, Min, MinAbs, Operation, Product, Sum};
 pub use pending::{Receiving, Sending};
 pub use pointer::GlobalPtr;
+pub use queue::{Posted, Queue, RemoteQueue, Standing};
 pub use registered::{RawRegistration, Registered};
 pub use request::Request;
 pub use scope::Scope;
@@ -87,6 +91,7 @@ pub use word::Word;
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        After, Array, Change, Communicator, GlobalPtr, Handle, Job, Max, Min, Pod, Rank, Signal, Slot, Sum,
+        After, Array, Change, Combine, Command, Communicator, GlobalPtr, Handle, Job, Max, Min, Pod, Queue,
+        Rank, Signal, Slot, Sum,
     };
 }

@@ -28,7 +28,7 @@ pub enum Change<W> {
 }
 
 impl<W: Word> Change<W> {
-    fn atomic(self) -> Atomic {
+    pub(crate) fn atomic(self) -> Atomic {
         let (kind, operand) = match self {
             Change::Swap(value) => (AtomicKind::Swap, value),
             Change::Add(value) => (AtomicKind::Add, value),

@@ -1,5 +1,6 @@
 //! Signals: counters that only grow, raised by anyone, awaited by their owner.
 
+use crate::command::{Effect, Trigger};
 use crate::job::Job;
 use crate::{GlobalAddress, GlobalPtr, Pod, Rank, Result};
 use std::time::Duration;
@@ -32,6 +33,11 @@ pub struct Signal<'job> {
 pub struct RemoteSignal(pub(crate) GlobalAddress);
 
 impl RemoteSignal {
+    /// As an effect: it is raised by `amount`, at most 2^32 - 1, when a command has ended well.
+    pub fn add(self, amount: u32) -> Effect {
+        Effect(tasuki_core::queue::command::Effect { signal: self.0, amount })
+    }
+
     /// Whose signal it is.
     pub fn rank(self) -> Rank {
         self.0.rank()
@@ -64,7 +70,8 @@ impl<'job> Signal<'job> {
     /// first. Where several may be under way and that matters, give each a signal of its own (for a double buffer:
     /// one per place).
     ///
-    /// Serves peers and moves this rank's own operations on meanwhile. Errors: a rank died, or all others left.
+    /// Serves peers and moves this rank's own operations and command queues on meanwhile. Errors: a rank died, or all others
+    /// left; a command that was to raise it failed ([`Cause::Poisoned`](crate::Cause::Poisoned)).
     /// Costs nothing but the hand-over of a line when the signal is on its way; sleeps when it takes long.
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {
@@ -76,6 +83,20 @@ impl<'job> Signal<'job> {
     pub fn wait_timeout(&self, threshold: u64, limit: Duration) -> Result<()> {
         let condition = Condition::Signal(self.cell, threshold, None);
         self.job.machine.wait(&condition, Some(limit), &|| self.call(threshold))
+    }
+
+    /// As a trigger: a command fires when this counter, of the rank whose queue it is posted to, has reached
+    /// `threshold`; at once if it has already.
+    pub fn reaches(&self, threshold: u64) -> Trigger {
+        Trigger::new(self.job, self.index, threshold)
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    pub(crate) fn job(&self) -> &'job Job {
+        self.job
     }
 
     fn call(&self, threshold: u64) -> String {

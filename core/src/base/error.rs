@@ -177,6 +177,15 @@ pub enum Cause {
         /// The failed predecessor's report.
         report: String,
     },
+    /// A command that was to raise the signal failed, or what it waited for did.
+    Poisoned {
+        /// The rank on which the first failure happened.
+        origin: Rank,
+        /// That failure.
+        cause: Box<Cause>,
+    },
+    /// A command queue was dropped with a command in it that had not fired.
+    QueueDropped,
     /// A process that was forked from a rank is not the rank.
     Forked,
     /// The job has ended or was left.
@@ -210,6 +219,8 @@ impl Cause {
             Misaligned { .. } | SignalMemory { .. } | Disagree { .. } | Forked | JobOver => Blame::Misuse,
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | Truncated { .. } => Blame::Misuse,
             Program(_) => Blame::Program,
+            Poisoned { cause, .. } => cause.blame(),
+            QueueDropped => Blame::Misuse,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
             Untaken { .. } | NotSent { .. } => Blame::Peer,
             NoMemory { .. } | Full { .. } | SpoolFull { .. } | System { .. } | Unsupported(_) | Join(_) => {
@@ -249,6 +260,8 @@ impl Cause {
             TimedOut { .. } => "`tasuki ps` shows who waits for what",
             PeerDied { .. } => "what it said last stands above",
             PeerLeft { .. } => "a rank may leave only when nobody needs it any more: end with a barrier",
+            QueueDropped => "keep a queue until its commands have fired, or cancel them before",
+            Poisoned { cause, .. } => return cause.hint(),
             Forked => "start other programs with std::process::Command; only the rank itself may call",
             System { why, .. } if why.contains(TOO_MANY_FILES) => {
                 "a rank holds a file for each rank: raise the limit of open files, RLIMIT_NOFILE (`ulimit -n`)"
@@ -308,6 +321,8 @@ impl fmt::Display for Cause {
             Predecessor { report } => {
                 write!(f, "not started: it was ordered after a call that failed ({report})")
             }
+            Poisoned { origin, cause } => write!(f, "a command before it failed on rank {origin}: {cause}"),
+            QueueDropped => write!(f, "its queue was dropped before it had fired"),
             Forked => write!(f, "this process was forked from a rank and is not one itself"),
             JobOver => write!(f, "the job is over"),
             System { call, why } => write!(f, "{call}: {why}"),

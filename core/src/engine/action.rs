@@ -3,7 +3,7 @@
 //! Unsafe: carries addresses of local buffers between threads; whoever issued the operation promised that they
 //! stay valid until it ends.
 
-use crate::fabric::{Atomic, Limits};
+use crate::fabric::{Atomic, Limits, Poison};
 use crate::segment::GlobalAddress;
 use std::fmt;
 
@@ -72,6 +72,13 @@ pub enum Action {
         /// By how much.
         amount: u64,
     },
+    /// A signal that will never be raised.
+    Poison {
+        /// Which signal.
+        signal: GlobalAddress,
+        /// Why.
+        poison: Poison,
+    },
     /// One word; the old value goes to own memory if an address is given.
     Atomic {
         /// Which word.
@@ -91,6 +98,7 @@ impl fmt::Display for Action {
             Action::Copy { from, to, len } => write!(f, "copy({len} bytes from {from} to {to})"),
             Action::PutSignal { to, len, .. } => write!(f, "put_signal({len} bytes to {to})"),
             Action::Raise { signal, amount } => write!(f, "raise(signal at {signal} by {amount})"),
+            Action::Poison { signal, .. } => write!(f, "poison(signal at {signal})"),
             Action::Atomic { at, atomic, .. } => {
                 let name = format!("{:?}", atomic.kind).to_lowercase();
                 let name = name.split(' ').next().unwrap_or_default();
@@ -108,6 +116,7 @@ pub(super) enum Step {
     Copy { from: GlobalAddress, to: GlobalAddress, len: u64 },
     PutSignal { to: GlobalAddress, from: Local, len: u64, signal: GlobalAddress, amount: u64 },
     Raise { signal: GlobalAddress, amount: u64 },
+    Poison { signal: GlobalAddress, poison: Poison },
     Atomic { at: GlobalAddress, atomic: Atomic },
     Flush { peer: crate::base::Rank },
     // Not a call that moves anything: looks at both ends of a transfer that will be moved in pieces.
@@ -174,10 +183,12 @@ impl Course {
                 })
             }
             Action::Raise { signal, amount } if !self.begun => Some(Step::Raise { signal, amount }),
+            Action::Poison { signal, poison } if !self.begun => Some(Step::Poison { signal, poison }),
             Action::Atomic { at, atomic, .. } if !self.begun => Some(Step::Atomic { at, atomic }),
             Action::Put { to, .. } | Action::Copy { to, .. } => self.flush(to, remote_completion),
             Action::Atomic { at, .. } => self.flush(at, remote_completion),
-            Action::Get { .. } | Action::PutSignal { .. } | Action::Raise { .. } => None,
+            Action::Get { .. } | Action::PutSignal { .. } => None,
+            Action::Raise { .. } | Action::Poison { .. } => None,
         }
     }
 
@@ -188,7 +199,7 @@ impl Course {
             Action::PutSignal { to, len, signal, .. } => ([to, to], len, Some(signal)),
             Action::Get { from, len, .. } => ([from, from], len, None),
             Action::Copy { from, to, len } => ([from, to], len, None),
-            Action::Raise { .. } | Action::Atomic { .. } => return None,
+            Action::Raise { .. } | Action::Poison { .. } | Action::Atomic { .. } => return None,
         };
         (len > self.piece_max(limits) && !self.checked && self.moved == 0).then_some(Step::Check {
             ends,
@@ -242,7 +253,7 @@ impl Course {
                 self.moved += len;
                 self.bounced = false;
             }
-            (Step::Raise { .. } | Step::Atomic { .. } | Step::Check { .. }, _) => {}
+            (Step::Raise { .. } | Step::Poison { .. } | Step::Atomic { .. } | Step::Check { .. }, _) => {}
         }
     }
 }
@@ -265,6 +276,7 @@ mod tests {
                 Step::Copy { len, .. } => format!("copy {len}"),
                 Step::PutSignal { len, .. } => format!("put_signal {len}"),
                 Step::Raise { .. } => "raise".into(),
+                Step::Poison { .. } => "poison".into(),
                 Step::Atomic { .. } => "atomic".into(),
                 Step::Flush { peer } => format!("flush {peer}"),
                 Step::Check { len, .. } => format!("check {len}"),

@@ -16,6 +16,11 @@ pub struct Pause<'p> {
     pub met: &'p dyn Fn(&Condition) -> bool,
     /// Whether something else needs the rank: a peer's request, a completion, the end of the job.
     pub work: &'p dyn Fn() -> bool,
+    /// Called before the thread sleeps, other than for a moment of the processor's: nobody shall count on it. `work` is
+    /// asked after that.
+    pub rest: &'p dyn Fn(),
+    /// Called after it has slept.
+    pub rise: &'p dyn Fn(),
 }
 
 /// Clock and pause of one rank.
@@ -45,6 +50,10 @@ pub trait Host: Send + Sync + Debug {
 
     /// Whether the rank has a processor of its own: another that waits for it waits for no third.
     fn has_processor(&self) -> bool;
+
+    /// A full fence on all processors that run ranks of the node, where sleepers are found so; else nothing, because
+    /// writers execute fences.
+    fn barrier(&self) {}
 
     /// Lets `ns` of work pass: burns processor time, or virtual time.
     fn compute(&self, ns: u64);

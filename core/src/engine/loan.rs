@@ -13,6 +13,7 @@ use crate::segment::GlobalAddress;
 use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 const CALLED_BACK: u32 = 1 << 31;
 
@@ -57,6 +58,14 @@ impl Loan {
         let place = Local(bytes.as_ptr().cast_mut());
         // SAFETY: the bytes live as long as the loan, and nobody writes them.
         unsafe { Loan::new(place, bytes.len(), false, Some(bytes)) }
+    }
+
+    /// Lends zeroed bytes that the loan owns, for reading and writing.
+    pub fn scratch(len: usize) -> Arc<Loan> {
+        let bytes: Arc<[AtomicU64]> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        let place = Local(bytes.as_ptr().cast_mut().cast());
+        // SAFETY: the bytes live as long as the loan, and nobody else knows them.
+        unsafe { Loan::new(place, len, true, Some(Arc::new(bytes))) }
     }
 
     /// Registers the bytes, so that peers can reach them.

@@ -1,5 +1,6 @@
 //! One rank's machine: its fabric, its host, its board, and the operations under way.
 
+use super::commands::Commands;
 use super::host::Host;
 use super::life::Life;
 use super::operations::Operations;
@@ -22,6 +23,7 @@ pub struct Machine {
     host: Arc<dyn Host>,
     life: Life,
     operations: Operations,
+    commands: Commands,
     spins: u32,
     has_processor: bool,
     polling: AtomicBool,
@@ -58,9 +60,11 @@ impl Machine {
         host: Arc<dyn Host>,
         log: Log,
     ) -> Result<Machine> {
+        let commands = Commands::new(rank, &*fabric).map_err(Error::new)?;
         Ok(Machine {
             rank,
             fabric,
+            commands,
             life: Life::new()?,
             operations: Operations::new(rank),
             spins: host.spins(),
@@ -157,6 +161,11 @@ impl Machine {
 
     pub(super) fn operations(&self) -> &Operations {
         &self.operations
+    }
+
+    #[inline(always)]
+    pub(super) fn commands(&self) -> &Commands {
+        &self.commands
     }
 
     /// How many times to look at a word before the first pause: one that `from` writes, if only one rank does.

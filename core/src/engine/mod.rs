@@ -1,6 +1,7 @@
 //! What moves operations on: ordered operations, waiting and sleeping.
 
 mod action;
+mod commands;
 mod failures;
 mod host;
 mod launch;
@@ -19,6 +20,7 @@ mod waiting;
 
 pub use crate::node::{board, park};
 pub use action::{Action, Local};
+pub use commands::{OwnQueue, Post, QueueName, Standing};
 pub use host::{Host, Pause};
 pub use launch::Launched;
 pub use life::Life;

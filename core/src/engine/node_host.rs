@@ -75,9 +75,10 @@ impl NodeHost {
     fn sleep(&self, pause: Pause<'_>) {
         let left = Duration::from_nanos(pause.until_ns.saturating_sub(self.now_ns()));
         let wake = |word: &AtomicU32| futex::wake(word, 1, Scope::Private);
+        (pause.rest)();
         match self.room.enter(pause.condition.clone()) {
             Role::Guest(waiter) => {
-                if !(pause.met)(pause.condition) {
+                if !(pause.met)(pause.condition) && !(pause.work)() {
                     futex::wait(waiter.word(), 0, left.min(SLEEP), Scope::Private);
                 }
                 self.room.leave(&waiter, pause.met, wake);
@@ -87,6 +88,7 @@ impl NodeHost {
                 self.room.hand_on(&waiter, pause.met, wake);
             }
         }
+        (pause.rise)();
     }
 
     fn park(&self, pause: &Pause<'_>, left: Duration) {
@@ -160,6 +162,12 @@ impl Host for NodeHost {
 
     fn shares_processor(&self, with: Rank) -> bool {
         self.seat().park().is_beside(self.board.seat(with).park()) == Some(true)
+    }
+
+    fn barrier(&self) {
+        if self.mode == WakeMode::Barrier {
+            membarrier::fence(self.group);
+        }
     }
 
     fn has_processor(&self) -> bool {

@@ -49,6 +49,9 @@ impl Machine {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
+        if self.commands().are_used() {
+            self.serve_queues();
+        }
         self.agent().is_some_and(|agent| agent.advance(self))
     }
 
@@ -79,7 +82,12 @@ impl Machine {
                 let stored = self.store_result(result, atomic.width, fetched).map(|()| fetched);
                 self.operations().finish(number, stored);
             }
-            Next::Finished { number, fetched, .. } => self.operations().finish(number, Ok(fetched)),
+            Next::Finished { number, action, fetched } => {
+                self.operations().finish(number, Ok(fetched));
+                if let Action::Raise { signal, .. } | Action::PutSignal { signal, .. } = action {
+                    self.look_who_waits(signal, fetched);
+                }
+            }
             Next::More | Next::Gone => {}
         }
     }
@@ -90,6 +98,7 @@ impl Machine {
         match step {
             Step::Copy { from, to, len } => fabric.copy(accept, from, to, len),
             Step::Raise { signal, amount } => fabric.raise(accept, signal, amount),
+            Step::Poison { signal, poison } => fabric.poison(accept, signal, poison),
             Step::Atomic { at, atomic } => fabric.atomic(accept, at, &atomic),
             Step::Flush { peer } => fabric.flush(accept, peer),
             Step::Check { ends, len, signal } => {

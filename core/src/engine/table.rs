@@ -190,7 +190,7 @@ impl Table {
             }
         };
         entry.course.advance(&step);
-        if matches!(step, Step::Atomic { .. }) {
+        if matches!(step, Step::Atomic { .. } | Step::Raise { .. } | Step::PutSignal { .. }) {
             entry.fetched = value;
         }
         if entry.course.step(limits, remote_completion).is_some() {

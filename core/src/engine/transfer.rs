@@ -58,14 +58,26 @@ impl Machine {
         // SAFETY: the slice is borrowed until the operation has ended.
         let post =
             |accept: Accept<'_>| unsafe { self.fabric().put_signal(accept, to, from.0, len, signal, amount) };
-        self.carry_out(post, || Action::PutSignal { to, from, len, signal, amount }).map(drop)
+        let mark = self.carry_out(post, || Action::PutSignal { to, from, len, signal, amount })?;
+        self.look_who_waits(signal, mark);
+        Ok(())
     }
 
     /// Raises `signal` by `amount`.
     #[inline]
     pub fn raise(&self, signal: GlobalAddress, amount: u64) -> Result<()> {
         let post = |accept: Accept<'_>| self.fabric().raise(accept, signal, amount);
-        self.carry_out(post, || Action::Raise { signal, amount }).map(drop)
+        let mark = self.carry_out(post, || Action::Raise { signal, amount })?;
+        self.look_who_waits(signal, mark);
+        Ok(())
+    }
+
+    /// After a raise: commands may wait for the signal.
+    #[inline(always)]
+    pub(super) fn look_who_waits(&self, signal: GlobalAddress, mark: u64) {
+        if mark != 0 {
+            self.raised(signal.rank(), mark);
+        }
     }
 
     /// Copies a word of global memory, or as many bytes, if it is none.
@@ -281,6 +293,7 @@ impl Machine {
                     fabric.put_signal(accept, to, from.0, len, signal, amount)
                 }
                 Action::Raise { signal, amount } => fabric.raise(accept, signal, amount),
+                Action::Poison { signal, poison } => fabric.poison(accept, signal, poison),
                 Action::Atomic { at, ref atomic, .. } => fabric.atomic(accept, at, atomic),
                 Action::Copy { from, to, len } => fabric.copy(accept, from, to, len),
             }
@@ -313,6 +326,7 @@ impl Machine {
                 Step::PutSignal { to, from, len, signal, amount }
             }
             Action::Raise { signal, amount } => Step::Raise { signal, amount },
+            Action::Poison { signal, poison } => Step::Poison { signal, poison },
             Action::Atomic { at, atomic, .. } => Step::Atomic { at, atomic },
         };
         self.operations().enter(Draft { action, order: Order::Free, keep, claimed }, Some(step))

@@ -1,9 +1,10 @@
 //! The one function that waits, for everything.
 
+use super::commands::Attendance;
 use super::host::Pause;
 use super::machine::Machine;
 use crate::base::{Cause, Error, Rank, Result};
-use crate::fabric::SignalCell;
+use crate::fabric::{Poison, SignalCell};
 use crate::node::board::Stage;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -65,7 +66,9 @@ impl Machine {
         if !self.life().is_alive() {
             return Err(self.report(self.life().why_not(), call));
         }
-        if let SignalCell::Direct(word) = &cell {
+        if let SignalCell::Direct(word) = &cell
+            && !self.commands().are_used()
+        {
             for _ in 0..self.spins(from) {
                 if reached(word.counter().load(Ordering::Acquire), threshold) {
                     return Ok(()); // SYNC signal-raise
@@ -93,6 +96,7 @@ impl Machine {
             start.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
         });
         let mut told = Told { machine: self, by_us: false };
+        let attendance = Attendance::new(self);
         loop {
             self.progress();
             if self.met(condition) {
@@ -110,9 +114,11 @@ impl Machine {
             if waited_ns > PUBLISH_AFTER_NS {
                 told.publish(call, start);
             }
-            let met = |condition: &Condition| self.met(condition);
-            let work = || self.fabric().has_work() || self.agent_has_work() || self.board().is_over();
-            self.host().pause(Pause { condition, waited_ns, until_ns, met: &met, work: &work });
+            let met = |condition: &Condition| self.met(condition) || self.queues_look_ready(false);
+            let work = || self.has_work();
+            let (rest, rise) = (|| attendance.rest(), || attendance.rise());
+            let (met, work, rest, rise) = (&met, &work, &rest, &rise);
+            self.host().pause(Pause { condition, waited_ns, until_ns, met, work, rest, rise });
         }
     }
 
@@ -138,7 +144,9 @@ impl Machine {
         if !self.life().is_alive() {
             return Some(self.life().why_not()); // another thread has left for the rank
         }
-        let Some(cause) = self.death() else { return self.left(condition) };
+        let Some(cause) = self.death() else {
+            return self.poisoned(condition).or_else(|| self.left(condition));
+        };
         match condition {
             Condition::Finished(_) | Condition::FinishedThrough(_) => {
                 self.fail_operations(&cause);
@@ -150,6 +158,16 @@ impl Machine {
             }
             _ => Some(cause),
         }
+    }
+
+    /// That what was to raise the signal failed, if so. How far the signal has come is looked at once more.
+    fn poisoned(&self, condition: &Condition) -> Option<Cause> {
+        let Condition::Signal(cell, ..) = condition else { return None };
+        let poison = match cell {
+            SignalCell::Direct(words) => words.arming().poisoned(),
+            SignalCell::Via(signal) => self.own_arming(*signal)?.poisoned(),
+        };
+        poison.filter(|_| !self.met(condition)).map(Poison::cause)
     }
 
     /// That the ranks which could raise the signal have left, if so. What they did before is looked at once more.
@@ -187,8 +205,17 @@ impl Machine {
     /// A short pause.
     pub(super) fn breathe(&self) {
         let (now, never) = (self.host().now_ns(), Condition::Never);
-        let (met, work) = (|_: &Condition| false, || true);
-        self.host().pause(Pause { condition: &never, waited_ns: 0, until_ns: now, met: &met, work: &work });
+        let (met, work, rest) = (|_: &Condition| false, || true, || ());
+        let (met, work, rest, rise) = (&met, &work, &rest, &rest);
+        self.host().pause(Pause { condition: &never, waited_ns: 0, until_ns: now, met, work, rest, rise });
+    }
+
+    /// Whether something other than a condition needs a thread of this rank.
+    fn has_work(&self) -> bool {
+        self.fabric().has_work()
+            || self.agent_has_work()
+            || self.board().is_over()
+            || self.queues_look_ready(true)
     }
 
     fn report(&self, cause: Cause, call: &dyn Fn() -> String) -> Error {

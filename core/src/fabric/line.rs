@@ -3,8 +3,8 @@
 //! Unsafe: atomics in a mapped system piece of a rank. A `SignalCell` or `Line` is made by a fabric and used only
 //! while that fabric, which keeps the pieces mapped, lives; signal memory is never unmapped or given to others.
 
-use super::Fabric;
 use super::words::{LineWords, PAYLOAD_WORDS};
+use super::{Arming, Fabric};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::node::board::Seat;
 use crate::node::park::WakeMode;
@@ -60,7 +60,7 @@ impl DirectCell {
     /// The line whose counter lies at `word`.
     ///
     /// # Safety
-    /// `word` must be the start of a line (64 bytes) in signal memory, mapped while the cell is used.
+    /// `word` must be the start of a signal (two lines of 64 bytes) in signal memory, mapped while the cell is used.
     pub unsafe fn new(word: NonNull<u8>) -> DirectCell {
         DirectCell(word.cast())
     }
@@ -75,6 +75,13 @@ impl DirectCell {
     #[inline]
     pub fn counter(&self) -> &AtomicU64 {
         &self.words().counter
+    }
+
+    /// Who waits for it besides threads, and whether it is poisoned: the second line of a signal.
+    #[inline]
+    pub fn arming(&self) -> &Arming {
+        // SAFETY: the promise of `new`; signals are two lines apart.
+        unsafe { self.0.cast::<LineWords>().add(1).cast::<Arming>().as_ref() }
     }
 
     /// Copies the first `used` words of the payload out, if it still is the one that came with `value`.

@@ -21,13 +21,17 @@
 //!
 //! Fabrics never wait and never call the engine: they are polled. Death of a peer comes from the bootstrap.
 
+mod arming;
 mod line;
 mod operation;
+mod poison;
 mod slots;
 pub mod words;
 
+pub use arming::{Arming, NOBODY, SEVERAL};
 pub use line::{DirectCell, DirectLine, Line, LinePayload, SignalCell, ViaLine};
 pub use operation::{Accept, Atomic, AtomicKind, Posted, Refused, Token, Width};
+pub use poison::Poison;
 pub use slots::{DirectSlots, SLOT_PAYLOAD, SlotLine, SlotWord, SlotWrite, Slots};
 
 use crate::base::{Cause, Rank};
@@ -150,7 +154,8 @@ pub trait Fabric: Send + Sync + Debug {
         None
     }
 
-    /// Copies like `put`, then raises `signal`, which belongs to the same rank, by `amount`.
+    /// Copies like `put`, then raises `signal`, which belongs to the same rank, by `amount`. Ends as
+    /// [`Fabric::raise`] does.
     ///
     /// # Safety
     /// As for `put`.
@@ -164,8 +169,12 @@ pub trait Fabric: Send + Sync + Debug {
         amount: u64,
     ) -> Result<Posted, Refused>;
 
-    /// Raises `signal` by `amount`.
+    /// Raises `signal` by `amount`. Where that is done at once, the answer is whose commands wait for the signal
+    /// ([`Arming::look_after_add`]); elsewhere its owner looks itself.
     fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused>;
+
+    /// Poisons `signal`, if it is sound. Ends as [`Fabric::raise`] does.
+    fn poison(&self, accept: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Posted, Refused>;
 
     /// Ends when everything accepted for `peer` before it is visible there.
     fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Posted, Refused>;
@@ -213,6 +222,9 @@ pub trait Fabric: Send + Sync + Debug {
     fn is_settled(&self) -> bool {
         true
     }
+
+    /// The first byte of a rank's system piece, where loads and stores reach it: this rank's own always.
+    fn system(&self, rank: Rank) -> Option<NonNull<u8>>;
 
     /// A peer's job memory in this process, where loads and stores reach it; all `len` bytes.
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>>;

@@ -2,7 +2,7 @@
 //! numbers are part of [`HASH`], which the handshake compares.
 //!
 //! ```text
-//! 0       system piece (1 GiB): header, extent table, granule map, requests, starter memory, signals, arena
+//! 0       system piece (1 GiB): header, extent table, granule map, requests, starter memory, signals, station, arena
 //! 1 GiB   symmetric memory: job.alloc
 //! 512 GiB local memory: job.alloc_local
 //! 768 GiB addresses of registered memory of the user's own (no bytes of the file behind them)
@@ -47,6 +47,13 @@ pub const SIGNALS_MAX: u64 = 1 << 20;
 /// Bytes of payload in a signal line, right behind the counter.
 pub const LINE_PAYLOAD: usize = 48;
 
+/// Start of the rank's station: who runs its command queues, and where they are.
+pub const STATION: u64 = 384 << 20;
+/// Bytes kept for it.
+pub const STATION_BYTES: u64 = 1 << 20;
+/// Command queues that a rank can have at a time.
+pub const QUEUES_MAX: u32 = 4096;
+
 /// Start of the arena, from which pairs of ranks take the slots of their messages.
 pub const ARENA: u64 = 512 << 20;
 /// Bytes of the arena. Only what was taken is backed by memory. The granule behind it is nobody's: what begins just
@@ -68,7 +75,8 @@ const _: () = {
     assert!(GRANULE_MAP + WINDOW / GRANULE * 4 <= REQUESTS);
     assert!(REQUESTS + REQUESTS_BYTES <= STARTER);
     assert!(STARTER + STARTER_BYTES <= SIGNALS);
-    assert!(SIGNALS + SIGNALS_MAX * SIGNAL_STRIDE <= ARENA);
+    assert!(SIGNALS + SIGNALS_MAX * SIGNAL_STRIDE <= STATION);
+    assert!(STATION + STATION_BYTES <= ARENA);
     assert!(ARENA + ARENA_BYTES <= PIECE && ARENA.is_multiple_of(GRANULE));
     assert!(STARTER.is_multiple_of(GRANULE) && SIGNALS.is_multiple_of(GRANULE));
     assert!(8 + LINE_PAYLOAD <= 64, "counter and payload share a line");
@@ -77,7 +85,7 @@ const _: () = {
 
 /// Version of the handshake and of everything that two processes of a job read in each other's memory. Raise it
 /// when the meaning of a shared word changes without its place.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// A fingerprint of all places above and of the board's.
 pub const HASH: u64 = {
@@ -99,6 +107,9 @@ pub const HASH: u64 = {
         SIGNAL_STRIDE,
         SIGNALS_MAX,
         LINE_PAYLOAD as u64,
+        STATION,
+        STATION_BYTES,
+        QUEUES_MAX as u64,
         ARENA,
         ARENA_BYTES,
         SLOT_LINE,

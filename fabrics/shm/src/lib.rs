@@ -22,8 +22,8 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, Connection, DirectSlots, Fabric, Limits, Line, LinePayload, Posted,
-    Refused, SignalCell, Sink, SlotWrite, ViaLine, Width,
+    Accept, Atomic, Capabilities, Connection, DirectCell, DirectSlots, Fabric, Limits, Line, LinePayload,
+    Poison, Posted, Refused, SignalCell, Sink, SlotWrite, ViaLine, Width,
 };
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
@@ -78,6 +78,14 @@ impl ShmFabric {
             options,
             refused: AtomicBool::new(options.ask_owners || options.denied.process_vm),
         })
+    }
+
+    /// Raises a signal; whose commands wait for it.
+    #[inline(always)]
+    fn add(&self, word: DirectCell, owner: Rank, amount: u64) -> u64 {
+        word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
+        self.wake(owner);
+        u64::from(word.arming().look_after_add())
     }
 
     /// Wakes the owner of a signal that was just raised by a read-modify-write.
@@ -170,18 +178,21 @@ impl Fabric for ShmFabric {
         if let Some((place, word)) = self.peers.mapped_with_signal(to, len, signal) {
             // SAFETY: `from` by the caller's promise, the place was just found.
             unsafe { transfer::bulk(from, place.as_ptr(), len) };
-            word.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
-            self.wake(signal.rank());
-            return Ok(Posted::Done(0));
+            return Ok(Posted::Done(self.add(word, signal.rank(), amount)));
         }
         // SAFETY: the caller's promise for `from`.
         unsafe { self.put_signal_anywhere(accept, to, from, len, signal, amount) }
     }
 
     fn raise(&self, _: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused> {
-        self.peers.signal(signal)?.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
+        Ok(Posted::Done(self.add(self.peers.signal(signal)?, signal.rank(), amount)))
+    }
+
+    fn poison(&self, _: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Posted, Refused> {
+        let word = self.peers.signal(signal)?;
+        word.arming().poison(poison);
         self.wake(signal.rank());
-        Ok(Posted::Done(0))
+        Ok(Posted::Done(u64::from(word.arming().look_after_add())))
     }
 
     fn flush(&self, _: Accept<'_>, peer: Rank) -> Result<Posted, Refused> {
@@ -241,6 +252,13 @@ impl Fabric for ShmFabric {
 
     fn has_work(&self) -> bool {
         self.requests.has_work(&self.board)
+    }
+
+    fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
+        if !self.options.direct && rank != self.rank {
+            return None;
+        }
+        self.peers.system(rank)
     }
 
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {

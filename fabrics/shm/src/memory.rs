@@ -109,6 +109,16 @@ impl Peers {
         }
     }
 
+    /// The first byte of a rank's system piece.
+    #[inline]
+    pub(crate) fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
+        let window = self.windows.get(rank.index())?;
+        match window.get().and_then(|window| window.mapped_system()) {
+            Some(system) => Some(system),
+            None => self.window(rank).system().ok(),
+        }
+    }
+
     /// The words of a signal.
     #[inline(always)]
     pub(crate) fn signal(&self, at: GlobalAddress) -> Result<DirectCell, Refused> {

@@ -60,7 +60,9 @@ impl World {
                 self.memory.probe(at, align)?;
                 Err(Cause::Misaligned { address: at.bits(), align: align as usize })
             }
-            Task::Raise { signal, .. } | Task::Line { signal, .. } => self.memory.signal(signal).map(drop),
+            Task::Raise { signal, .. } | Task::Poison { signal, .. } | Task::Line { signal, .. } => {
+                self.memory.signal(signal).map(drop)
+            }
             Task::Slot { line, .. } => self.memory.slots(line, 1, &self.board).map(drop),
             Task::Flush { peer } => self.memory.check(peer),
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::Local;
-use tasuki_core::fabric::{Atomic, LinePayload, SLOT_PAYLOAD, SlotWord, Token};
+use tasuki_core::fabric::{Atomic, LinePayload, Poison, SLOT_PAYLOAD, SlotWord, Token};
 use tasuki_core::segment::GlobalAddress;
 
 /// Names an operation: who issued it, and the how many-th of that rank it was.
@@ -41,6 +41,8 @@ pub(crate) enum Task {
     Atomic { at: GlobalAddress, atomic: Atomic },
     /// Raises a signal.
     Raise { signal: GlobalAddress, amount: u64 },
+    /// Poisons a signal.
+    Poison { signal: GlobalAddress, poison: Poison },
     /// Writes a line. Nobody is told of its end.
     Line { signal: GlobalAddress, payload: LinePayload, value: u64 },
     /// Writes into a slot line. Nobody is told of its end.
@@ -56,7 +58,9 @@ impl Task {
             Task::Move { to: End::There(at), .. } | Task::Move { from: End::There(at), .. } => at.rank(),
             Task::Move { .. } => unreachable!("one end of a transfer is global"),
             Task::Atomic { at, .. } => at.rank(),
-            Task::Raise { signal, .. } | Task::Line { signal, .. } => signal.rank(),
+            Task::Raise { signal, .. } | Task::Poison { signal, .. } | Task::Line { signal, .. } => {
+                signal.rank()
+            }
             Task::Slot { line, .. } => line.rank(),
             Task::Flush { peer } => *peer,
         }

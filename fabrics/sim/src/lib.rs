@@ -50,7 +50,7 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Local;
 use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, Connection, DirectSlots, Fabric, Limits, Line, LinePayload, Posted,
+    Accept, Atomic, Capabilities, Connection, DirectSlots, Fabric, Limits, Line, LinePayload, Poison, Posted,
     Refused, SLOT_PAYLOAD, SignalCell, Sink, SlotWrite, ViaLine,
 };
 use tasuki_core::segment::{GlobalAddress, Registry};
@@ -220,6 +220,10 @@ impl Fabric for SimFabric {
         self.post(accept, Task::Raise { signal, amount })
     }
 
+    fn poison(&self, accept: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Posted, Refused> {
+        self.post(accept, Task::Poison { signal, poison })
+    }
+
     fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Posted, Refused> {
         self.post(accept, Task::Flush { peer })
     }
@@ -287,6 +291,10 @@ impl Fabric for SimFabric {
 
     fn is_settled(&self) -> bool {
         self.run.enter(self.rank, Call::Look).rank(self.rank).flying == 0
+    }
+
+    fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
+        if rank == self.rank { self.registry.window().system().ok() } else { None }
     }
 
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {

@@ -32,6 +32,11 @@ impl World {
                 let raised = self.raise(signal, amount);
                 self.took_effect(id, raised);
             }
+            Task::Poison { signal, poison } => {
+                let poisoned = self.memory.signal(signal).map(|cell| u64::from(cell.arming().poison(poison)));
+                self.news(signal.rank());
+                self.took_effect(id, poisoned.map(|_| 0));
+            }
             Task::Line { signal, payload, value } => self.apply_line(id, signal, payload, value),
             Task::Slot { line, word, value, payload, used } => {
                 self.apply_slot(id, line, &SlotWrite { word, value, payload: &payload[..used] });

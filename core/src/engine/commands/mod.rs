@@ -1,0 +1,48 @@
+//! Command queues at work: posting, who runs what, and when.
+//!
+//! A queue lies with its *owner*, the signals that its commands wait for, too. Whoever changes something that may let a
+//! command go on sees to it that somebody looks, at the latest before returning to the program:
+//!
+//! | happens | who looks |
+//! |---|---|
+//! | a command is posted, a signal is raised | the owner, if it *serves*: a thread of it waits; else whoever did it |
+//! | a command under way has ended | whoever ran it |
+//! | a thread of the owner begins to wait, and between two looks while it waits | that thread |
+//! | the last thread of the owner that waits goes away | that thread, once more |
+//!
+//! Whoever looks takes the queue's lease; who does not get it leaves a mark with its holder, who looks again
+//! (`queue/lease`). A holder runs what is short itself (`deeds`), and what is long when it has given the lease back
+//! (`flight`).
+
+mod attend;
+mod deeds;
+mod flight;
+mod own;
+mod posting;
+mod reach;
+mod serving;
+mod todo;
+
+pub use own::OwnQueue;
+pub use posting::{Post, QueueName, Standing};
+pub(super) use serving::Attendance;
+
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex, RwLock};
+
+/// What a rank's machine knows of command queues.
+#[derive(Debug)]
+pub(super) struct Commands {
+    /// Whether there is anything to look at. Off until the rank makes its first queue.
+    used: AtomicBool,
+    /// The first byte of the rank's own system piece.
+    system: reach::OwnPiece,
+    /// Whether signals, also of others, are read and raised by loads and stores.
+    direct: bool,
+    /// Threads of the rank that look at its queues.
+    attending: Mutex<u32>,
+    own: RwLock<Arc<[Arc<OwnQueue>]>>,
+    /// Queues that were ever made.
+    made: AtomicU32,
+    under_way: Mutex<Vec<flight::UnderWay>>,
+}

@@ -1,0 +1,173 @@
+//! The queues of this rank: made, found, and taken down.
+#![allow(unsafe_code)]
+//! Unsafe: a queue over job memory of this rank, which it frees only when the queue is gone; what is freed stays
+//! mapped while the fabric lives, and the machine keeps that.
+
+use super::posting::QueueName;
+use super::reach::Named;
+use super::todo::Todo;
+use crate::base::{Cause, Error, Result};
+use crate::engine::machine::Machine;
+use crate::fabric::Poison;
+use crate::queue::area::{self, CAPACITY_MAX, Card, Queue};
+use crate::queue::command::Command;
+use crate::queue::flights::Stage;
+use crate::segment::GlobalAddress;
+use crate::segment::layout::QUEUES_MAX;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// A queue of this rank's own.
+#[derive(Debug)]
+pub struct OwnQueue {
+    place: NonNull<u8>,
+    at: GlobalAddress,
+    card: Card,
+}
+
+// SAFETY: a pointer to shared memory that is mapped while the machine lives.
+unsafe impl Send for OwnQueue {}
+// SAFETY: as above.
+unsafe impl Sync for OwnQueue {}
+
+impl OwnQueue {
+    /// How others name it.
+    pub fn name(&self) -> QueueName {
+        QueueName::new(self.at, self.card.generation)
+    }
+
+    /// Lines that its ring has.
+    pub fn capacity(&self) -> u64 {
+        self.card.capacity
+    }
+
+    #[inline]
+    pub(super) fn named(&self) -> Named<'_> {
+        let Card { capacity, number, generation } = self.card;
+        // SAFETY: the queue is there while this is, and its memory longer.
+        let queue = unsafe { Queue::over(self.place, capacity) };
+        Named { owner: self.at.rank(), number, generation, queue }
+    }
+}
+
+impl Machine {
+    /// Makes a queue with room for at least `capacity` lines. With `credit`, a session queue: its head waits until
+    /// that signal of this rank has counted one more than the commands that were read.
+    pub fn make_queue(&self, capacity: usize, credit: Option<u32>) -> Result<Arc<OwnQueue>, Cause> {
+        self.check()?;
+        if capacity == 0 || capacity as u64 > CAPACITY_MAX {
+            return Err(Cause::Argument(format!("a queue has 1 to {CAPACITY_MAX} places, not {capacity}")));
+        }
+        let commands = self.commands();
+        let mut all = commands.own.write().unwrap_or_else(PoisonError::into_inner);
+        let is_free = |number: &u32| commands.station().queue(*number).is_none();
+        let full = || Cause::Full { what: "the list of a rank's queues", capacity: QUEUES_MAX as usize };
+        let number = (0..QUEUES_MAX).find(is_free).ok_or_else(full)?;
+        let generation = commands.made.fetch_add(1, Ordering::Relaxed) & QueueName::GENERATIONS;
+        let card = Card { capacity: capacity.next_power_of_two() as u64, number, generation };
+        let own = Arc::new(self.lay_out(card, credit).map_err(|error| error.cause().clone())?);
+        commands.station().set_queue(number, own.at.offset());
+        if let Some(arming) = credit.and_then(|credit| self.arming_of(self.rank(), credit)) {
+            arming.arm(number);
+        }
+        *all = all.iter().cloned().chain([own.clone()]).collect();
+        commands.used.store(true, Ordering::Release);
+        Ok(own)
+    }
+
+    fn lay_out(&self, card: Card, credit: Option<u32>) -> Result<OwnQueue> {
+        let bytes = area::bytes(card.capacity);
+        let at = GlobalAddress::new(self.rank(), self.registry().allocate_local(bytes)?);
+        let place = self.own_place(at, bytes).map_err(|cause| {
+            let _ = self.registry().free(at.offset()); // the cause that counts is the first
+            Error::new(cause)
+        })?;
+        let place = NonNull::new(place).ok_or_else(|| Error::new(Cause::NullAddress))?;
+        // SAFETY: zeroed, of that size, aligned to a granule, and ours until the queue is dropped.
+        unsafe { Queue::over(place, card.capacity) }.begin(card, credit);
+        Ok(OwnQueue { place, at, card })
+    }
+
+    #[inline]
+    pub(super) fn own_queues(&self) -> Arc<[Arc<OwnQueue>]> {
+        self.commands().own.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes a queue down. What has not fired never will, and its signals are poisoned; what is under way is waited
+    /// for, unless the job is over. Nobody can post meanwhile.
+    pub fn drop_queue(&self, own: &Arc<OwnQueue>) {
+        let named = own.named();
+        named.queue.posters().close();
+        while !self.empty(&named) {
+            if self.check().is_err() || std::thread::panicking() {
+                return; // it goes with the job's memory
+            }
+            self.pause();
+        }
+        let commands = self.commands();
+        commands.station().set_queue(own.card.number, 0);
+        let mut all = commands.own.write().unwrap_or_else(PoisonError::into_inner);
+        *all = all.iter().filter(|one| !Arc::ptr_eq(one, own)).cloned().collect();
+        drop(all);
+        let freed = self.registry().free(own.at.offset());
+        debug_assert!(freed.is_ok(), "{freed:?}");
+    }
+
+    /// One try to empty a queue that is closed. True when nothing is left of it.
+    fn empty(&self, named: &Named<'_>) -> bool {
+        let (lease, mut todo) = (named.queue.lease(), Todo::default());
+        if !lease.call(self.rank().0) {
+            return false;
+        }
+        let dropped = Poison::of(&Cause::QueueDropped, self.rank());
+        let flights = named.queue.flights();
+        for number in flights.numbers() {
+            if flights.stage(number) == Stage::Fired {
+                flights.end(number, Some(dropped.words()));
+            }
+        }
+        self.retire(named, &mut todo);
+        let done = flights.is_empty() && self.give_up_unread(named, dropped, &mut todo);
+        if done {
+            self.give_up_parked(named, dropped, &mut todo);
+            if let Some(credit) = named.queue.credit() {
+                self.disarm(named, credit);
+            }
+            named.queue.end();
+        }
+        while !lease.give_back() {}
+        self.work_off(todo);
+        done
+    }
+
+    fn give_up_parked(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) {
+        let lists = named.queue.parked();
+        while let Some(trigger) = lists.triggers().next() {
+            let Some(released) = lists.release(trigger.signal) else { break };
+            if released.was_last {
+                self.disarm(named, trigger.signal);
+            }
+            if let Some(command) = released.command {
+                self.take_effect(named, &command, Some(dropped), todo);
+            }
+        }
+    }
+
+    /// False if somebody is still writing a command.
+    fn give_up_unread(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) -> bool {
+        let queue = &named.queue;
+        if queue.cycle().is_some() {
+            return true;
+        }
+        while queue.reader().read() < queue.posters().reserved() {
+            let position = queue.reader().read();
+            let Some(lines) = self.lines_at(named, position) else { return false };
+            if let Some(command) = Command::from_lines(&lines) {
+                self.take_effect(named, &command, Some(dropped), todo);
+            }
+            queue.reader().set_read(position + lines.count());
+        }
+        true
+    }
+}

@@ -1,0 +1,275 @@
+//! Posting commands, and taking them back.
+
+use super::attend::Failure;
+use super::own::OwnQueue;
+use super::reach::Named;
+use super::todo::Todo;
+use crate::base::Cause;
+use crate::engine::machine::Machine;
+use crate::fabric::Poison;
+use crate::node::park::WakeMode;
+use crate::queue::area::Queue;
+use crate::queue::command::{Command, Deed, Effect, Lines, SECOND_AMOUNT_MAX};
+use crate::queue::ring::Posters;
+use crate::segment::layout::{GRANULE, SIGNALS_MAX, WINDOW, is_signal};
+use crate::segment::{GlobalAddress, layout};
+use std::sync::atomic::{Ordering, fence};
+
+/// A queue of any rank, in a word that may be sent to anyone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct QueueName(u64);
+
+/// A command that was posted: where it was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Post {
+    /// Which queue.
+    pub queue: QueueName,
+    /// The position of its first line.
+    pub position: u64,
+}
+
+/// What is in a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// Lines that were reserved and not read.
+    pub unread: u64,
+    /// Commands that wait for their triggers.
+    pub waiting: u64,
+    /// Commands that have fired and whose effects have not happened.
+    pub under_way: u64,
+    /// Commands that have failed.
+    pub failed: u64,
+}
+
+impl QueueName {
+    /// Generations that are told apart: all bits below the place.
+    pub(super) const GENERATIONS: u32 = GRANULE as u32 - 1;
+
+    /// Queues begin at granules: the bits of a place within one are free.
+    pub(super) fn new(at: GlobalAddress, generation: u32) -> QueueName {
+        debug_assert!(at.bits().is_multiple_of(GRANULE) && generation <= QueueName::GENERATIONS);
+        QueueName(at.bits() | u64::from(generation))
+    }
+
+    /// Where it begins.
+    pub fn address(self) -> GlobalAddress {
+        GlobalAddress::from_bits(self.0 / GRANULE * GRANULE)
+    }
+
+    fn generation(self) -> u32 {
+        self.0 as u32 & QueueName::GENERATIONS
+    }
+}
+
+impl Machine {
+    /// Posts commands to a queue of this rank's own: all of them, one behind the other, or none. The first of them.
+    #[inline]
+    pub fn post_own<'c>(
+        &self,
+        own: &OwnQueue,
+        commands: impl Iterator<Item = &'c Command> + Clone,
+    ) -> Result<Post, Cause> {
+        self.check()?;
+        self.post_to(&own.named(), own.name(), commands)
+    }
+
+    /// The same to a queue of any rank.
+    pub fn post_commands<'c>(
+        &self,
+        name: QueueName,
+        commands: impl Iterator<Item = &'c Command> + Clone,
+    ) -> Result<Post, Cause> {
+        self.check()?;
+        self.check_rank(name.address().rank())?;
+        self.post_to(&self.find_named(name)?, name, commands)
+    }
+
+    fn find_named(&self, name: QueueName) -> Result<Named<'_>, Cause> {
+        let at = name.address();
+        let stale = || Cause::Stale { address: at.bits() };
+        if at.is_null() {
+            return Err(Cause::NullAddress);
+        }
+        let named = self.queue_at(at).ok_or_else(stale)?;
+        if named.generation == name.generation() { Ok(named) } else { Err(stale()) }
+    }
+
+    #[inline]
+    fn post_to<'c>(
+        &self,
+        named: &Named<'_>,
+        name: QueueName,
+        commands: impl Iterator<Item = &'c Command> + Clone,
+    ) -> Result<Post, Cause> {
+        let queue = &named.queue;
+        let mut lines = 0;
+        for command in commands.clone() {
+            self.check_command(queue, command)?;
+            lines += command.lines().count();
+        }
+        let reserved = queue.posters().reserve(lines, queue.capacity(), queue.reader());
+        let Some(first) = reserved else { return Err(no_room(queue)) };
+        let mut position = first;
+        for command in commands {
+            position += write(queue, position, &command.lines());
+        }
+        self.announce(named);
+        Ok(Post { queue: name, position: first })
+    }
+
+    /// Commands have been written: the owner looks, if it serves; else this thread.
+    #[inline]
+    fn announce(&self, named: &Named<'_>) {
+        Posters::fence_after_reserve();
+        if self.board().wake_mode() == WakeMode::Fence {
+            fence(Ordering::SeqCst); // SYNC serving
+        } else {
+            crate::base::sync::compiler_fence(Ordering::SeqCst);
+        }
+        if self.station_of(named.owner).is_some_and(|station| station.serving.is_on()) {
+            return;
+        }
+        let mut todo = Todo::default();
+        self.attend(named, &mut todo);
+        self.work_off(todo);
+    }
+
+    /// What can be said against a command without looking at its operands.
+    fn check_command(&self, queue: &Queue<'_>, command: &Command) -> Result<(), Cause> {
+        if let Some(trigger) = command.trigger {
+            if u64::from(trigger.signal) >= SIGNALS_MAX {
+                return Err(Cause::Argument(format!("no signal has the number {}", trigger.signal)));
+            }
+            if queue.credit().is_some() {
+                let text =
+                    "a command of a session queue has no trigger: the queue's own signal lets it go on";
+                return Err(Cause::Argument(text.into()));
+            }
+        }
+        for Effect { signal, amount } in command.effects.into_iter().flatten() {
+            self.check_rank(signal.rank())?;
+            if !is_signal(signal.offset()) {
+                return Err(Cause::Argument(format!("no signal lies at {signal}")));
+            }
+            let second = command.effects[1].is_some_and(|effect| effect.amount == amount);
+            if second && amount > SECOND_AMOUNT_MAX {
+                let text = format!("a second effect adds at most {SECOND_AMOUNT_MAX}, not {amount}");
+                return Err(Cause::Argument(text));
+            }
+        }
+        let (ends, len) = match command.deed {
+            Deed::Nothing => return Ok(()),
+            Deed::Copy { from, to, len } | Deed::Reduce { from, to, len, .. } => ([from, to], len),
+            Deed::Put { to, bytes } => ([to, to], bytes.len() as u64),
+            Deed::Atomic { at, .. } => ([at, at], 1),
+        };
+        if len >= WINDOW {
+            return Err(Cause::Argument(format!("{len} bytes: a command moves less than 2^40")));
+        }
+        ends.into_iter().try_for_each(|end| self.check_end(end))
+    }
+
+    fn check_end(&self, at: GlobalAddress) -> Result<(), Cause> {
+        if at.is_null() { Err(Cause::NullAddress) } else { self.check_rank(at.rank()) }
+    }
+
+    /// Takes a command back. True: it never fires; false: it has fired, or fires now, once. Waits for whoever runs the
+    /// queue at the moment.
+    pub fn cancel(&self, own: &OwnQueue, position: u64) -> Result<bool, Cause> {
+        let named = own.named();
+        let queue = &named.queue;
+        if queue.cycle().is_some() {
+            return Err(Cause::Argument(
+                "the commands of a queue that begins anew cannot be taken back".into(),
+            ));
+        }
+        while !queue.lease().call(self.rank().0) {
+            self.check()?;
+            self.pause();
+        }
+        let withdrawn = queue.parked().withdraw(position);
+        if let Some((signal, released)) = &withdrawn
+            && released.was_last
+        {
+            self.disarm(&named, *signal);
+        }
+        let cancelled = withdrawn.is_some() || self.cancel_unread(&named, position);
+        let gave_back = queue.lease().give_back();
+        let mut todo = Todo::default();
+        if !gave_back {
+            // Somebody called meanwhile: what for is done now, as by any holder.
+            while !queue.lease().give_back() {}
+        }
+        self.attend(&named, &mut todo);
+        self.work_off(todo);
+        Ok(cancelled)
+    }
+
+    /// Overwrites a command that was not read yet by one that does nothing.
+    fn cancel_unread(&self, named: &Named<'_>, position: u64) -> bool {
+        let queue = &named.queue;
+        let read = queue.reader().read();
+        if position < read || position >= queue.posters().reserved() {
+            return false;
+        }
+        let Some(lines) = self.lines_at(named, position) else { return false };
+        let mut nothing = Command::new(Deed::Nothing).lines();
+        nothing.set_count(lines.count());
+        queue.line(position).write(position, &nothing.words[0]);
+        true
+    }
+
+    /// What is in a queue of this rank's own.
+    pub fn standing(&self, own: &OwnQueue) -> Standing {
+        let queue = own.named().queue;
+        let flights = queue.flights().numbers();
+        Standing {
+            unread: queue.posters().reserved().saturating_sub(queue.reader().read()),
+            waiting: u64::from(queue.parked().len()),
+            under_way: flights.end - flights.start,
+            failed: queue.failures().0,
+        }
+    }
+
+    /// The first failure of a command of that queue.
+    pub fn first_failure(&self, own: &OwnQueue) -> Option<Cause> {
+        let (failed, words) = own.named().queue.failures();
+        let poison: Failure = (failed > 0).then(|| Poison::from_words(words)).flatten();
+        poison.map(Poison::cause)
+    }
+
+    /// A session queue of this rank's own begins anew after all that was posted to it up to now.
+    pub fn repeat(&self, own: &OwnQueue) -> Result<(), Cause> {
+        let queue = own.named().queue;
+        let lines = queue.posters().reserved();
+        if queue.credit().is_none() || lines == 0 || queue.reader().read() > 0 || lines > queue.capacity() {
+            let text = "a session queue begins anew from its first command: post all, and none may have run";
+            return Err(Cause::Argument(text.into()));
+        }
+        queue.posters().close();
+        queue.set_cycle(lines);
+        Ok(())
+    }
+}
+
+/// Writes a command that has places reserved; how many lines it took. The first line last: who sees it sees both.
+#[inline]
+fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
+    let count = lines.count();
+    if count == 2 {
+        queue.line(position + 1).write(position + 1, &lines.words[1]);
+    }
+    queue.line(position).write(position, &lines.words[0]);
+    count
+}
+
+#[cold]
+fn no_room(queue: &Queue<'_>) -> Cause {
+    if queue.posters().are_closed() {
+        return Cause::QueueDropped;
+    }
+    Cause::Full { what: "the command queue", capacity: queue.capacity() as usize }
+}
+
+const _: () = assert!(layout::LOCAL.start.is_multiple_of(GRANULE));

@@ -1,0 +1,146 @@
+//! A rank looks at its own queues while a thread of it waits, and lets others know.
+
+use super::Commands;
+use super::reach::Named;
+use super::todo::Todo;
+use crate::engine::machine::Machine;
+use crate::queue::command::trigger_of;
+use crate::queue::flights::Stage;
+use crate::queue::parked::reached;
+use std::sync::PoisonError;
+
+/// A thread that waits, and looks at the rank's queues meanwhile. At its end, however it comes, they are looked at once
+/// more if it was the last.
+pub(in crate::engine) struct Attendance<'m> {
+    machine: &'m Machine,
+    present: std::cell::Cell<bool>,
+}
+
+impl Commands {
+    /// One thread more, or less, looks. Whether it was the last.
+    fn count(&self, by: i32) -> bool {
+        let mut attending = self.attending.lock().unwrap_or_else(PoisonError::into_inner);
+        *attending = attending.saturating_add_signed(by);
+        match (*attending, by) {
+            (0, _) => self.station().serving.end(),
+            (1, 1) => self.station().serving.begin(),
+            _ => {}
+        }
+        *attending == 0
+    }
+}
+
+impl<'m> Attendance<'m> {
+    /// The thread begins to look.
+    pub(in crate::engine) fn new(machine: &'m Machine) -> Attendance<'m> {
+        let present = machine.commands().are_used();
+        if present {
+            machine.commands().count(1);
+        }
+        Attendance { machine, present: present.into() }
+    }
+
+    /// The thread is about to sleep, and looks for work once more when others can see that.
+    pub(in crate::engine) fn rest(&self) {
+        if self.present.replace(false) {
+            self.machine.commands().count(-1);
+        }
+    }
+
+    /// It has slept.
+    pub(in crate::engine) fn rise(&self) {
+        if self.machine.commands().are_used() && !self.present.replace(true) {
+            self.machine.commands().count(1);
+        }
+    }
+}
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        if self.present.get() && self.machine.commands().count(-1) {
+            self.machine.look_once_more();
+        }
+    }
+}
+
+impl Machine {
+    /// Looks at the rank's own queues, and goes on with what it carries out for any.
+    pub(in crate::engine) fn serve_queues(&self) {
+        if self.has_flights() {
+            self.advance_flights();
+        }
+        let mut todo = Todo::default();
+        for own in self.own_queues().iter() {
+            let named = own.named();
+            if self.looks_ready(&named, false) {
+                self.attend(&named, &mut todo);
+            }
+        }
+        self.work_off(todo);
+    }
+
+    /// Whether [`Machine::serve_queues`] would find something. `strictly`: places that were reserved and are not
+    /// written yet count, too.
+    pub(in crate::engine) fn queues_look_ready(&self, strictly: bool) -> bool {
+        self.commands().are_used()
+            && self.own_queues().iter().any(|own| self.looks_ready(&own.named(), strictly))
+    }
+
+    /// The last look before the rank is away.
+    fn look_once_more(&self) {
+        self.serve_queues();
+        if self.own_queues().iter().any(|own| has_unwritten(&own.named())) {
+            // Whoever writes there now either sees that nobody serves, or has written before this.
+            self.host().barrier();
+            self.serve_queues();
+        }
+    }
+
+    /// Whether a look at a queue might let something in it go on. Reads only, without the lease.
+    #[inline]
+    fn looks_ready(&self, named: &Named<'_>, strictly: bool) -> bool {
+        let queue = &named.queue;
+        if !queue.lease().glance().is_free() {
+            return false; // its holder sees to it
+        }
+        let read = queue.reader().read();
+        let written = queue.cycle().map_or(read, |cycle| read % cycle);
+        let has_credit = || {
+            let count = |credit| self.count_of(named.owner, credit).wrapping_sub(queue.commands()) as i64;
+            queue.credit().is_none_or(|credit| count(credit) > 0)
+        };
+        let posted = queue.line(written).holds(written) || strictly && has_unwritten(named);
+        let met = |signal, threshold| {
+            reached(self.count_of(named.owner, signal), threshold)
+                || self.arming_of(named.owner, signal).is_some_and(|arming| arming.poisoned().is_some())
+        };
+        posted && has_credit() && self.has_room(named, written)
+            || queue.parked().triggers().any(|trigger| met(trigger.signal, trigger.threshold))
+            || queue.for_owner() > 0
+            || !queue.flights().is_empty() && has_ended(named)
+    }
+
+    /// Whether the command that lies there would find a place if it were read now.
+    fn has_room(&self, named: &Named<'_>, written: u64) -> bool {
+        if !named.queue.flights().has_room() {
+            return false;
+        }
+        let [first, threshold, ..] = named.queue.line(written).read();
+        let fires = trigger_of(first, threshold)
+            .is_none_or(|trigger| reached(self.count_of(named.owner, trigger.signal), trigger.threshold));
+        fires || named.queue.parked().has_room()
+    }
+}
+
+/// Whether places were reserved that nobody has written yet, as far as can be seen.
+fn has_unwritten(named: &Named<'_>) -> bool {
+    let queue = &named.queue;
+    let read = queue.reader().read();
+    queue.cycle().is_none() && queue.posters().reserved() > read && !queue.line(read).holds(read)
+}
+
+/// Whether the effects of a command may happen now.
+fn has_ended(named: &Named<'_>) -> bool {
+    let flights = named.queue.flights();
+    flights.numbers().any(|number| matches!(flights.stage(number), Stage::Ended(_)))
+}

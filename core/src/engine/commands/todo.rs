@@ -1,0 +1,60 @@
+//! Queues that somebody has to look at, because what this thread just did may let them go on.
+
+use crate::base::Rank;
+
+/// As many as are kept without an allocation.
+const AT_HAND: usize = 16;
+
+/// A list of queues without one twice.
+#[derive(Default)]
+pub(super) struct Todo {
+    at_hand: [(u32, u32); AT_HAND],
+    count: usize,
+    more: Vec<(u32, u32)>,
+}
+
+impl Todo {
+    /// That queue of that rank.
+    #[inline]
+    pub(super) fn add(&mut self, owner: Rank, queue: u32) {
+        let one = (owner.0, queue);
+        if self.at_hand[..self.count].contains(&one) || self.more.contains(&one) {
+            return;
+        }
+        match self.at_hand.get_mut(self.count) {
+            Some(place) => (*place, self.count) = (one, self.count + 1),
+            None => self.more.push(one),
+        }
+    }
+
+    /// One of them.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<(Rank, u32)> {
+        let (owner, queue) = match self.count.checked_sub(1) {
+            Some(last) => {
+                self.count = last;
+                self.at_hand[last]
+            }
+            None => self.more.pop()?,
+        };
+        Some((Rank(owner), queue))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_queue_is_there_once_however_many() {
+        let mut todo = Todo::default();
+        for round in 0..2 {
+            for number in 0..40 {
+                todo.add(Rank(number % 3), number);
+            }
+            let mut taken: Vec<u32> = std::iter::from_fn(|| todo.take()).map(|(_, number)| number).collect();
+            taken.sort_unstable();
+            assert_eq!(taken, (0..40).collect::<Vec<_>>(), "round {round}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The second line of a signal: who waits for it besides threads, and whether it is poisoned.
+//!
+//! A signal that commands wait for is *armed*. Whoever raises it looks at that after the raise; whoever arms it looks
+//! at the counter after arming. Both have a full fence in between, so one of the two sees the other (`SYNC armed`).
+//!
+//! Poison is written once: the first failure counts (`SYNC poison`).
+
+use super::Poison;
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// No command waits.
+pub const NOBODY: u32 = 0;
+/// Commands of several queues wait.
+pub const SEVERAL: u32 = u32::MAX;
+
+/// The words. On a line of their own: the counter's line moves with each raise, this one hardly ever.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Arming {
+    /// [`NOBODY`], one more than the number of the one queue of the signal's rank whose commands wait, or [`SEVERAL`].
+    /// Written by whoever holds the lease of such a queue.
+    armed: AtomicU32,
+    /// 0 sound, 1 being poisoned, 2 poisoned.
+    state: AtomicU32,
+    /// The poison, written by whoever took `state` from 0 to 1.
+    poison: [AtomicU64; 3],
+}
+
+impl Default for Arming {
+    fn default() -> Arming {
+        let word = || AtomicU64::new(0);
+        Arming { armed: AtomicU32::new(NOBODY), state: AtomicU32::new(0), poison: [word(), word(), word()] }
+    }
+}
+
+impl Arming {
+    /// The raiser's look, after the raise. Which queue's commands wait.
+    #[inline(always)]
+    pub fn look_after_add(&self) -> u32 {
+        // On x86_64 the addition was a full fence.
+        #[cfg(all(any(not(target_arch = "x86_64"), loom), not(planted_fault = "armed_raiser_fence")))]
+        fence(Ordering::SeqCst); // SYNC armed
+        self.armed.load(Ordering::Relaxed)
+    }
+
+    /// Commands of that queue wait from now on. Whoever calls it must look at the counter again after it.
+    pub fn arm(&self, queue: u32) {
+        let mark = queue + 1;
+        let mut now = self.armed.load(Ordering::Relaxed);
+        while now != mark && now != SEVERAL {
+            let new = if now == NOBODY { mark } else { SEVERAL };
+            match self.armed.compare_exchange(now, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(other) => now = other,
+            }
+        }
+        #[cfg(not(planted_fault = "armed_queue_fence"))]
+        fence(Ordering::SeqCst); // SYNC armed
+    }
+
+    /// No command of that queue waits any more. That several queues had some is not forgotten.
+    pub fn disarm(&self, queue: u32) {
+        let _ = self.armed.compare_exchange(queue + 1, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Poisons the signal; false if it was poisoned before. Whoever does it must look who waits after that, as after a
+    /// raise.
+    pub fn poison(&self, poison: Poison) -> bool {
+        if self.state.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        for (word, value) in self.poison.iter().zip(poison.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        #[cfg(not(planted_fault = "poison_relaxed"))]
+        let order = Ordering::Release; // SYNC poison
+        #[cfg(planted_fault = "poison_relaxed")]
+        let order = Ordering::Relaxed;
+        self.state.store(2, order);
+        fence(Ordering::SeqCst); // SYNC armed
+        true
+    }
+
+    /// The poison, if there is any.
+    #[inline]
+    pub fn poisoned(&self) -> Option<Poison> {
+        if self.state.load(Ordering::Acquire) != 2 {
+            return None; // SYNC poison
+        }
+        let word = |at: usize| self.poison[at].load(Ordering::Relaxed);
+        Poison::from_words([word(0), word(1), word(2)])
+    }
+}

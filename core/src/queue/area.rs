@@ -1,0 +1,278 @@
+//! How a queue lies in memory: its words, its lists, its ring, one behind the other.
+#![allow(unsafe_code)]
+//! Unsafe: references to structures of atomics in memory that the maker of a [`Queue`] keeps mapped.
+//!
+//! | part | bytes |
+//! |---|---|
+//! | head: posters, reader, lease, facts, books | 128 each |
+//! | commands under way | [`FLIGHTS`] x 256 |
+//! | commands that wait | capacity x 128 |
+//! | signals that they wait for | capacity x 24 |
+//! | ring | capacity x 64 |
+
+use super::flights::{FLIGHTS, Flight, FlightBooks, Flights};
+use super::lease::Lease;
+use super::parked::{Awaited, Lists, Parked, ParkedBooks};
+use super::ring::{Line, Posters, Reader};
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-q");
+/// Most lines that a ring has.
+pub const CAPACITY_MAX: u64 = 1 << 20;
+const NO_SIGNAL: u32 = 0;
+
+/// What is fixed while a queue lives. Written by its owner.
+#[repr(C, align(128))]
+#[derive(Debug)]
+struct Facts {
+    magic: AtomicU64,
+    /// Lines of the ring, a power of two.
+    capacity: AtomicU64,
+    /// Tells queues apart that lay at the same place, one after the other.
+    generation: AtomicU32,
+    /// Its number at its rank's station.
+    number: AtomicU32,
+    /// One more than the number of the signal that lets the head go on: a session queue. 0: free mode.
+    credit: AtomicU32,
+    /// Lines after which a session queue begins anew; 0: it does not.
+    cycle: AtomicU64,
+}
+
+/// What changes under the lease.
+#[repr(C, align(128))]
+#[derive(Debug)]
+struct Books {
+    parked: ParkedBooks,
+    flights: FlightBooks,
+    /// Commands that were read.
+    commands: AtomicU64,
+    /// Commands that ended badly.
+    failed: AtomicU64,
+    /// The first of them, as words of a poison.
+    failure: [AtomicU64; 3],
+    /// Commands that have fired, wait for the queue's own rank to run them, and hold nobody else up.
+    for_owner: AtomicU32,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+struct Head {
+    posters: Posters,
+    reader: Reader,
+    lease: Lease,
+    facts: Facts,
+    books: Books,
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(size_of::<Head>() == 5 * 128 && size_of::<Flight>() == 256);
+    assert!(size_of::<Parked>() == 128 && size_of::<Awaited>() == 24);
+};
+
+/// A queue in memory that this process reaches.
+#[derive(Clone, Copy, Debug)]
+pub struct Queue<'m> {
+    head: &'m Head,
+    lists: Lists<'m>,
+    flights: Flights<'m>,
+    ring: &'m [Line],
+}
+
+/// Bytes of a queue whose ring has that many lines.
+pub fn bytes(capacity: u64) -> u64 {
+    let each = size_of::<Parked>() + size_of::<Awaited>() + size_of::<Line>();
+    (size_of::<Head>() + FLIGHTS as usize * size_of::<Flight>()) as u64 + capacity * each as u64
+}
+
+/// Bytes of the part whose facts say how long the whole is.
+pub const HEAD_BYTES: u64 = size_of::<Head>() as u64;
+
+/// What a queue is known by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Card {
+    /// Lines of its ring.
+    pub capacity: u64,
+    /// Its number at its rank's station.
+    pub number: u32,
+    /// Tells queues apart that lay at the same place.
+    pub generation: u32,
+}
+
+/// The queue at that place; `None` if there is none.
+///
+/// # Safety
+/// The place is aligned to 128 bytes, and [`HEAD_BYTES`] from there are mapped.
+pub unsafe fn card_at(place: NonNull<u8>) -> Option<Card> {
+    // SAFETY: the caller's promise; a head is made of atomics.
+    let facts = unsafe { &place.cast::<Head>().as_ref().facts };
+    let is_one = facts.magic.load(Ordering::Acquire) == MAGIC; // SYNC queue-there
+    let card = Card {
+        capacity: facts.capacity.load(Ordering::Relaxed),
+        number: facts.number.load(Ordering::Relaxed),
+        generation: facts.generation.load(Ordering::Relaxed),
+    };
+    (is_one && card.capacity.is_power_of_two() && card.capacity <= CAPACITY_MAX).then_some(card)
+}
+
+impl<'m> Queue<'m> {
+    /// The queue at that place.
+    ///
+    /// # Safety
+    /// The place is aligned to 128 bytes, and [`bytes`] of that capacity from there are mapped for `'m`.
+    pub unsafe fn over(place: NonNull<u8>, capacity: u64) -> Queue<'m> {
+        let count = capacity as usize;
+        let mut at = place;
+        let mut part = |bytes: usize| {
+            let here = at;
+            // SAFETY: inside, by the caller's promise.
+            at = unsafe { at.add(bytes) };
+            here
+        };
+        let head = part(size_of::<Head>());
+        let flights = part(FLIGHTS as usize * size_of::<Flight>());
+        let parked = part(count * size_of::<Parked>());
+        let ring = part(count * size_of::<Line>());
+        let awaited = part(count * size_of::<Awaited>());
+        // SAFETY: inside, aligned by the order of the parts, and made of atomics.
+        unsafe {
+            let head: &'m Head = head.cast::<Head>().as_ref();
+            Queue {
+                head,
+                lists: Lists {
+                    books: &head.books.parked,
+                    awaited: slice::from_raw_parts(awaited.cast().as_ptr(), count),
+                    parked: slice::from_raw_parts(parked.cast().as_ptr(), count),
+                },
+                flights: Flights {
+                    books: &head.books.flights,
+                    flights: slice::from_raw_parts(flights.cast().as_ptr(), FLIGHTS as usize),
+                },
+                ring: slice::from_raw_parts(ring.cast().as_ptr(), count),
+            }
+        }
+    }
+
+    /// Makes a queue of zeroed memory. `credit`: a session queue, which that signal lets go on.
+    pub fn begin(&self, card: Card, credit: Option<u32>) {
+        let facts = &self.head.facts;
+        self.head.books.parked.begin();
+        facts.capacity.store(card.capacity, Ordering::Relaxed);
+        facts.number.store(card.number, Ordering::Relaxed);
+        facts.generation.store(card.generation, Ordering::Relaxed);
+        facts.credit.store(credit.map_or(NO_SIGNAL, |signal| signal + 1), Ordering::Relaxed);
+        facts.magic.store(MAGIC, Ordering::Release); // SYNC queue-there
+    }
+
+    /// There is no queue any more. Under the lease.
+    pub fn end(&self) {
+        self.head.facts.magic.store(0, Ordering::Release);
+    }
+
+    /// Whether the queue is still there.
+    #[inline(always)]
+    pub fn is_there(&self) -> bool {
+        self.head.facts.magic.load(Ordering::Relaxed) == MAGIC
+    }
+
+    /// Who runs it.
+    #[inline(always)]
+    pub fn lease(&self) -> &'m Lease {
+        &self.head.lease
+    }
+
+    /// Where posters reserve.
+    #[inline(always)]
+    pub fn posters(&self) -> &'m Posters {
+        &self.head.posters
+    }
+
+    /// As far as it was read.
+    #[inline(always)]
+    pub fn reader(&self) -> &'m Reader {
+        &self.head.reader
+    }
+
+    /// The line of a position.
+    #[inline(always)]
+    pub fn line(&self, position: u64) -> &'m Line {
+        &self.ring[position as usize & (self.ring.len() - 1)]
+    }
+
+    /// How many lines the ring has.
+    #[inline(always)]
+    pub fn capacity(&self) -> u64 {
+        self.ring.len() as u64
+    }
+
+    /// Commands that wait for their triggers.
+    #[inline(always)]
+    pub fn parked(&self) -> Lists<'m> {
+        self.lists
+    }
+
+    /// Commands under way.
+    #[inline(always)]
+    pub fn flights(&self) -> Flights<'m> {
+        self.flights
+    }
+
+    /// The signal that lets a session queue go on.
+    #[inline(always)]
+    pub fn credit(&self) -> Option<u32> {
+        self.head.facts.credit.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// After how many lines a session queue begins anew.
+    pub fn cycle(&self) -> Option<u64> {
+        let cycle = self.head.facts.cycle.load(Ordering::Acquire); // SYNC queue-cycle
+        (cycle != 0).then_some(cycle)
+    }
+
+    /// It begins anew after so many lines, which are all that were posted. Once, by its owner.
+    pub fn set_cycle(&self, lines: u64) {
+        self.head.facts.cycle.store(lines, Ordering::Release); // SYNC queue-cycle
+    }
+
+    /// How many commands were read.
+    #[inline(always)]
+    pub fn commands(&self) -> u64 {
+        self.head.books.commands.load(Ordering::Relaxed)
+    }
+
+    /// One more command was read. Under the lease.
+    #[inline(always)]
+    pub fn count_command(&self) {
+        self.head.books.commands.store(self.commands() + 1, Ordering::Relaxed);
+    }
+
+    /// A command ended badly. Under the lease.
+    pub fn count_failure(&self, poison: [u64; 3]) {
+        let failed = self.head.books.failed.load(Ordering::Relaxed);
+        if failed == 0 {
+            for (into, from) in self.head.books.failure.iter().zip(poison) {
+                into.store(from, Ordering::Relaxed);
+            }
+        }
+        self.head.books.failed.store(failed + 1, Ordering::Release); // SYNC queue-failure
+    }
+
+    /// How many commands ended badly, and how the first one did.
+    pub fn failures(&self) -> (u64, [u64; 3]) {
+        let failed = self.head.books.failed.load(Ordering::Acquire); // SYNC queue-failure
+        (failed, std::array::from_fn(|word| self.head.books.failure[word].load(Ordering::Relaxed)))
+    }
+
+    /// How many commands wait for the queue's own rank.
+    #[inline(always)]
+    pub fn for_owner(&self) -> u32 {
+        self.head.books.for_owner.load(Ordering::Relaxed)
+    }
+
+    /// So many wait for it now. Under the lease.
+    pub fn set_for_owner(&self, count: u32) {
+        self.head.books.for_owner.store(count, Ordering::Relaxed);
+    }
+}

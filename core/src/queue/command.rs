@@ -1,0 +1,375 @@
+//! A command, and how it is written into one or two lines.
+//!
+//! | word | first line | second line |
+//! |---|---|---|
+//! | 0 | number of the position (`ring`) | the same |
+//! | 1 | kind:8, class:8, detail:8, lines:8, trigger:32 | bytes inline, or operands |
+//! | 2 | threshold | " |
+//! | 3 | source, or operand | " |
+//! | 4 | destination | " |
+//! | 5 | length:40, amount of the second effect:24 | " |
+//! | 6 | signal of the first effect | " |
+//! | 7 | amount of the first effect:32, unused:32 | signal of the second effect |
+//!
+//! The trigger is one more than the number of a signal of the queue's rank; 0: none.
+
+use super::inline::{INLINE_BYTES, Inline};
+use super::reduction::Reduction;
+use super::ring::LINE_WORDS;
+use crate::base::Rank;
+use crate::fabric::{Atomic, AtomicKind, Width};
+use crate::segment::GlobalAddress;
+use crate::segment::layout::WINDOW;
+use std::fmt;
+
+/// Who may run a command. Fixed when it is posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Class {
+    /// Any rank that reaches its operands.
+    Any = 0,
+    /// The rank that owns the source.
+    Source = 1,
+    /// The rank that owns the destination.
+    Destination = 2,
+}
+
+/// When a command fires: when a signal of the queue's rank has reached a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trigger {
+    /// Number of the signal.
+    pub signal: u32,
+    /// The value, compared across the wrap of the counter.
+    pub threshold: u64,
+}
+
+/// What happens when a command has ended well: a signal is raised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effect {
+    /// Of any rank.
+    pub signal: GlobalAddress,
+    /// By how much: for the first effect less than 2^32, for the second less than 2^24.
+    pub amount: u32,
+}
+
+/// Largest amount of a second effect.
+pub const SECOND_AMOUNT_MAX: u32 = (1 << 24) - 1;
+
+/// What a command does.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Deed {
+    /// Nothing: only its effects count.
+    Nothing,
+    /// Copies bytes from anywhere to anywhere.
+    Copy {
+        /// Where from.
+        from: GlobalAddress,
+        /// Where to.
+        to: GlobalAddress,
+        /// How many, less than 2^40.
+        len: u64,
+    },
+    /// Puts bytes that the command carries.
+    Put {
+        /// Where to.
+        to: GlobalAddress,
+        /// What.
+        bytes: Inline,
+    },
+    /// Changes a word; what it was goes to `result`, if that is not null.
+    Atomic {
+        /// Which word.
+        at: GlobalAddress,
+        /// How.
+        atomic: Atomic,
+        /// Where to.
+        result: GlobalAddress,
+    },
+    /// Combines values at the source into those at the destination.
+    Reduce {
+        /// Where from.
+        from: GlobalAddress,
+        /// Into which.
+        to: GlobalAddress,
+        /// How many bytes of values.
+        len: u64,
+        /// Of which type, and how.
+        how: Reduction,
+    },
+}
+
+/// `(trigger) -> deed -> (effects)`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Command {
+    /// Who may run it.
+    pub class: Class,
+    /// When it fires; at once, if that is none.
+    pub trigger: Option<Trigger>,
+    /// What it does.
+    pub deed: Deed,
+    /// What follows when it has ended well. What fails poisons these signals.
+    pub effects: [Option<Effect>; 2],
+}
+
+/// A command as lines; the second may be empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lines {
+    /// The words behind the number of each line.
+    pub words: [[u64; LINE_WORDS]; 2],
+}
+
+const NOTHING: u8 = 0;
+const COPY: u8 = 1;
+const PUT: u8 = 2;
+const ATOMIC: u8 = 3;
+const REDUCE: u8 = 4;
+
+/// Where the fields of word 1 begin.
+const CLASS: u32 = 8;
+const DETAIL: u32 = 16;
+const COUNT: u32 = 24;
+const TRIGGER: u32 = 32;
+const LENGTH_BITS: u32 = 40;
+
+impl Lines {
+    /// How many lines it takes: 1 or 2.
+    #[inline(always)]
+    pub fn count(&self) -> u64 {
+        self.words[0][0] >> COUNT & 0xff
+    }
+
+    /// It takes so many, whatever it needs.
+    pub fn set_count(&mut self, count: u64) {
+        self.words[0][0] = self.words[0][0] & !(0xff << COUNT) | count << COUNT;
+    }
+}
+
+impl Command {
+    /// A command of that deed, with nothing else said.
+    pub fn new(deed: Deed) -> Command {
+        Command { class: Class::Any, trigger: None, deed, effects: [None, None] }
+    }
+
+    /// What it is written as.
+    #[inline]
+    pub fn lines(&self) -> Lines {
+        let mut words = [[0; LINE_WORDS]; 2];
+        let (kind, detail, source, destination, length, long) = self.operands(&mut words[1]);
+        let amounts = self.effects.map(|effect| effect.map_or(0, |effect| u64::from(effect.amount)));
+        let signals = self.effects.map(|effect| effect.map_or(0, |effect| effect.signal.bits()));
+        let lines = if long || self.effects[1].is_some() { 2 } else { 1 };
+        let trigger = self.trigger.map_or(0, |trigger| u64::from(trigger.signal) + 1);
+        words[0] = [
+            u64::from(kind)
+                | (self.class as u64) << CLASS
+                | u64::from(detail) << DETAIL
+                | lines << COUNT
+                | trigger << TRIGGER,
+            self.trigger.map_or(0, |trigger| trigger.threshold),
+            source,
+            destination,
+            length | amounts[1] << LENGTH_BITS,
+            signals[0],
+            amounts[0],
+        ];
+        words[1][LINE_WORDS - 1] = signals[1];
+        Lines { words }
+    }
+
+    /// Kind, detail, source, destination, length, and whether there is a second line, which is written.
+    #[inline]
+    fn operands(&self, second: &mut [u64; LINE_WORDS]) -> (u8, u8, u64, u64, u64, bool) {
+        match self.deed {
+            Deed::Nothing => (NOTHING, 0, 0, 0, 0, false),
+            Deed::Copy { from, to, len } => (COPY, 0, from.bits(), to.bits(), len, false),
+            Deed::Put { to, bytes } if bytes.len() <= 8 => {
+                (PUT, 0, bytes.words()[0], to.bits(), bytes.len() as u64, false)
+            }
+            Deed::Put { to, bytes } => {
+                second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
+                (PUT, 0, 0, to.bits(), bytes.len() as u64, true)
+            }
+            Deed::Atomic { at, atomic, result } => {
+                let expected = if let AtomicKind::Cas { expected } = atomic.kind { expected } else { 0 };
+                (second[0], second[1]) = (expected, result.bits());
+                let long = expected != 0 || !result.is_null();
+                (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes(), long)
+            }
+            Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len, false),
+        }
+    }
+
+    /// The command of such lines. `None` if no command is written so.
+    #[inline]
+    pub fn from_lines(lines: &Lines) -> Option<Command> {
+        let [first, threshold, source, destination, length, signal, amount] = lines.words[0];
+        let second = &lines.words[1];
+        let (detail, len) = ((first >> DETAIL) as u8, length & (WINDOW - 1));
+        let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
+        let deed = match first as u8 {
+            NOTHING => Deed::Nothing,
+            COPY => Deed::Copy { from, to, len },
+            PUT if len <= 8 => Deed::Put { to, bytes: Inline::from_words(&[source], len as usize) },
+            PUT => Deed::Put { to, bytes: Inline::from_words(&second[..INLINE_BYTES / 8], len as usize) },
+            ATOMIC => {
+                let atomic = atomic_of(detail, source, second[0])?;
+                Deed::Atomic { at: to, atomic, result: GlobalAddress::from_bits(second[1]) }
+            }
+            REDUCE => Deed::Reduce { from, to, len, how: Reduction::of_number(detail)? },
+            _ => return None,
+        };
+        let effect = |signal: u64, amount: u64| {
+            let signal = GlobalAddress::from_bits(signal);
+            (!signal.is_null()).then_some(Effect { signal, amount: amount as u32 })
+        };
+        Some(Command {
+            class: class_of((first >> CLASS) as u8)?,
+            trigger: trigger_of(first, threshold),
+            deed,
+            effects: [effect(signal, amount), effect(second[LINE_WORDS - 1], length >> LENGTH_BITS)],
+        })
+    }
+
+    /// Whose processor has to run it, if only one may.
+    pub fn runner(&self) -> Option<Rank> {
+        match (self.class, self.deed) {
+            (Class::Any, _) | (_, Deed::Nothing) => None,
+            (Class::Source, Deed::Copy { from, .. } | Deed::Reduce { from, .. }) => Some(from.rank()),
+            (_, Deed::Copy { to, .. } | Deed::Put { to, .. } | Deed::Reduce { to, .. }) => Some(to.rank()),
+            (_, Deed::Atomic { at, .. }) => Some(at.rank()),
+        }
+    }
+}
+
+/// The trigger of a command whose words 1 and 2 those are.
+#[inline(always)]
+pub fn trigger_of(first: u64, threshold: u64) -> Option<Trigger> {
+    let signal = (first >> TRIGGER) as u32;
+    (signal != 0).then(|| Trigger { signal: signal - 1, threshold })
+}
+
+fn class_of(number: u8) -> Option<Class> {
+    [Class::Any, Class::Source, Class::Destination].into_iter().find(|class| *class as u8 == number)
+}
+
+const KINDS: [AtomicKind; 8] = [
+    AtomicKind::Store,
+    AtomicKind::Swap,
+    AtomicKind::Add,
+    AtomicKind::Xor,
+    AtomicKind::Or,
+    AtomicKind::And,
+    AtomicKind::Cas { expected: 0 },
+    AtomicKind::Load,
+];
+
+/// Kind in bits 0-3, bit 4 for words of eight bytes.
+fn atomic_number(atomic: Atomic) -> u8 {
+    let same = |kind: &AtomicKind| std::mem::discriminant(kind) == std::mem::discriminant(&atomic.kind);
+    let kind = KINDS.iter().position(same).unwrap_or(0) as u8;
+    kind | u8::from(atomic.width == Width::W8) << 4
+}
+
+fn atomic_of(number: u8, operand: u64, expected: u64) -> Option<Atomic> {
+    let kind = match *KINDS.get(usize::from(number & 15))? {
+        AtomicKind::Cas { .. } => AtomicKind::Cas { expected },
+        kind => kind,
+    };
+    Some(Atomic { kind, operand, width: if number & 16 != 0 { Width::W8 } else { Width::W4 } })
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.deed {
+            Deed::Nothing => write!(f, "nothing")?,
+            Deed::Copy { from, to, len } => write!(f, "copy({len} bytes from {from} to {to})")?,
+            Deed::Put { to, bytes } => write!(f, "put({} bytes to {to})", bytes.len())?,
+            Deed::Atomic { at, atomic, .. } => {
+                let name = format!("{:?}", atomic.kind).to_lowercase();
+                write!(f, "atomic {}({at})", name.split(' ').next().unwrap_or_default())?;
+            }
+            Deed::Reduce { from, to, len, how } => {
+                write!(f, "{how}({len} bytes from {from} into {to})")?;
+            }
+        }
+        match self.trigger {
+            Some(Trigger { signal, threshold }) => write!(f, " when signal {signal} >= {threshold}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(rank: u32, offset: u64) -> GlobalAddress {
+        GlobalAddress::new(Rank(rank), offset)
+    }
+
+    fn every_deed() -> Vec<Deed> {
+        let mut deeds = vec![
+            Deed::Nothing,
+            Deed::Copy { from: at(1, 1 << 30), to: at(0xff_fffe, WINDOW - 1), len: WINDOW - 1 },
+            Deed::Put { to: at(2, 77), bytes: Inline::of(&[]).unwrap() },
+            Deed::Put { to: at(2, 77), bytes: Inline::of(&[1; 8]).unwrap() },
+            Deed::Put { to: at(2, 77), bytes: Inline::of(&[1; 9]).unwrap() },
+            Deed::Put { to: at(2, 77), bytes: Inline::of(&[255; INLINE_BYTES]).unwrap() },
+        ];
+        for kind in KINDS {
+            let kind = if let AtomicKind::Cas { .. } = kind { AtomicKind::Cas { expected: 9 } } else { kind };
+            for (width, result) in [(Width::W4, GlobalAddress::NULL), (Width::W8, at(3, 4096))] {
+                let atomic = Atomic { kind, operand: u64::MAX, width };
+                deeds.push(Deed::Atomic { at: at(1, 8), atomic, result });
+            }
+        }
+        deeds.extend(Reduction::all().map(|how| Deed::Reduce {
+            from: at(1, 8),
+            to: at(0, 16),
+            len: 80,
+            how,
+        }));
+        deeds
+    }
+
+    #[test]
+    fn every_command_is_read_as_it_was_written() {
+        let effects = [
+            [None, None],
+            [Some(Effect { signal: at(7, 1 << 28), amount: u32::MAX }), None],
+            [None, Some(Effect { signal: at(8, 1 << 28), amount: SECOND_AMOUNT_MAX })],
+        ];
+        let triggers = [None, Some(Trigger { signal: 0, threshold: 5 })];
+        let many = Some(Trigger { signal: (1 << 20) - 1, threshold: u64::MAX });
+        for deed in every_deed() {
+            let pairs = effects.iter().flat_map(|e| triggers.iter().chain([&many]).map(move |t| (e, t)));
+            for (effects, trigger) in pairs {
+                for class in [Class::Any, Class::Source, Class::Destination] {
+                    let command = Command { class, trigger: *trigger, deed, effects: *effects };
+                    let lines = command.lines();
+                    assert_eq!(Command::from_lines(&lines), Some(command));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_no_command() {
+        let mut lines = Command::new(Deed::Nothing).lines();
+        lines.words[0][0] |= 0xff;
+        assert_eq!(Command::from_lines(&lines), None);
+        let mut lines = Command::new(Deed::Nothing).lines();
+        lines.words[0][0] |= 7 << CLASS;
+        assert_eq!(Command::from_lines(&lines), None);
+    }
+
+    #[test]
+    fn short_commands_take_one_line() {
+        let short = |deed| Command::new(deed).lines().count() == 1;
+        assert!(short(Deed::Nothing) && short(Deed::Copy { from: at(0, 8), to: at(1, 8), len: 5 }));
+        assert!(short(Deed::Put { to: at(0, 8), bytes: Inline::of(&[1; 8]).unwrap() }));
+        assert!(!short(Deed::Put { to: at(0, 8), bytes: Inline::of(&[1; 9]).unwrap() }));
+        let atomic = Atomic { kind: AtomicKind::Add, operand: 1, width: Width::W8 };
+        assert!(short(Deed::Atomic { at: at(0, 8), atomic, result: GlobalAddress::NULL }));
+    }
+}

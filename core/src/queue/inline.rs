@@ -1,0 +1,47 @@
+//! Bytes that a command carries itself.
+
+/// Most bytes that a command carries.
+pub const INLINE_BYTES: usize = 48;
+
+/// Up to 48 bytes, the rest zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Inline {
+    words: [u64; INLINE_BYTES / 8],
+    len: u8,
+}
+
+impl Inline {
+    /// A copy of `bytes`; `None` if there are too many.
+    pub fn of(bytes: &[u8]) -> Option<Inline> {
+        let mut words = [0; INLINE_BYTES / 8];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words).get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Inline { words, len: bytes.len() as u8 })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len()]
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The same as words.
+    pub fn words(&self) -> &[u64; INLINE_BYTES / 8] {
+        &self.words
+    }
+
+    /// The first `len` bytes of `words`, or as many as there can be.
+    pub fn from_words(words: &[u64], len: usize) -> Inline {
+        let mut all = [0; INLINE_BYTES / 8];
+        all[..words.len()].copy_from_slice(words);
+        Inline { words: all, len: len.min(8 * words.len()) as u8 }
+    }
+}

@@ -1,0 +1,343 @@
+//! Commands that were read before their trigger was met, each in the list of its signal: by threshold, then in the order
+//! of their posts. Only whoever holds the queue's lease touches any of it.
+
+use super::command::{Command, Lines, Trigger};
+use super::ring::LINE_WORDS;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+const NONE: u32 = u32::MAX;
+
+/// A command that waits.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Parked {
+    words: [[AtomicU64; LINE_WORDS]; 2],
+    position: AtomicU64,
+    /// The next in its list, or among those that are free.
+    next: AtomicU32,
+}
+
+/// A signal that commands of the queue wait for.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Awaited {
+    signal: AtomicU32,
+    first: AtomicU32,
+    last: AtomicU32,
+    _pad: AtomicU32,
+    /// Of the first command.
+    threshold: AtomicU64,
+}
+
+/// How many there are.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ParkedBooks {
+    /// Signals that are waited for.
+    awaited: AtomicU32,
+    /// The first place that was used and is free.
+    free: AtomicU32,
+    /// Places that were never used begin here.
+    fresh: AtomicU32,
+    /// Commands that wait.
+    waiting: AtomicU32,
+}
+
+/// The waiting commands of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists<'q> {
+    pub(super) books: &'q ParkedBooks,
+    pub(super) awaited: &'q [Awaited],
+    pub(super) parked: &'q [Parked],
+}
+
+/// A command that has left its list.
+#[derive(Clone, Copy, Debug)]
+pub struct Released {
+    /// What it is.
+    pub command: Option<Command>,
+    /// Which post it was.
+    pub position: u64,
+    /// Whether no other command of the queue waits for that signal any more.
+    pub was_last: bool,
+}
+
+/// Whether a counter has reached a threshold, also across its wrap.
+#[inline(always)]
+pub fn reached(value: u64, threshold: u64) -> bool {
+    value.wrapping_sub(threshold) as i64 >= 0
+}
+
+fn behind(a: u64, b: u64) -> bool {
+    a.wrapping_sub(b) as i64 > 0
+}
+
+impl Parked {
+    fn lines(&self) -> Lines {
+        let line = |at: usize| std::array::from_fn(|word| self.words[at][word].load(Relaxed));
+        Lines { words: [line(0), line(1)] }
+    }
+
+    fn write(&self, lines: &Lines, position: u64) {
+        for (into, from) in self.words.iter().flatten().zip(lines.words.iter().flatten()) {
+            into.store(*from, Relaxed);
+        }
+        self.position.store(position, Relaxed);
+    }
+
+    fn threshold(&self) -> u64 {
+        self.words[0][1].load(Relaxed)
+    }
+}
+
+impl ParkedBooks {
+    /// Nothing waits yet. Once, by whoever makes the queue.
+    pub(super) fn begin(&self) {
+        self.free.store(NONE, Relaxed);
+    }
+}
+
+impl<'q> Lists<'q> {
+    /// Whether there is room for one more.
+    pub fn has_room(&self) -> bool {
+        self.books.free.load(Relaxed) != NONE || (self.books.fresh.load(Relaxed) as usize) < self.parked.len()
+    }
+
+    /// How many commands wait.
+    pub fn len(&self) -> u32 {
+        self.books.waiting.load(Relaxed)
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The triggers of the first command of each list. Read without the lease it is a guess.
+    #[inline]
+    pub fn triggers(&self) -> impl Iterator<Item = Trigger> + use<'q> {
+        let all = (self.books.awaited.load(Relaxed) as usize).min(self.awaited.len());
+        let trigger = |one: &Awaited| Trigger {
+            signal: one.signal.load(Relaxed),
+            threshold: one.threshold.load(Relaxed),
+        };
+        self.awaited[..all].iter().map(trigger)
+    }
+
+    /// Lets a command wait, for which there is room. Whether it is the only one of the queue for that signal.
+    pub fn park(&self, lines: &Lines, trigger: Trigger, position: u64) -> bool {
+        let place = self.take_place();
+        self.parked[place as usize].write(lines, position);
+        self.books.waiting.store(self.len() + 1, Relaxed);
+        let all = self.books.awaited.load(Relaxed) as usize;
+        let is_it = |one: &&Awaited| one.signal.load(Relaxed) == trigger.signal;
+        match self.awaited[..all].iter().find(is_it) {
+            Some(list) => {
+                self.insert(list, place, trigger.threshold);
+                false
+            }
+            None => {
+                let list = &self.awaited[all];
+                list.signal.store(trigger.signal, Relaxed);
+                list.first.store(place, Relaxed);
+                list.last.store(place, Relaxed);
+                list.threshold.store(trigger.threshold, Relaxed);
+                self.parked[place as usize].next.store(NONE, Relaxed);
+                self.books.awaited.store(all as u32 + 1, Relaxed);
+                true
+            }
+        }
+    }
+
+    fn take_place(&self) -> u32 {
+        let free = self.books.free.load(Relaxed);
+        if free != NONE {
+            self.books.free.store(self.parked[free as usize].next.load(Relaxed), Relaxed);
+            return free;
+        }
+        let fresh = self.books.fresh.load(Relaxed);
+        self.books.fresh.store(fresh + 1, Relaxed);
+        fresh
+    }
+
+    /// Behind all whose threshold is not greater.
+    fn insert(&self, list: &Awaited, place: u32, threshold: u64) {
+        let next_of = |place: u32| &self.parked[place as usize].next;
+        let threshold_of = |place: u32| self.parked[place as usize].threshold();
+        let last = list.last.load(Relaxed);
+        if !behind(threshold_of(last), threshold) {
+            next_of(last).store(place, Relaxed);
+            next_of(place).store(NONE, Relaxed);
+            list.last.store(place, Relaxed);
+            return;
+        }
+        let first = list.first.load(Relaxed);
+        if behind(threshold_of(first), threshold) {
+            next_of(place).store(first, Relaxed);
+            list.first.store(place, Relaxed);
+            list.threshold.store(threshold, Relaxed);
+            return;
+        }
+        let mut before = first;
+        loop {
+            let next = next_of(before).load(Relaxed);
+            if behind(threshold_of(next), threshold) {
+                break next_of(place).store(next, Relaxed);
+            }
+            before = next;
+        }
+        next_of(before).store(place, Relaxed);
+    }
+
+    /// Takes the first command out of the list of that signal.
+    pub fn release(&self, signal: u32) -> Option<Released> {
+        let all = self.books.awaited.load(Relaxed) as usize;
+        let at = self.awaited[..all].iter().position(|one| one.signal.load(Relaxed) == signal)?;
+        let list = &self.awaited[at];
+        let place = list.first.load(Relaxed);
+        let next = self.parked[place as usize].next.load(Relaxed);
+        if next == NONE {
+            self.remove_list(at, all);
+        } else {
+            list.first.store(next, Relaxed);
+            list.threshold.store(self.parked[next as usize].threshold(), Relaxed);
+        }
+        Some(self.give_back(place, next == NONE))
+    }
+
+    /// Takes that very command out, wherever it is; with its signal.
+    pub fn withdraw(&self, position: u64) -> Option<(u32, Released)> {
+        let all = self.books.awaited.load(Relaxed) as usize;
+        for at in 0..all {
+            let list = &self.awaited[at];
+            let (mut before, mut place) = (NONE, list.first.load(Relaxed));
+            while place != NONE && self.parked[place as usize].position.load(Relaxed) != position {
+                (before, place) = (place, self.parked[place as usize].next.load(Relaxed));
+            }
+            if place == NONE {
+                continue;
+            }
+            let signal = list.signal.load(Relaxed);
+            if before == NONE {
+                return self.release(signal).map(|released| (signal, released));
+            }
+            let next = self.parked[place as usize].next.load(Relaxed);
+            self.parked[before as usize].next.store(next, Relaxed);
+            if next == NONE {
+                list.last.store(before, Relaxed);
+            }
+            return Some((signal, self.give_back(place, false)));
+        }
+        None
+    }
+
+    fn remove_list(&self, at: usize, all: usize) {
+        let (gone, last) = (&self.awaited[at], &self.awaited[all - 1]);
+        gone.signal.store(last.signal.load(Relaxed), Relaxed);
+        gone.first.store(last.first.load(Relaxed), Relaxed);
+        gone.last.store(last.last.load(Relaxed), Relaxed);
+        gone.threshold.store(last.threshold.load(Relaxed), Relaxed);
+        self.books.awaited.store(all as u32 - 1, Relaxed);
+    }
+
+    fn give_back(&self, place: u32, was_last: bool) -> Released {
+        let parked = &self.parked[place as usize];
+        parked.next.store(self.books.free.load(Relaxed), Relaxed);
+        self.books.free.store(place, Relaxed);
+        self.books.waiting.store(self.len() - 1, Relaxed);
+        let command = Command::from_lines(&parked.lines());
+        Released { command, position: parked.position.load(Relaxed), was_last }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command::Deed;
+    use super::*;
+
+    struct Memory {
+        books: ParkedBooks,
+        awaited: Vec<Awaited>,
+        parked: Vec<Parked>,
+    }
+
+    impl Memory {
+        fn new(room: usize) -> Memory {
+            let word = || AtomicU32::new(0);
+            let books =
+                ParkedBooks { awaited: word(), free: AtomicU32::new(NONE), fresh: word(), waiting: word() };
+            let awaited = || Awaited {
+                signal: word(),
+                first: word(),
+                last: word(),
+                _pad: word(),
+                threshold: AtomicU64::new(0),
+            };
+            let line = || std::array::from_fn(|_| AtomicU64::new(0));
+            let parked =
+                || Parked { words: [line(), line()], position: AtomicU64::new(0), next: AtomicU32::new(0) };
+            Memory {
+                books,
+                awaited: (0..room).map(|_| awaited()).collect(),
+                parked: (0..room).map(|_| parked()).collect(),
+            }
+        }
+
+        fn lists(&self) -> Lists<'_> {
+            Lists { books: &self.books, awaited: &self.awaited, parked: &self.parked }
+        }
+    }
+
+    fn park(lists: Lists<'_>, signal: u32, threshold: u64, position: u64) -> bool {
+        let trigger = Trigger { signal, threshold };
+        let command = Command { trigger: Some(trigger), ..Command::new(Deed::Nothing) };
+        lists.park(&command.lines(), trigger, position)
+    }
+
+    fn released(lists: Lists<'_>, signal: u32) -> Vec<u64> {
+        std::iter::from_fn(|| lists.release(signal)).map(|one| one.position).collect()
+    }
+
+    #[test]
+    fn lower_thresholds_come_first_and_equal_ones_in_the_order_of_their_posts() {
+        let memory = Memory::new(8);
+        let lists = memory.lists();
+        for (position, threshold) in [5, 3, 5, u64::MAX, 4, 3].into_iter().enumerate() {
+            assert_eq!(park(lists, 7, threshold, position as u64), position == 0);
+        }
+        assert_eq!(lists.triggers().collect::<Vec<_>>(), [Trigger { signal: 7, threshold: u64::MAX }]);
+        assert_eq!(released(lists, 7), [3, 1, 5, 4, 0, 2]);
+        assert!(lists.is_empty() && lists.triggers().next().is_none());
+    }
+
+    #[test]
+    fn places_are_used_again_and_counted() {
+        let memory = Memory::new(2);
+        let lists = memory.lists();
+        for round in 0..5 {
+            assert!(park(lists, 1, round, round) && lists.has_room());
+            assert!(park(lists, 2, round, round + 100) && !lists.has_room());
+            let first = lists.release(1).unwrap();
+            assert_eq!((first.position, first.was_last), (round, true));
+            assert_eq!(released(lists, 2), [round + 100]);
+        }
+        assert!(lists.release(1).is_none());
+    }
+
+    #[test]
+    fn any_command_can_be_taken_out() {
+        for gone in 0..4_u64 {
+            let memory = Memory::new(5);
+            let lists = memory.lists();
+            (0..4).for_each(|position| drop(park(lists, 3, position / 2, position)));
+            park(lists, 4, 0, 9);
+            let (signal, out) = lists.withdraw(gone).unwrap();
+            assert_eq!((signal, out.position, out.was_last), (3, gone, false));
+            assert!(lists.withdraw(gone).is_none());
+            park(lists, 3, 1, 7);
+            let left: Vec<u64> = (0..4).filter(|&position| position != gone).chain([7]).collect();
+            assert_eq!(released(lists, 3), left);
+            assert!(lists.withdraw(9).unwrap().1.was_last);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What others must know of a rank to run its queues, or to leave that to it.
+//!
+//! A rank *serves* while a thread of it waits and looks at the rank's own queues all the time: whoever posts or raises
+//! then leaves the rest to it. When it goes *away*, to compute or to sleep, it says so, executes a fence, and looks at
+//! its queues once more. Whoever posts or raises does that, executes a fence, and looks whether the rank serves. One of
+//! the two sees the other (`SYNC serving`).
+//!
+//! A post is spared its fence: it has reserved its places by a read-modify-write before it wrote them. A rank that goes
+//! away and finds places reserved and not yet written asks for a barrier on all processors, and looks once more.
+
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::segment::layout::{QUEUES_MAX, STATION_BYTES};
+
+/// Whether a rank looks at its queues.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Serving {
+    /// 1 while it does. Written by the rank's own threads, one at a time.
+    word: AtomicU32,
+}
+
+impl Default for Serving {
+    fn default() -> Serving {
+        Serving { word: AtomicU32::new(0) }
+    }
+}
+
+impl Serving {
+    /// The rank looks at its queues from now on.
+    pub fn begin(&self) {
+        self.word.store(1, Ordering::Relaxed);
+    }
+
+    /// The rank looks once more after this, and then no longer.
+    pub fn end(&self) {
+        self.word.store(0, Ordering::Relaxed);
+        #[cfg(not(planted_fault = "serving_end_fence"))]
+        fence(Ordering::SeqCst); // SYNC serving
+    }
+
+    /// Whether the rank looks. Whoever asks has posted, or raised, and executed a full fence.
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == 1
+    }
+}
+
+/// The station of a rank, in its system piece.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Station {
+    /// Whether it looks at its queues.
+    pub serving: Serving,
+    /// Where each queue begins, as an offset in the rank's range; 0: there is none. Written by the rank.
+    queues: [AtomicU64; QUEUES_MAX as usize],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Station>() as u64 <= STATION_BYTES);
+
+impl Station {
+    /// Where the queue of that number begins; `None` where there is none.
+    #[inline]
+    pub fn queue(&self, number: u32) -> Option<u64> {
+        let offset = self.queues.get(number as usize)?.load(Ordering::Acquire); // SYNC queue-there
+        (offset != 0).then_some(offset)
+    }
+
+    /// The numbers of all queues that there are.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..QUEUES_MAX).filter(|&number| self.queue(number).is_some())
+    }
+
+    /// A queue lies there from now on; 0: there is none any more. Only its rank.
+    pub fn set_queue(&self, number: u32, offset: u64) {
+        self.queues[number as usize].store(offset, Ordering::Release); // SYNC queue-there
+    }
+}

@@ -1,0 +1,214 @@
+//! Commands: what is to be done, when, and what follows.
+
+use crate::job::Job;
+use crate::word::Word;
+use crate::{Change, GlobalPtr, Pod};
+use std::fmt;
+use std::sync::Arc;
+use tasuki_core::base::Cause;
+use tasuki_core::fabric::{Atomic, AtomicKind};
+use tasuki_core::queue::command::{
+    Class, Command as Core, Deed, Effect as CoreEffect, Trigger as CoreTrigger,
+};
+use tasuki_core::queue::inline::{INLINE_BYTES, Inline};
+pub use tasuki_core::queue::reduction::Combine;
+use tasuki_core::queue::reduction::{Number, Reduction};
+
+/// A command that a [`Queue`](crate::Queue) takes: `(trigger) -> deed -> (effects)`.
+///
+/// Made of a deed, then said when it fires and what follows:
+///
+/// ```
+/// # use tasuki::Command;
+/// tasuki::local(2, |job| {
+///     let (data, arrived, done) = (job.alloc::<f64>(8)?, job.signal()?, job.signal()?);
+///     let (me, peer) = (job.rank(), job.rank_after(1));
+///     let queue = job.queue(16)?;
+///     data.fill(1.5)?;
+///     // When the peer says so, this rank's part goes there, whatever this rank is doing then.
+///     queue.post(
+///         Command::copy(data.on(me), data.on(peer).at(4), 4)
+///             .when(arrived.reaches(1))
+///             .then(done.on(peer).add(1)),
+///     )?;
+///     job.raise(arrived.on(peer), 1)?;
+///     done.wait_at_least(1)?;
+///     assert_eq!(data.get(4)?, 1.5);
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+///
+/// What is wrong with it is told when it is posted, or, where that shows only when it runs, by the poison of its signals.
+#[derive(Clone, PartialEq, Debug)]
+#[must_use = "a command does nothing until it is posted"]
+pub struct Command {
+    core: Core,
+    /// The job of its trigger, by its machine.
+    job: Option<usize>,
+    wrong: Option<Cause>,
+}
+
+/// When a command fires. Made by [`Signal::reaches`](crate::Signal::reaches).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trigger {
+    core: CoreTrigger,
+    job: usize,
+}
+
+/// What follows when a command has ended well: a signal is raised. Made by
+/// [`RemoteSignal::add`](crate::RemoteSignal::add).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effect(pub(crate) CoreEffect);
+
+impl Trigger {
+    pub(crate) fn new(job: &Job, signal: u32, threshold: u64) -> Trigger {
+        Trigger { core: CoreTrigger { signal, threshold }, job: number_of(job) }
+    }
+}
+
+/// Tells the jobs of a process apart.
+fn number_of(job: &Job) -> usize {
+    Arc::as_ptr(&job.machine) as usize
+}
+
+/// Values that a command can combine on arrival.
+pub trait Reducible: Pod {
+    /// Which type it is.
+    const NUMBER: Number;
+}
+
+macro_rules! reducible {
+    ($($type:ty: $number:ident),*) => {
+        $(impl Reducible for $type {
+            const NUMBER: Number = Number::$number;
+        })*
+    };
+}
+
+reducible!(i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64: U64, f32: F32, f64: F64);
+
+impl Command {
+    fn new(deed: Deed) -> Command {
+        Command { core: Core::new(deed), job: None, wrong: None }
+    }
+
+    fn wrong(mut self, text: String) -> Command {
+        self.wrong.get_or_insert(Cause::Argument(text));
+        self
+    }
+
+    /// Copies `count` values from anywhere to anywhere: job memory, or memory that its owner has registered. Inside one
+    /// rank's memory, overlapping ranges move as `memmove` does. The source is read when the command runs.
+    ///
+    /// Long ones are run beside the queue: others of it go on meanwhile. Cost: one copy by whoever runs it.
+    pub fn copy<T: Pod>(from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Command {
+        let len = (count as u64).saturating_mul(size_of::<T>() as u64);
+        Command::new(Deed::Copy { from: from.address(), to: to.address(), len })
+    }
+
+    /// Writes values that the command carries, 48 bytes at most: they are read now.
+    pub fn put<T: Pod>(to: GlobalPtr<T>, values: &[T]) -> Command {
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let to = to.address();
+        match Inline::of(bytes) {
+            Some(bytes) => Command::new(Deed::Put { to, bytes }),
+            None => Command::nothing()
+                .wrong(format!("a command carries at most {INLINE_BYTES} bytes, not {}", bytes.len())),
+        }
+    }
+
+    /// Stores a word in one piece.
+    pub fn store<W: Word>(at: GlobalPtr<W>, value: W) -> Command {
+        let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
+        Command::new(Deed::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
+    }
+
+    /// Changes a word in one step, as [`Job::change`] does.
+    pub fn change<W: Word>(at: GlobalPtr<W>, change: Change<W>) -> Command {
+        let atomic = change.atomic();
+        Command::new(Deed::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
+    }
+
+    /// The same; what the word was is stored at `result`, anywhere, before the effects happen.
+    pub fn fetch<W: Word>(at: GlobalPtr<W>, change: Change<W>, result: GlobalPtr<W>) -> Command {
+        let atomic = change.atomic();
+        Command::new(Deed::Atomic { at: at.address(), atomic, result: result.address() })
+    }
+
+    /// Combines `count` values at `from` into those at `to`, which become what they were and their partners. At most
+    /// 1 MiB. Two commands of one queue that reduce into the same values are not in each other's way; of two queues
+    /// they are, as any two writers: order them by triggers.
+    pub fn reduce<T: Reducible>(
+        from: GlobalPtr<T>,
+        to: GlobalPtr<T>,
+        count: usize,
+        combine: Combine,
+    ) -> Command {
+        let len = (count as u64).saturating_mul(size_of::<T>() as u64);
+        match Reduction::new(T::NUMBER, combine) {
+            Some(how) => Command::new(Deed::Reduce { from: from.address(), to: to.address(), len, how }),
+            None => Command::nothing().wrong(format!("{combine:?} of floating-point numbers")),
+        }
+    }
+
+    /// Does nothing: only its trigger and effects count, which makes signals of signals.
+    pub fn nothing() -> Command {
+        Command::new(Deed::Nothing)
+    }
+
+    /// It fires when that signal has reached its threshold, and at once without. A command of a session queue has no
+    /// trigger of its own.
+    pub fn when(mut self, trigger: Trigger) -> Command {
+        self.core.trigger = Some(trigger.core);
+        self.job = Some(trigger.job);
+        self
+    }
+
+    /// What follows when it has ended well, its bytes visible: a signal of any rank is raised. Twice at most; the second
+    /// by less than 2^24. If the command fails the signal is *poisoned* instead, with the cause: waits for it fail, and
+    /// so do commands that it was to trigger, and theirs.
+    ///
+    /// Commands of one queue that raise the same signal are a *stream*: they may end in any order, and their effects
+    /// happen in the order in which they fired.
+    pub fn then(mut self, effect: Effect) -> Command {
+        match self.core.effects.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(effect.0),
+            None => return self.wrong("a command has two effects at most".into()),
+        }
+        self
+    }
+
+    /// Only the rank whose memory is read may run it.
+    pub fn by_source(mut self) -> Command {
+        self.core.class = Class::Source;
+        self
+    }
+
+    /// Only the rank whose memory is written may run it.
+    pub fn by_destination(mut self) -> Command {
+        self.core.class = Class::Destination;
+        self
+    }
+
+    /// Whether the machine of that job takes it.
+    pub(crate) fn check(&self, machine: usize) -> Result<(), Cause> {
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
+        }
+        if self.job.is_some_and(|job| job != machine) {
+            return Err(Cause::Argument("its trigger is a signal of another job".into()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.fmt(f)
+    }
+}

@@ -1,0 +1,162 @@
+//! Command queues: work that goes on without the rank that prepared it.
+
+use crate::command::Command;
+use crate::job::Job;
+use crate::{Error, Rank, Result, Signal};
+use std::sync::Arc;
+use tasuki_core::base::Cause;
+pub use tasuki_core::engine::Standing;
+use tasuki_core::engine::{Machine, OwnQueue, Post, QueueName};
+
+/// A queue of commands of this rank. Made by [`Job::queue`] or [`Job::session_queue`].
+///
+/// Commands run when their triggers are met: by the rank that raised the signal, by ranks of the node that wait, by a
+/// rank that posts. A rank that computes has its queues run by others, for all but what only it may do
+/// ([`Command::by_source`]). The signals of triggers are the queue's rank's own.
+///
+/// Dropping a queue waits for what is under way; what has not fired never will, and poisons its signals. Any thread may
+/// make any call, several at once.
+#[derive(Debug)]
+pub struct Queue {
+    machine: Arc<Machine>,
+    own: Arc<OwnQueue>,
+}
+
+/// A queue of some rank, as others post to it: 8 bytes, may be sent to anyone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct RemoteQueue(QueueName);
+
+/// A command that was posted, to take it back by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Posted(Post);
+
+impl RemoteQueue {
+    /// Whose queue it is.
+    pub fn rank(self) -> Rank {
+        self.0.address().rank()
+    }
+}
+
+impl Job {
+    /// Makes a queue with at least `capacity` places, up to 2^20. A command takes one; two if it carries more than 8
+    /// bytes, fetches, compares, or has a second effect.
+    ///
+    /// Not collective. Errors: `capacity` is 0 or too large; no room. Costs a system call, and 216 bytes a place and
+    /// 17 KiB of this rank's job memory.
+    pub fn queue(&self, capacity: usize) -> Result<Queue> {
+        let own = self.machine.make_queue(capacity, None);
+        let own = own.map_err(|cause| self.machine.fault(cause, || format!("queue({capacity})")))?;
+        Ok(Queue { machine: self.machine.clone(), own })
+    }
+
+    /// Makes a queue whose head waits until `credit` lets it go on: the n-th command runs when that signal, as this
+    /// rank has it, has counted n. Each raise by n lets n more commands run, in their order.
+    ///
+    /// Source: Tofu2, session mode; `credit` is the scheduling pointer.
+    pub fn session_queue(&self, capacity: usize, credit: &Signal<'_>) -> Result<Queue> {
+        let call = || format!("session_queue({capacity})");
+        if !std::ptr::eq(credit.job(), self) {
+            let cause = Cause::Argument("its credit is a signal of another job".into());
+            return Err(self.machine.fault(cause, call));
+        }
+        let own = self.machine.make_queue(capacity, Some(credit.index()));
+        let own = own.map_err(|cause| self.machine.fault(cause, call))?;
+        Ok(Queue { machine: self.machine.clone(), own })
+    }
+
+    /// Posts a command to a queue of any rank. As [`Queue::post`].
+    pub fn post(&self, queue: RemoteQueue, command: &Command) -> Result<Posted> {
+        self.post_many(queue, std::slice::from_ref(command))
+    }
+
+    /// Posts commands to a queue of any rank. As [`Queue::post_many`].
+    pub fn post_many(&self, queue: RemoteQueue, commands: &[Command]) -> Result<Posted> {
+        let posted = check(&self.machine, commands)
+            .and_then(|()| self.machine.post_commands(queue.0, commands.iter().map(Command::core)));
+        posted.map(Posted).map_err(|cause| refusal(&self.machine, cause, commands, queue.rank()))
+    }
+}
+
+impl Queue {
+    /// Posts a command. It fires when its trigger is met, now if that is so already, and does not hold up others.
+    ///
+    /// What it names is read when it runs; until then the memory must stay. Errors: the queue is full
+    /// ([`Cause::Full`]), which is an ordinary answer: nothing was posted, and later there is room; the command is
+    /// wrong in itself. What goes wrong when it runs poisons its signals. Costs a compare-and-swap and a line written.
+    pub fn post(&self, command: &Command) -> Result<Posted> {
+        self.post_many(std::slice::from_ref(command))
+    }
+
+    /// Posts several commands, one behind the other, or none of them. The first of them; cheaper than one by one.
+    pub fn post_many(&self, commands: &[Command]) -> Result<Posted> {
+        let posted = check(&self.machine, commands)
+            .and_then(|()| self.machine.post_own(&self.own, commands.iter().map(Command::core)));
+        posted.map(Posted).map_err(|cause| refusal(&self.machine, cause, commands, self.machine.rank()))
+    }
+
+    /// Takes a command back. True: it never fires, and its signals are left alone. False: it has fired, or will, once.
+    ///
+    /// Waits only for whoever runs the queue at the moment, for microseconds. Errors: the command is of another queue; the
+    /// queue begins anew ([`Queue::repeat`]).
+    pub fn cancel(&self, posted: Posted) -> Result<bool> {
+        let of_this = posted.0.queue == self.own.name();
+        let cancelled = if of_this {
+            self.machine.cancel(&self.own, posted.0.position)
+        } else {
+            Err(Cause::Argument("a command of another queue".into()))
+        };
+        cancelled.map_err(|cause| self.machine.fault(cause, || "cancel".into()))
+    }
+
+    /// A session queue begins anew after the commands posted up to now, again and again: credits go on counting, and
+    /// nothing is reset. No command may have run, none can be posted any more.
+    pub fn repeat(&self) -> Result<()> {
+        self.machine.repeat(&self.own).map_err(|cause| self.machine.fault(cause, || "repeat".into()))
+    }
+
+    /// How others name it: 8 bytes, which may be sent to anyone.
+    pub fn remote(&self) -> RemoteQueue {
+        RemoteQueue(self.own.name())
+    }
+
+    /// Places that it has.
+    pub fn capacity(&self) -> usize {
+        self.own.capacity() as usize
+    }
+
+    /// What is in it at the moment.
+    pub fn standing(&self) -> Standing {
+        self.machine.standing(&self.own)
+    }
+
+    /// The first failure of one of its commands, if one failed. A failed command with effects poisons their signals,
+    /// too.
+    pub fn failure(&self) -> Option<Error> {
+        let cause = self.machine.first_failure(&self.own)?;
+        Some(self.machine.fault(cause, || "a command of a queue".into()))
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if !self.machine.life().is_forked() {
+            self.machine.drop_queue(&self.own);
+        }
+    }
+}
+
+/// Whether the machine takes such commands.
+#[inline]
+fn check(machine: &Arc<Machine>, commands: &[Command]) -> Result<(), Cause> {
+    let job = Arc::as_ptr(machine) as usize;
+    commands.iter().try_for_each(|command| command.check(job))
+}
+
+#[cold]
+fn refusal(machine: &Machine, cause: Cause, commands: &[Command], owner: Rank) -> Error {
+    machine.fault(cause, || match commands {
+        [one] => format!("post({one} to a queue of rank {owner})"),
+        many => format!("post_many({} commands to a queue of rank {owner})", many.len()),
+    })
+}

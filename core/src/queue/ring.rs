@@ -106,7 +106,10 @@ impl Posters {
     pub fn reserve(&self, count: u64, capacity: u64, reader: &Reader) -> Option<u64> {
         let mut first = self.reserved.load(Ordering::Relaxed);
         loop {
+            #[cfg(not(planted_fault = "ring_overrun"))]
             let free_after = |read: u64| first + count <= read + capacity;
+            #[cfg(planted_fault = "ring_overrun")]
+            let free_after = |read: u64| first + count <= read + capacity + 1;
             if !free_after(self.seen.load(Ordering::Acquire)) && !free_after(self.look(reader)) {
                 return None;
             }
@@ -121,11 +124,7 @@ impl Posters {
     /// Looks how far the reader has come.
     #[cold]
     fn look(&self, reader: &Reader) -> u64 {
-        #[cfg(not(planted_fault = "ring_room_relaxed"))]
-        let order = Ordering::Acquire; // SYNC ring-read
-        #[cfg(planted_fault = "ring_room_relaxed")]
-        let order = Ordering::Relaxed;
-        let read = reader.read.load(order);
+        let read = reader.read.load(Ordering::Acquire); // SYNC ring-read
         // Another poster may have seen more: this one goes back then, and somebody looks once more.
         self.seen.store(read, Ordering::Release); // SYNC ring-read: whoever takes it from here has it from the reader
         read
@@ -168,10 +167,6 @@ impl Reader {
     /// Lines up to that position may be used again. Only the reader.
     #[inline(always)]
     pub fn set_read(&self, read: u64) {
-        #[cfg(not(planted_fault = "ring_read_relaxed"))]
-        let order = Ordering::Release; // SYNC ring-read
-        #[cfg(planted_fault = "ring_read_relaxed")]
-        let order = Ordering::Relaxed;
-        self.read.store(read, order);
+        self.read.store(read, Ordering::Release); // SYNC ring-read
     }
 }

@@ -9,7 +9,7 @@
 //! away and finds places reserved and not yet written asks for a barrier on all processors, and looks once more.
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::segment::layout::{QUEUES_MAX, STATION_BYTES};
+use crate::segment::layout::QUEUES_MAX;
 
 /// Whether a rank looks at its queues.
 #[repr(C, align(128))]
@@ -56,7 +56,7 @@ pub struct Station {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Station>() as u64 <= STATION_BYTES);
+const _: () = assert!(size_of::<Station>() as u64 <= crate::segment::layout::STATION_BYTES);
 
 impl Station {
     /// Where the queue of that number begins; `None` where there is none.

@@ -1,0 +1,131 @@
+//! Models of who looks at a queue: whatever is posted or raised while its rank goes away is seen by the rank, or by
+//! whoever did it.
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
+use loom::thread;
+use tasuki_core::base::{Cause, Rank};
+use tasuki_core::fabric::{Arming, NOBODY, Poison, SEVERAL};
+use tasuki_core::queue::ring::{LINE_WORDS, Line, Posters, Reader};
+use tasuki_core::queue::station::Serving;
+
+#[derive(Default)]
+struct Node {
+    serving: Serving,
+    posters: Posters,
+    reader: Reader,
+    line: Line,
+    counter: AtomicU64,
+    arming: Arming,
+}
+
+/// As where writers execute fences: the poster has one between its line and its look.
+#[test]
+fn a_command_that_is_posted_while_its_rank_goes_away_is_seen() {
+    loom::model(|| {
+        let node = Arc::new(Node::default());
+        node.serving.begin();
+        let poster = {
+            let node = node.clone();
+            thread::spawn(move || {
+                let position = node.posters.reserve(1, 1, &node.reader).unwrap();
+                node.line.write(position, &[1; LINE_WORDS]);
+                Posters::fence_after_reserve();
+                fence(Ordering::SeqCst); // SYNC serving
+                !node.serving.is_on()
+            })
+        };
+        node.serving.end();
+        let seen = node.line.holds(0);
+        assert!(poster.join().unwrap() || seen, "nobody looks");
+    });
+}
+
+/// Without that fence the rank at least sees that a place was reserved, and asks for a barrier.
+#[test]
+fn a_place_that_is_reserved_while_its_rank_goes_away_is_seen() {
+    loom::model(|| {
+        let node = Arc::new(Node::default());
+        node.serving.begin();
+        let poster = {
+            let node = node.clone();
+            thread::spawn(move || {
+                let _ = node.posters.reserve(1, 1, &node.reader);
+                Posters::fence_after_reserve();
+                !node.serving.is_on()
+            })
+        };
+        node.serving.end();
+        let seen = node.posters.reserved() > 0;
+        assert!(poster.join().unwrap() || seen, "nobody looks");
+    });
+}
+
+#[test]
+fn a_signal_that_is_raised_while_its_rank_goes_away_is_seen() {
+    loom::model(|| {
+        let node = Arc::new(Node::default());
+        node.serving.begin();
+        node.arming.arm(0);
+        let raiser = {
+            let node = node.clone();
+            thread::spawn(move || {
+                node.counter.fetch_add(1, Ordering::Relaxed);
+                node.arming.look_after_add() != NOBODY && !node.serving.is_on()
+            })
+        };
+        node.serving.end();
+        let seen = node.counter.load(Ordering::Relaxed) > 0;
+        assert!(raiser.join().unwrap() || seen, "nobody looks");
+    });
+}
+
+#[test]
+fn a_signal_that_is_raised_while_it_is_armed_is_seen() {
+    loom::model(|| {
+        let node = Arc::new(Node::default());
+        let raiser = {
+            let node = node.clone();
+            thread::spawn(move || {
+                node.counter.fetch_add(1, Ordering::Relaxed);
+                node.arming.look_after_add() != NOBODY
+            })
+        };
+        node.arming.arm(0);
+        let seen = node.counter.load(Ordering::Relaxed) > 0;
+        assert!(raiser.join().unwrap() || seen, "nobody looks");
+    });
+}
+
+#[test]
+fn two_queues_that_wait_are_both_known() {
+    loom::model(|| {
+        let node = Arc::new(Node::default());
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || node.arming.arm(3))
+        };
+        node.arming.arm(5);
+        other.join().unwrap();
+        assert_eq!(node.arming.look_after_add(), SEVERAL);
+        node.arming.disarm(3);
+        assert_eq!(node.arming.look_after_add(), SEVERAL);
+    });
+}
+
+#[test]
+fn poison_is_whole_and_the_first_counts() {
+    loom::model(|| {
+        let node = Arc::new(Node::default());
+        let poison = |rank| Poison::of(&Cause::Stale { address: u64::from(rank) }, Rank(rank));
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || node.arming.poison(poison(1)))
+        };
+        let seen = node.arming.poisoned();
+        assert!(seen.is_none_or(|seen| seen == poison(1)), "{seen:?}");
+        assert!(other.join().unwrap() && !node.arming.poison(poison(2)));
+        assert_eq!(node.arming.poisoned(), Some(poison(1)));
+    });
+}

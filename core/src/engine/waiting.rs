@@ -185,7 +185,9 @@ impl Machine {
             Some(peer) => (peer != self.rank() && is_gone(peer)).then_some(peer)?,
             None => others.clone().next_back().filter(|_| others.all(is_gone))?,
         };
-        (!self.met(condition)).then_some(Cause::PeerLeft { peer })
+        // What this rank has under way itself may raise it yet.
+        let is_quiet = self.is_idle() && !self.queues_are_busy();
+        (is_quiet && !self.met(condition)).then_some(Cause::PeerLeft { peer })
     }
 
     /// One step of waiting for something that no condition describes, such as room at a fabric.

@@ -30,7 +30,7 @@ pub mod words;
 
 pub use arming::{Arming, NOBODY, SEVERAL};
 pub use line::{DirectCell, DirectLine, Line, LinePayload, SignalCell, ViaLine};
-pub use operation::{Accept, Atomic, AtomicKind, Posted, Refused, Token, Width};
+pub use operation::{Accept, Atomic, AtomicKind, CommandWrite, Posted, Refused, Token, Width};
 pub use poison::Poison;
 pub use slots::{DirectSlots, SLOT_PAYLOAD, SlotLine, SlotWord, SlotWrite, Slots};
 
@@ -210,6 +210,10 @@ pub trait Fabric: Send + Sync + Debug {
 
     /// Word 0 to 7 of a slot line of this rank's own; only through [`Slots`].
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64;
+
+    /// Writes a command into a ring, at places that were reserved for it: lines arrive whole, the first one last. Its
+    /// owner hears of it.
+    fn write_command(&self, write: &CommandWrite) -> Result<(), Refused>;
 
     /// Takes completions and serves what peers ask of this rank. One thread at a time does it; others return.
     fn poll(&self, sink: &mut Sink<'_>);

@@ -3,6 +3,7 @@
 //! Unsafe: words at places that the caller has found; they are atomics for everybody.
 
 use crate::base::Cause;
+use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -40,6 +41,19 @@ impl From<Cause> for Refused {
     fn from(cause: Cause) -> Refused {
         Refused::Never(Box::new(cause))
     }
+}
+
+/// A command that is written into a ring of another rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommandWrite {
+    /// Where its lines are.
+    pub places: [GlobalAddress; 2],
+    /// The position of the first.
+    pub position: u64,
+    /// What they say.
+    pub words: [[u64; 7]; 2],
+    /// How many there are.
+    pub lines: u64,
 }
 
 /// Size of the word that an atomic operation changes.

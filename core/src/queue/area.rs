@@ -14,6 +14,8 @@ use super::flights::{FLIGHTS, Flight, FlightBooks, Flights};
 use super::lease::Lease;
 use super::parked::{Awaited, Lists, Parked, ParkedBooks};
 use super::ring::{Line, Posters, Reader};
+use crate::segment::GlobalAddress;
+use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -69,6 +71,11 @@ struct Head {
 #[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Head>() == 5 * 128 && size_of::<Flight>() == 256);
+    assert!(
+        offset_of!(Facts, generation) == 16
+            && offset_of!(Facts, number) == 20
+            && offset_of!(Facts, credit) == 24
+    );
     assert!(size_of::<Parked>() == 128 && size_of::<Awaited>() == 24);
 };
 
@@ -99,6 +106,8 @@ pub struct Card {
     pub number: u32,
     /// Tells queues apart that lay at the same place.
     pub generation: u32,
+    /// The signal that lets a session queue go on.
+    pub credit: Option<u32>,
 }
 
 /// The queue at that place; `None` if there is none.
@@ -113,8 +122,64 @@ pub unsafe fn card_at(place: NonNull<u8>) -> Option<Card> {
         capacity: facts.capacity.load(Ordering::Relaxed),
         number: facts.number.load(Ordering::Relaxed),
         generation: facts.generation.load(Ordering::Relaxed),
+        credit: facts.credit.load(Ordering::Relaxed).checked_sub(1),
     };
     (is_one && card.capacity.is_power_of_two() && card.capacity <= CAPACITY_MAX).then_some(card)
+}
+
+/// A part of a queue that the fabric reads or writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The word that counts reserved positions.
+    Reserved,
+    /// The word that counts positions that were read.
+    Read,
+    /// What is fixed.
+    Facts,
+    /// A line of the ring.
+    Line {
+        /// Whose.
+        position: u64,
+        /// Lines of the ring.
+        capacity: u64,
+    },
+}
+
+impl Place {
+    /// Where it is in the queue that begins at `queue`.
+    pub fn of(self, queue: GlobalAddress) -> GlobalAddress {
+        let offset = match self {
+            Place::Reserved => offset_of!(Head, posters),
+            Place::Read => offset_of!(Head, reader),
+            Place::Facts => offset_of!(Head, facts),
+            Place::Line { position, capacity } => {
+                let before = size_of::<Head>() + FLIGHTS as usize * size_of::<Flight>();
+                let lists = capacity as usize * size_of::<Parked>();
+                before + lists + (position % capacity) as usize * size_of::<Line>()
+            }
+        };
+        queue.add(offset as u64)
+    }
+}
+
+/// The facts of a queue as they were copied from afar.
+#[derive(Debug, Default)]
+pub struct RemoteFacts([u64; 4]);
+
+impl RemoteFacts {
+    /// The bytes to copy them into.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.0)
+    }
+
+    /// What they say; `None` if no queue is there.
+    pub fn card(&self) -> Option<Card> {
+        let [magic, capacity, names, credit] = self.0;
+        let (number, generation, credit) =
+            ((names >> 32) as u32, names as u32, (credit as u32).checked_sub(1));
+        let card = Card { capacity, number, generation, credit };
+        (magic == MAGIC && capacity.is_power_of_two() && capacity <= CAPACITY_MAX).then_some(card)
+    }
 }
 
 impl<'m> Queue<'m> {
@@ -155,14 +220,14 @@ impl<'m> Queue<'m> {
         }
     }
 
-    /// Makes a queue of zeroed memory. `credit`: a session queue, which that signal lets go on.
-    pub fn begin(&self, card: Card, credit: Option<u32>) {
+    /// Makes a queue of zeroed memory.
+    pub fn begin(&self, card: Card) {
         let facts = &self.head.facts;
         self.head.books.parked.begin();
         facts.capacity.store(card.capacity, Ordering::Relaxed);
         facts.number.store(card.number, Ordering::Relaxed);
         facts.generation.store(card.generation, Ordering::Relaxed);
-        facts.credit.store(credit.map_or(NO_SIGNAL, |signal| signal + 1), Ordering::Relaxed);
+        facts.credit.store(card.credit.map_or(NO_SIGNAL, |signal| signal + 1), Ordering::Relaxed);
         facts.magic.store(MAGIC, Ordering::Release); // SYNC queue-there
     }
 

@@ -17,13 +17,13 @@ use memory::Peers;
 use requests::Requests;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, Connection, DirectCell, DirectSlots, Fabric, Limits, Line, LinePayload,
-    Poison, Posted, Refused, SignalCell, Sink, SlotWrite, ViaLine, Width,
+    Accept, Atomic, Capabilities, CommandWrite, Connection, DirectCell, DirectSlots, Fabric, Limits, Line,
+    LinePayload, Poison, Posted, Refused, SignalCell, Sink, SlotWrite, ViaLine, Width,
 };
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
@@ -243,6 +243,13 @@ impl Fabric for ShmFabric {
 
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
         self.peers.slots(line, 1, &self.board).map_or(0, |slot| slot.look(word))
+    }
+
+    fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {
+        self.peers.write_command(write)?;
+        fence(Ordering::SeqCst); // as a raised signal: the park line is looked at after the command
+        self.wake(write.places[0].rank());
+        Ok(())
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

@@ -6,9 +6,10 @@ use crate::recent;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::fabric::{DirectCell, DirectLine, DirectSlots, Refused, Width};
+use tasuki_core::fabric::{CommandWrite, DirectCell, DirectLine, DirectSlots, Refused, Width};
 use tasuki_core::node::board::Board;
 use tasuki_core::os::memfile::MemFile;
+use tasuki_core::queue::ring::Line;
 use tasuki_core::segment::{GlobalAddress, Kind, Place, View, Window, layout};
 
 /// The windows of all ranks, made when first touched.
@@ -153,6 +154,19 @@ impl Peers {
     ) -> Result<DirectSlots, Cause> {
         self.check(at.rank())?;
         DirectSlots::new(self.window(at.rank()), board, at, lines)
+    }
+
+    /// Writes the lines of a command, the first one last.
+    pub(crate) fn write_command(&self, write: &CommandWrite) -> Result<(), Cause> {
+        for at in (0..write.lines as usize).rev() {
+            let Target::Mapped(place) = self.resolve(write.places[at], size_of::<Line>() as u64)? else {
+                return Err(Cause::Stale { address: write.places[at].bits() });
+            };
+            // SAFETY: just found; a line is made of atomics, and lies in a queue, whose lines are aligned.
+            let line = unsafe { place.cast::<Line>().as_ref() };
+            line.write(write.position + at as u64, &write.words[at]);
+        }
+        Ok(())
     }
 
     /// Bytes of private memory held for peers that were touched.

@@ -64,6 +64,7 @@ impl World {
                 self.memory.signal(signal).map(drop)
             }
             Task::Slot { line, .. } => self.memory.slots(line, 1, &self.board).map(drop),
+            Task::Command(write) => self.memory.check_address(write.places[0]),
             Task::Flush { peer } => self.memory.check(peer),
         }
     }

@@ -72,7 +72,7 @@ impl World {
     /// Removes an operation of which nothing is left.
     fn forget(&mut self, id: FlightId) {
         let Some(flight) = self.flights.remove(&id) else { return };
-        if matches!(flight.task, Task::Line { .. } | Task::Slot { .. }) {
+        if matches!(flight.task, Task::Line { .. } | Task::Slot { .. } | Task::Command(_)) {
             self.rank_mut(id.issuer).outstanding -= 1;
             self.news(id.issuer);
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::Local;
-use tasuki_core::fabric::{Atomic, LinePayload, Poison, SLOT_PAYLOAD, SlotWord, Token};
+use tasuki_core::fabric::{Atomic, CommandWrite, LinePayload, Poison, SLOT_PAYLOAD, SlotWord, Token};
 use tasuki_core::segment::GlobalAddress;
 
 /// Names an operation: who issued it, and the how many-th of that rank it was.
@@ -47,6 +47,8 @@ pub(crate) enum Task {
     Line { signal: GlobalAddress, payload: LinePayload, value: u64 },
     /// Writes into a slot line. Nobody is told of its end.
     Slot { line: GlobalAddress, word: SlotWord, value: u64, payload: [u64; SLOT_PAYLOAD], used: usize },
+    /// Writes a command into a ring. Nobody is told of its end.
+    Command(CommandWrite),
     /// Waits for what was accepted before it.
     Flush { peer: Rank },
 }
@@ -62,6 +64,7 @@ impl Task {
                 signal.rank()
             }
             Task::Slot { line, .. } => line.rank(),
+            Task::Command(write) => write.places[0].rank(),
             Task::Flush { peer } => *peer,
         }
     }

@@ -50,8 +50,8 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Local;
 use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, Connection, DirectSlots, Fabric, Limits, Line, LinePayload, Poison, Posted,
-    Refused, SLOT_PAYLOAD, SignalCell, Sink, SlotWrite, ViaLine,
+    Accept, Atomic, Capabilities, CommandWrite, Connection, DirectSlots, Fabric, Limits, Line, LinePayload,
+    Poison, Posted, Refused, SLOT_PAYLOAD, SignalCell, Sink, SlotWrite, ViaLine,
 };
 use tasuki_core::segment::{GlobalAddress, Registry};
 use turn::Run;
@@ -268,6 +268,10 @@ impl Fabric for SimFabric {
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
         let world = self.run.enter(self.rank, Call::Look);
         world.memory.slots(line, 1, &world.board).map_or(0, |slot| slot.look(word))
+    }
+
+    fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {
+        self.tell(Task::Command(*write))
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

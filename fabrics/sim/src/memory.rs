@@ -7,10 +7,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tasuki_core::base::sync::{AtomicU32, AtomicU64};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::fabric::{Atomic, DirectCell, DirectSlots, Width};
+use tasuki_core::fabric::{Atomic, CommandWrite, DirectCell, DirectSlots, Width};
 use tasuki_core::node::board::Board;
 use tasuki_core::os::copy;
-
+use tasuki_core::queue::ring::Line;
 use tasuki_core::segment::{GlobalAddress, Kind, Section, Window, layout};
 
 /// The windows of all ranks.
@@ -135,6 +135,17 @@ impl Memory {
                 Width::W8 => atomic.apply8(held.place.cast::<AtomicU64>().as_ref()),
             }
         })
+    }
+
+    /// Writes the lines of a command, the first one last.
+    pub(crate) fn write_command(&self, write: &CommandWrite) -> Result<(), Cause> {
+        for at in (0..write.lines as usize).rev() {
+            let held = self.hold(write.places[at], size_of::<Line>() as u64)?;
+            // SAFETY: held; a line is made of atomics, and lies in a queue, whose lines are aligned.
+            let line = unsafe { held.place.cast::<Line>().as_ref() };
+            line.write(write.position + at as u64, &write.words[at]);
+        }
+        Ok(())
     }
 
     /// Finds the bytes of an access, if they are registered.

@@ -41,6 +41,11 @@ impl World {
             Task::Slot { line, word, value, payload, used } => {
                 self.apply_slot(id, line, &SlotWrite { word, value, payload: &payload[..used] });
             }
+            Task::Command(write) => {
+                let written = self.memory.write_command(&write);
+                self.news(write.places[0].rank());
+                self.took_effect(id, written.map(|()| 0));
+            }
             Task::Atomic { at, atomic } => self.apply_atomic(id, at, atomic),
             Task::Move { .. } | Task::Flush { .. } => {}
         }

@@ -22,6 +22,7 @@ pub mod own_memory;
 pub mod owner_atomics;
 pub mod pending;
 pub mod promises;
+pub mod queues;
 pub mod registrations;
 pub mod requests;
 pub mod signals;

@@ -20,6 +20,7 @@ mod flight;
 mod own;
 mod posting;
 mod reach;
+mod remote;
 mod serving;
 mod todo;
 
@@ -45,4 +46,6 @@ pub(super) struct Commands {
     /// Queues that were ever made.
     made: AtomicU32,
     under_way: Mutex<Vec<flight::UnderWay>>,
+    /// Queues of other ranks that are out of reach.
+    remote: Mutex<remote::Remote>,
 }

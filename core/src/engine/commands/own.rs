@@ -44,7 +44,7 @@ impl OwnQueue {
 
     #[inline]
     pub(super) fn named(&self) -> Named<'_> {
-        let Card { capacity, number, generation } = self.card;
+        let Card { capacity, number, generation, .. } = self.card;
         // SAFETY: the queue is there while this is, and its memory longer.
         let queue = unsafe { Queue::over(self.place, capacity) };
         Named { owner: self.at.rank(), number, generation, queue }
@@ -65,8 +65,8 @@ impl Machine {
         let full = || Cause::Full { what: "the list of a rank's queues", capacity: QUEUES_MAX as usize };
         let number = (0..QUEUES_MAX).find(is_free).ok_or_else(full)?;
         let generation = commands.made.fetch_add(1, Ordering::Relaxed) & QueueName::GENERATIONS;
-        let card = Card { capacity: capacity.next_power_of_two() as u64, number, generation };
-        let own = Arc::new(self.lay_out(card, credit).map_err(|error| error.cause().clone())?);
+        let card = Card { capacity: capacity.next_power_of_two() as u64, number, generation, credit };
+        let own = Arc::new(self.lay_out(card).map_err(|error| error.cause().clone())?);
         commands.station().set_queue(number, own.at.offset());
         if let Some(arming) = credit.and_then(|credit| self.arming_of(self.rank(), credit)) {
             arming.arm(number);
@@ -76,7 +76,7 @@ impl Machine {
         Ok(own)
     }
 
-    fn lay_out(&self, card: Card, credit: Option<u32>) -> Result<OwnQueue> {
+    fn lay_out(&self, card: Card) -> Result<OwnQueue> {
         let bytes = area::bytes(card.capacity);
         let at = GlobalAddress::new(self.rank(), self.registry().allocate_local(bytes)?);
         let place = self.own_place(at, bytes).map_err(|cause| {
@@ -85,7 +85,7 @@ impl Machine {
         })?;
         let place = NonNull::new(place).ok_or_else(|| Error::new(Cause::NullAddress))?;
         // SAFETY: zeroed, of that size, aligned to a granule, and ours until the queue is dropped.
-        unsafe { Queue::over(place, card.capacity) }.begin(card, credit);
+        unsafe { Queue::over(place, card.capacity) }.begin(card);
         Ok(OwnQueue { place, at, card })
     }
 

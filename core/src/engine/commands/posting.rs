@@ -16,7 +16,7 @@ use crate::segment::{GlobalAddress, layout};
 use std::sync::atomic::{Ordering, fence};
 
 /// A queue of any rank, in a word that may be sent to anyone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct QueueName(u64);
 
@@ -57,7 +57,7 @@ impl QueueName {
         GlobalAddress::from_bits(self.0 / GRANULE * GRANULE)
     }
 
-    fn generation(self) -> u32 {
+    pub(super) fn generation(self) -> u32 {
         self.0 as u32 & QueueName::GENERATIONS
     }
 }
@@ -81,18 +81,15 @@ impl Machine {
         commands: impl Iterator<Item = &'c Command> + Clone,
     ) -> Result<Post, Cause> {
         self.check()?;
-        self.check_rank(name.address().rank())?;
-        self.post_to(&self.find_named(name)?, name, commands)
-    }
-
-    fn find_named(&self, name: QueueName) -> Result<Named<'_>, Cause> {
         let at = name.address();
-        let stale = || Cause::Stale { address: at.bits() };
-        if at.is_null() {
-            return Err(Cause::NullAddress);
+        self.check_end(at)?;
+        if at.rank() == self.rank() || self.commands().direct {
+            let named = self.queue_at(at).filter(|named| named.generation == name.generation());
+            return self.post_to(&named.ok_or(Cause::Stale { address: at.bits() })?, name, commands);
         }
-        let named = self.queue_at(at).ok_or_else(stale)?;
-        if named.generation == name.generation() { Ok(named) } else { Err(stale()) }
+        let card = self.remote_card(name)?;
+        let lines = self.check_all(commands.clone(), card.credit.is_some())?;
+        self.post_remotely(name, &card, lines, commands)
     }
 
     #[inline]
@@ -103,11 +100,7 @@ impl Machine {
         commands: impl Iterator<Item = &'c Command> + Clone,
     ) -> Result<Post, Cause> {
         let queue = &named.queue;
-        let mut lines = 0;
-        for command in commands.clone() {
-            self.check_command(queue, command)?;
-            lines += command.lines().count();
-        }
+        let lines = self.check_all(commands.clone(), queue.credit().is_some())?;
         let reserved = queue.posters().reserve(lines, queue.capacity(), queue.reader());
         let Some(first) = reserved else { return Err(no_room(queue)) };
         let mut position = first;
@@ -135,13 +128,28 @@ impl Machine {
         self.work_off(todo);
     }
 
+    /// How many lines those commands take, if nothing can be said against them.
+    #[inline]
+    fn check_all<'c>(
+        &self,
+        commands: impl Iterator<Item = &'c Command>,
+        in_session: bool,
+    ) -> Result<u64, Cause> {
+        let mut lines = 0;
+        for command in commands {
+            self.check_command(command, in_session)?;
+            lines += command.lines().count();
+        }
+        Ok(lines)
+    }
+
     /// What can be said against a command without looking at its operands.
-    fn check_command(&self, queue: &Queue<'_>, command: &Command) -> Result<(), Cause> {
+    fn check_command(&self, command: &Command, in_session: bool) -> Result<(), Cause> {
         if let Some(trigger) = command.trigger {
             if u64::from(trigger.signal) >= SIGNALS_MAX {
                 return Err(Cause::Argument(format!("no signal has the number {}", trigger.signal)));
             }
-            if queue.credit().is_some() {
+            if in_session {
                 let text =
                     "a command of a session queue has no trigger: the queue's own signal lets it go on";
                 return Err(Cause::Argument(text.into()));

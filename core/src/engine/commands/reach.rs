@@ -47,6 +47,7 @@ impl Commands {
             own: RwLock::new(Arc::new([])),
             made: AtomicU32::new(0),
             under_way: Mutex::default(),
+            remote: Mutex::default(),
         })
     }
 

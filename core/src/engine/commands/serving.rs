@@ -86,6 +86,12 @@ impl Machine {
             && self.own_queues().iter().any(|own| self.looks_ready(&own.named(), strictly))
     }
 
+    /// Whether commands are under way in the rank's own queues.
+    pub(in crate::engine) fn queues_are_busy(&self) -> bool {
+        let is_busy = |named: &Named<'_>| !named.queue.flights().is_empty() || self.looks_ready(named, true);
+        self.commands().are_used() && self.own_queues().iter().any(|own| is_busy(&own.named()))
+    }
+
     /// The last look before the rank is away.
     fn look_once_more(&self) {
         self.serve_queues();

@@ -1,0 +1,93 @@
+//! Posting to a queue that this process does not reach: places are reserved by the fabric's atomics, and lines are
+//! written by the fabric. The queue's owner looks, or its helper.
+
+use super::posting::{Post, QueueName};
+use crate::base::{Cause, Error};
+use crate::engine::machine::Machine;
+use crate::fabric::{Atomic, AtomicKind, CommandWrite, Refused, Width};
+use crate::queue::area::{Card, Place, RemoteFacts};
+use crate::queue::command::{Command, Lines};
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+/// What is known of queues that are out of reach.
+pub(super) type Remote = BTreeMap<QueueName, Card>;
+
+impl Machine {
+    /// Posts commands, which were checked and take so many lines, to a queue that is out of reach.
+    pub(super) fn post_remotely<'c>(
+        &self,
+        name: QueueName,
+        card: &Card,
+        lines: u64,
+        commands: impl Iterator<Item = &'c Command>,
+    ) -> Result<Post, Cause> {
+        let first = self.reserve_remotely(name, card, lines)?;
+        let mut position = first;
+        for command in commands {
+            let lines = command.lines();
+            self.write_remotely(name, card, position, &lines)?;
+            position += lines.count();
+        }
+        Ok(Post { queue: name, position: first })
+    }
+
+    /// The facts of a queue, asked for once.
+    pub(super) fn remote_card(&self, name: QueueName) -> Result<Card, Cause> {
+        let known = || self.commands().remote.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(card) = known().get(&name) {
+            return Ok(*card);
+        }
+        let mut facts = RemoteFacts::default();
+        let at = name.address();
+        self.get(Place::Facts.of(at), facts.bytes_mut()).map_err(cause)?;
+        let card = facts.card().filter(|card| card.generation == name.generation());
+        let card = card.ok_or(Cause::Stale { address: at.bits() })?;
+        known().insert(name, card);
+        Ok(card)
+    }
+
+    fn reserve_remotely(&self, name: QueueName, card: &Card, count: u64) -> Result<u64, Cause> {
+        let word = |place: Place, kind, operand| {
+            let atomic = Atomic { kind, operand, width: Width::W8 };
+            self.atomic(place.of(name.address()), atomic).map_err(cause)
+        };
+        let mut first = word(Place::Reserved, AtomicKind::Load, 0)?;
+        loop {
+            let read = word(Place::Read, AtomicKind::Load, 0)?;
+            if first.saturating_add(count) > read + card.capacity {
+                return Err(Cause::Full { what: "the command queue", capacity: card.capacity as usize });
+            }
+            let kind = AtomicKind::Cas { expected: first };
+            let before = word(Place::Reserved, kind, first + count)?;
+            if before == first {
+                return Ok(first);
+            }
+            first = before;
+        }
+    }
+
+    fn write_remotely(
+        &self,
+        name: QueueName,
+        card: &Card,
+        position: u64,
+        lines: &Lines,
+    ) -> Result<(), Cause> {
+        let place = |position| Place::Line { position, capacity: card.capacity }.of(name.address());
+        let places = [place(position), place(position + 1)];
+        let write = CommandWrite { places, position, words: lines.words, lines: lines.count() };
+        loop {
+            match self.fabric().write_command(&write) {
+                Ok(()) => return Ok(()),
+                Err(Refused::Never(cause)) => return Err(*cause),
+                // The places are reserved: what is not written would hold up all that comes after it.
+                Err(Refused::Again | Refused::Relay) => self.relax("post").map_err(cause)?,
+            }
+        }
+    }
+}
+
+fn cause(error: Error) -> Cause {
+    error.cause().clone()
+}

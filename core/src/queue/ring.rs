@@ -155,7 +155,7 @@ impl Posters {
 }
 
 /// No position is as large: with it in `reserved` there is room for nothing.
-const CLOSED: u64 = 1 << 62;
+pub const CLOSED: u64 = 1 << 62;
 
 impl Reader {
     /// Positions that were read.

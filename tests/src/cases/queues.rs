@@ -114,6 +114,7 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
         matches!(**cause, Cause::OutOfRange { .. } | Cause::Stale { .. } | Cause::NullAddress),
         "{failed}"
     );
+    Idle::new(job)?.until(|| Ok(queue.failure().is_some()))?;
     assert!(queue.failure().is_some_and(|failure| failure.to_string().contains("failed on rank")));
     assert_eq!(queue.standing().failed, 1);
     job.barrier()?;

@@ -40,6 +40,8 @@ pub(super) struct Commands {
     system: reach::OwnPiece,
     /// Whether signals, also of others, are read and raised by loads and stores.
     direct: bool,
+    /// Whether the processor's atomics and the fabric's agree: else all are the fabric's, the owner's, too.
+    coherent: bool,
     /// Threads of the rank that look at its queues.
     attending: Mutex<u32>,
     own: RwLock<Arc<[Arc<OwnQueue>]>>,

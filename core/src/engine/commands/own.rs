@@ -8,10 +8,11 @@ use super::reach::Named;
 use super::todo::Todo;
 use crate::base::{Cause, Error, Result};
 use crate::engine::machine::Machine;
-use crate::fabric::Poison;
-use crate::queue::area::{self, CAPACITY_MAX, Card, Queue};
+use crate::fabric::{Atomic, AtomicKind, Poison, Width};
+use crate::queue::area::{self, CAPACITY_MAX, Card, Place, Queue};
 use crate::queue::command::Command;
 use crate::queue::flights::Stage;
+use crate::queue::ring::CLOSED;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::QUEUES_MAX;
 use std::ptr::NonNull;
@@ -98,8 +99,8 @@ impl Machine {
     /// for, unless the job is over. Nobody can post meanwhile.
     pub fn drop_queue(&self, own: &Arc<OwnQueue>) {
         let named = own.named();
-        named.queue.posters().close();
-        while !self.empty(&named) {
+        let Ok(reserved) = self.close(own) else { return }; // it goes with the job's memory
+        while !self.empty(&named, reserved) {
             if self.check().is_err() || std::thread::panicking() {
                 return; // it goes with the job's memory
             }
@@ -114,8 +115,31 @@ impl Machine {
         debug_assert!(freed.is_ok(), "{freed:?}");
     }
 
+    /// Nobody can post any more. How many lines there will ever have been.
+    pub(super) fn close(&self, own: &OwnQueue) -> Result<u64, Cause> {
+        if self.commands().coherent {
+            own.named().queue.posters().close();
+            return self.reserved_in(own);
+        }
+        self.change_reserved(own, AtomicKind::Or, CLOSED)
+    }
+
+    /// How many lines there have been.
+    pub(super) fn reserved_in(&self, own: &OwnQueue) -> Result<u64, Cause> {
+        if self.commands().coherent {
+            return Ok(own.named().queue.posters().reserved());
+        }
+        self.change_reserved(own, AtomicKind::Load, 0)
+    }
+
+    fn change_reserved(&self, own: &OwnQueue, kind: AtomicKind, operand: u64) -> Result<u64, Cause> {
+        let atomic = Atomic { kind, operand, width: Width::W8 };
+        let before = self.atomic(Place::Reserved.of(own.at), atomic);
+        before.map(|before| before & !CLOSED).map_err(|error| error.cause().clone())
+    }
+
     /// One try to empty a queue that is closed. True when nothing is left of it.
-    fn empty(&self, named: &Named<'_>) -> bool {
+    fn empty(&self, named: &Named<'_>, reserved: u64) -> bool {
         let (lease, mut todo) = (named.queue.lease(), Todo::default());
         if !lease.call(self.rank().0) {
             return false;
@@ -128,7 +152,7 @@ impl Machine {
             }
         }
         self.retire(named, &mut todo);
-        let done = flights.is_empty() && self.give_up_unread(named, dropped, &mut todo);
+        let done = flights.is_empty() && self.give_up_unread(named, reserved, dropped, &mut todo);
         if done {
             self.give_up_parked(named, dropped, &mut todo);
             if let Some(credit) = named.queue.credit() {
@@ -155,12 +179,12 @@ impl Machine {
     }
 
     /// False if somebody is still writing a command.
-    fn give_up_unread(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) -> bool {
+    fn give_up_unread(&self, named: &Named<'_>, reserved: u64, dropped: Poison, todo: &mut Todo) -> bool {
         let queue = &named.queue;
         if queue.cycle().is_some() {
             return true;
         }
-        while queue.reader().read() < queue.posters().reserved() {
+        while queue.reader().read() < reserved {
             let position = queue.reader().read();
             let Some(lines) = self.lines_at(named, position) else { return false };
             if let Some(command) = Command::from_lines(&lines) {

@@ -71,7 +71,11 @@ impl Machine {
         commands: impl Iterator<Item = &'c Command> + Clone,
     ) -> Result<Post, Cause> {
         self.check()?;
-        self.post_to(&own.named(), own.name(), commands)
+        if self.commands().coherent {
+            self.post_to(&own.named(), own.name(), commands)
+        } else {
+            self.post_from_afar(own.name(), commands)
+        }
     }
 
     /// The same to a queue of any rank.
@@ -83,10 +87,19 @@ impl Machine {
         self.check()?;
         let at = name.address();
         self.check_end(at)?;
-        if at.rank() == self.rank() || self.commands().direct {
+        if self.commands().coherent && (at.rank() == self.rank() || self.commands().direct) {
             let named = self.queue_at(at).filter(|named| named.generation == name.generation());
             return self.post_to(&named.ok_or(Cause::Stale { address: at.bits() })?, name, commands);
         }
+        self.post_from_afar(name, commands)
+    }
+
+    #[cold]
+    fn post_from_afar<'c>(
+        &self,
+        name: QueueName,
+        commands: impl Iterator<Item = &'c Command> + Clone,
+    ) -> Result<Post, Cause> {
         let card = self.remote_card(name)?;
         let lines = self.check_all(commands.clone(), card.credit.is_some())?;
         self.post_remotely(name, &card, lines, commands)
@@ -192,40 +205,41 @@ impl Machine {
                 "the commands of a queue that begins anew cannot be taken back".into(),
             ));
         }
-        while !queue.lease().call(self.rank().0) {
+        loop {
+            let taken = queue.lease().call(self.rank().0);
+            let outcome = if taken { self.cancel_now(&named, position) } else { None };
+            if taken {
+                while !queue.lease().give_back() {} // what others called for is done now
+                let mut todo = Todo::default();
+                self.attend(&named, &mut todo);
+                self.work_off(todo);
+            }
+            if let Some(cancelled) = outcome {
+                return Ok(cancelled);
+            }
             self.check()?;
             self.pause();
         }
-        let withdrawn = queue.parked().withdraw(position);
-        if let Some((signal, released)) = &withdrawn
-            && released.was_last
-        {
-            self.disarm(&named, *signal);
-        }
-        let cancelled = withdrawn.is_some() || self.cancel_unread(&named, position);
-        let gave_back = queue.lease().give_back();
-        let mut todo = Todo::default();
-        if !gave_back {
-            // Somebody called meanwhile: what for is done now, as by any holder.
-            while !queue.lease().give_back() {}
-        }
-        self.attend(&named, &mut todo);
-        self.work_off(todo);
-        Ok(cancelled)
     }
 
-    /// Overwrites a command that was not read yet by one that does nothing.
-    fn cancel_unread(&self, named: &Named<'_>, position: u64) -> bool {
+    /// Takes a command back, under the lease. `None`: it has not arrived yet.
+    fn cancel_now(&self, named: &Named<'_>, position: u64) -> Option<bool> {
         let queue = &named.queue;
-        let read = queue.reader().read();
-        if position < read || position >= queue.posters().reserved() {
-            return false;
+        if let Some((signal, released)) = queue.parked().withdraw(position) {
+            if released.was_last {
+                self.disarm(named, signal);
+            }
+            return Some(true);
         }
-        let Some(lines) = self.lines_at(named, position) else { return false };
+        if position < queue.reader().read() {
+            return Some(false);
+        }
+        // Not read yet: it is overwritten by one that does nothing.
+        let lines = self.lines_at(named, position)?;
         let mut nothing = Command::new(Deed::Nothing).lines();
         nothing.set_count(lines.count());
         queue.line(position).write(position, &nothing.words[0]);
-        true
+        Some(true)
     }
 
     /// What is in a queue of this rank's own.
@@ -250,13 +264,12 @@ impl Machine {
     /// A session queue of this rank's own begins anew after all that was posted to it up to now.
     pub fn repeat(&self, own: &OwnQueue) -> Result<(), Cause> {
         let queue = own.named().queue;
-        let lines = queue.posters().reserved();
+        let lines = self.reserved_in(own)?;
         if queue.credit().is_none() || lines == 0 || queue.reader().read() > 0 || lines > queue.capacity() {
             let text = "a session queue begins anew from its first command: post all, and none may have run";
             return Err(Cause::Argument(text.into()));
         }
-        queue.posters().close();
-        queue.set_cycle(lines);
+        queue.set_cycle(self.close(own)?);
         Ok(())
     }
 }

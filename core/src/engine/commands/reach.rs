@@ -43,6 +43,7 @@ impl Commands {
             used: AtomicBool::new(false),
             system: OwnPiece(system),
             direct,
+            coherent: fabric.capabilities().cpu_atomics,
             attending: Mutex::new(0),
             own: RwLock::new(Arc::new([])),
             made: AtomicU32::new(0),

@@ -54,7 +54,7 @@ impl Machine {
         };
         let mut first = word(Place::Reserved, AtomicKind::Load, 0)?;
         loop {
-            let read = word(Place::Read, AtomicKind::Load, 0)?;
+            let read = self.read_remotely(name)?;
             if first.saturating_add(count) > read + card.capacity {
                 return Err(Cause::Full { what: "the command queue", capacity: card.capacity as usize });
             }
@@ -64,6 +64,24 @@ impl Machine {
                 return Ok(first);
             }
             first = before;
+        }
+    }
+
+    /// As far as a queue was read, or less. The word is its reader's processor's: an atomic of the fabric might change
+    /// it, and a copy may be torn. Two copies in a row that are alike are not ahead: where the higher bytes were alike
+    /// in both, they did not change in between, in which the lower ones of the second were read, and so on downwards.
+    fn read_remotely(&self, name: QueueName) -> Result<u64, Cause> {
+        let copy = || {
+            let mut word = [0; 8];
+            self.get(Place::Read.of(name.address()), &mut word).map_err(cause)?;
+            Ok(u64::from_le_bytes(word))
+        };
+        let mut last = copy()?;
+        loop {
+            let next = copy()?;
+            if std::mem::replace(&mut last, next) == next {
+                return Ok(next);
+            }
         }
     }
 

@@ -67,7 +67,7 @@ fn a_signal_that_is_raised_while_its_rank_goes_away_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
         node.serving.begin();
-        node.arming.arm(0);
+        node.arming.arm(0, false);
         let raiser = {
             let node = node.clone();
             thread::spawn(move || {
@@ -92,7 +92,7 @@ fn a_signal_that_is_raised_while_it_is_armed_is_seen() {
                 node.arming.look_after_add() != NOBODY
             })
         };
-        node.arming.arm(0);
+        node.arming.arm(0, false);
         let seen = node.counter.load(Ordering::Relaxed) > 0;
         assert!(raiser.join().unwrap() || seen, "nobody looks");
     });
@@ -104,9 +104,9 @@ fn two_queues_that_wait_are_both_known() {
         let node = Arc::new(Node::default());
         let other = {
             let node = node.clone();
-            thread::spawn(move || node.arming.arm(3))
+            thread::spawn(move || node.arming.arm(3, false))
         };
-        node.arming.arm(5);
+        node.arming.arm(5, false);
         other.join().unwrap();
         assert_eq!(node.arming.look_after_add(), SEVERAL);
         node.arming.disarm(3);

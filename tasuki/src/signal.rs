@@ -34,6 +34,7 @@ pub struct RemoteSignal(pub(crate) GlobalAddress);
 
 impl RemoteSignal {
     /// As an effect: it is raised by `amount`, at most 2^32 - 1, when a command has ended well.
+    #[allow(clippy::should_implement_trait)] // it says what is to happen, and adds nothing itself
     pub fn add(self, amount: u32) -> Effect {
         Effect(tasuki_core::queue::command::Effect { signal: self.0, amount })
     }

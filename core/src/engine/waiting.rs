@@ -66,14 +66,20 @@ impl Machine {
         if !self.life().is_alive() {
             return Err(self.report(self.life().why_not(), call));
         }
-        if let SignalCell::Direct(word) = &cell
-            && !self.commands().are_used()
-        {
-            for _ in 0..self.spins(from) {
-                if reached(word.counter().load(Ordering::Acquire), threshold) {
+        if let SignalCell::Direct(word) = &cell {
+            let spins = self.spins(from);
+            if self.commands().are_used() {
+                if self.wait_and_serve(spins, &|| reached(word.counter().load(Ordering::Acquire), threshold))
+                {
                     return Ok(()); // SYNC signal-raise
                 }
-                std::hint::spin_loop();
+            } else {
+                for _ in 0..spins {
+                    if reached(word.counter().load(Ordering::Acquire), threshold) {
+                        return Ok(()); // SYNC signal-raise
+                    }
+                    std::hint::spin_loop();
+                }
             }
         }
         self.wait(&Condition::Signal(cell, threshold, from), limit, call)
@@ -165,7 +171,7 @@ impl Machine {
         let Condition::Signal(cell, ..) = condition else { return None };
         let poison = match cell {
             SignalCell::Direct(words) => words.arming().poisoned(),
-            SignalCell::Via(signal) => self.own_arming(*signal)?.poisoned(),
+            SignalCell::Via(signal) => self.arming_at(*signal)?.poisoned(),
         };
         poison.filter(|_| !self.met(condition)).map(Poison::cause)
     }

@@ -12,13 +12,15 @@ use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
 pub const NOBODY: u32 = 0;
 /// Commands of several queues wait.
 pub const SEVERAL: u32 = u32::MAX;
+/// Set in the mark of one queue, of whose commands some must be run by a certain rank.
+pub const BOUND: u32 = 1 << 31;
 
 /// The words. On a line of their own: the counter's line moves with each raise, this one hardly ever.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Arming {
-    /// [`NOBODY`], one more than the number of the one queue of the signal's rank whose commands wait, or [`SEVERAL`].
-    /// Written by whoever holds the lease of such a queue.
+    /// [`NOBODY`], one more than the number of the one queue of the signal's rank whose commands wait, perhaps with
+    /// [`BOUND`], or [`SEVERAL`]. Written by whoever holds the lease of such a queue.
     armed: AtomicU32,
     /// 0 sound, 1 being poisoned, 2 poisoned.
     state: AtomicU32,
@@ -43,12 +45,23 @@ impl Arming {
         self.armed.load(Ordering::Relaxed)
     }
 
+    /// Who waits, for a raise that has not happened: a guess.
+    #[inline(always)]
+    pub fn glance(&self) -> u32 {
+        self.armed.load(Ordering::Relaxed)
+    }
+
     /// Commands of that queue wait from now on. Whoever calls it must look at the counter again after it.
-    pub fn arm(&self, queue: u32) {
-        let mark = queue + 1;
+    pub fn arm(&self, queue: u32, bound: bool) {
+        let mark = (queue + 1) | if bound { BOUND } else { 0 };
         let mut now = self.armed.load(Ordering::Relaxed);
-        while now != mark && now != SEVERAL {
-            let new = if now == NOBODY { mark } else { SEVERAL };
+        loop {
+            let new = match now {
+                NOBODY => mark,
+                SEVERAL => break,
+                _ if now & !BOUND == queue + 1 => now | mark,
+                _ => SEVERAL,
+            };
             match self.armed.compare_exchange(now, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(other) => now = other,
@@ -60,7 +73,9 @@ impl Arming {
 
     /// No command of that queue waits any more. That several queues had some is not forgotten.
     pub fn disarm(&self, queue: u32) {
-        let _ = self.armed.compare_exchange(queue + 1, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
+        for mark in [queue + 1, (queue + 1) | BOUND] {
+            let _ = self.armed.compare_exchange(mark, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// Poisons the signal; false if it was poisoned before. Whoever does it must look who waits after that, as after a

@@ -5,6 +5,7 @@
 //! One memory file of a page and 512 bytes a rank, made by whoever starts the job. Every word is atomic; which rank
 //! writes what stands at each field.
 
+use super::bulk::Bulk;
 use super::park::{ParkLine, WakeMode};
 use crate::base::{Error, Rank, Result};
 use crate::os::mapping::Mapping;
@@ -35,6 +36,8 @@ struct Header {
     /// Read by every call of every rank: on a line of its own.
     over: Line,
     death: Death,
+    /// Copies that ranks share.
+    bulk: Bulk,
 }
 
 /// How the first rank died. Written under `claimed`, read after `over`.
@@ -201,6 +204,12 @@ impl Board {
     #[inline]
     pub fn seat_ptr(&self, rank: Rank) -> NonNull<Seat> {
         NonNull::from(self.seat(rank))
+    }
+
+    /// Copies that ranks of the node share.
+    #[inline]
+    pub fn bulk(&self) -> &Bulk {
+        &self.header().bulk
     }
 
     /// Decides how sleepers are found; before any rank runs.

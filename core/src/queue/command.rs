@@ -138,6 +138,12 @@ impl Lines {
         self.words[0][0] >> COUNT & 0xff
     }
 
+    /// Whether only a certain rank may run it.
+    #[inline(always)]
+    pub fn are_bound(&self) -> bool {
+        self.words[0][0] >> CLASS & 0xff != Class::Any as u64
+    }
+
     /// It takes so many, whatever it needs.
     pub fn set_count(&mut self, count: u64) {
         self.words[0][0] = self.words[0][0] & !(0xff << COUNT) | count << COUNT;
@@ -150,20 +156,32 @@ impl Command {
         Command { class: Class::Any, trigger: None, deed, effects: [None, None] }
     }
 
+    /// How many lines it takes.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        let long = match self.deed {
+            Deed::Put { bytes, .. } => bytes.len() > 8,
+            Deed::Atomic { atomic, result, .. } => {
+                !result.is_null() || matches!(atomic.kind, AtomicKind::Cas { expected } if expected != 0)
+            }
+            Deed::Nothing | Deed::Copy { .. } | Deed::Reduce { .. } => false,
+        };
+        1 + u64::from(long || self.effects[1].is_some())
+    }
+
     /// What it is written as.
     #[inline]
     pub fn lines(&self) -> Lines {
         let mut words = [[0; LINE_WORDS]; 2];
-        let (kind, detail, source, destination, length, long) = self.operands(&mut words[1]);
+        let (kind, detail, source, destination, length) = self.operands(&mut words[1]);
         let amounts = self.effects.map(|effect| effect.map_or(0, |effect| u64::from(effect.amount)));
         let signals = self.effects.map(|effect| effect.map_or(0, |effect| effect.signal.bits()));
-        let lines = if long || self.effects[1].is_some() { 2 } else { 1 };
         let trigger = self.trigger.map_or(0, |trigger| u64::from(trigger.signal) + 1);
         words[0] = [
             u64::from(kind)
                 | (self.class as u64) << CLASS
                 | u64::from(detail) << DETAIL
-                | lines << COUNT
+                | self.count() << COUNT
                 | trigger << TRIGGER,
             self.trigger.map_or(0, |trigger| trigger.threshold),
             source,
@@ -176,26 +194,25 @@ impl Command {
         Lines { words }
     }
 
-    /// Kind, detail, source, destination, length, and whether there is a second line, which is written.
+    /// Kind, detail, source, destination and length; what the second line says is written there.
     #[inline]
-    fn operands(&self, second: &mut [u64; LINE_WORDS]) -> (u8, u8, u64, u64, u64, bool) {
+    fn operands(&self, second: &mut [u64; LINE_WORDS]) -> (u8, u8, u64, u64, u64) {
         match self.deed {
-            Deed::Nothing => (NOTHING, 0, 0, 0, 0, false),
-            Deed::Copy { from, to, len } => (COPY, 0, from.bits(), to.bits(), len, false),
+            Deed::Nothing => (NOTHING, 0, 0, 0, 0),
+            Deed::Copy { from, to, len } => (COPY, 0, from.bits(), to.bits(), len),
             Deed::Put { to, bytes } if bytes.len() <= 8 => {
-                (PUT, 0, bytes.words()[0], to.bits(), bytes.len() as u64, false)
+                (PUT, 0, bytes.words()[0], to.bits(), bytes.len() as u64)
             }
             Deed::Put { to, bytes } => {
                 second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
-                (PUT, 0, 0, to.bits(), bytes.len() as u64, true)
+                (PUT, 0, 0, to.bits(), bytes.len() as u64)
             }
             Deed::Atomic { at, atomic, result } => {
                 let expected = if let AtomicKind::Cas { expected } = atomic.kind { expected } else { 0 };
                 (second[0], second[1]) = (expected, result.bits());
-                let long = expected != 0 || !result.is_null();
-                (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes(), long)
+                (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes())
             }
-            Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len, false),
+            Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len),
         }
     }
 
@@ -348,6 +365,7 @@ mod tests {
                     let command = Command { class, trigger: *trigger, deed, effects: *effects };
                     let lines = command.lines();
                     assert_eq!(Command::from_lines(&lines), Some(command));
+                    assert_eq!(lines.count(), command.count());
                 }
             }
         }

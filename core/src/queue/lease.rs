@@ -51,6 +51,15 @@ impl Lease {
         }
     }
 
+    /// Takes the lease for `rank` if it is free. Nobody is called.
+    #[inline]
+    pub fn take_if_free(&self, rank: u32) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        let order = Ordering::AcqRel; // SYNC lease
+        Glance(word).is_free()
+            && self.word.compare_exchange(word, taken(word, rank), order, Ordering::Relaxed).is_ok()
+    }
+
     /// Gives the lease back, unless somebody has called meanwhile: then it stays taken, and false is the answer. What
     /// was called for is visible then.
     #[inline]

@@ -189,10 +189,10 @@ impl<'q> Lists<'q> {
         next_of(before).store(place, Relaxed);
     }
 
-    /// Takes the first command out of the list of that signal.
-    pub fn release(&self, signal: u32) -> Option<Released> {
+    /// Takes the first command out of the list whose trigger came at that place of [`Lists::triggers`].
+    #[inline]
+    pub fn release(&self, at: usize) -> Released {
         let all = self.books.awaited.load(Relaxed) as usize;
-        let at = self.awaited[..all].iter().position(|one| one.signal.load(Relaxed) == signal)?;
         let list = &self.awaited[at];
         let place = list.first.load(Relaxed);
         let next = self.parked[place as usize].next.load(Relaxed);
@@ -202,7 +202,7 @@ impl<'q> Lists<'q> {
             list.first.store(next, Relaxed);
             list.threshold.store(self.parked[next as usize].threshold(), Relaxed);
         }
-        Some(self.give_back(place, next == NONE))
+        self.give_back(place, next == NONE)
     }
 
     /// Takes that very command out, wherever it is; with its signal.
@@ -219,7 +219,7 @@ impl<'q> Lists<'q> {
             }
             let signal = list.signal.load(Relaxed);
             if before == NONE {
-                return self.release(signal).map(|released| (signal, released));
+                return Some((signal, self.release(at)));
             }
             let next = self.parked[place as usize].next.load(Relaxed);
             self.parked[before as usize].next.store(next, Relaxed);
@@ -294,8 +294,13 @@ mod tests {
         lists.park(&command.lines(), trigger, position)
     }
 
+    fn release(lists: Lists<'_>, signal: u32) -> Option<Released> {
+        let at = lists.triggers().position(|trigger| trigger.signal == signal)?;
+        Some(lists.release(at))
+    }
+
     fn released(lists: Lists<'_>, signal: u32) -> Vec<u64> {
-        std::iter::from_fn(|| lists.release(signal)).map(|one| one.position).collect()
+        std::iter::from_fn(|| release(lists, signal)).map(|one| one.position).collect()
     }
 
     #[test]
@@ -317,11 +322,11 @@ mod tests {
         for round in 0..5 {
             assert!(park(lists, 1, round, round) && lists.has_room());
             assert!(park(lists, 2, round, round + 100) && !lists.has_room());
-            let first = lists.release(1).unwrap();
+            let first = release(lists, 1).unwrap();
             assert_eq!((first.position, first.was_last), (round, true));
             assert_eq!(released(lists, 2), [round + 100]);
         }
-        assert!(lists.release(1).is_none());
+        assert!(release(lists, 1).is_none());
     }
 
     #[test]

@@ -57,6 +57,9 @@ impl Peers {
 
     #[inline(never)]
     fn another_view(&self, at: GlobalAddress) -> Option<View> {
+        if let Some(view) = recent::again(self.number, at.piece()) {
+            return Some(view);
+        }
         let view = self.windows.get(at.rank().index())?.get()?.view(at.offset())?;
         recent::remember(self.number, at.piece(), view);
         Some(view)

@@ -17,8 +17,12 @@ struct Recent {
     view: Option<View>,
 }
 
+const NOWHERE: Recent = Recent { fabric: 0, piece: 0, view: None };
+
 thread_local! {
-    static RECENT: Cell<Recent> = const { Cell::new(Recent { fabric: 0, piece: 0, view: None }) };
+    static RECENT: Cell<Recent> = const { Cell::new(NOWHERE) };
+    /// Where it was before that: who copies goes to and fro.
+    static BEFORE: Cell<Recent> = const { Cell::new(NOWHERE) };
 }
 
 /// A number for a fabric; no other in this process gets it.
@@ -34,10 +38,21 @@ pub(crate) fn of(fabric: u64, piece: u64) -> Option<View> {
     if recent.fabric == fabric && recent.piece == piece { recent.view } else { None }
 }
 
+/// The piece of that number, if this thread was in it before the last; it is there now.
+#[inline]
+pub(crate) fn again(fabric: u64, piece: u64) -> Option<View> {
+    let before = BEFORE.get();
+    if before.fabric != fabric || before.piece != piece {
+        return None;
+    }
+    BEFORE.set(RECENT.replace(before));
+    before.view
+}
+
 /// This thread is in that piece now.
 #[inline]
 pub(crate) fn remember(fabric: u64, piece: u64, view: View) {
-    RECENT.set(Recent { fabric, piece, view: Some(view) });
+    BEFORE.set(RECENT.replace(Recent { fabric, piece, view: Some(view) }));
 }
 
 #[cfg(test)]
@@ -57,6 +72,8 @@ mod tests {
         assert!(of(ours, 0).is_some() && of(ours, 1).is_none() && of(theirs, 0).is_none());
         assert!(std::thread::spawn(move || of(ours, 0).is_none()).join().unwrap());
         remember(theirs, 0, view);
-        assert!(of(ours, 0).is_none(), "there is room for one");
+        assert!(of(ours, 0).is_none(), "the last alone is at hand");
+        assert!(again(ours, 0).is_some() && of(ours, 0).is_some());
+        assert!(again(theirs, 0).is_some() && again(theirs, 0).is_none());
     }
 }

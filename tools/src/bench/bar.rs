@@ -78,6 +78,9 @@ impl Bar {
             (Case::Crowd, _) => &[(With::Message, AtMost(1.3))],
             (Case::Rate, _) => &[(With::Others, AtLeast(1.2))],
             (Case::Get | Case::Atomic, _) => &[(With::Limit, AtMost(1.25))],
+            (Case::Post, _) if variant == "by_50" => &[(With::Limit, AtMost(0.5))],
+            (Case::Post, _) => &[(With::Limit, AtMost(0.8))],
+            (Case::Chain, _) if variant == "by_source" => &[(With::Limit, AtMost(2.5))],
             (Case::BandwidthPut, _) if BLOCKS.contains(&bytes) => &[(With::Limit, AtLeast(0.9))],
             (Case::BandwidthJob, _) if BLOCKS.contains(&bytes) => {
                 &[(With::Limit, AtLeast(0.9)), (With::Mpi, AtLeast(1.0))]

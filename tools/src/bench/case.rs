@@ -27,6 +27,10 @@ pub(super) enum Case {
     Get,
     /// Fetch-add on a word that its owner wrote last
     Atomic,
+    /// Commands posted to a queue that another rank drains, one by one and 50 in a call
+    Post,
+    /// 64 copies of 8 bytes that let each other go, to and fro between two ranks, per copy
+    Chain,
     /// Put with signal of large blocks, one in flight
     BandwidthPut,
     /// Messages of large blocks from job memory to job memory, one in flight
@@ -84,6 +88,7 @@ impl Case {
             Case::Limit => Kind::Limit,
             Case::PutNear | Case::Put | Case::Get | Case::Atomic => Kind::Words,
             Case::Message | Case::Posted | Case::Crowd | Case::Rate => Kind::Words,
+            Case::Post | Case::Chain => Kind::Words,
             Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
                 Kind::Blocks
             }

@@ -2,6 +2,7 @@
 
 use super::blocks::{Areas, Arena, Bandwidth, Shape, Stream, WINDOW};
 use super::case::{Case, Kind};
+use super::commands::{Chain, Post};
 use super::figure::{Key, Point};
 use super::latency::{Put, PutNear};
 use super::limit::{Access, Copies, CopyLimit, RemoteLimit};
@@ -23,10 +24,11 @@ const WORDS: &str = "words";
 /// The group of the hand-over where no words are moved.
 const HAND_OVER: &str = "hand-over";
 /// Cases of words that take turns with each other: those that are divided by each other, or by one limit.
-const WORDS_IN_TURN: [(&str, &[Case]); 3] = [
+const WORDS_IN_TURN: [(&str, &[Case]); 4] = [
     (WORDS, &[Case::Limit, Case::PutNear, Case::Put, Case::Get, Case::Atomic]),
     ("messages", &[Case::Message, Case::Posted, Case::Crowd]),
     ("message rate", &[Case::Rate]),
+    ("commands", &[Case::Post, Case::Chain]),
 ];
 
 /// Both ranks run this.
@@ -110,6 +112,14 @@ impl<'j> Pair<'j> {
             Case::Rate => [("begun", rate::Way::Begun), ("call", rate::Way::Call)]
                 .map(|(name, way)| (key("").by(name), ours(Rate::new(job, way, effort.rate_windows))))
                 .into(),
+            Case::Post => vec![
+                (key("one_by_one"), ours(Post::new(job, 1, effort.command_rounds)?)),
+                (key("by_50"), ours(Post::new(job, 50, effort.command_rounds)?)),
+            ],
+            Case::Chain => vec![
+                (key("by_source"), ours(Chain::new(job, true, effort.command_rounds)?)),
+                (key("free"), ours(Chain::new(job, false, effort.command_rounds)?)),
+            ],
             _ => Vec::new(),
         })
     }

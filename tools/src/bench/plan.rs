@@ -36,6 +36,8 @@ pub(super) struct Effort {
     pub(super) gap_windows: u64,
     /// and windows of the message rate.
     pub(super) rate_windows: u64,
+    /// Rows of commands that are posted, and chains of them.
+    pub(super) command_rounds: u64,
     /// Collective calls back to back.
     pub(super) calls: u64,
     /// Words that get and atomic visit,
@@ -61,6 +63,7 @@ impl Effort {
         posted_rounds: 20_000,
         gap_windows: 200,
         rate_windows: 2000,
+        command_rounds: 40,
         calls: 1000,
         words: 10_000,
         passes: 10,
@@ -91,6 +94,7 @@ impl Effort {
         posted_rounds: 5,
         gap_windows: 2,
         rate_windows: 3,
+        command_rounds: 3,
         calls: 10,
         words: 100,
         passes: 2,

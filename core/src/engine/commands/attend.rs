@@ -1,19 +1,29 @@
 //! Running a queue: whoever gets its lease reads it, fires what may fire, and lets effects happen in their order.
 
 use super::reach::Named;
-use super::todo::Todo;
+use super::todo::{Errand, Todo};
 use crate::base::Rank;
 use crate::engine::action::Action;
 use crate::engine::machine::Machine;
-use crate::fabric::{Poison, Posted, Refused, SEVERAL};
+use crate::fabric::{Arming, BOUND, NOBODY, Poison, Posted, Refused, SEVERAL};
 use crate::queue::command::{Command, Effect, Lines, Trigger, trigger_of};
 use crate::queue::flights::Stage;
 use crate::queue::parked::reached;
 use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
+use crate::segment::layout::is_signal;
 
 /// Lines after which posters are told that there is room again.
 const TELL_EVERY: u64 = 32;
+
+/// What became of a command that was read.
+enum Taken {
+    /// There is no room for it.
+    No,
+    Fired,
+    /// It waits for its trigger.
+    Aside,
+}
 
 /// Why a command failed, as it is kept in shared memory.
 pub(super) type Failure = Option<Poison>;
@@ -23,18 +33,23 @@ impl Machine {
     /// serves; else this thread.
     #[cold]
     pub(in crate::engine) fn raised(&self, owner: Rank, mark: u64) {
-        let serves = self.station_of(owner).is_none_or(|station| station.serving.is_on());
-        if owner == self.rank() || !serves {
+        if owner == self.rank() || !self.is_served(owner) {
             let mut todo = Todo::default();
             self.note(&mut todo, owner, mark);
             self.work_off(todo);
         }
     }
 
+    /// Whether another rank looks at its queues itself, or nobody else can.
+    #[inline]
+    fn is_served(&self, owner: Rank) -> bool {
+        owner != self.rank() && self.station_of(owner).is_none_or(|station| station.serving.is_on())
+    }
+
     /// Notes the queues that a mark of a signal stands for.
-    pub(super) fn note(&self, todo: &mut Todo, owner: Rank, mark: u64) {
+    fn note(&self, todo: &mut Todo, owner: Rank, mark: u64) {
         if mark != u64::from(SEVERAL) {
-            return todo.add(owner, mark as u32 - 1);
+            return todo.add(owner, (mark as u32 & !BOUND) - 1);
         }
         if let Some(station) = self.station_of(owner) {
             station.numbers().for_each(|number| todo.add(owner, number));
@@ -43,17 +58,25 @@ impl Machine {
 
     /// Looks at those queues, and at those that they let go on.
     pub(super) fn work_off(&self, mut todo: Todo) {
-        while let Some((owner, number)) = todo.take() {
-            if let Some(named) = self.find_queue(owner, number) {
-                self.attend(&named, &mut todo);
+        while let Some(Errand { owner, queue, held }) = todo.take() {
+            if let Some(named) = self.find_queue(owner, queue) {
+                self.run(&named, held, &mut todo);
             }
         }
     }
 
     /// Runs a queue until nothing in it can go on now, unless somebody else is at it, who then sees to that.
+    #[inline]
     pub(super) fn attend(&self, named: &Named<'_>, todo: &mut Todo) {
+        self.run(named, false, todo);
+    }
+
+    /// The same, perhaps with the lease taken already.
+    fn run(&self, named: &Named<'_>, held: bool, todo: &mut Todo) {
         let (lease, me) = (named.queue.lease(), self.rank().0);
-        while lease.call(me) {
+        let mut held = held;
+        while held || lease.call(me) {
+            held = false;
             let mut long = None;
             loop {
                 if named.queue.is_there() {
@@ -70,32 +93,55 @@ impl Machine {
         }
     }
 
+    /// Takes the lease of the one queue that waits for a signal which is about to be raised: its rank, which may be
+    /// looking, leaves it alone then, and what follows is done by this processor, which has the lines at hand.
+    #[inline]
+    fn take_ahead(&self, signal: GlobalAddress, todo: &mut Todo) -> bool {
+        if !todo.may_hold() || !self.commands().direct || !is_signal(signal.offset()) {
+            return false;
+        }
+        let Some(mark) = self.arming_at(signal).map(Arming::glance) else { return false };
+        if mark == NOBODY || mark & BOUND != 0 {
+            return false;
+        }
+        let queue = mark - 1;
+        let taken = self
+            .find_queue(signal.rank(), queue)
+            .is_some_and(|named| named.queue.lease().take_if_free(self.rank().0));
+        if taken {
+            todo.hold(signal.rank(), queue);
+        }
+        taken
+    }
+
     /// Does all that can be done under the lease. A command that takes longer is left in `long`, taken for this rank.
     fn move_on(&self, named: &Named<'_>, todo: &mut Todo, long: &mut Option<u64>) {
         loop {
-            let mut moved = self.fire_met(named, todo);
-            moved |= self.read_ring(named, todo);
-            moved |= self.take_flights(named, long);
-            moved |= self.retire(named, todo);
-            if !moved {
+            self.fire_met(named, todo);
+            // Whose triggers were met while they were put aside is seen now.
+            let mut again = self.read_ring(named, todo);
+            if !named.queue.flights().is_empty() {
+                again |= self.take_flights(named, long);
+                again |= self.retire(named, todo);
+            }
+            if !again {
                 return;
             }
         }
     }
 
     /// Fires waiting commands whose triggers are met, or will never be.
-    fn fire_met(&self, named: &Named<'_>, todo: &mut Todo) -> bool {
+    #[inline]
+    fn fire_met(&self, named: &Named<'_>, todo: &mut Todo) {
         let lists = named.queue.parked();
-        let mut moved = false;
         while named.queue.flights().has_room() {
-            let met = lists.triggers().find_map(|trigger| {
+            let met = lists.triggers().enumerate().find_map(|(at, trigger)| {
                 let failure = self.poison_of(named, trigger);
-                let met = failure.is_some()
-                    || reached(self.count_of(named.owner, trigger.signal), trigger.threshold);
-                met.then_some((trigger.signal, failure))
+                let met = failure.is_some() || reached(named.count(self, trigger.signal), trigger.threshold);
+                met.then_some((at, trigger.signal, failure))
             });
-            let Some((signal, failure)) = met else { break };
-            let Some(released) = lists.release(signal) else { break };
+            let Some((at, signal, failure)) = met else { break };
+            let released = lists.release(at);
             if released.was_last {
                 self.disarm(named, signal);
             }
@@ -103,29 +149,28 @@ impl Machine {
                 Some(command) => self.fire(named, &command, failure, todo),
                 None => self.unreadable(named),
             }
-            moved = true;
         }
-        moved
     }
 
     pub(super) fn disarm(&self, named: &Named<'_>, signal: u32) {
-        if let Some(arming) = self.arming_of(named.owner, signal) {
-            arming.disarm(named.number);
-        }
+        named.arming(signal).disarm(named.number);
     }
 
     fn poison_of(&self, named: &Named<'_>, trigger: Trigger) -> Failure {
-        self.arming_of(named.owner, trigger.signal)?.poisoned()
+        named.arming(trigger.signal).poisoned()
     }
 
-    /// Reads what was posted, as far as there is room for it.
+    /// Reads what was posted, as far as there is room for it. Whether a command was put aside.
+    #[inline]
     fn read_ring(&self, named: &Named<'_>, todo: &mut Todo) -> bool {
         let queue = &named.queue;
         let begin = queue.reader().read();
-        let mut position = begin;
+        let (mut position, mut aside) = (begin, false);
         while let Some(lines) = self.next_lines(named, position) {
-            if !self.take_in(named, &lines, position, todo) {
-                break;
+            match self.take_in(named, &lines, position, todo) {
+                Taken::No => break,
+                Taken::Fired => {}
+                Taken::Aside => aside = true,
             }
             position += lines.count();
             queue.count_command();
@@ -133,8 +178,10 @@ impl Machine {
                 queue.reader().set_read(position);
             }
         }
-        queue.reader().set_read(position);
-        position != begin
+        if position != begin {
+            queue.reader().set_read(position);
+        }
+        aside
     }
 
     /// The command at that position, if it is there and may be read.
@@ -142,7 +189,7 @@ impl Machine {
     fn next_lines(&self, named: &Named<'_>, position: u64) -> Option<Lines> {
         let queue = &named.queue;
         if let Some(credit) = queue.credit()
-            && (self.count_of(named.owner, credit).wrapping_sub(queue.commands()) as i64) <= 0
+            && (named.count(self, credit).wrapping_sub(queue.commands()) as i64) <= 0
         {
             return None;
         }
@@ -165,26 +212,25 @@ impl Machine {
         Some(lines)
     }
 
-    /// Fires a command that was read, or lets it wait. False: there is no room for either.
+    /// Fires a command that was read, or lets it wait.
     #[inline]
-    fn take_in(&self, named: &Named<'_>, lines: &Lines, position: u64, todo: &mut Todo) -> bool {
+    fn take_in(&self, named: &Named<'_>, lines: &Lines, position: u64, todo: &mut Todo) -> Taken {
         let mut failure = None;
         if let Some(trigger) = trigger_of(lines.words[0][0], lines.words[0][1]) {
             failure = self.poison_of(named, trigger);
-            let met =
-                failure.is_some() || reached(self.count_of(named.owner, trigger.signal), trigger.threshold);
+            let met = failure.is_some() || reached(named.count(self, trigger.signal), trigger.threshold);
             if !met {
                 return self.park(named, lines, trigger, position);
             }
         }
         if !named.queue.flights().has_room() {
-            return false;
+            return Taken::No;
         }
         match Command::from_lines(lines) {
             Some(command) => self.fire(named, &command, failure, todo),
             None => self.unreadable(named),
         }
-        true
+        Taken::Fired
     }
 
     #[cold]
@@ -194,17 +240,16 @@ impl Machine {
     }
 
     /// Lets a command wait for its trigger. The counter is looked at again after that: the caller goes round once more.
-    fn park(&self, named: &Named<'_>, lines: &Lines, trigger: Trigger, position: u64) -> bool {
+    fn park(&self, named: &Named<'_>, lines: &Lines, trigger: Trigger, position: u64) -> Taken {
         let lists = named.queue.parked();
         if !lists.has_room() {
-            return false;
+            return Taken::No;
         }
-        if lists.park(lines, trigger, position)
-            && let Some(arming) = self.arming_of(named.owner, trigger.signal)
-        {
-            arming.arm(named.number);
+        let bound = lines.are_bound();
+        if lists.park(lines, trigger, position) || bound {
+            named.arming(trigger.signal).arm(named.number, bound);
         }
-        true
+        Taken::Aside
     }
 
     /// A command fires: what is short happens now, the rest is under way. There is room for it among the flights.
@@ -292,12 +337,14 @@ impl Machine {
         }
         for Effect { signal, amount } in command.effects.into_iter().flatten() {
             let accept = || self.open(raising(signal, amount, failure), None, false);
+            let ahead = self.take_ahead(signal, todo);
             let posted = match failure {
                 None => self.fabric().raise(&accept, signal, u64::from(amount)),
                 Some(poison) => self.fabric().poison(&accept, signal, poison),
             };
             match posted {
-                Ok(Posted::Done(0)) | Ok(Posted::Started) => {}
+                Ok(Posted::Started) => {}
+                Ok(Posted::Done(mark)) if mark == 0 || ahead || self.is_served(signal.rank()) => {}
                 Ok(Posted::Done(mark)) => self.note(todo, signal.rank(), mark),
                 Err(Refused::Never(cause)) => {
                     named.queue.count_failure(Poison::of(&cause, self.rank()).words());

@@ -17,10 +17,12 @@
 mod attend;
 mod deeds;
 mod flight;
+mod known;
 mod own;
 mod posting;
 mod reach;
 mod remote;
+mod roster;
 mod serving;
 mod todo;
 
@@ -28,14 +30,13 @@ pub use own::OwnQueue;
 pub use posting::{Post, QueueName, Standing};
 pub(super) use serving::Attendance;
 
-use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Mutex, RwLock};
+use crate::base::Roll;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
 
 /// What a rank's machine knows of command queues.
 #[derive(Debug)]
 pub(super) struct Commands {
-    /// Whether there is anything to look at. Off until the rank makes its first queue.
-    used: AtomicBool,
     /// The first byte of the rank's own system piece.
     system: reach::OwnPiece,
     /// Whether signals, also of others, are read and raised by loads and stores.
@@ -44,7 +45,10 @@ pub(super) struct Commands {
     coherent: bool,
     /// Threads of the rank that look at its queues.
     attending: Mutex<u32>,
-    own: RwLock<Arc<[Arc<OwnQueue>]>>,
+    own: roster::Roster,
+    known: Roll<known::Known>,
+    /// Held while a queue is made.
+    making: Mutex<()>,
     /// Queues that were ever made.
     made: AtomicU32,
     under_way: Mutex<Vec<flight::UnderWay>>,

@@ -44,11 +44,14 @@ impl OwnQueue {
     }
 
     #[inline]
-    pub(super) fn named(&self) -> Named<'_> {
-        let Card { capacity, number, generation, .. } = self.card;
+    pub(super) fn card(&self) -> Card {
+        self.card
+    }
+
+    #[inline]
+    pub(super) fn queue(&self) -> Queue<'_> {
         // SAFETY: the queue is there while this is, and its memory longer.
-        let queue = unsafe { Queue::over(self.place, capacity) };
-        Named { owner: self.at.rank(), number, generation, queue }
+        unsafe { Queue::over(self.place, self.card.capacity) }
     }
 }
 
@@ -61,7 +64,7 @@ impl Machine {
             return Err(Cause::Argument(format!("a queue has 1 to {CAPACITY_MAX} places, not {capacity}")));
         }
         let commands = self.commands();
-        let mut all = commands.own.write().unwrap_or_else(PoisonError::into_inner);
+        let _making = commands.making.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = |number: &u32| commands.station().queue(*number).is_none();
         let full = || Cause::Full { what: "the list of a rank's queues", capacity: QUEUES_MAX as usize };
         let number = (0..QUEUES_MAX).find(is_free).ok_or_else(full)?;
@@ -69,11 +72,10 @@ impl Machine {
         let card = Card { capacity: capacity.next_power_of_two() as u64, number, generation, credit };
         let own = Arc::new(self.lay_out(card).map_err(|error| error.cause().clone())?);
         commands.station().set_queue(number, own.at.offset());
-        if let Some(arming) = credit.and_then(|credit| self.arming_of(self.rank(), credit)) {
-            arming.arm(number);
+        if let Some(credit) = credit {
+            self.named(&own).arming(credit).arm(number, false);
         }
-        *all = all.iter().cloned().chain([own.clone()]).collect();
-        commands.used.store(true, Ordering::Release);
+        commands.own.add(number, &own);
         Ok(own)
     }
 
@@ -90,15 +92,10 @@ impl Machine {
         Ok(OwnQueue { place, at, card })
     }
 
-    #[inline]
-    pub(super) fn own_queues(&self) -> Arc<[Arc<OwnQueue>]> {
-        self.commands().own.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Takes a queue down. What has not fired never will, and its signals are poisoned; what is under way is waited
     /// for, unless the job is over. Nobody can post meanwhile.
-    pub fn drop_queue(&self, own: &Arc<OwnQueue>) {
-        let named = own.named();
+    pub fn drop_queue(&self, own: &OwnQueue) {
+        let named = self.named(own);
         let Ok(reserved) = self.close(own) else { return }; // it goes with the job's memory
         while !self.empty(&named, reserved) {
             if self.check().is_err() || std::thread::panicking() {
@@ -107,10 +104,10 @@ impl Machine {
             self.pause();
         }
         let commands = self.commands();
+        let making = commands.making.lock().unwrap_or_else(PoisonError::into_inner);
+        commands.own.remove(own.card.number);
         commands.station().set_queue(own.card.number, 0);
-        let mut all = commands.own.write().unwrap_or_else(PoisonError::into_inner);
-        *all = all.iter().filter(|one| !Arc::ptr_eq(one, own)).cloned().collect();
-        drop(all);
+        drop(making);
         let freed = self.registry().free(own.at.offset());
         debug_assert!(freed.is_ok(), "{freed:?}");
     }
@@ -118,7 +115,7 @@ impl Machine {
     /// Nobody can post any more. How many lines there will ever have been.
     pub(super) fn close(&self, own: &OwnQueue) -> Result<u64, Cause> {
         if self.commands().coherent {
-            own.named().queue.posters().close();
+            own.queue().posters().close();
             return self.reserved_in(own);
         }
         self.change_reserved(own, AtomicKind::Or, CLOSED)
@@ -127,7 +124,7 @@ impl Machine {
     /// How many lines there have been.
     pub(super) fn reserved_in(&self, own: &OwnQueue) -> Result<u64, Cause> {
         if self.commands().coherent {
-            return Ok(own.named().queue.posters().reserved());
+            return Ok(own.queue().posters().reserved());
         }
         self.change_reserved(own, AtomicKind::Load, 0)
     }
@@ -168,7 +165,7 @@ impl Machine {
     fn give_up_parked(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) {
         let lists = named.queue.parked();
         while let Some(trigger) = lists.triggers().next() {
-            let Some(released) = lists.release(trigger.signal) else { break };
+            let released = lists.release(0);
             if released.was_last {
                 self.disarm(named, trigger.signal);
             }

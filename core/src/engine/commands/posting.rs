@@ -72,7 +72,7 @@ impl Machine {
     ) -> Result<Post, Cause> {
         self.check()?;
         if self.commands().coherent {
-            self.post_to(&own.named(), own.name(), commands)
+            self.post_to(&self.named(own), own.name(), commands)
         } else {
             self.post_from_afar(own.name(), commands)
         }
@@ -151,7 +151,7 @@ impl Machine {
         let mut lines = 0;
         for command in commands {
             self.check_command(command, in_session)?;
-            lines += command.lines().count();
+            lines += command.count();
         }
         Ok(lines)
     }
@@ -198,7 +198,7 @@ impl Machine {
     /// Takes a command back. True: it never fires; false: it has fired, or fires now, once. Waits for whoever runs the
     /// queue at the moment.
     pub fn cancel(&self, own: &OwnQueue, position: u64) -> Result<bool, Cause> {
-        let named = own.named();
+        let named = self.named(own);
         let queue = &named.queue;
         if queue.cycle().is_some() {
             return Err(Cause::Argument(
@@ -244,7 +244,7 @@ impl Machine {
 
     /// What is in a queue of this rank's own.
     pub fn standing(&self, own: &OwnQueue) -> Standing {
-        let queue = own.named().queue;
+        let queue = own.queue();
         let flights = queue.flights().numbers();
         Standing {
             unread: queue.posters().reserved().saturating_sub(queue.reader().read()),
@@ -256,14 +256,14 @@ impl Machine {
 
     /// The first failure of a command of that queue.
     pub fn first_failure(&self, own: &OwnQueue) -> Option<Cause> {
-        let (failed, words) = own.named().queue.failures();
+        let (failed, words) = own.queue().failures();
         let poison: Failure = (failed > 0).then(|| Poison::from_words(words)).flatten();
         poison.map(Poison::cause)
     }
 
     /// A session queue of this rank's own begins anew after all that was posted to it up to now.
     pub fn repeat(&self, own: &OwnQueue) -> Result<(), Cause> {
-        let queue = own.named().queue;
+        let queue = own.queue();
         let lines = self.reserved_in(own)?;
         if queue.credit().is_none() || lines == 0 || queue.reader().read() > 0 || lines > queue.capacity() {
             let text = "a session queue begins anew from its first command: post all, and none may have run";

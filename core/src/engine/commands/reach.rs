@@ -4,24 +4,51 @@
 //! lives.
 
 use super::Commands;
-use crate::base::{Cause, Rank};
+use super::known::{self, Known};
+use super::own::OwnQueue;
+use super::roster::Roster;
+use crate::base::{Cause, Rank, Roll};
 use crate::engine::machine::Machine;
 use crate::fabric::{Arming, DirectCell, Fabric, SignalCell};
-use crate::queue::area::{self, Queue};
+use crate::queue::area::{self, Card, Queue};
 use crate::queue::station::Station;
 use crate::segment::GlobalAddress;
-use crate::segment::layout::{SIGNAL_STRIDE, STATION, signal_offset};
+use crate::segment::layout::{STATION, is_signal, signal_offset};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A queue with its name.
+/// A queue with its name, and with the system piece of its rank, where the signals are that its commands wait for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'m> {
     pub(super) owner: Rank,
     pub(super) number: u32,
     pub(super) generation: u32,
     pub(super) queue: Queue<'m>,
+    system: NonNull<u8>,
+    /// Whether the counters of signals are read there, or by the fabric.
+    direct: bool,
+}
+
+impl<'m> Named<'m> {
+    /// Who waits for that signal, and whether it is poisoned.
+    #[inline(always)]
+    pub(super) fn arming(&self, signal: u32) -> &'m Arming {
+        // SAFETY: signal memory lies in the system piece, which is mapped for `'m`; the second line of a signal is its
+        // arming.
+        unsafe { self.system.add(signal_offset(signal) as usize + 64).cast::<Arming>().as_ref() }
+    }
+
+    /// How far that signal has come.
+    #[inline(always)]
+    pub(super) fn count(&self, machine: &Machine, signal: u32) -> u64 {
+        if !self.direct {
+            return machine.fabric().read_signal(GlobalAddress::new(self.owner, signal_offset(signal)));
+        }
+        // SAFETY: as above.
+        let cell = unsafe { DirectCell::new(self.system.add(signal_offset(signal) as usize)) };
+        cell.counter().load(Ordering::Acquire) // SYNC signal-raise
+    }
 }
 
 /// The first byte of a rank's own system piece.
@@ -40,12 +67,13 @@ impl Commands {
         let system = system.ok_or_else(|| Cause::Bug("a rank does not reach its own memory".into()))?;
         let direct = matches!(fabric.own_signal(0)?, SignalCell::Direct(_));
         Ok(Commands {
-            used: AtomicBool::new(false),
             system: OwnPiece(system),
             direct,
             coherent: fabric.capabilities().cpu_atomics,
             attending: Mutex::new(0),
-            own: RwLock::new(Arc::new([])),
+            own: Roster::default(),
+            known: Roll::default(),
+            making: Mutex::default(),
             made: AtomicU32::new(0),
             under_way: Mutex::default(),
             remote: Mutex::default(),
@@ -55,7 +83,7 @@ impl Commands {
     /// Whether the rank has made a queue.
     #[inline(always)]
     pub(in crate::engine) fn are_used(&self) -> bool {
-        self.used.load(Ordering::Relaxed)
+        !self.own.is_blank()
     }
 
     /// The rank's own station.
@@ -98,14 +126,41 @@ impl Machine {
     }
 
     /// The queue that begins there, if it is in reach.
+    #[inline]
     pub(super) fn queue_at(&self, at: GlobalAddress) -> Option<Named<'_>> {
+        let lately = self.commands().known.recent(known::number(at));
+        let (card, queue) = match lately.and_then(Known::queue) {
+            Some(found) => found,
+            None => self.look_for_queue(at)?,
+        };
+        Some(self.name_queue(at.rank(), card, queue, self.system_of(at.rank())?))
+    }
+
+    #[cold]
+    fn look_for_queue(&self, at: GlobalAddress) -> Option<(Card, Queue<'_>)> {
         let head = self.queue_memory(at, area::HEAD_BYTES)?;
         // SAFETY: just found, in a registration that begins there: aligned.
         let card = unsafe { area::card_at(head)? };
         let place = self.queue_memory(at, area::bytes(card.capacity))?;
         // SAFETY: just found; what is freed stays mapped.
-        let queue = unsafe { Queue::over(place, card.capacity) };
-        Some(Named { owner: at.rank(), number: card.number, generation: card.generation, queue })
+        let known = unsafe { Known::new(at, place, card.capacity) };
+        let known = self.commands().known.get_or_make(known::number(at), || Ok::<_, Cause>(known)).ok()?;
+        // One that was there before may have had another size.
+        let kept = self.commands().known.kept(&known).queue();
+        // SAFETY: as above.
+        kept.or_else(|| Some((card, unsafe { Queue::over(place, card.capacity) })))
+    }
+
+    #[inline]
+    fn name_queue<'m>(&self, owner: Rank, card: Card, queue: Queue<'m>, system: NonNull<u8>) -> Named<'m> {
+        let Card { number, generation, .. } = card;
+        Named { owner, number, generation, queue, system, direct: self.commands().direct }
+    }
+
+    /// A queue of this rank's own, with its name.
+    #[inline]
+    pub(super) fn named<'o>(&self, own: &'o OwnQueue) -> Named<'o> {
+        self.name_queue(self.rank(), own.card(), own.queue(), self.commands().system.0)
     }
 
     fn queue_memory(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
@@ -115,33 +170,12 @@ impl Machine {
         self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
     }
 
-    /// How far the signal of that number of a queue's rank has come.
+    /// Who waits for a signal, and whether it is poisoned; `None` where it is out of reach.
     #[inline]
-    pub(super) fn count_of(&self, owner: Rank, signal: u32) -> u64 {
-        match self.signal_words(owner, signal) {
-            Some(cell) if self.commands().direct => cell.counter().load(Ordering::Acquire), // SYNC signal-raise
-            _ => self.fabric().read_signal(GlobalAddress::new(owner, signal_offset(signal))),
-        }
-    }
-
-    /// Who waits for that signal, and whether it is poisoned.
-    #[inline]
-    pub(super) fn arming_of(&self, owner: Rank, signal: u32) -> Option<&Arming> {
-        let system = self.system_of(owner)?;
+    pub(in crate::engine) fn arming_at(&self, signal: GlobalAddress) -> Option<&Arming> {
+        debug_assert!(is_signal(signal.offset()));
+        let system = self.system_of(signal.rank())?;
         // SAFETY: signal memory lies in the system piece; the second line of a signal is its arming.
-        Some(unsafe { system.add(signal_offset(signal) as usize + 64).cast::<Arming>().as_ref() })
-    }
-
-    /// The same of a signal of this rank's own.
-    pub(in crate::engine) fn own_arming(&self, signal: GlobalAddress) -> Option<&Arming> {
-        let index = (signal.offset() - signal_offset(0)) / SIGNAL_STRIDE;
-        self.arming_of(self.rank(), index as u32)
-    }
-
-    #[inline]
-    fn signal_words(&self, owner: Rank, signal: u32) -> Option<DirectCell> {
-        let system = self.system_of(owner)?;
-        // SAFETY: signal memory lies in the system piece, mapped while our fabric lives.
-        Some(unsafe { DirectCell::new(system.add(signal_offset(signal) as usize)) })
+        Some(unsafe { system.add(signal.offset() as usize + 64).cast::<Arming>().as_ref() })
     }
 }

@@ -9,6 +9,10 @@ use crate::queue::flights::Stage;
 use crate::queue::parked::reached;
 use std::sync::PoisonError;
 
+/// How often a thread that waits looks for posts, among its looks at signals. Whoever writes a line that it looks at has
+/// to wait for it, and many posts in a row are read in one go.
+const RING_EVERY: u32 = 4;
+
 /// A thread that waits, and looks at the rank's queues meanwhile. At its end, however it comes, they are looked at once
 /// more if it was the last.
 pub(in crate::engine) struct Attendance<'m> {
@@ -64,38 +68,67 @@ impl Drop for Attendance<'_> {
 }
 
 impl Machine {
+    /// Looks whether something is `met`, so many times after the last time that it was of use to look at the rank's own
+    /// queues, at which it looks meanwhile.
+    pub(in crate::engine) fn wait_and_serve(&self, spins: u32, met: &dyn Fn() -> bool) -> bool {
+        if met() {
+            return true;
+        }
+        let _attendance = Attendance::new(self);
+        let mut left = spins;
+        while left > 0 {
+            if met() {
+                return true;
+            }
+            let with_ring = left.is_multiple_of(RING_EVERY);
+            left = if self.serve_ready(with_ring) { spins } else { left - 1 };
+            std::hint::spin_loop();
+        }
+        false
+    }
+
     /// Looks at the rank's own queues, and goes on with what it carries out for any.
     pub(in crate::engine) fn serve_queues(&self) {
         if self.has_flights() {
             self.advance_flights();
         }
+        self.serve_ready(true);
+    }
+
+    /// Looks at the rank's own queues; at what was posted only if `with_ring`. Whether that was of use.
+    #[inline]
+    fn serve_ready(&self, with_ring: bool) -> bool {
+        let mut served = false;
         let mut todo = Todo::default();
-        for own in self.own_queues().iter() {
-            let named = own.named();
-            if self.looks_ready(&named, false) {
+        for own in self.commands().own.iter() {
+            let named = self.named(own);
+            if self.looks_ready(&named, with_ring, false) {
                 self.attend(&named, &mut todo);
+                served = true;
             }
         }
         self.work_off(todo);
+        served
     }
 
     /// Whether [`Machine::serve_queues`] would find something. `strictly`: places that were reserved and are not
     /// written yet count, too.
     pub(in crate::engine) fn queues_look_ready(&self, strictly: bool) -> bool {
         self.commands().are_used()
-            && self.own_queues().iter().any(|own| self.looks_ready(&own.named(), strictly))
+            && self.commands().own.iter().any(|own| self.looks_ready(&self.named(own), true, strictly))
     }
 
     /// Whether commands are under way in the rank's own queues.
     pub(in crate::engine) fn queues_are_busy(&self) -> bool {
-        let is_busy = |named: &Named<'_>| !named.queue.flights().is_empty() || self.looks_ready(named, true);
-        self.commands().are_used() && self.own_queues().iter().any(|own| is_busy(&own.named()))
+        let is_busy =
+            |named: &Named<'_>| !named.queue.flights().is_empty() || self.looks_ready(named, true, true);
+        self.commands().are_used() && self.commands().own.iter().any(|own| is_busy(&self.named(own)))
     }
 
     /// The last look before the rank is away.
     fn look_once_more(&self) {
         self.serve_queues();
-        if self.own_queues().iter().any(|own| has_unwritten(&own.named())) {
+        if self.commands().own.iter().any(|own| has_unwritten(&self.named(own))) {
             // Whoever writes there now either sees that nobody serves, or has written before this.
             self.host().barrier();
             self.serve_queues();
@@ -104,26 +137,31 @@ impl Machine {
 
     /// Whether a look at a queue might let something in it go on. Reads only, without the lease.
     #[inline]
-    fn looks_ready(&self, named: &Named<'_>, strictly: bool) -> bool {
+    fn looks_ready(&self, named: &Named<'_>, with_ring: bool, strictly: bool) -> bool {
         let queue = &named.queue;
         if !queue.lease().glance().is_free() {
             return false; // its holder sees to it
         }
-        let read = queue.reader().read();
-        let written = queue.cycle().map_or(read, |cycle| read % cycle);
-        let has_credit = || {
-            let count = |credit| self.count_of(named.owner, credit).wrapping_sub(queue.commands()) as i64;
-            queue.credit().is_none_or(|credit| count(credit) > 0)
-        };
-        let posted = queue.line(written).holds(written) || strictly && has_unwritten(named);
         let met = |signal, threshold| {
-            reached(self.count_of(named.owner, signal), threshold)
-                || self.arming_of(named.owner, signal).is_some_and(|arming| arming.poisoned().is_some())
+            reached(named.count(self, signal), threshold) || named.arming(signal).poisoned().is_some()
         };
-        posted && has_credit() && self.has_room(named, written)
-            || queue.parked().triggers().any(|trigger| met(trigger.signal, trigger.threshold))
+        queue.parked().triggers().any(|trigger| met(trigger.signal, trigger.threshold))
+            || with_ring && self.has_posts(named, strictly)
             || queue.for_owner() > 0
             || !queue.flights().is_empty() && has_ended(named)
+    }
+
+    /// Whether a command was posted that can be read now.
+    #[inline]
+    fn has_posts(&self, named: &Named<'_>, strictly: bool) -> bool {
+        let queue = &named.queue;
+        let read = queue.reader().read();
+        let written = queue.cycle().map_or(read, |cycle| read % cycle);
+        if !queue.line(written).holds(written) {
+            return strictly && has_unwritten(named);
+        }
+        let credits = |credit| named.count(self, credit).wrapping_sub(queue.commands()) as i64;
+        queue.credit().is_none_or(|credit| credits(credit) > 0) && self.has_room(named, written)
     }
 
     /// Whether the command that lies there would find a place if it were read now.
@@ -133,7 +171,7 @@ impl Machine {
         }
         let [first, threshold, ..] = named.queue.line(written).read();
         let fires = trigger_of(first, threshold)
-            .is_none_or(|trigger| reached(self.count_of(named.owner, trigger.signal), trigger.threshold));
+            .is_none_or(|trigger| reached(named.count(self, trigger.signal), trigger.threshold));
         fires || named.queue.parked().has_room()
     }
 }

@@ -11,6 +11,17 @@ pub(super) struct Todo {
     at_hand: [(u32, u32); AT_HAND],
     count: usize,
     more: Vec<(u32, u32)>,
+    /// One whose lease this thread has taken already.
+    held: Option<(u32, u32)>,
+}
+
+/// A queue to look at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Errand {
+    pub(super) owner: Rank,
+    pub(super) queue: u32,
+    /// Its lease has been taken.
+    pub(super) held: bool,
 }
 
 impl Todo {
@@ -27,9 +38,24 @@ impl Todo {
         }
     }
 
+    /// Whether one more lease may be taken ahead.
+    #[inline]
+    pub(super) fn may_hold(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// That queue of that rank, whose lease has been taken.
+    #[inline]
+    pub(super) fn hold(&mut self, owner: Rank, queue: u32) {
+        self.held = Some((owner.0, queue));
+    }
+
     /// One of them.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<(Rank, u32)> {
+    pub(super) fn take(&mut self) -> Option<Errand> {
+        if let Some((owner, queue)) = self.held.take() {
+            return Some(Errand { owner: Rank(owner), queue, held: true });
+        }
         let (owner, queue) = match self.count.checked_sub(1) {
             Some(last) => {
                 self.count = last;
@@ -37,7 +63,7 @@ impl Todo {
             }
             None => self.more.pop()?,
         };
-        Some((Rank(owner), queue))
+        Some(Errand { owner: Rank(owner), queue, held: false })
     }
 }
 
@@ -52,7 +78,7 @@ mod tests {
             for number in 0..40 {
                 todo.add(Rank(number % 3), number);
             }
-            let mut taken: Vec<u32> = std::iter::from_fn(|| todo.take()).map(|(_, number)| number).collect();
+            let mut taken: Vec<u32> = std::iter::from_fn(|| todo.take()).map(|errand| errand.queue).collect();
             taken.sort_unstable();
             assert_eq!(taken, (0..40).collect::<Vec<_>>(), "round {round}");
         }

@@ -134,6 +134,7 @@ impl<'r> Column<'r> {
         let name = match ours.case {
             Case::Rate => ["rate".to_string(), "1 / rate".to_string()],
             Case::Posted if !ours.variant.is_empty() => [ours.variant.clone(), "600 posted".to_string()],
+            Case::Post | Case::Chain => [ours.variant.replace('_', " "), ours.case.to_string()],
             Case::Posted => ["posted".to_string(), "600 posted".to_string()],
             _ if ours.case.kind() == Kind::Collective => {
                 [ours.ranks.to_string(), format!("{}, by ranks", ours.case)]

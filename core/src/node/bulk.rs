@@ -1,0 +1,166 @@
+//! Large copies that several ranks of a node share: each takes a chunk at a time.
+//!
+//! ```text
+//! FREE --open--> chunks are claimed, copied, told as done --the last one done--> FREE
+//! ```
+//!
+//! Whoever opens a slot writes what is to be copied, and then a word of generation and next chunk (`SYNC bulk-open`).
+//! Who wants a chunk reads the word, then the description, and then moves the word on by a compare-and-swap: if that
+//! succeeds the description was that of the same copy, because the slot is not used again before all chunks are done,
+//! this one, too (`SYNC bulk-done`). A chunk that was claimed is never taken by another: the first might write late.
+
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Copies that may be shared at a time.
+pub const SLOTS: usize = 8;
+/// Words that say what a copy is about, and whose it is.
+pub const WORDS: usize = 6;
+
+/// One copy that is shared.
+#[repr(C, align(128))]
+#[derive(Debug)]
+struct Slot {
+    /// 0 free; 1 in use.
+    state: AtomicU32,
+    /// Chunks of the copy.
+    total: AtomicU32,
+    /// Chunks that are done.
+    done: AtomicU32,
+    /// Chunks that failed.
+    failed: AtomicU32,
+    /// Generation above; below, one more than the next chunk, or 0 while nothing is offered.
+    claim: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+/// The copies of a node.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Bulk {
+    /// How many are open: a hint.
+    open: AtomicU32,
+    slots: [Slot; SLOTS],
+}
+
+/// A chunk that was claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    slot: usize,
+    /// The how many-th of its copy.
+    pub index: u32,
+    /// What the copy is about.
+    pub words: [u64; WORDS],
+}
+
+/// A copy of which the last chunk has just been done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Complete {
+    /// What it was about.
+    pub words: [u64; WORDS],
+    /// Whether all chunks went well.
+    pub is_good: bool,
+}
+
+impl Default for Slot {
+    fn default() -> Slot {
+        let word = || AtomicU32::new(0);
+        Slot {
+            state: word(),
+            total: word(),
+            done: word(),
+            failed: word(),
+            claim: AtomicU64::new(0),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+impl Default for Bulk {
+    fn default() -> Bulk {
+        Bulk { open: AtomicU32::new(0), slots: std::array::from_fn(|_| Slot::default()) }
+    }
+}
+
+impl Slot {
+    fn words(&self) -> [u64; WORDS] {
+        std::array::from_fn(|word| self.words[word].load(Ordering::Relaxed))
+    }
+}
+
+impl Bulk {
+    /// Whether there may be a chunk to claim.
+    #[inline(always)]
+    pub fn has_any(&self) -> bool {
+        self.open.load(Ordering::Relaxed) != 0
+    }
+
+    /// Offers a copy of so many chunks. False: all slots are in use.
+    pub fn open(&self, words: [u64; WORDS], chunks: u32) -> bool {
+        let take = |slot: &&Slot| {
+            slot.state.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() // SYNC bulk-done
+        };
+        let Some(slot) = self.slots.iter().find(take) else { return false };
+        for (into, from) in slot.words.iter().zip(words) {
+            into.store(from, Ordering::Relaxed);
+        }
+        slot.total.store(chunks, Ordering::Relaxed);
+        slot.done.store(0, Ordering::Relaxed);
+        slot.failed.store(0, Ordering::Relaxed);
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let generation = (slot.claim.load(Ordering::Relaxed) >> 32).wrapping_add(1);
+        #[cfg(not(planted_fault = "bulk_open_relaxed"))]
+        let order = Ordering::Release; // SYNC bulk-open
+        #[cfg(planted_fault = "bulk_open_relaxed")]
+        let order = Ordering::Relaxed;
+        slot.claim.store(generation << 32 | 1, order);
+        true
+    }
+
+    /// Claims a chunk of any copy.
+    pub fn claim(&self) -> Option<Chunk> {
+        (0..SLOTS).find_map(|slot| self.claim_of(slot))
+    }
+
+    fn claim_of(&self, number: usize) -> Option<Chunk> {
+        let slot = &self.slots[number];
+        let mut word = slot.claim.load(Ordering::Acquire); // SYNC bulk-open
+        loop {
+            let (words, total) = (slot.words(), slot.total.load(Ordering::Relaxed));
+            let index = (word as u32).checked_sub(1).filter(|index| *index < total)?;
+            #[cfg(not(planted_fault = "bulk_claim_by_store"))]
+            let claimed = slot.claim.compare_exchange(word, word + 1, Ordering::AcqRel, Ordering::Acquire);
+            #[cfg(planted_fault = "bulk_claim_by_store")]
+            let claimed = {
+                slot.claim.store(word + 1, Ordering::Release);
+                Ok(word)
+            };
+            match claimed {
+                Ok(_) => return Some(Chunk { slot: number, index, words }),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// A chunk has been copied, or failed to be. If it was the last of its copy, what that was about; the slot is free
+    /// then.
+    pub fn done(&self, chunk: &Chunk, is_good: bool) -> Option<Complete> {
+        let slot = &self.slots[chunk.slot];
+        let total = slot.total.load(Ordering::Relaxed);
+        if !is_good {
+            slot.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        #[cfg(not(planted_fault = "bulk_done_relaxed"))]
+        let order = Ordering::AcqRel; // SYNC bulk-done
+        #[cfg(planted_fault = "bulk_done_relaxed")]
+        let order = Ordering::Relaxed;
+        if slot.done.fetch_add(1, order) + 1 != total {
+            return None;
+        }
+        let complete = Complete { words: chunk.words, is_good: slot.failed.load(Ordering::Relaxed) == 0 };
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        let word = slot.claim.load(Ordering::Relaxed);
+        slot.claim.store(word >> 32 << 32, Ordering::Relaxed);
+        slot.state.store(0, Ordering::Release); // SYNC bulk-done
+        Some(complete)
+    }
+}

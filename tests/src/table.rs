@@ -95,6 +95,7 @@ macro_rules! each_case {
             Everywhere "D17" 2..=4 queues::d17_failures_travel;
             Real "D18" 2..=4 queues::d18_somebody_runs_it;
             Everywhere "B10" 1..=4 queues::b10_independent_commands_do_not_wait;
+            Everywhere "D" 1..=4 queues::long_copies_are_whole;
             Everywhere "D" 1..=8 queues::reductions_on_arrival;
             Everywhere "D" 1..=4 queues::dropped_queues_tell;
             Everywhere "D" 1..=4 queues::wrong_commands_are_refused;

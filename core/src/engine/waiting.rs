@@ -105,6 +105,9 @@ impl Machine {
         let attendance = Attendance::new(self);
         loop {
             self.progress();
+            if self.has_shares() {
+                self.share();
+            }
             if self.met(condition) {
                 self.host().waited(start);
                 return Ok(());
@@ -120,7 +123,9 @@ impl Machine {
             if waited_ns > PUBLISH_AFTER_NS {
                 told.publish(call, start);
             }
-            let met = |condition: &Condition| self.met(condition) || self.queues_look_ready(false);
+            let met = |condition: &Condition| {
+                self.met(condition) || self.queues_look_ready(false) || self.has_shares()
+            };
             let work = || self.has_work();
             let (rest, rise) = (|| attendance.rest(), || attendance.rise());
             let (met, work, rest, rise) = (&met, &work, &rest, &rise);

@@ -367,6 +367,30 @@ pub fn d16_segments_are_forwarded_in_order(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Long copies, which ranks that wait take part in, are whole when their effect is seen; several at once, and in both
+/// directions.
+pub fn long_copies_are_whole(job: &Job) -> Result<()> {
+    let sizes = [131_072, 1_000_003, if is_simulated(job) { 200_001 } else { 9_000_001 }];
+    let (done, me, to, from) = (job.signal()?, job.rank(), next(job), previous(job));
+    let queue = job.queue(8)?;
+    let mut all = 0;
+    for (round, size) in sizes.into_iter().enumerate() {
+        let (source, target) = (job.alloc::<u8>(size)?, job.alloc::<u8>(2 * size)?);
+        let seed = |rank: Rank| 10 * round as u64 + u64::from(rank.0);
+        job.put(source.on(me), &pattern::bytes(seed(me), size))?;
+        job.barrier()?;
+        queue.post(&Command::copy(source.on(me), target.on(to), size).then(done.on(to).add(1)))?;
+        queue.post(&Command::copy(source.on(to), target.on(me).at(size), size).then(done.on(me).add(1)))?;
+        all += 2;
+        done.wait_at_least(all)?;
+        let bytes = target.to_vec()?;
+        pattern::check(&bytes[..size], seed(from), &format!("{size} bytes from rank {from}"));
+        pattern::check(&bytes[size..], seed(to), &format!("{size} bytes of rank {to}"));
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 /// The owner of a queue computes, who raised its signal computes on, others sleep: the command runs.
 pub fn d18_somebody_runs_it(job: &Job) -> Result<()> {
     if std::env::var_os("TASUKI_DIRECT").is_some() {

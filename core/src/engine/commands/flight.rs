@@ -122,6 +122,9 @@ impl Machine {
             let cause = Cause::Bug("a command under way that nobody can have posted".into());
             return self.end_flight(named, flight, Some(Poison::of(&cause, self.rank())));
         };
+        if self.share_flight(named, flight, &command) {
+            return;
+        }
         let course = Course::new(command.deed);
         let (owner, queue, generation) = (named.owner, named.number, named.generation);
         let one = UnderWay { owner, queue, generation, flight, course, operation: None };

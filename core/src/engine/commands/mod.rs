@@ -24,6 +24,7 @@ mod reach;
 mod remote;
 mod roster;
 mod serving;
+mod sharing;
 mod todo;
 
 pub use own::OwnQueue;

@@ -1,0 +1,123 @@
+//! Long copies: offered to all ranks of the node that wait, a chunk at a time.
+
+use super::attend::Failure;
+use super::reach::Named;
+use super::todo::Todo;
+use crate::base::{Cause, Rank};
+use crate::engine::Caching;
+use crate::engine::machine::Machine;
+use crate::fabric::Poison;
+use crate::node::bulk::{Chunk, Complete};
+use crate::queue::command::{Command, Deed};
+use crate::segment::GlobalAddress;
+
+/// From how many bytes on a copy is shared: below, one processor is through before another has noticed.
+const SHARED_FROM: u64 = 128 << 10;
+/// Bytes of a chunk: some microseconds, for which a rank that waits is kept from what it waits for.
+const CHUNK: u64 = 32 << 10;
+
+/// A copy as it is offered.
+#[derive(Clone, Copy)]
+struct Offer {
+    from: GlobalAddress,
+    to: GlobalAddress,
+    len: u64,
+    owner: Rank,
+    queue: u32,
+    generation: u32,
+    flight: u64,
+}
+
+impl Offer {
+    fn words(self) -> [u64; 6] {
+        let owner = u64::from(self.owner.0) << 32 | u64::from(self.queue);
+        [self.from.bits(), self.to.bits(), self.len, owner, u64::from(self.generation), self.flight]
+    }
+
+    fn of(words: [u64; 6]) -> Offer {
+        let [from, to, len, owner, generation, flight] = words;
+        let (from, to) = (GlobalAddress::from_bits(from), GlobalAddress::from_bits(to));
+        let (owner, queue) = (Rank((owner >> 32) as u32), owner as u32);
+        Offer { from, to, len, owner, queue, generation: generation as u32, flight }
+    }
+}
+
+impl Machine {
+    /// Offers a command that was taken for this rank to all that wait, if it is long enough and job memory, and takes
+    /// part until nothing is left to begin. Whoever ends it tells the queue.
+    pub(super) fn share_flight(&self, named: &Named<'_>, flight: u64, command: &Command) -> bool {
+        let Deed::Copy { from, to, len } = command.deed else { return false };
+        let is_apart = from.rank() != to.rank() || from.bits().abs_diff(to.bits()) >= len;
+        if len < SHARED_FROM || !self.commands().direct || !is_apart {
+            return false;
+        }
+        if !self.has_in_reach(from, len) || !self.has_in_reach(to, len) {
+            return false;
+        }
+        let (owner, queue, generation) = (named.owner, named.number, named.generation);
+        let offer = Offer { from, to, len, owner, queue, generation, flight };
+        let offered = self.board().bulk().open(offer.words(), len.div_ceil(CHUNK) as u32);
+        while offered && self.share() {}
+        offered
+    }
+
+    /// Copies a chunk of what the ranks of the node share. False if there is none.
+    pub(in crate::engine) fn share(&self) -> bool {
+        let Some(chunk) = self.board().bulk().claim() else { return false };
+        let is_good = self.copy_chunk(&chunk);
+        if let Some(complete) = self.board().bulk().done(&chunk, is_good) {
+            self.shared_ended(&complete);
+        }
+        true
+    }
+
+    /// Whether ranks of the node share a copy.
+    #[inline(always)]
+    pub(in crate::engine) fn has_shares(&self) -> bool {
+        self.board().bulk().has_any()
+    }
+
+    fn copy_chunk(&self, chunk: &Chunk) -> bool {
+        let Offer { from, to, len, .. } = Offer::of(chunk.words);
+        let at = u64::from(chunk.index) * CHUNK;
+        let size = CHUNK.min(len - at);
+        let (from, to) = (from.add(at), to.add(at));
+        let copy = || self.copy_across(from, to, size, Caching::of(len));
+        copy() || self.has_in_reach(from, size) && self.has_in_reach(to, size) && copy()
+    }
+
+    fn shared_ended(&self, complete: &Complete) {
+        let Offer { from, owner, queue, generation, flight, .. } = Offer::of(complete.words);
+        let found = self.find_queue(owner, queue).filter(|named| named.generation == generation);
+        let Some(named) = found else { return };
+        // It was there when the copy was offered, and not when a part of it was.
+        let stale = || Poison::of(&Cause::Stale { address: from.bits() }, self.rank());
+        let failure: Failure = (!complete.is_good).then(stale);
+        named.queue.flights().end(flight, failure.map(Poison::words));
+        let mut todo = Todo::default();
+        self.attend(&named, &mut todo);
+        self.work_off(todo);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offer_is_read_as_it_was_written() {
+        let at = |rank, offset| GlobalAddress::new(Rank(rank), offset);
+        let (from, to) = (at(0xff_fffe, 1 << 39), at(3, 1 << 30));
+        let offer = Offer {
+            from,
+            to,
+            len: 1 << 39,
+            owner: Rank(77),
+            queue: 4095,
+            generation: 65_535,
+            flight: 1 << 40,
+        };
+        assert_eq!(Offer::of(offer.words()).words(), offer.words());
+        assert_eq!((Offer::of(offer.words()).from, Offer::of(offer.words()).owner), (from, Rank(77)));
+    }
+}

@@ -39,7 +39,8 @@ use tasuki_core::queue::reduction::{Number, Reduction};
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 ///
-/// What is wrong with it is told when it is posted, or, where that shows only when it runs, by the poison of its signals.
+/// What is wrong with it is told when it is posted, or, where that shows only when it runs, by the poison of its
+/// signals.
 #[derive(Clone, PartialEq, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Command {
@@ -137,8 +138,8 @@ impl Command {
     }
 
     /// Combines `count` values at `from` into those at `to`, which become what they were and their partners. At most
-    /// 1 MiB. Two commands of one queue that reduce into the same values are not in each other's way; of two queues
-    /// they are, as any two writers: order them by triggers.
+    /// 1 MiB. Two commands of one queue that reduce into the same values are not in each other's way, if they are
+    /// short (8 KiB); others are, as any two writers: order them by triggers.
     pub fn reduce<T: Reducible>(
         from: GlobalPtr<T>,
         to: GlobalPtr<T>,
@@ -165,9 +166,9 @@ impl Command {
         self
     }
 
-    /// What follows when it has ended well, its bytes visible: a signal of any rank is raised. Twice at most; the second
-    /// by less than 2^24. If the command fails the signal is *poisoned* instead, with the cause: waits for it fail, and
-    /// so do commands that it was to trigger, and theirs.
+    /// What follows when it has ended well, its bytes visible: a signal of any rank is raised. Twice at most; the
+    /// second by less than 2^24. If the command fails the signal is *poisoned* instead, with the cause: waits for it
+    /// fail, and so do commands that it was to trigger, and theirs.
     ///
     /// Commands of one queue that raise the same signal are a *stream*: they may end in any order, and their effects
     /// happen in the order in which they fired.

@@ -4,10 +4,12 @@ use crate::array::Array;
 use crate::communicator::Communicator;
 use crate::line::Line;
 use crate::signal::Signal;
+use crate::start::Helper;
 use crate::{Error, GlobalAddress, GlobalPtr, Pod, Rank, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::base::Cause;
+use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::engine::Machine;
 use tasuki_core::segment::{check_available, layout};
 use tasuki_models::collective::{Agreement, Meeting};
@@ -18,6 +20,7 @@ pub struct Job {
     pub(crate) machine: Arc<Machine>,
     meeting: Meeting,
     world: Communicator,
+    pub(crate) helper: Helper,
 }
 
 /// What a rank's memory goes into, in bytes. The formula stands in docs/memory.md.
@@ -45,11 +48,12 @@ pub struct Memory {
 }
 
 impl Job {
-    pub(crate) fn new(machine: Machine) -> Result<Job> {
+    pub(crate) fn new(machine: Machine, helper: Wanted) -> Result<Job> {
         let meeting = Meeting::new(&machine)?;
         let machine = Arc::new(machine);
         let world = Communicator::world(&machine);
-        Ok(Job { machine, meeting, world })
+        let helper = Helper::new(&machine, helper);
+        Ok(Job { machine, meeting, world, helper })
     }
 
     /// Which rank this is, `0 .. size`.

@@ -45,6 +45,7 @@ impl Job {
     /// Not collective. Errors: `capacity` is 0 or too large; no room. Costs a system call, and 216 bytes a place and
     /// 17 KiB of this rank's job memory.
     pub fn queue(&self, capacity: usize) -> Result<Queue> {
+        self.helper.start();
         let own = self.machine.make_queue(capacity, None);
         let own = own.map_err(|cause| self.machine.fault(cause, || format!("queue({capacity})")))?;
         Ok(Queue { machine: self.machine.clone(), own })
@@ -60,6 +61,7 @@ impl Job {
             let cause = Cause::Argument("its credit is a signal of another job".into());
             return Err(self.machine.fault(cause, call));
         }
+        self.helper.start();
         let own = self.machine.make_queue(capacity, Some(credit.index()));
         let own = own.map_err(|cause| self.machine.fault(cause, call))?;
         Ok(Queue { machine: self.machine.clone(), own })
@@ -97,8 +99,8 @@ impl Queue {
 
     /// Takes a command back. True: it never fires, and its signals are left alone. False: it has fired, or will, once.
     ///
-    /// Waits only for whoever runs the queue at the moment, for microseconds. Errors: the command is of another queue; the
-    /// queue begins anew ([`Queue::repeat`]).
+    /// Waits only for whoever runs the queue at the moment, for microseconds. Errors: the command is of another queue;
+    /// the queue begins anew ([`Queue::repeat`]).
     pub fn cancel(&self, posted: Posted) -> Result<bool> {
         let of_this = posted.0.queue == self.own.name();
         let cancelled = if of_this {

@@ -71,8 +71,8 @@ impl<'job> Signal<'job> {
     /// first. Where several may be under way and that matters, give each a signal of its own (for a double buffer:
     /// one per place).
     ///
-    /// Serves peers and moves this rank's own operations and command queues on meanwhile. Errors: a rank died, or all others
-    /// left; a command that was to raise it failed ([`Cause::Poisoned`](crate::Cause::Poisoned)).
+    /// Serves peers and moves this rank's own operations and command queues on meanwhile. Errors: a rank died, or all
+    /// others left; a command that was to raise it failed ([`Cause::Poisoned`](crate::Cause::Poisoned)).
     /// Costs nothing but the hand-over of a line when the signal is on its way; sleeps when it takes long.
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {

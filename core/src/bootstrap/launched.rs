@@ -181,6 +181,7 @@ mod tests {
             own_memory_asked: false,
             direct: true,
             direct_from: u64::MAX,
+            helper: crate::bootstrap::helper::Helper::default(),
             start: Start::Launched(launched),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod door;
 pub mod foreign;
+pub mod helper;
 pub mod launched;
 pub mod nearest;
 pub mod pmi;

@@ -1,6 +1,7 @@
 //! What the environment asks for, as types: read once when a rank starts.
 
 use super::foreign;
+use super::helper::Helper;
 use super::variables::{self as names, Environment};
 use crate::base::log::Level;
 use crate::base::{Cause, Error, Rank, Result};
@@ -26,6 +27,8 @@ pub struct Settings {
     pub direct: bool,
     /// From how many bytes on receives in a program's own memory are written by the sender instead of staged.
     pub direct_from: u64,
+    /// Which threads beside the program's own move work on.
+    pub helper: Helper,
     /// How this process is to become one rank or several.
     pub start: Start,
 }
@@ -151,6 +154,7 @@ impl Settings {
             own_memory_asked: from.choice(names::OWN_MEMORY, "asked", "auto")?,
             direct: !from.choice(names::DIRECT, "off", "on")?,
             direct_from: from.read(names::TUNED, |text| text.parse().ok())?.unwrap_or(u64::MAX),
+            helper: from.read(names::HELPER, |text| text.parse().ok())?.unwrap_or_default(),
             start: start(&from)?,
         })
     }

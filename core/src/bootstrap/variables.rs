@@ -20,6 +20,8 @@ pub const DIRECT: &str = "TASUKI_DIRECT";
 pub const TUNE: &str = "TASUKI_TUNE";
 /// What that file says of this machine.
 pub const TUNED: &str = "TASUKI_TUNED";
+/// Which helpers there are.
+pub const HELPER: &str = "TASUKI_HELPER";
 /// This process's rank.
 pub const RANK: &str = "TASUKI_RANK";
 /// Ranks of the job.
@@ -82,6 +84,12 @@ pub const VARIABLES: &[Variable] = &[
         "",
         "a file",
         "of `tasuki bench --tune`, if not in $XDG_CONFIG_HOME/tasuki/tune.json; for `tasuki run`",
+    ),
+    user(
+        HELPER,
+        "auto",
+        "off, node, rank, auto, each perhaps with :PROCESSOR",
+        "which threads beside the program's move work on",
     ),
     user(WAKE, "auto", "auto, fence, barrier", "test switch: how sleeping ranks are found"),
     user(OWN_MEMORY, "auto", "auto, asked", "test switch: reach memory outside the job by asking its owner"),

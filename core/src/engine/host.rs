@@ -32,6 +32,12 @@ pub trait Host: Send + Sync + Debug {
     /// how long the thread has waited.
     fn pause(&self, pause: Pause<'_>);
 
+    /// The same for a helper, whose end is the condition. It sleeps when it has not been of use for `awake_ns`, and is
+    /// woken as [`Seat::helper`](crate::node::board::Seat::helper) says; threads of the program's do not count on it.
+    fn pause_helper(&self, pause: Pause<'_>, _awake_ns: u64) {
+        self.pause(pause);
+    }
+
     /// A wait that began at `since_ns` ended well: how long to stay awake in the next ones may follow.
     fn waited(&self, since_ns: u64);
 

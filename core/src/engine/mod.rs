@@ -3,6 +3,7 @@
 mod action;
 mod commands;
 mod failures;
+mod helping;
 mod host;
 mod launch;
 mod life;
@@ -21,6 +22,7 @@ mod waiting;
 pub use crate::node::{board, park};
 pub use action::{Action, Local};
 pub use commands::{OwnQueue, Post, QueueName, Standing};
+pub use helping::{Help, HelperEnd};
 pub use host::{Host, Pause};
 pub use launch::Launched;
 pub use life::Life;

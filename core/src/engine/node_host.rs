@@ -6,7 +6,7 @@ use super::host::{Host, Pause};
 use super::waiting::Condition;
 use crate::base::Rank;
 use crate::node::board::{Board, Seat};
-use crate::node::park::{ASLEEP, DROWSY, Epoch, WakeMode};
+use crate::node::park::{ASLEEP, DROWSY, Epoch, ParkLine, WakeMode};
 use crate::node::room::{Role, Room};
 use crate::os::futex::{self, Scope};
 use crate::os::membarrier::{self, Group};
@@ -93,7 +93,7 @@ impl NodeHost {
 
     fn park(&self, pause: &Pause<'_>, left: Duration) {
         let line = self.seat().park();
-        let (epoch, limit) = self.lie_down();
+        let (epoch, limit) = self.lie_down(line);
         if !(pause.work)() && !self.room.any(pause.met) {
             futex::wait(line.futex(), epoch.0, left.min(limit), Scope::Shared);
         } else if self.is_crowded() {
@@ -103,8 +103,7 @@ impl NodeHost {
     }
 
     /// Lies down as deep as the wake mode and the node's bucket of barriers allow; for how long at most.
-    fn lie_down(&self) -> (Epoch, Duration) {
-        let line = self.seat().park();
+    fn lie_down(&self, line: &ParkLine) -> (Epoch, Duration) {
         if self.mode == WakeMode::Fence {
             return (line.lie_down(ASLEEP, || ()), SLEEP);
         }
@@ -138,6 +137,26 @@ impl Host for NodeHost {
             }
             std::hint::spin_loop();
         }
+    }
+
+    fn pause_helper(&self, pause: Pause<'_>, awake_ns: u64) {
+        if pause.waited_ns < awake_ns && !self.is_crowded() {
+            for _ in 0..self.spins() {
+                if (pause.met)(pause.condition) {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            return;
+        }
+        let line = self.seat().helper();
+        (pause.rest)();
+        let (epoch, limit) = self.lie_down(line);
+        if !(pause.work)() {
+            futex::wait(line.futex(), epoch.0, limit, Scope::Shared);
+        }
+        line.get_up();
+        (pause.rise)();
     }
 
     fn waited(&self, since_ns: u64) {

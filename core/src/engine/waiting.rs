@@ -224,7 +224,7 @@ impl Machine {
     }
 
     /// Whether something other than a condition needs a thread of this rank.
-    fn has_work(&self) -> bool {
+    pub(super) fn has_work(&self) -> bool {
         self.fabric().has_work()
             || self.agent_has_work()
             || self.board().is_over()

@@ -99,7 +99,8 @@ pub enum Stage {
 #[repr(C, align(512))]
 pub struct Seat {
     park: ParkLine,
-    _pad: [u8; 64],
+    /// The same of its helper, which nobody has to wake if there is none: it is never asleep.
+    helper: ParkLine,
     /// [`Stage`]; written by the rank.
     stage: AtomicU32,
     /// The rank's process; written by it when it joins.
@@ -285,10 +286,26 @@ impl Seat {
         &self.park
     }
 
-    /// Wakes the rank if it sleeps, whatever it waits for.
+    /// The park line of the rank's helper.
+    #[inline]
+    pub fn helper(&self) -> &ParkLine {
+        &self.helper
+    }
+
+    /// Wakes the helper that sleeps, after [`ParkLine::roused`] said so.
+    #[cold]
+    pub fn wake_helper(&self) {
+        #[cfg(not(loom))]
+        crate::os::futex::wake(self.helper.futex(), 1, crate::os::futex::Scope::Shared);
+    }
+
+    /// Wakes the rank and its helper if they sleep, whatever they wait for.
     pub fn wake(&self) {
         if self.park.rouse() {
             self.wake_futex();
+        }
+        if self.helper.rouse() {
+            self.wake_helper();
         }
     }
 

@@ -205,7 +205,8 @@ mod tests {
         let (books, flights) = memory();
         let flights = Flights { books: &books, flights: &flights };
         let command = raising([8, 0]);
-        (0..FLIGHTS).for_each(|_| drop(flights.fire(&command)));
+        let numbers: Vec<u64> = (0..FLIGHTS).map(|_| flights.fire(&command)).collect();
+        assert_eq!(numbers, (0..FLIGHTS).collect::<Vec<_>>());
         (1..FLIGHTS).for_each(|number| flights.retire(number));
         assert!(!flights.has_room());
         flights.retire(0);

@@ -1,5 +1,5 @@
-//! Commands that were read before their trigger was met, each in the list of its signal: by threshold, then in the order
-//! of their posts. Only whoever holds the queue's lease touches any of it.
+//! Commands that were read before their trigger was met, each in the list of its signal: by threshold, then in the
+//! order of their posts. Only whoever holds the queue's lease touches any of it.
 
 use super::command::{Command, Lines, Trigger};
 use super::ring::LINE_WORDS;
@@ -334,7 +334,7 @@ mod tests {
         for gone in 0..4_u64 {
             let memory = Memory::new(5);
             let lists = memory.lists();
-            (0..4).for_each(|position| drop(park(lists, 3, position / 2, position)));
+            (0..4).for_each(|position| assert_eq!(park(lists, 3, position / 2, position), position == 0));
             park(lists, 4, 0, 9);
             let (signal, out) = lists.withdraw(gone).unwrap();
             assert_eq!((signal, out.position, out.was_last), (3, gone, false));

@@ -73,17 +73,26 @@ fn each<T: Pod>(into: &mut [u8], from: &[u8], combine: impl Fn(T, T) -> T) {
 
 /// The type of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
 pub enum Number {
+    /// Signed, 1 byte.
     I8,
+    /// Signed, 2 bytes.
     I16,
+    /// Signed, 4 bytes.
     I32,
+    /// Signed, 8 bytes.
     I64,
+    /// Unsigned, 1 byte.
     U8,
+    /// Unsigned, 2 bytes.
     U16,
+    /// Unsigned, 4 bytes.
     U32,
+    /// Unsigned, 8 bytes.
     U64,
+    /// Floating point, 4 bytes.
     F32,
+    /// Floating point, 8 bytes.
     F64,
 }
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A poster *reserves* positions by one compare-and-swap on a line that no reader looks at while it runs commands,
-//! writes the lines, and stores the number of the position, plus one, into each (`SYNC ring-posted`). The reader sees by
-//! that number that a line is there, and never writes to it. Lines are used again when the reader has gone past them
+//! writes the lines, and stores the number of the position, plus one, into each (`SYNC ring-posted`). The reader sees
+//! by that number that a line is there, and never writes to it. Lines are used again when the reader has gone past them
 //! (`SYNC ring-read`). That there is no room is known before anything was reserved.
 //!
 //! Positions are numbers that only grow; 64 bits of them do not run out.

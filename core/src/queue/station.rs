@@ -1,9 +1,9 @@
 //! What others must know of a rank to run its queues, or to leave that to it.
 //!
-//! A rank *serves* while a thread of it waits and looks at the rank's own queues all the time: whoever posts or raises
-//! then leaves the rest to it. When it goes *away*, to compute or to sleep, it says so, executes a fence, and looks at
-//! its queues once more. Whoever posts or raises does that, executes a fence, and looks whether the rank serves. One of
-//! the two sees the other (`SYNC serving`).
+//! A rank *is served* while a thread of it waits, or a helper of the node is awake, and looks at its queues all the
+//! time: whoever posts or raises then leaves the rest to that. When a rank goes *away*, to compute or to sleep, it says
+//! so, executes a fence, and looks at its queues once more. Whoever posts or raises does that, executes a fence, and
+//! looks whether the rank is served. One of the two sees the other (`SYNC serving`).
 //!
 //! A post is spared its fence: it has reserved its places by a read-modify-write before it wrote them. A rank that goes
 //! away and finds places reserved and not yet written asks for a barrier on all processors, and looks once more.
@@ -15,7 +15,8 @@ use crate::segment::layout::QUEUES_MAX;
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Serving {
-    /// 1 while it does. Written by the rank's own threads, one at a time.
+    /// How many look: the rank itself while a thread of it waits, and a helper of the node. Each adds and takes away
+    /// one.
     word: AtomicU32,
 }
 
@@ -26,22 +27,22 @@ impl Default for Serving {
 }
 
 impl Serving {
-    /// The rank looks at its queues from now on.
+    /// Somebody looks at the rank's queues from now on.
     pub fn begin(&self) {
-        self.word.store(1, Ordering::Relaxed);
+        self.word.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The rank looks once more after this, and then no longer.
+    /// Who had begun looks once more after this, and then no longer.
     pub fn end(&self) {
-        self.word.store(0, Ordering::Relaxed);
+        self.word.fetch_sub(1, Ordering::Relaxed);
         #[cfg(not(planted_fault = "serving_end_fence"))]
         fence(Ordering::SeqCst); // SYNC serving
     }
 
-    /// Whether the rank looks. Whoever asks has posted, or raised, and executed a full fence.
+    /// Whether somebody looks. Whoever asks has posted, or raised, and executed a full fence.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
-        self.word.load(Ordering::Relaxed) == 1
+        self.word.load(Ordering::Relaxed) != 0
     }
 }
 
@@ -51,6 +52,8 @@ impl Serving {
 pub struct Station {
     /// Whether it looks at its queues.
     pub serving: Serving,
+    /// Numbers from here on were never used. Written by the rank.
+    end: AtomicU32,
     /// Where each queue begins, as an offset in the rank's range; 0: there is none. Written by the rank.
     queues: [AtomicU64; QUEUES_MAX as usize],
 }
@@ -68,11 +71,12 @@ impl Station {
 
     /// The numbers of all queues that there are.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..QUEUES_MAX).filter(|&number| self.queue(number).is_some())
+        (0..self.end.load(Ordering::Acquire)).filter(|&number| self.queue(number).is_some()) // SYNC queue-there
     }
 
     /// A queue lies there from now on; 0: there is none any more. Only its rank.
     pub fn set_queue(&self, number: u32, offset: u64) {
         self.queues[number as usize].store(offset, Ordering::Release); // SYNC queue-there
+        self.end.fetch_max(number + 1, Ordering::Release); // SYNC queue-there
     }
 }

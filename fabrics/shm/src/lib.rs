@@ -80,6 +80,14 @@ impl ShmFabric {
         })
     }
 
+    /// Wakes the helper of a rank that was just asked for something.
+    fn wake_helper(&self, rank: Rank) {
+        let seat = self.board.seat(rank);
+        if seat.helper().roused(self.mode) {
+            seat.wake_helper();
+        }
+    }
+
     /// Raises a signal; whose commands wait for it.
     #[inline(always)]
     fn add(&self, word: DirectCell, owner: Rank, amount: u64) -> u64 {
@@ -249,6 +257,7 @@ impl Fabric for ShmFabric {
         self.peers.write_command(write)?;
         fence(Ordering::SeqCst); // as a raised signal: the park line is looked at after the command
         self.wake(write.places[0].rank());
+        self.wake_helper(write.places[0].rank());
         Ok(())
     }
 

@@ -226,6 +226,7 @@ impl ShmFabric {
         asked.under_way.push_back(one);
         drop(asked);
         self.wake(peer);
+        self.wake_helper(peer);
         Ok(Posted::Started)
     }
 
@@ -259,7 +260,10 @@ impl ShmFabric {
             }
         });
         drop(asked);
-        next.into_iter().for_each(|owner| self.wake(owner));
+        for owner in next {
+            self.wake(owner);
+            self.wake_helper(owner);
+        }
         for (token, outcome, then) in ended {
             let raised = match (&outcome, then) {
                 (Ok(_), Some((signal, amount))) => self.raise(&|| 0, signal, amount),

@@ -52,7 +52,7 @@ pub(super) fn threads<T: Send>(
             let membership = Membership { rank, board: board.clone(), files: files.clone() };
             let board = board.clone();
             let machine = move || machine(membership, settings, Group::Process);
-            let body = move || rank::run(rank, &board, machine, app);
+            let body = move || rank::run(rank, &board, settings.helper, machine, app);
             std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
         };
         let threads: Vec<_> = Rank::all(ranks).map(|rank| (rank, start(rank))).collect();

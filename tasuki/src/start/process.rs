@@ -60,7 +60,7 @@ fn run(settings: &Settings, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<(
 fn one_of_several(settings: &Settings, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
     let (membership, connection) = join(settings)?;
     let (rank, board) = (membership.rank, membership.board.clone());
-    rank::run(rank, &board, || machine(membership, settings, Group::Registered), app)?;
+    rank::run(rank, &board, settings.helper, || machine(membership, settings, Group::Registered), app)?;
     connection.leave();
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::{Error, Job, Rank, Result};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tasuki_core::base::Cause;
+use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::engine::Machine;
 use tasuki_core::node::board::Board;
 
@@ -12,17 +13,21 @@ use tasuki_core::node::board::Board;
 pub(super) fn run<T>(
     rank: Rank,
     board: &Board,
+    helper: Wanted,
     machine: impl FnOnce() -> Result<Machine>,
     app: impl FnOnce(&Job) -> Result<T>,
 ) -> Result<T> {
-    let job = machine().and_then(Job::new).map_err(|error| {
+    let job = machine().and_then(|machine| Job::new(machine, helper)).map_err(|error| {
         let how = format!("could not join: {}", error.headline());
         board.declare_dead(rank, &how, Board::JUST_NOW);
         error.on_rank(rank)
     })?;
     let machine = job.machine.clone();
     match catch_unwind(AssertUnwindSafe(|| app(&job))) {
-        Ok(Ok(value)) => machine.leave().map(|()| value),
+        Ok(Ok(value)) => {
+            job.helper.end();
+            machine.leave().map(|()| value)
+        }
         Ok(Err(error)) => {
             machine.fail(&format!("its program failed: {}", error.headline()));
             Err(error)

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tasuki_core::base::Rank;
 use tasuki_core::base::log::{Level, Log};
+use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::bootstrap::settings::Door;
 use tasuki_core::bootstrap::{Settings, launched};
 use tasuki_fabric_sim::{Member, Outcome, Sim, simulate};
@@ -38,7 +39,7 @@ pub struct Simulated<T> {
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Simulated<T>> {
-    run(&sim, Level::Warn, None, app)
+    run(&sim, Level::Warn, Wanted::default(), None, app)
 }
 
 /// [`sim`] as the launcher starts it.
@@ -49,12 +50,13 @@ pub(super) fn started<T: Send>(
     door: Option<&Door>,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    run(&Sim::seed(seed).ranks(ranks), settings.log, door, app)
+    run(&Sim::seed(seed).ranks(ranks), settings.log, settings.helper, door, app)
 }
 
 fn run<T: Send>(
     sim: &Sim,
     level: Level,
+    helper: Wanted,
     door: Option<&Door>,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
@@ -66,7 +68,7 @@ fn run<T: Send>(
         }
         let log = Log::new(format!("rank {}", member.rank), level);
         let (rank, board) = (member.rank, member.board.clone());
-        rank::run(rank, &board, || member.join(log), &app)
+        rank::run(rank, &board, helper, || member.join(log), &app)
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);

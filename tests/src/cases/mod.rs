@@ -1,6 +1,7 @@
 //! The bodies, one file for each thing that is promised.
 
 pub mod atomics;
+pub mod carrying;
 pub mod children;
 pub mod closing;
 pub mod collectives;
@@ -21,6 +22,7 @@ pub mod order;
 pub mod own_memory;
 pub mod owner_atomics;
 pub mod pending;
+pub mod poisoned;
 pub mod promises;
 pub mod queues;
 pub mod registrations;

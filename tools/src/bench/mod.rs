@@ -5,7 +5,8 @@
 //! run                    takes all of it: by ranks, figures of ranks that take turns; by whole, those of whole jobs
 //! part                   what the processes are that they start: this program with a hidden subcommand
 //! pair, crew             the ranks that take turns, two or several; session, turns, measure, link    how they do it
-//! latency, message, rate, remote, commands, blocks/, collective, crowd, startup, waiting, idle, death, memory    the cases
+//! latency, message, rate, remote, commands, blocks/, collective,
+//! crowd, startup, waiting, idle, death, memory                                the cases
 //! peers/                 other libraries, measured by programs of their own, a repetition at a time
 //! limit/                 what bare loops reach: the only files that may go below the library
 //! figure, group, row, library, repetition    what was measured, by whom, and what of it counts

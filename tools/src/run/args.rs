@@ -6,7 +6,9 @@ use crate::say::misuse;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::time::Duration;
+use tasuki_core::bootstrap::helper::Helper;
 use tasuki_core::bootstrap::settings::SIZE_MAX;
+use tasuki_core::bootstrap::variables::HELPER;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -38,6 +40,10 @@ pub(crate) struct Args {
     /// End the job after this time: 90, 90s, 1.5m, 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
+    /// Threads that move work on while ranks compute: off, node (one for all), rank (one each) or auto, each perhaps
+    /// with :PROCESSOR [default: auto, which is off where the ranks fill all processors, else node]
+    #[arg(long, value_name = "WHICH", value_parser = helper)]
+    helper: Option<String>,
     /// Set a variable for the ranks (may be given several times)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     env: Vec<(String, String)>,
@@ -70,7 +76,8 @@ impl Args {
         let way = self.way()?;
         let args = self.command.split_off(1);
         let program = self.command.remove(0);
-        let (bind, timeout, env) = (self.bind, self.timeout, self.env);
+        let (bind, timeout, mut env) = (self.bind, self.timeout, self.env);
+        env.extend(self.helper.map(|helper| (HELPER.to_string(), helper)));
         let output = Output::Pass { label: self.label };
         Ok(Options { ranks: self.ranks, way, bind, timeout, env, program, args, input: true, output })
     }
@@ -90,6 +97,11 @@ fn count(text: &str) -> Result<usize, String> {
         Ok(ranks) if (1..=SIZE_MAX).contains(&ranks) => Ok(ranks),
         _ => Err(format!("a job has 1 to {SIZE_MAX} ranks")),
     }
+}
+
+/// What the ranks will read.
+fn helper(text: &str) -> Result<String, String> {
+    text.parse::<Helper>().map(|_| text.to_string())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

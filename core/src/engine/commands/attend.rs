@@ -12,6 +12,7 @@ use crate::queue::parked::reached;
 use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::is_signal;
+use std::sync::atomic::{Ordering, fence};
 
 /// Lines after which posters are told that there is room again.
 const TELL_EVERY: u64 = 32;
@@ -33,6 +34,9 @@ impl Machine {
     /// serves; else this thread.
     #[cold]
     pub(in crate::engine) fn raised(&self, owner: Rank, mark: u64) {
+        if self.station_of(owner).is_none() {
+            return self.rouse_helper(owner); // nobody else can look
+        }
         if owner == self.rank() || !self.is_served(owner) {
             let mut todo = Todo::default();
             self.note(&mut todo, owner, mark);
@@ -75,7 +79,10 @@ impl Machine {
     fn run(&self, named: &Named<'_>, held: bool, todo: &mut Todo) {
         let (lease, me) = (named.queue.lease(), self.rank().0);
         let mut held = held;
-        while held || lease.call(me) {
+        loop {
+            if !held && !lease.call(me) {
+                return;
+            }
             held = false;
             let mut long = None;
             loop {
@@ -88,8 +95,17 @@ impl Machine {
             }
             match long {
                 Some(flight) => self.begin_flight(named, flight),
-                None => return,
+                None => break self.leave_to_owner(named),
             }
+        }
+    }
+
+    /// What only the queue's rank may run, it finds when it looks; if it sleeps it is woken.
+    #[inline]
+    fn leave_to_owner(&self, named: &Named<'_>) {
+        if named.queue.for_owner() > 0 && named.owner != self.rank() {
+            fence(Ordering::SeqCst); // as after a raised signal
+            self.board().seat(named.owner).wake();
         }
     }
 

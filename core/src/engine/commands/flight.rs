@@ -1,5 +1,5 @@
-//! Deeds that take longer: carried out by this rank without the lease, step by step where the fabric does not do them at
-//! once.
+//! Deeds that take longer: carried out by this rank without the lease, step by step where the fabric does not do
+//! them at once.
 
 use super::attend::Failure;
 use super::deeds::WORD;

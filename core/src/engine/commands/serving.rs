@@ -3,21 +3,26 @@
 use super::Commands;
 use super::reach::Named;
 use super::todo::Todo;
+use crate::base::Rank;
+use crate::engine::helping::Help;
 use crate::engine::machine::Machine;
 use crate::queue::command::trigger_of;
 use crate::queue::flights::Stage;
 use crate::queue::parked::reached;
+use crate::queue::station::Station;
+use std::cell::Cell;
 use std::sync::PoisonError;
 
-/// How often a thread that waits looks for posts, among its looks at signals. Whoever writes a line that it looks at has
-/// to wait for it, and many posts in a row are read in one go.
+/// How often a thread that waits looks for posts, among its looks at signals. Whoever writes a line that it looks at
+/// has to wait for it, and many posts in a row are read in one go.
 const RING_EVERY: u32 = 4;
 
-/// A thread that waits, and looks at the rank's queues meanwhile. At its end, however it comes, they are looked at once
-/// more if it was the last.
+/// A thread that waits, and looks at the rank's queues meanwhile, or, as a helper, at those of the whole node. At its
+/// end, however it comes, they are looked at once more if it was the last.
 pub(in crate::engine) struct Attendance<'m> {
     machine: &'m Machine,
-    present: std::cell::Cell<bool>,
+    helps: Option<Help>,
+    present: Cell<bool>,
 }
 
 impl Commands {
@@ -35,34 +40,87 @@ impl Commands {
 }
 
 impl<'m> Attendance<'m> {
-    /// The thread begins to look.
+    /// A thread of the program's begins to look.
     pub(in crate::engine) fn new(machine: &'m Machine) -> Attendance<'m> {
         let present = machine.commands().are_used();
         if present {
             machine.commands().count(1);
         }
-        Attendance { machine, present: present.into() }
+        Attendance { machine, helps: None, present: present.into() }
+    }
+
+    /// A helper begins to look.
+    pub(in crate::engine) fn of_helper(machine: &'m Machine, help: Help) -> Attendance<'m> {
+        let attendance = Attendance { machine, helps: Some(help), present: false.into() };
+        attendance.rise();
+        attendance
+    }
+
+    /// The other ranks that this thread looks after.
+    fn others(&self) -> impl Iterator<Item = (Rank, &'m Station)> + use<'m> {
+        let machine = self.machine;
+        let all = if self.helps == Some(Help::Node) { machine.size() } else { 0 };
+        let others = Rank::all(all).filter(move |&rank| rank != machine.rank());
+        others.filter_map(move |rank| Some((rank, machine.station_of(rank)?)))
     }
 
     /// The thread is about to sleep, and looks for work once more when others can see that.
     pub(in crate::engine) fn rest(&self) {
         if self.present.replace(false) {
             self.machine.commands().count(-1);
+            self.others().for_each(|(_, station)| station.serving.end());
         }
     }
 
     /// It has slept.
     pub(in crate::engine) fn rise(&self) {
-        if self.machine.commands().are_used() && !self.present.replace(true) {
+        let looks = self.helps.is_some() || self.machine.commands().are_used();
+        if looks && !self.present.replace(true) {
             self.machine.commands().count(1);
+            self.others().for_each(|(_, station)| station.serving.begin());
         }
+    }
+
+    /// Looks at the queues of other ranks. Whether that was of use.
+    pub(in crate::engine) fn serve_others(&self) -> bool {
+        let (mut served, mut todo) = (false, Todo::default());
+        for named in self.others_queues() {
+            if self.machine.looks_ready(&named, true, false) {
+                self.machine.attend(&named, &mut todo);
+                served = true;
+            }
+        }
+        self.machine.work_off(todo);
+        served
+    }
+
+    /// Whether [`Attendance::serve_others`] would find something.
+    pub(in crate::engine) fn has_work(&self) -> bool {
+        self.others_queues().any(|named| self.machine.looks_ready(&named, true, true))
+    }
+
+    fn others_queues(&self) -> impl Iterator<Item = Named<'m>> + use<'m> {
+        let machine = self.machine;
+        let queues = move |(rank, station): (Rank, &'m Station)| {
+            station.numbers().filter_map(move |number| machine.find_queue(rank, number))
+        };
+        self.others().flat_map(queues)
     }
 }
 
 impl Drop for Attendance<'_> {
     fn drop(&mut self) {
-        if self.present.get() && self.machine.commands().count(-1) {
+        if !self.present.replace(false) {
+            return;
+        }
+        self.others().for_each(|(_, station)| station.serving.end());
+        if self.machine.commands().count(-1) || self.helps.is_some() {
             self.machine.look_once_more();
+            self.serve_others();
+            if self.others_queues().any(|named| has_unwritten(&named)) {
+                self.machine.host().barrier(); // as in `look_once_more`
+                self.serve_others();
+            }
         }
     }
 }

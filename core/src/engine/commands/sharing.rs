@@ -13,6 +13,8 @@ use crate::segment::GlobalAddress;
 
 /// From how many bytes on a copy is shared: below, one processor is through before another has noticed.
 const SHARED_FROM: u64 = 128 << 10;
+/// From how many bytes on it is worth while to wake a helper for it: that takes 5 us, in which 200 KiB are copied.
+const HELPED_FROM: u64 = 512 << 10;
 /// Bytes of a chunk: some microseconds, for which a rank that waits is kept from what it waits for.
 const CHUNK: u64 = 32 << 10;
 
@@ -57,6 +59,9 @@ impl Machine {
         let (owner, queue, generation) = (named.owner, named.number, named.generation);
         let offer = Offer { from, to, len, owner, queue, generation, flight };
         let offered = self.board().bulk().open(offer.words(), len.div_ceil(CHUNK) as u32);
+        if offered && len >= HELPED_FROM {
+            self.rouse_helper(Rank(0));
+        }
         while offered && self.share() {}
         offered
     }

@@ -1,0 +1,99 @@
+//! A helper: a thread beside the program's own that moves a rank's work on, or that of all ranks of a node, while they
+//! compute. It sleeps when there is nothing to do.
+
+use super::commands::Attendance;
+use super::host::Pause;
+use super::machine::Machine;
+use super::waiting::{Condition, Event};
+use crate::base::Rank;
+use crate::node::board::Stage;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// For whom a helper works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Help {
+    /// Its own rank: queues, requests of peers, messages.
+    Rank,
+    /// That, and the queues of all ranks of the node, as far as any may run them.
+    Node,
+}
+
+/// A helper's end: asked for, and come.
+#[derive(Debug, Default)]
+pub struct HelperEnd {
+    asked: Arc<Moment>,
+    come: Arc<Moment>,
+}
+
+/// Something that one thread of the rank lets happen, and another waits for.
+#[derive(Debug, Default)]
+struct Moment(AtomicBool);
+
+impl Moment {
+    fn let_happen(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Event for Moment {
+    fn happened(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn hopeless_from(&self) -> Option<(Rank, Stage)> {
+        None
+    }
+}
+
+/// How long a helper goes on looking after it last had something to do, in ns. Waking it costs whoever does 3 to 6 us.
+const AWAKE_NS: u64 = 50_000;
+
+impl Machine {
+    /// The life of a helper; returns when its end is asked for.
+    pub fn help(&self, help: Help, end: &HelperEnd) {
+        let over = Condition::Event(end.asked.clone());
+        let attendance = Attendance::of_helper(self, help);
+        let mut useful_at = self.host().now_ns();
+        while !end.asked.happened() && self.check().is_ok() {
+            self.progress();
+            let now = self.host().now_ns();
+            if attendance.serve_others() | (self.has_shares() && self.share()) {
+                useful_at = now;
+                continue;
+            }
+            let met =
+                |condition: &Condition| self.met(condition) || attendance.has_work() || self.has_shares();
+            let work = || self.has_work() || attendance.has_work() || end.asked.happened();
+            let (rest, rise) = (|| attendance.rest(), || attendance.rise());
+            let (met, work, rest, rise) = (&met, &work, &rest, &rise);
+            let waited_ns = now - useful_at;
+            let pause = Pause { condition: &over, waited_ns, until_ns: u64::MAX, met, work, rest, rise };
+            self.host().pause_helper(pause, AWAKE_NS);
+        }
+        drop(attendance);
+        end.come.let_happen();
+        self.stir();
+    }
+
+    /// Ends a helper of this rank, and waits until it has. For the thread that started it.
+    pub fn end_helper(&self, end: &HelperEnd) {
+        end.asked.let_happen();
+        let come = Condition::Event(end.come.clone());
+        while !end.come.happened() {
+            self.rouse_helper(self.rank());
+            // An error says that the job is over: the helper finds that out, too.
+            if self.wait(&come, None, &|| "leave()".into()).is_err() {
+                self.breathe();
+            }
+        }
+    }
+
+    /// Wakes the helper of a rank, if it has one and that sleeps. What it is to look at has been stored before.
+    pub(super) fn rouse_helper(&self, rank: Rank) {
+        let seat = self.board().seat(rank);
+        if seat.helper().roused(self.board().wake_mode()) {
+            seat.wake_helper();
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The helper of a rank: started when it is wanted, ended before the rank leaves.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use tasuki_core::base::log::Level;
+use tasuki_core::bootstrap::helper::{Helper as Wanted, HelperKind};
+use tasuki_core::engine::{Help, HelperEnd, Machine};
+use tasuki_core::os::processors;
+
+/// The helper that a rank has, or will have.
+#[derive(Debug)]
+pub(crate) struct Helper {
+    machine: Arc<Machine>,
+    wanted: Wanted,
+    running: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It has not been started.
+    Idle,
+    Running(Running),
+    /// It was ended, or could not be started: there will be none.
+    Over,
+}
+
+struct Running {
+    end: Arc<HelperEnd>,
+    join: Box<dyn FnOnce() + Send>,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.end.fmt(f)
+    }
+}
+
+impl Helper {
+    /// Starts it, if the rank is to have one from its beginning on.
+    pub(crate) fn new(machine: &Arc<Machine>, wanted: Wanted) -> Helper {
+        let helper = Helper { machine: machine.clone(), wanted, running: Mutex::new(State::Idle) };
+        if wanted.kind != HelperKind::Auto {
+            helper.start();
+        }
+        helper
+    }
+
+    /// For whom it is to work, if there is to be one.
+    fn help(&self) -> Option<Help> {
+        let is_lowest = self.machine.rank().0 == 0;
+        let is_simulated = self.machine.fabric().name() == "sim";
+        match self.wanted.kind {
+            HelperKind::Off => None,
+            HelperKind::Rank => Some(Help::Rank),
+            HelperKind::Node => is_lowest.then_some(Help::Node),
+            // There it stands for the network card: processors are no matter.
+            HelperKind::Auto if is_simulated => Some(Help::Rank),
+            HelperKind::Auto => {
+                (is_lowest && self.machine.size() < processors::usable()).then_some(Help::Node)
+            }
+        }
+    }
+
+    /// Starts it, if there is to be one and it has not been.
+    pub(crate) fn start(&self) {
+        let mut state = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (State::Idle, Some(help)) = (&*state, self.help()) {
+            *state = self.spawn(help).map_or(State::Over, State::Running);
+        }
+    }
+
+    fn spawn(&self, help: Help) -> Option<Running> {
+        let end = Arc::new(HelperEnd::default());
+        let (machine, over, processor) = (self.machine.clone(), end.clone(), self.wanted.processor);
+        let body = move || {
+            if let Some(Err(error)) = processor.map(processors::bind) {
+                machine.log().say(Level::Warn, format_args!("the helper runs anywhere: {error}"));
+            }
+            machine.help(help, &over);
+        };
+        match self.machine.host().spawn(Box::new(body)) {
+            Ok(join) => Some(Running { end, join }),
+            Err(error) => {
+                self.machine.log().say(Level::Warn, format_args!("there is no helper: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Ends it, for good.
+    pub(super) fn end(&self) {
+        let state = {
+            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *running, State::Over)
+        };
+        if let State::Running(running) = state {
+            self.machine.end_helper(&running.end);
+            (running.join)();
+        }
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // In a panic nothing waits: the rank is dead, and so is its helper, as soon as it looks.
+        if !std::thread::panicking() && !self.machine.life().is_forked() {
+            self.end();
+        }
+    }
+}

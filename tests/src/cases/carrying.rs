@@ -1,0 +1,176 @@
+//! B, D: what commands carry, and who runs them.
+
+use super::queues::count;
+use crate::exchange::{effort, is_simulated, last, next, previous};
+use crate::patience::stay_away;
+use crate::pattern;
+use std::time::Duration;
+use tasuki::{Combine, Command, Job, Rank, Result};
+
+/// Segments pass through all ranks, each forwarded by a command when it has arrived: long and short ones mixed, so that
+/// they end in another order than they began. Nobody forwards what is not there.
+pub fn d16_segments_are_forwarded_in_order(job: &Job) -> Result<()> {
+    let lengths = [40_000, 8, 3_000, 100_000, 64, 9_000, 20_000, 1];
+    let starts: Vec<usize> =
+        lengths.iter().scan(0, |at, len| Some(std::mem::replace(at, *at + len))).collect();
+    let data = job.alloc::<u8>(lengths.iter().sum())?;
+    let (arrived, me, to) = (job.signal()?, job.rank(), next(job));
+    let queue = job.queue(16)?;
+    let forwards = me != last(job);
+    let segments = lengths.len() as u64;
+    for round in 0..effort(job, 100, 3) as u64 {
+        if forwards {
+            for (at, (&start, &len)) in starts.iter().zip(&lengths).enumerate() {
+                let copy = Command::copy(data.on(me).at(start), data.on(to).at(start), len);
+                let ready = arrived.reaches(segments * round + at as u64 + 1);
+                queue.post(&copy.when(ready).then(arrived.on(to).add(1)))?;
+            }
+        }
+        if me == Rank(0) {
+            for (at, (&start, &len)) in starts.iter().zip(&lengths).enumerate() {
+                let bytes = pattern::bytes(round * segments + at as u64, len);
+                job.put(data.on(me).at(start), &bytes)?;
+                job.raise(arrived.on(me), 1)?;
+            }
+        }
+        for (at, (&start, &len)) in starts.iter().zip(&lengths).enumerate() {
+            arrived.wait_at_least(segments * round + at as u64 + 1)?;
+            let mut bytes = vec![0; len];
+            job.get(data.on(me).at(start), &mut bytes)?;
+            pattern::check(&bytes, round * segments + at as u64, &format!("segment {at} of round {round}"));
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// Long copies, which ranks that wait take part in, are whole when their effect is seen; several at once, and in both
+/// directions.
+pub fn long_copies_are_whole(job: &Job) -> Result<()> {
+    let sizes = [131_072, 1_000_003, if is_simulated(job) { 200_001 } else { 9_000_001 }];
+    let (done, me, to, from) = (job.signal()?, job.rank(), next(job), previous(job));
+    let queue = job.queue(8)?;
+    let mut all = 0;
+    for (round, size) in sizes.into_iter().enumerate() {
+        let (source, target) = (job.alloc::<u8>(size)?, job.alloc::<u8>(2 * size)?);
+        let seed = |rank: Rank| 10 * round as u64 + u64::from(rank.0);
+        job.put(source.on(me), &pattern::bytes(seed(me), size))?;
+        job.barrier()?;
+        queue.post(&Command::copy(source.on(me), target.on(to), size).then(done.on(to).add(1)))?;
+        queue.post(&Command::copy(source.on(to), target.on(me).at(size), size).then(done.on(me).add(1)))?;
+        all += 2;
+        done.wait_at_least(all)?;
+        let bytes = target.to_vec()?;
+        pattern::check(&bytes[..size], seed(from), &format!("{size} bytes from rank {from}"));
+        pattern::check(&bytes[size..], seed(to), &format!("{size} bytes of rank {to}"));
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// The owner of a queue computes, who raised its signal computes on, others sleep: the command runs.
+pub fn d18_somebody_runs_it(job: &Job) -> Result<()> {
+    if std::env::var_os("TASUKI_DIRECT").is_some() {
+        return Ok(()); // nobody reaches the queue but its owner, who computes
+    }
+    let (word, go, met, over) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?, job.signal()?);
+    let me = job.rank();
+    let queue = job.queue(4)?;
+    for round in 1..=20 {
+        match me {
+            Rank(0) => {
+                queue.post(&count(&word, Rank(1)).when(go.reaches(round)).then(met.on(Rank(1)).add(1)))?;
+                job.barrier()?;
+                // Its own memory: no call that could run anything.
+                while word.get(0)? < round {
+                    stay_away(job);
+                }
+            }
+            Rank(1) => {
+                job.barrier()?;
+                job.compute(Duration::from_micros(50));
+                job.raise(go.on(Rank(0)), 1)?;
+                while word.get(0)? < round {
+                    stay_away(job);
+                }
+                job.put(word.on(Rank(0)), &[round])?;
+            }
+            _ => job.barrier()?,
+        }
+        job.raise(over.on(last(job)), 1)?;
+        if me == last(job) {
+            over.wait_at_least(round * job.size() as u64)?;
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// A copy between two ranks that make no call meanwhile, by a queue of a third.
+pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
+    let (data, told, done) = (job.alloc::<u8>(50_000)?, job.alloc::<u64>(1)?, job.signal()?);
+    let me = job.rank();
+    let queue = job.queue(4)?;
+    for round in 1..=effort(job, 30, 3) as u64 {
+        if me == Rank(2) {
+            job.put(data.on(me), &pattern::bytes(round, 50_000))?;
+        }
+        job.barrier()?;
+        if me == Rank(1) {
+            let copy = Command::copy(data.on(Rank(2)), data.on(Rank(0)), 50_000);
+            queue.post(&copy.then(done.on(me).add(1)))?;
+            done.wait_at_least(round)?;
+            [0, 2].iter().try_for_each(|&rank| job.put(told.on(Rank(rank)), &[round]))?;
+        } else if me.0 < 3 {
+            while told.get(0)? < round {
+                stay_away(job);
+            }
+        }
+        if me == Rank(0) {
+            pattern::check(&data.to_vec()?, round, "between two others");
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// Values are combined on arrival, of every size, short and long.
+pub fn reductions_on_arrival(job: &Job) -> Result<()> {
+    let all = job.size() as u64;
+    for len in [1, 3, 700, 5_000] {
+        let (sums, most, bits) = (job.alloc::<f64>(len)?, job.alloc::<i32>(len)?, job.alloc::<u8>(len)?);
+        let parts = (job.alloc::<f64>(len)?, job.alloc::<i32>(len)?, job.alloc::<u8>(len)?);
+        let (turn, me, to) = (job.signal()?, job.rank(), next(job));
+        parts.0.fill(f64::from(me.0) + 0.5)?;
+        parts.1.fill(if me.0.is_multiple_of(2) { me.0 as i32 } else { -(me.0 as i32) })?;
+        parts.2.fill(1 << (me.0 % 8))?;
+        let queue = job.queue(8)?;
+        // One rank after the other, each when the one before it has.
+        let own = |command: Command| command.when(turn.reaches(3));
+        let root = Rank(0);
+        queue.post(
+            &own(Command::reduce(parts.0.on(me), sums.on(root), len, Combine::Sum)).then(turn.on(to).add(1)),
+        )?;
+        queue.post(
+            &own(Command::reduce(parts.1.on(me), most.on(root), len, Combine::MaxAbs))
+                .then(turn.on(to).add(1)),
+        )?;
+        queue.post(
+            &own(Command::reduce(parts.2.on(me), bits.on(root), len, Combine::Or)).then(turn.on(to).add(1)),
+        )?;
+        job.barrier()?;
+        if me == root {
+            job.raise(turn.on(me), 3)?;
+            turn.wait_at_least(6)?;
+            let sum = (0..job.size()).map(|rank| rank as f64 + 0.5).sum::<f64>();
+            assert!(sums.to_vec()?.iter().all(|&value| value == sum), "{len}");
+            let farthest =
+                if all == 1 || (all - 1).is_multiple_of(2) { all as i32 - 1 } else { 1 - all as i32 };
+            assert!(most.to_vec()?.iter().all(|&value| value == farthest), "{len}");
+            let mask = (0..all).fold(0_u8, |mask, rank| mask | 1 << (rank % 8));
+            assert!(bits.to_vec()?.iter().all(|&value| value == mask), "{len}");
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}

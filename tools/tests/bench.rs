@@ -25,8 +25,8 @@ fn play(ranks: &str, part: &Value) -> Vec<Value> {
 fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let all = "limit put_near put message posted crowd rate get atomic bandwidth_put bandwidth_job bandwidth_own \
-               bandwidth_stream barrier bcast reduce allreduce gather allgather startup idle death memory";
+    let all = "limit put_near put message posted crowd rate get atomic post chain bandwidth_put bandwidth_job \
+               bandwidth_own bandwidth_stream barrier bcast reduce allreduce gather allgather startup idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }
@@ -114,7 +114,7 @@ fn two_processes_take_every_figure_in_turn() {
     let plan = json!({ "Two": {
         "cases": [
             "limit", "put_near", "put", "message", "posted", "rate", "get", "atomic",
-            "bandwidth_put", "bandwidth_job", "bandwidth_own", "bandwidth_stream",
+            "post", "chain", "bandwidth_put", "bandwidth_job", "bandwidth_own", "bandwidth_stream",
         ],
         "sizes": [4096, 8192],
         "shared": file,
@@ -122,7 +122,7 @@ fn two_processes_take_every_figure_in_turn() {
         "has_peers": false,
         "effort": {
             "hand_over": { "search": 5, "measure": 5 }, "rounds": 10, "words": 100, "passes": 1,
-            "posted_rounds": 10, "gap_windows": 2, "rate_windows": 2, "calls": 10,
+            "posted_rounds": 10, "gap_windows": 2, "rate_windows": 2, "command_rounds": 2, "calls": 10,
             "moved_bytes": 16384, "blocks_max": 2, "cold_bytes": 65536,
             "patience": { "wanted": 1, "repetitions_max": 1, "time_max": { "secs": 5, "nanos": 0 } },
         },
@@ -136,7 +136,7 @@ fn two_processes_take_every_figure_in_turn() {
     for name in ["put_near", "put", "message", "posted", "rate", "get", "atomic"] {
         assert!(names.contains(&format!("\"{name}\" \"\"")), "{names:?}");
     }
-    // Four words and their two limits, messages by one way or the other and the postings between, the hand-over, and
-    // for each size and state four of ours, one and two copiers.
-    assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + 1 + 2 * 4 * (4 + 2), "{names:?}");
+    // Four words and their two limits, messages by one way or the other and the postings between, commands in two forms
+    // each, the hand-over, and for each size and state four of ours, one and two copiers.
+    assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + (2 + 2) + 1 + 2 * 4 * (4 + 2), "{names:?}");
 }

@@ -88,8 +88,8 @@ pub const VARIABLES: &[Variable] = &[
     user(
         HELPER,
         "auto",
-        "off, node, rank, auto, each perhaps with :PROCESSOR",
-        "which threads beside the program's move work on",
+        "off, node, rank, auto; perhaps :PROCESSOR",
+        "which threads move work on while ranks compute",
     ),
     user(WAKE, "auto", "auto, fence, barrier", "test switch: how sleeping ranks are found"),
     user(OWN_MEMORY, "auto", "auto, asked", "test switch: reach memory outside the job by asking its owner"),

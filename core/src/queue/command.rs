@@ -170,7 +170,7 @@ impl Command {
     }
 
     /// What it is written as.
-    #[inline]
+    #[inline(always)]
     pub fn lines(&self) -> Lines {
         let mut words = [[0; LINE_WORDS]; 2];
         let (kind, detail, source, destination, length) = self.operands(&mut words[1]);
@@ -195,7 +195,7 @@ impl Command {
     }
 
     /// Kind, detail, source, destination and length; what the second line says is written there.
-    #[inline]
+    #[inline(always)]
     fn operands(&self, second: &mut [u64; LINE_WORDS]) -> (u8, u8, u64, u64, u64) {
         match self.deed {
             Deed::Nothing => (NOTHING, 0, 0, 0, 0),
@@ -217,7 +217,7 @@ impl Command {
     }
 
     /// The command of such lines. `None` if no command is written so.
-    #[inline]
+    #[inline(always)]
     pub fn from_lines(lines: &Lines) -> Option<Command> {
         let [first, threshold, source, destination, length, signal, amount] = lines.words[0];
         let second = &lines.words[1];

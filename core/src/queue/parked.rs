@@ -73,6 +73,7 @@ fn behind(a: u64, b: u64) -> bool {
 }
 
 impl Parked {
+    #[inline(always)]
     fn lines(&self) -> Lines {
         let line = |at: usize| std::array::from_fn(|word| self.words[at][word].load(Relaxed));
         Lines { words: [line(0), line(1)] }
@@ -190,7 +191,7 @@ impl<'q> Lists<'q> {
     }
 
     /// Takes the first command out of the list whose trigger came at that place of [`Lists::triggers`].
-    #[inline]
+    #[inline(always)]
     pub fn release(&self, at: usize) -> Released {
         let all = self.books.awaited.load(Relaxed) as usize;
         let list = &self.awaited[at];
@@ -240,6 +241,7 @@ impl<'q> Lists<'q> {
         self.books.awaited.store(all as u32 - 1, Relaxed);
     }
 
+    #[inline(always)]
     fn give_back(&self, place: u32, was_last: bool) -> Released {
         let parked = &self.parked[place as usize];
         parked.next.store(self.books.free.load(Relaxed), Relaxed);

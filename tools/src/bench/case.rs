@@ -29,7 +29,7 @@ pub(super) enum Case {
     Atomic,
     /// Commands posted to a queue that another rank drains, one by one and 50 in a call
     Post,
-    /// 64 copies of 8 bytes that let each other go, to and fro between two ranks, per copy
+    /// 64 copies of 8 bytes to and fro between two ranks, each letting the next one go
     Chain,
     /// Put with signal of large blocks, one in flight
     BandwidthPut,

@@ -62,41 +62,66 @@ impl Machine {
 
     /// Looks at those queues, and at those that they let go on.
     pub(super) fn work_off(&self, mut todo: Todo) {
-        while let Some(Errand { owner, queue, held }) = todo.take() {
+        loop {
+            while let Some(Errand { owner, queue, held }) = todo.take() {
+                if let Some(named) = self.find_queue(owner, queue) {
+                    if held { self.run_held(&named, &mut todo) } else { self.attend(&named, &mut todo) }
+                }
+            }
+            let Some(Errand { owner, queue, .. }) = todo.close() else { return };
             if let Some(named) = self.find_queue(owner, queue) {
-                self.run(&named, held, &mut todo);
+                self.give_back(&named, &mut todo);
             }
         }
+    }
+
+    /// Looks at a queue, and at those that it lets go on.
+    pub(super) fn attend_with_all_that_follows(&self, named: &Named<'_>) {
+        let mut todo = Todo::default();
+        self.attend(named, &mut todo);
+        self.work_off(todo);
     }
 
     /// Runs a queue until nothing in it can go on now, unless somebody else is at it, who then sees to that.
     #[inline]
     pub(super) fn attend(&self, named: &Named<'_>, todo: &mut Todo) {
-        self.run(named, false, todo);
+        if named.queue.lease().call(self.rank().0) {
+            let long = self.move_on(named, todo);
+            self.give_back_with(named, long, todo);
+        }
     }
 
-    /// The same, perhaps with the lease taken already.
-    fn run(&self, named: &Named<'_>, held: bool, todo: &mut Todo) {
-        let (lease, me) = (named.queue.lease(), self.rank().0);
-        let mut held = held;
+    /// The same with the lease in hand, and kept.
+    #[inline]
+    fn run_held(&self, named: &Named<'_>, todo: &mut Todo) {
+        let long = self.move_on(named, todo);
+        if long.is_some() {
+            todo.let_go(named.owner, named.number);
+            self.give_back_with(named, long, todo);
+        }
+    }
+
+    /// Gives a lease back; what others called for meanwhile is done before.
+    #[inline]
+    fn give_back(&self, named: &Named<'_>, todo: &mut Todo) {
+        self.give_back_with(named, None, todo);
+    }
+
+    /// The same, and carries out what was taken for this rank after that.
+    fn give_back_with(&self, named: &Named<'_>, long: Option<u64>, todo: &mut Todo) {
+        let mut long = long;
         loop {
-            if !held && !lease.call(me) {
+            while !named.queue.lease().give_back() {
+                self.move_on_beside(named, todo, &mut long);
+            }
+            match long.take() {
+                Some(flight) => self.begin_flight(named, flight),
+                None => return self.leave_to_owner(named),
+            }
+            if !named.queue.lease().call(self.rank().0) {
                 return;
             }
-            held = false;
-            let mut long = None;
-            loop {
-                if named.queue.is_there() {
-                    self.move_on(named, todo, &mut long);
-                }
-                if lease.give_back() {
-                    break;
-                }
-            }
-            match long {
-                Some(flight) => self.begin_flight(named, flight),
-                None => break self.leave_to_owner(named),
-            }
+            self.move_on_beside(named, todo, &mut long);
         }
     }
 
@@ -111,27 +136,35 @@ impl Machine {
 
     /// Takes the lease of the one queue that waits for a signal which is about to be raised: its rank, which may be
     /// looking, leaves it alone then, and what follows is done by this processor, which has the lines at hand.
-    #[inline]
+    #[inline(always)]
     fn take_ahead(&self, signal: GlobalAddress, todo: &mut Todo) -> bool {
-        if !todo.may_hold() || !self.commands().direct || !is_signal(signal.offset()) {
+        if !self.commands().direct || !is_signal(signal.offset()) {
             return false;
         }
-        let Some(mark) = self.arming_at(signal).map(Arming::glance) else { return false };
+        let mark = self.arming_at(signal).map_or(NOBODY, Arming::glance);
         if mark == NOBODY || mark & BOUND != 0 {
             return false;
         }
-        let queue = mark - 1;
-        let taken = self
-            .find_queue(signal.rank(), queue)
-            .is_some_and(|named| named.queue.lease().take_if_free(self.rank().0));
-        if taken {
-            todo.hold(signal.rank(), queue);
-        }
-        taken
+        let (owner, queue) = (signal.rank(), mark - 1);
+        todo.hold(owner, queue, || {
+            let named = self.find_queue(owner, queue);
+            named.is_some_and(|named| named.queue.lease().take_if_free(self.rank().0))
+        })
     }
 
-    /// Does all that can be done under the lease. A command that takes longer is left in `long`, taken for this rank.
-    fn move_on(&self, named: &Named<'_>, todo: &mut Todo, long: &mut Option<u64>) {
+    /// Does all that can be done under the lease. A command that takes longer is the answer, taken for this rank.
+    #[inline]
+    fn move_on(&self, named: &Named<'_>, todo: &mut Todo) -> Option<u64> {
+        let mut long = None;
+        self.move_on_beside(named, todo, &mut long);
+        long
+    }
+
+    /// The same, where one may have been taken already.
+    fn move_on_beside(&self, named: &Named<'_>, todo: &mut Todo, long: &mut Option<u64>) {
+        if !named.queue.is_there() {
+            return;
+        }
         loop {
             self.fire_met(named, todo);
             // Whose triggers were met while they were put aside is seen now.
@@ -229,7 +262,7 @@ impl Machine {
     }
 
     /// Fires a command that was read, or lets it wait.
-    #[inline]
+    #[inline(always)]
     fn take_in(&self, named: &Named<'_>, lines: &Lines, position: u64, todo: &mut Todo) -> Taken {
         let mut failure = None;
         if let Some(trigger) = trigger_of(lines.words[0][0], lines.words[0][1]) {
@@ -269,7 +302,7 @@ impl Machine {
     }
 
     /// A command fires: what is short happens now, the rest is under way. There is room for it among the flights.
-    #[inline]
+    #[inline(always)]
     fn fire(&self, named: &Named<'_>, command: &Command, failure: Failure, todo: &mut Todo) {
         let outcome = match failure {
             Some(poison) => Some(Some(poison)),
@@ -340,7 +373,7 @@ impl Machine {
     }
 
     /// What a command was to bring about happens; if it failed, the signals are poisoned instead.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_effect(
         &self,
         named: &Named<'_>,

@@ -19,7 +19,7 @@ pub(super) const BLOCK: usize = 1024;
 impl Machine {
     /// Does what the command says, if that is quick and needs nobody else; how it ended. Where anything is unusual, an
     /// address not mapped yet or wrong, the command goes the long way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run_at_once(&self, command: &Command) -> Option<Failure> {
         let done = match command.deed {
             Deed::Nothing => true,
@@ -33,11 +33,13 @@ impl Machine {
         done.then_some(None)
     }
 
+    #[inline(never)]
     fn put_at_once(&self, to: GlobalAddress, bytes: &Inline) -> bool {
         let len = bytes.len() as u64;
         len == 0 || self.copy_out(View::of(bytes.bytes()), 0, to, len, Caching::Cached)
     }
 
+    #[inline(never)]
     fn change_at_once(&self, at: GlobalAddress, atomic: Atomic, result: GlobalAddress) -> bool {
         let Some(word) = self.fabric().word(at, atomic.width) else { return false };
         if !result.is_null() && self.fabric().mapped(result, atomic.width.bytes()).is_none() {
@@ -53,6 +55,7 @@ impl Machine {
         }
     }
 
+    #[inline(never)]
     fn reduce_at_once(&self, from: GlobalAddress, to: GlobalAddress, len: u64, how: Reduction) -> bool {
         if !len.is_multiple_of(how.bytes()) {
             return false;

@@ -4,7 +4,6 @@
 use super::attend::Failure;
 use super::deeds::WORD;
 use super::reach::Named;
-use super::todo::Todo;
 use crate::base::{Cause, Rank};
 use crate::engine::action::Action;
 use crate::engine::machine::Machine;
@@ -208,9 +207,7 @@ impl Machine {
         match left {
             Some(one) => self.flights_under_way().push(one),
             None => {
-                let mut todo = Todo::default();
-                self.attend(&named, &mut todo);
-                self.work_off(todo);
+                self.attend_with_all_that_follows(&named);
             }
         }
     }

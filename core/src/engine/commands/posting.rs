@@ -3,7 +3,6 @@
 use super::attend::Failure;
 use super::own::OwnQueue;
 use super::reach::Named;
-use super::todo::Todo;
 use crate::base::Cause;
 use crate::engine::machine::Machine;
 use crate::fabric::Poison;
@@ -136,9 +135,7 @@ impl Machine {
         if self.station_of(named.owner).is_some_and(|station| station.serving.is_on()) {
             return;
         }
-        let mut todo = Todo::default();
-        self.attend(named, &mut todo);
-        self.work_off(todo);
+        self.attend_with_all_that_follows(named);
     }
 
     /// How many lines those commands take, if nothing can be said against them.
@@ -210,9 +207,7 @@ impl Machine {
             let outcome = if taken { self.cancel_now(&named, position) } else { None };
             if taken {
                 while !queue.lease().give_back() {} // what others called for is done now
-                let mut todo = Todo::default();
-                self.attend(&named, &mut todo);
-                self.work_off(todo);
+                self.attend_with_all_that_follows(&named);
             }
             if let Some(cancelled) = outcome {
                 return Ok(cancelled);

@@ -2,7 +2,6 @@
 
 use super::Commands;
 use super::reach::Named;
-use super::todo::Todo;
 use crate::base::Rank;
 use crate::engine::helping::Help;
 use crate::engine::machine::Machine;
@@ -83,14 +82,13 @@ impl<'m> Attendance<'m> {
 
     /// Looks at the queues of other ranks. Whether that was of use.
     pub(in crate::engine) fn serve_others(&self) -> bool {
-        let (mut served, mut todo) = (false, Todo::default());
+        let mut served = false;
         for named in self.others_queues() {
             if self.machine.looks_ready(&named, true, false) {
-                self.machine.attend(&named, &mut todo);
+                self.machine.attend_with_all_that_follows(&named);
                 served = true;
             }
         }
-        self.machine.work_off(todo);
         served
     }
 
@@ -157,15 +155,13 @@ impl Machine {
     #[inline]
     fn serve_ready(&self, with_ring: bool) -> bool {
         let mut served = false;
-        let mut todo = Todo::default();
         for own in self.commands().own.iter() {
             let named = self.named(own);
             if self.looks_ready(&named, with_ring, false) {
-                self.attend(&named, &mut todo);
+                self.attend_with_all_that_follows(&named);
                 served = true;
             }
         }
-        self.work_off(todo);
         served
     }
 

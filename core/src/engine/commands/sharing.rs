@@ -2,7 +2,6 @@
 
 use super::attend::Failure;
 use super::reach::Named;
-use super::todo::Todo;
 use crate::base::{Cause, Rank};
 use crate::engine::Caching;
 use crate::engine::machine::Machine;
@@ -99,9 +98,7 @@ impl Machine {
         let stale = || Poison::of(&Cause::Stale { address: from.bits() }, self.rank());
         let failure: Failure = (!complete.is_good).then(stale);
         named.queue.flights().end(flight, failure.map(Poison::words));
-        let mut todo = Todo::default();
-        self.attend(&named, &mut todo);
-        self.work_off(todo);
+        self.attend_with_all_that_follows(&named);
     }
 }
 

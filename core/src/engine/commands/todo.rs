@@ -3,16 +3,26 @@
 use crate::base::Rank;
 
 /// As many as are kept without an allocation.
-const AT_HAND: usize = 16;
+const AT_HAND: usize = 4;
+
+/// Leases that are kept while queues let each other go on, and how many commands' worth of that is enough at a time.
+const OPEN: usize = 2;
+const HOPS_MAX: u32 = 16;
+
+/// A queue by its rank and its number there.
+type Name = (u32, u32);
 
 /// A list of queues without one twice.
 #[derive(Default)]
 pub(super) struct Todo {
-    at_hand: [(u32, u32); AT_HAND],
+    at_hand: [Name; AT_HAND],
     count: usize,
-    more: Vec<(u32, u32)>,
-    /// One whose lease this thread has taken already.
-    held: Option<(u32, u32)>,
+    more: Vec<Name>,
+    /// Those of which this thread has the lease.
+    open: [Option<Name>; OPEN],
+    /// The one of them that is to be looked at next.
+    next: Option<Name>,
+    hops: u32,
 }
 
 /// A queue to look at.
@@ -20,8 +30,14 @@ pub(super) struct Todo {
 pub(super) struct Errand {
     pub(super) owner: Rank,
     pub(super) queue: u32,
-    /// Its lease has been taken.
+    /// This thread has its lease.
     pub(super) held: bool,
+}
+
+impl Errand {
+    fn new((owner, queue): Name, held: bool) -> Errand {
+        Errand { owner: Rank(owner), queue, held }
+    }
 }
 
 impl Todo {
@@ -38,32 +54,53 @@ impl Todo {
         }
     }
 
-    /// Whether one more lease may be taken ahead.
+    /// That queue is to be looked at next, with its lease in hand: it is there already, or `take` takes it. False: not
+    /// so, or there has been enough of that.
     #[inline]
-    pub(super) fn may_hold(&self) -> bool {
-        self.held.is_none()
+    pub(super) fn hold(&mut self, owner: Rank, queue: u32, take: impl FnOnce() -> bool) -> bool {
+        let one = (owner.0, queue);
+        if self.next.is_some() || self.hops == HOPS_MAX {
+            return self.next == Some(one);
+        }
+        if !self.open.contains(&Some(one)) {
+            let Some(place) = self.open.iter_mut().find(|place| place.is_none()) else { return false };
+            if !take() {
+                return false;
+            }
+            *place = Some(one);
+        }
+        self.hops += 1;
+        self.next = Some(one);
+        true
     }
 
-    /// That queue of that rank, whose lease has been taken.
-    #[inline]
-    pub(super) fn hold(&mut self, owner: Rank, queue: u32) {
-        self.held = Some((owner.0, queue));
+    /// The lease of that queue was given back.
+    pub(super) fn let_go(&mut self, owner: Rank, queue: u32) {
+        let one = Some((owner.0, queue));
+        self.open.iter_mut().filter(|place| **place == one).for_each(|place| *place = None);
     }
 
-    /// One of them.
+    /// One of which this thread has the lease, to be given back. Hops may begin anew after that.
+    pub(super) fn close(&mut self) -> Option<Errand> {
+        self.hops = 0;
+        let open = self.open.iter_mut().find_map(Option::take)?;
+        Some(Errand::new(open, true))
+    }
+
+    /// One to look at.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Errand> {
-        if let Some((owner, queue)) = self.held.take() {
-            return Some(Errand { owner: Rank(owner), queue, held: true });
+        if let Some(next) = self.next.take() {
+            return Some(Errand::new(next, true));
         }
-        let (owner, queue) = match self.count.checked_sub(1) {
+        let one = match self.count.checked_sub(1) {
             Some(last) => {
                 self.count = last;
                 self.at_hand[last]
             }
             None => self.more.pop()?,
         };
-        Some(Errand { owner: Rank(owner), queue, held: false })
+        Some(Errand::new(one, false))
     }
 }
 
@@ -82,5 +119,25 @@ mod tests {
             taken.sort_unstable();
             assert_eq!(taken, (0..40).collect::<Vec<_>>(), "round {round}");
         }
+    }
+
+    #[test]
+    fn leases_are_kept_until_there_has_been_enough() {
+        let mut todo = Todo::default();
+        let mut taken = 0;
+        let mut hold = |todo: &mut Todo, queue| {
+            todo.hold(Rank(1), queue, || {
+                taken += 1;
+                true
+            })
+        };
+        for hop in 0..HOPS_MAX {
+            assert!(hold(&mut todo, hop % 2));
+            assert_eq!(todo.take(), Some(Errand { owner: Rank(1), queue: hop % 2, held: true }));
+        }
+        assert!(!hold(&mut todo, 0));
+        assert_eq!(taken, 2);
+        let closed: Vec<u32> = std::iter::from_fn(|| todo.close()).map(|errand| errand.queue).collect();
+        assert_eq!(closed, [0, 1]);
     }
 }

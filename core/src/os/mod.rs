@@ -12,6 +12,7 @@ pub mod membarrier;
 pub mod memfile;
 pub mod memory;
 pub mod poll;
+pub mod prefetch;
 pub mod process;
 pub mod process_vm;
 pub mod processors;

@@ -7,6 +7,7 @@ use crate::base::Cause;
 use crate::engine::machine::Machine;
 use crate::fabric::Poison;
 use crate::node::park::WakeMode;
+use crate::os::prefetch;
 use crate::queue::area::Queue;
 use crate::queue::command::{Command, Deed, Effect, Lines, SECOND_AMOUNT_MAX};
 use crate::queue::ring::Posters;
@@ -269,10 +270,15 @@ impl Machine {
     }
 }
 
+/// How many lines ahead of a post the ring's lines are taken from whoever read them last: it takes as long as a few
+/// posts, and whoever reads what is posted does not look that far.
+const AHEAD: u64 = 8;
+
 /// Writes a command that has places reserved; how many lines it took. The first line last: who sees it sees both.
 #[inline]
 fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
     let count = lines.count();
+    prefetch::for_writing(queue.line(position + AHEAD));
     if count == 2 {
         queue.line(position + 1).write(position + 1, &lines.words[1]);
     }

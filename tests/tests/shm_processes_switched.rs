@@ -15,6 +15,8 @@ const BARRIER: Switches = &[("TASUKI_WAKE", "barrier")];
 const ASKED: Switches = &[("TASUKI_OWN_MEMORY", "asked")];
 const VIA: Switches = &[("TASUKI_DIRECT", "off")];
 const DENIED: Switches = &[("TASUKI_DENY", "membarrier,pidfd,process_vm")];
+const HELPER_NODE: Switches = &[("TASUKI_HELPER", "node")];
+const HELPER_RANK: Switches = &[("TASUKI_HELPER", "rank")];
 
 /// Everything that sleeps and is woken.
 const SLEEP: &[&str] = &[
@@ -40,6 +42,18 @@ const OWN: &[&str] = &[
 /// Signals and lines.
 const SIGNALS: &[&str] =
     &["signals_count", "signals_wrap", "lines_carry_their_payload", "lines_tell_an_overrun"];
+
+/// Commands, and messages that a rank moves on though its threads do not.
+const COMMANDS: &[&str] = &[
+    "b3_between_two_who_compute",
+    "d8_takes_back_while_it_fires",
+    "d14_everybody_posts_at_once",
+    "d16_segments_are_forwarded_in_order",
+    "d17_failures_travel",
+    "long_copies_are_whole",
+    "g6_a_full_spool",
+    "g6_what_a_rank_that_left_owes",
+];
 
 fn all(names: &[&str], switches: Switches) {
     for name in names {
@@ -73,6 +87,16 @@ fn shm_processes_send_lines_through_the_fabric() {
 fn shm_processes_do_without_what_is_denied() {
     all(SLEEP, DENIED);
     all(OWN, DENIED);
+}
+
+#[test]
+fn shm_processes_have_a_helper_of_the_node() {
+    all(COMMANDS, HELPER_NODE);
+}
+
+#[test]
+fn shm_processes_have_a_helper_each() {
+    all(COMMANDS, HELPER_RANK);
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Arming {
     #[inline(always)]
     pub fn look_after_add(&self) -> u32 {
         // On x86_64 the addition was a full fence.
-        #[cfg(all(any(not(target_arch = "x86_64"), loom), not(planted_fault = "armed_raiser_fence")))]
+        #[cfg(all(any(not(target_arch = "x86_64"), loom), not(planted_fault = "serving_raiser_fence")))]
         fence(Ordering::SeqCst); // SYNC armed
         self.armed.load(Ordering::Relaxed)
     }
@@ -67,7 +67,7 @@ impl Arming {
                 Err(other) => now = other,
             }
         }
-        #[cfg(not(planted_fault = "armed_queue_fence"))]
+        #[cfg(not(planted_fault = "serving_queue_fence"))]
         fence(Ordering::SeqCst); // SYNC armed
     }
 
@@ -87,9 +87,9 @@ impl Arming {
         for (word, value) in self.poison.iter().zip(poison.words()) {
             word.store(value, Ordering::Relaxed);
         }
-        #[cfg(not(planted_fault = "poison_relaxed"))]
+        #[cfg(not(planted_fault = "serving_poison_relaxed"))]
         let order = Ordering::Release; // SYNC poison
-        #[cfg(planted_fault = "poison_relaxed")]
+        #[cfg(planted_fault = "serving_poison_relaxed")]
         let order = Ordering::Relaxed;
         self.state.store(2, order);
         fence(Ordering::SeqCst); // SYNC armed

@@ -11,8 +11,8 @@
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Copies that may be shared at a time.
-pub const SLOTS: usize = 8;
+/// Copies that may be shared at a time; a model needs no more than one.
+pub const SLOTS: usize = if cfg!(loom) { 1 } else { 8 };
 /// Words that say what a copy is about, and whose it is.
 pub const WORDS: usize = 6;
 
@@ -91,7 +91,7 @@ impl Bulk {
     /// Whether there may be a chunk to claim.
     #[inline(always)]
     pub fn has_any(&self) -> bool {
-        self.open.load(Ordering::Relaxed) != 0
+        self.open.load(Ordering::Acquire) != 0
     }
 
     /// Offers a copy of so many chunks. False: all slots are in use.
@@ -157,10 +157,10 @@ impl Bulk {
             return None;
         }
         let complete = Complete { words: chunk.words, is_good: slot.failed.load(Ordering::Relaxed) == 0 };
-        self.open.fetch_sub(1, Ordering::Relaxed);
         let word = slot.claim.load(Ordering::Relaxed);
         slot.claim.store(word >> 32 << 32, Ordering::Relaxed);
         slot.state.store(0, Ordering::Release); // SYNC bulk-done
+        self.open.fetch_sub(1, Ordering::Release);
         Some(complete)
     }
 }

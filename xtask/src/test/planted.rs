@@ -37,11 +37,11 @@ impl Checker {
 }
 
 /// Plants each of the checker's faults, one at a time, and runs the checker: `command` as it also runs on the
-/// healthy sources, `sees` to tell from its output that it saw the fault, and not just failed to compile.
+/// healthy sources, or the part of it that is about that fault, `sees` to tell from its output that it saw the fault, and not just failed to compile.
 pub(super) fn hunt(
     shell: &Shell,
     checker: Checker,
-    command: fn(&Shell) -> Result<Command>,
+    command: fn(&Shell, &str) -> Result<Command>,
     sees: fn(&Run) -> bool,
 ) -> Result<Outcome> {
     let faults = faults(&Tree::read(shell.root())?, checker);
@@ -50,7 +50,7 @@ pub(super) fn hunt(
     }
     let mut unseen = Vec::new();
     for fault in &faults {
-        let run = shell.run(command(shell)?.env("RUSTC_WORKSPACE_WRAPPER", wrapper(shell, fault)?))?;
+        let run = shell.run(command(shell, fault)?.env("RUSTC_WORKSPACE_WRAPPER", wrapper(shell, fault)?))?;
         let seen = !run.success && sees(&run);
         shell.note(&format!("planted fault {fault}: {}", if seen { "seen" } else { "NOT SEEN" }))?;
         if !seen {

@@ -18,7 +18,7 @@ pub(super) fn tests(shell: &Shell) -> Result<Outcome> {
 
 /// The sanitizer reports what is planted for it.
 pub(super) fn planted_faults(shell: &Shell) -> Result<Outcome> {
-    planted::hunt(shell, Checker::Asan, command, sees_fault)
+    planted::hunt(shell, Checker::Asan, |shell, _| command(shell), sees_fault)
 }
 
 /// The stable compiler has the sanitizer and refuses it unless it is told to be its own nightly. A target must

@@ -126,7 +126,7 @@ impl Machine {
             let met = |condition: &Condition| {
                 self.met(condition) || self.queues_look_ready(false) || self.has_shares()
             };
-            let work = || self.has_work();
+            let work = || self.has_work() || self.poisoned(condition).is_some();
             let (rest, rise) = (|| attendance.rest(), || attendance.rise());
             let (met, work, rest, rise) = (&met, &work, &rest, &rise);
             self.host().pause(Pause { condition, waited_ns, until_ns, met, work, rest, rise });

@@ -37,7 +37,8 @@ impl Checker {
 }
 
 /// Plants each of the checker's faults, one at a time, and runs the checker: `command` as it also runs on the
-/// healthy sources, or the part of it that is about that fault, `sees` to tell from its output that it saw the fault, and not just failed to compile.
+/// healthy sources, or the part of it that is about that fault; `sees` to tell from its output that it saw the fault,
+/// and not just failed to compile.
 pub(super) fn hunt(
     shell: &Shell,
     checker: Checker,

@@ -70,7 +70,7 @@ impl Machine {
             }
             let Some(Errand { owner, queue, .. }) = todo.close() else { return };
             if let Some(named) = self.find_queue(owner, queue) {
-                self.give_back(&named, &mut todo);
+                self.give_back(&named, None, &mut todo);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Machine {
     pub(super) fn attend(&self, named: &Named<'_>, todo: &mut Todo) {
         if named.queue.lease().call(self.rank().0) {
             let long = self.move_on(named, todo);
-            self.give_back_with(named, long, todo);
+            self.give_back(named, long, todo);
         }
     }
 
@@ -97,18 +97,13 @@ impl Machine {
         let long = self.move_on(named, todo);
         if long.is_some() {
             todo.let_go(named.owner, named.number);
-            self.give_back_with(named, long, todo);
+            self.give_back(named, long, todo);
         }
     }
 
-    /// Gives a lease back; what others called for meanwhile is done before.
-    #[inline]
-    fn give_back(&self, named: &Named<'_>, todo: &mut Todo) {
-        self.give_back_with(named, None, todo);
-    }
-
-    /// The same, and carries out what was taken for this rank after that.
-    fn give_back_with(&self, named: &Named<'_>, long: Option<u64>, todo: &mut Todo) {
+    /// Gives a lease back, and carries out what was taken for this rank after that. What others called for meanwhile is
+    /// done before.
+    fn give_back(&self, named: &Named<'_>, long: Option<u64>, todo: &mut Todo) {
         let mut long = long;
         loop {
             while !named.queue.lease().give_back() {

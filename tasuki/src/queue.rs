@@ -3,6 +3,7 @@
 use crate::command::Command;
 use crate::job::Job;
 use crate::{Error, Rank, Result, Signal};
+use std::borrow::Borrow;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
 pub use tasuki_core::engine::Standing;
@@ -68,8 +69,8 @@ impl Job {
     }
 
     /// Posts a command to a queue of any rank. As [`Queue::post`].
-    pub fn post(&self, queue: RemoteQueue, command: &Command) -> Result<Posted> {
-        self.post_many(queue, std::slice::from_ref(command))
+    pub fn post(&self, queue: RemoteQueue, command: impl Borrow<Command>) -> Result<Posted> {
+        self.post_many(queue, std::slice::from_ref(command.borrow()))
     }
 
     /// Posts commands to a queue of any rank. As [`Queue::post_many`].
@@ -86,8 +87,8 @@ impl Queue {
     /// What it names is read when it runs; until then the memory must stay. Errors: the queue is full
     /// ([`Cause::Full`]), which is an ordinary answer: nothing was posted, and later there is room; the command is
     /// wrong in itself. What goes wrong when it runs poisons its signals. Costs a compare-and-swap and a line written.
-    pub fn post(&self, command: &Command) -> Result<Posted> {
-        self.post_many(std::slice::from_ref(command))
+    pub fn post(&self, command: impl Borrow<Command>) -> Result<Posted> {
+        self.post_many(std::slice::from_ref(command.borrow()))
     }
 
     /// Posts several commands, one behind the other, or none of them. The first of them; cheaper than one by one.

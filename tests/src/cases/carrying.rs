@@ -23,7 +23,7 @@ pub fn d16_segments_are_forwarded_in_order(job: &Job) -> Result<()> {
             for (at, (&start, &len)) in starts.iter().zip(&lengths).enumerate() {
                 let copy = Command::copy(data.on(me).at(start), data.on(to).at(start), len);
                 let ready = arrived.reaches(segments * round + at as u64 + 1);
-                queue.post(&copy.when(ready).then(arrived.on(to).add(1)))?;
+                queue.post(copy.when(ready).then(arrived.on(to).add(1)))?;
             }
         }
         if me == Rank(0) {
@@ -56,8 +56,8 @@ pub fn long_copies_are_whole(job: &Job) -> Result<()> {
         let seed = |rank: Rank| 10 * round as u64 + u64::from(rank.0);
         job.put(source.on(me), &pattern::bytes(seed(me), size))?;
         job.barrier()?;
-        queue.post(&Command::copy(source.on(me), target.on(to), size).then(done.on(to).add(1)))?;
-        queue.post(&Command::copy(source.on(to), target.on(me).at(size), size).then(done.on(me).add(1)))?;
+        queue.post(Command::copy(source.on(me), target.on(to), size).then(done.on(to).add(1)))?;
+        queue.post(Command::copy(source.on(to), target.on(me).at(size), size).then(done.on(me).add(1)))?;
         all += 2;
         done.wait_at_least(all)?;
         let bytes = target.to_vec()?;
@@ -79,7 +79,7 @@ pub fn d18_somebody_runs_it(job: &Job) -> Result<()> {
     for round in 1..=20 {
         match me {
             Rank(0) => {
-                queue.post(&count(&word, Rank(1)).when(go.reaches(round)).then(met.on(Rank(1)).add(1)))?;
+                queue.post(count(&word, Rank(1)).when(go.reaches(round)).then(met.on(Rank(1)).add(1)))?;
                 job.barrier()?;
                 // Its own memory: no call that could run anything.
                 while word.get(0)? < round {
@@ -118,7 +118,7 @@ pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
         job.barrier()?;
         if me == Rank(1) {
             let copy = Command::copy(data.on(Rank(2)), data.on(Rank(0)), 50_000);
-            queue.post(&copy.then(done.on(me).add(1)))?;
+            queue.post(copy.then(done.on(me).add(1)))?;
             done.wait_at_least(round)?;
             [0, 2].iter().try_for_each(|&rank| job.put(told.on(Rank(rank)), &[round]))?;
         } else if me.0 < 3 {
@@ -149,14 +149,14 @@ pub fn reductions_on_arrival(job: &Job) -> Result<()> {
         let own = |command: Command| command.when(turn.reaches(3));
         let root = Rank(0);
         queue.post(
-            &own(Command::reduce(parts.0.on(me), sums.on(root), len, Combine::Sum)).then(turn.on(to).add(1)),
+            own(Command::reduce(parts.0.on(me), sums.on(root), len, Combine::Sum)).then(turn.on(to).add(1)),
         )?;
         queue.post(
-            &own(Command::reduce(parts.1.on(me), most.on(root), len, Combine::MaxAbs))
+            own(Command::reduce(parts.1.on(me), most.on(root), len, Combine::MaxAbs))
                 .then(turn.on(to).add(1)),
         )?;
         queue.post(
-            &own(Command::reduce(parts.2.on(me), bits.on(root), len, Combine::Or)).then(turn.on(to).add(1)),
+            own(Command::reduce(parts.2.on(me), bits.on(root), len, Combine::Or)).then(turn.on(to).add(1)),
         )?;
         job.barrier()?;
         if me == root {

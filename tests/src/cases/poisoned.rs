@@ -13,9 +13,9 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
     let queue = job.queue(8)?;
     if me == Rank(0) {
         let outside = word.on(to).at(1 << 30);
-        queue.post(&Command::copy(outside, word.pointer(), 1).then(step.on(to).add(1)))?;
+        queue.post(Command::copy(outside, word.pointer(), 1).then(step.on(to).add(1)))?;
     } else {
-        queue.post(&count(&word, to).when(step.reaches(1)).then(step.on(to).add(1)))?;
+        queue.post(count(&word, to).when(step.reaches(1)).then(step.on(to).add(1)))?;
     }
     let failed = step.wait_at_least(1).expect_err("its signal is poisoned");
     let Cause::Poisoned { origin, cause } = failed.cause() else { panic!("{failed}") };
@@ -31,7 +31,7 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
     assert_eq!(job.load(word.pointer())?, 0);
     // What waits for a poisoned signal fails at once, whenever it is posted.
     let after = job.signal()?;
-    queue.post(&count(&word, me).when(step.reaches(9)).then(after.on(me).add(1)))?;
+    queue.post(count(&word, me).when(step.reaches(9)).then(after.on(me).add(1)))?;
     assert!(after.wait_at_least(1).is_err());
     job.barrier()
 }
@@ -51,7 +51,7 @@ pub fn dropped_queues_tell(job: &Job) -> Result<()> {
     let failed = told.wait_at_least(1).expect_err("poisoned");
     assert!(failed.to_string().contains("its queue was dropped before it had fired"), "{failed}");
     job.barrier()?;
-    let refused = job.post(names[to.index()], &Command::nothing()).expect_err("it is gone");
+    let refused = job.post(names[to.index()], Command::nothing()).expect_err("it is gone");
     assert!(matches!(refused.cause(), Cause::Stale { .. } | Cause::QueueDropped), "{refused}");
     job.raise(go.on(me), 1)?;
     job.barrier()?;
@@ -92,12 +92,12 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     assert!(queue.repeat().is_err(), "it is no session queue");
     tasuki::local(1, |other| {
         let foreign = other.signal()?;
-        let refused = queue.post(&Command::nothing().when(foreign.reaches(1))).expect_err("another job's");
+        let refused = queue.post(Command::nothing().when(foreign.reaches(1))).expect_err("another job's");
         assert!(refused.to_string().contains("another job"), "{refused}");
         Ok(())
     })?;
     assert_eq!(queue.standing(), tasuki::Standing::default());
-    queue.post(&count(&word, me).then(effect))?;
+    queue.post(count(&word, me).then(effect))?;
     signal.wait_at_least(1)?;
     job.barrier()
 }

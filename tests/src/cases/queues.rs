@@ -30,11 +30,11 @@ pub fn d4_triggers_that_are_met_fire(job: &Job) -> Result<()> {
     job.raise(go.on(me), 5)?;
     go.wait_at_least(5)?;
     for threshold in [4, 5] {
-        queue.post(&count(&word, to).when(go.reaches(threshold)).then(done.on(me).add(1)))?;
+        queue.post(count(&word, to).when(go.reaches(threshold)).then(done.on(me).add(1)))?;
     }
-    queue.post(&count(&word, to).then(done.on(me).add(1)))?;
+    queue.post(count(&word, to).then(done.on(me).add(1)))?;
     done.wait_at_least(3)?;
-    queue.post(&count(&word, to).when(go.reaches(6)).then(done.on(me).add(1)))?;
+    queue.post(count(&word, to).when(go.reaches(6)).then(done.on(me).add(1)))?;
     let early = done.wait_timeout(4, Duration::from_millis(2));
     assert!(early.is_err_and(|error| error.is_timeout()));
     job.raise(go.on(me), 1)?;
@@ -54,7 +54,7 @@ pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {
     let queue = job.queue(16)?;
     for (at, threshold) in THRESHOLDS.into_iter().enumerate() {
         let draw = Command::fetch(turn.pointer(), Change::Add(1), order.on(me).at(at));
-        queue.post(&draw.when(go.reaches(threshold)).then(done.on(me).add(1)))?;
+        queue.post(draw.when(go.reaches(threshold)).then(done.on(me).add(1)))?;
     }
     if is_simulated(job) {
         // Atomics under way overtake each other there: one threshold at a time.
@@ -83,8 +83,8 @@ pub fn d6_sources_are_read_when_it_fires(job: &Job) -> Result<()> {
     from.fill(1)?;
     let mut value = 1_u64;
     let when = |command: Command| command.when(go.reaches(1)).then(done.on(me).add(1));
-    queue.post(&when(Command::copy(from.pointer(), to.on(next(job)), 1)))?;
-    queue.post(&when(Command::put(to.on(next(job)).at(1), &[value])))?;
+    queue.post(when(Command::copy(from.pointer(), to.on(next(job)), 1)))?;
+    queue.post(when(Command::put(to.on(next(job)).at(1), &[value])))?;
     value += 1;
     from.fill(value)?;
     job.raise(go.on(me), 1)?;
@@ -101,8 +101,8 @@ pub fn d8_commands_are_taken_back(job: &Job) -> Result<()> {
     let queue = job.queue(8)?;
     for round in 0..effort(job, 200, 10) as u64 {
         let add = || count(&word, to).when(go.reaches(round + 1)).then(done.on(me).add(1));
-        let first = queue.post(&add())?;
-        let second = queue.post(&add())?;
+        let first = queue.post(add())?;
+        let second = queue.post(add())?;
         assert!(queue.cancel(first)?, "it waits");
         assert!(!queue.cancel(first)?, "it is not there any more");
         job.raise(go.on(me), 1)?;
@@ -116,13 +116,13 @@ pub fn d8_commands_are_taken_back(job: &Job) -> Result<()> {
     for one in posted.into_iter().rev() {
         assert!(queue.cancel(one)?);
     }
-    queue.post(&count(&word, to).then(done.on(me).add(1)))?;
+    queue.post(count(&word, to).then(done.on(me).add(1)))?;
     let rounds = effort(job, 200, 10) as u64;
     done.wait_at_least(rounds + 1)?;
     job.barrier()?;
     assert_eq!(job.load(word.pointer())?, rounds + 1);
     let other = job.queue(1)?;
-    let posted = other.post(&unmet())?;
+    let posted = other.post(unmet())?;
     assert!(queue.cancel(posted).is_err_and(|error| error.to_string().contains("another queue")));
     assert!(other.cancel(posted)?);
     Ok(())
@@ -135,7 +135,7 @@ pub fn d8_takes_back_while_it_fires(job: &Job) -> Result<()> {
     let queue = job.queue(8)?;
     let mut fired = 0;
     for round in 1..=effort(job, 500, 20) as u64 {
-        let posted = queue.post(&count(&word, me).when(go.reaches(round)).then(done.on(me).add(1)))?;
+        let posted = queue.post(count(&word, me).when(go.reaches(round)).then(done.on(me).add(1)))?;
         job.raise(met.on(from), 1)?;
         met.wait_at_least(round)?;
         job.raise(go.on(to), 1)?;
@@ -154,7 +154,7 @@ pub fn d9_effects_and_chains(job: &Job) -> Result<()> {
     let queue = job.queue(16)?;
     for pair in signals.windows(2) {
         let step = Command::nothing().when(pair[0].reaches(15));
-        queue.post(&step.then(pair[1].on(me).add(15)).then(extra.on(next(job)).add(7)))?;
+        queue.post(step.then(pair[1].on(me).add(15)).then(extra.on(next(job)).add(7)))?;
     }
     job.barrier()?;
     job.raise(signals[0].on(me), 14)?;
@@ -174,7 +174,7 @@ pub fn d10_joins(job: &Job) -> Result<()> {
     let queue = job.queue(4)?;
     let all = job.size() as u64;
     for round in 1..=effort(job, 200, 10) as u64 {
-        queue.post(&count(&word, me).when(joined.reaches(all * round)).then(done.on(me).add(1)))?;
+        queue.post(count(&word, me).when(joined.reaches(all * round)).then(done.on(me).add(1)))?;
         for rank in job.ranks() {
             job.raise(joined.on(rank), 1)?;
         }
@@ -209,7 +209,7 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
         cycle.post(&if at == 2 { add.then(done.on(me).add(1)) } else { add })?;
     }
     cycle.repeat()?;
-    assert!(cycle.post(&Command::nothing()).is_err());
+    assert!(cycle.post(Command::nothing()).is_err());
     let rounds = effort(job, 20_000, 30) as u64;
     for round in 1..=rounds {
         job.raise(again.on(me), 3)?;
@@ -233,7 +233,7 @@ pub fn d11_thresholds_wrap(job: &Job) -> Result<()> {
     job.raise(go.on(me), (1 << 62) - 1)?;
     go.wait_at_least(u64::MAX - 1)?;
     for threshold in [2, u64::MAX, 0, 1] {
-        queue.post(&Command::nothing().when(go.reaches(threshold)).then(done.on(me).add(1)))?;
+        queue.post(Command::nothing().when(go.reaches(threshold)).then(done.on(me).add(1)))?;
     }
     for fired in 1..=4 {
         let early = done.wait_timeout(fired, Duration::from_micros(300));
@@ -303,9 +303,9 @@ pub fn d14_everybody_posts_at_once(job: &Job) -> Result<()> {
 pub fn b10_independent_commands_do_not_wait(job: &Job) -> Result<()> {
     let (word, never, done, me) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?, job.rank());
     let queue = job.queue(4)?;
-    let waits = queue.post(&count(&word, me).when(never.reaches(1)))?;
+    let waits = queue.post(count(&word, me).when(never.reaches(1)))?;
     for round in 1..=effort(job, 1_000, 20) as u64 {
-        queue.post(&count(&word, me).then(done.on(me).add(1)))?;
+        queue.post(count(&word, me).then(done.on(me).add(1)))?;
         done.wait_at_least(round)?;
     }
     assert!(queue.cancel(waits)?);

@@ -91,9 +91,6 @@ impl Machine {
 
     /// Wakes the helper of a rank, if it has one and that sleeps. What it is to look at has been stored before.
     pub(super) fn rouse_helper(&self, rank: Rank) {
-        let seat = self.board().seat(rank);
-        if seat.helper().roused(self.board().wake_mode()) {
-            seat.wake_helper();
-        }
+        self.board().seat(rank).rouse_helper(self.board().wake_mode());
     }
 }

@@ -6,6 +6,7 @@ use super::machine::Machine;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::{Poison, SignalCell};
 use crate::node::board::Stage;
+use crate::queue::parked::reached;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,12 +45,6 @@ pub enum Condition {
 
 /// Waits shorter than this are not published: nobody could read them in time.
 const PUBLISH_AFTER_NS: u64 = 1_000_000;
-
-/// Whether `value` has reached `threshold`, also across the wrap of a counter that only grows.
-#[inline]
-pub(super) fn reached(value: u64, threshold: u64) -> bool {
-    value.wrapping_sub(threshold) as i64 >= 0
-}
 
 impl Machine {
     /// Waits until the own signal at `cell` has reached `threshold`. `from` is the one rank that can raise it, if
@@ -257,16 +252,5 @@ impl Drop for Told<'_> {
             self.machine.seat().end_wait();
             self.machine.telling().store(false, Ordering::Release);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::reached;
-
-    #[test]
-    fn counters_are_compared_across_their_wrap() {
-        assert!(reached(5, 5) && reached(6, 5) && !reached(4, 5));
-        assert!(reached(2, u64::MAX - 2) && !reached(u64::MAX - 2, 2));
     }
 }

@@ -292,9 +292,15 @@ impl Seat {
         &self.helper
     }
 
-    /// Wakes the helper that sleeps, after [`ParkLine::roused`] said so.
+    /// Wakes the rank's helper if it sleeps. What it is to look at has been stored before.
+    pub fn rouse_helper(&self, mode: WakeMode) {
+        if self.helper.roused(mode) {
+            self.wake_helper();
+        }
+    }
+
     #[cold]
-    pub fn wake_helper(&self) {
+    fn wake_helper(&self) {
         #[cfg(not(loom))]
         crate::os::futex::wake(self.helper.futex(), 1, crate::os::futex::Scope::Shared);
     }

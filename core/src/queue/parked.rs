@@ -318,6 +318,12 @@ mod tests {
     }
 
     #[test]
+    fn counters_are_compared_across_their_wrap() {
+        assert!(reached(5, 5) && reached(6, 5) && !reached(4, 5));
+        assert!(reached(2, u64::MAX - 2) && !reached(u64::MAX - 2, 2));
+    }
+
+    #[test]
     fn places_are_used_again_and_counted() {
         let memory = Memory::new(2);
         let lists = memory.lists();

@@ -82,10 +82,7 @@ impl ShmFabric {
 
     /// Wakes the helper of a rank that was just asked for something.
     fn wake_helper(&self, rank: Rank) {
-        let seat = self.board.seat(rank);
-        if seat.helper().roused(self.mode) {
-            seat.wake_helper();
-        }
+        self.board.seat(rank).rouse_helper(self.mode);
     }
 
     /// Raises a signal; whose commands wait for it.

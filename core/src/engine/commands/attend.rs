@@ -231,13 +231,7 @@ impl Machine {
     /// The command at that position, if it is there and may be read.
     #[inline]
     fn next_lines(&self, named: &Named<'_>, position: u64) -> Option<Lines> {
-        let queue = &named.queue;
-        if let Some(credit) = queue.credit()
-            && (named.count(self, credit).wrapping_sub(queue.commands()) as i64) <= 0
-        {
-            return None;
-        }
-        self.lines_at(named, position)
+        if named.has_credit(self) { self.lines_at(named, position) } else { None }
     }
 
     /// The command at that position, if it is there.

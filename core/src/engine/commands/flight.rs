@@ -101,13 +101,16 @@ impl Course {
             0 => machine.launch_get(from, &place(0).enter()?, 0..size).map(Some),
             1 => machine.launch_get(to, &place(1).enter()?, 0..size).map(Some),
             2 => {
-                let (theirs, ours) = (place(0), place(1));
-                let (mut from, mut into) = (vec![0; size], vec![0; size]);
-                theirs.enter()?.view().read(0, &mut from);
-                ours.enter()?.view().read(0, &mut into);
-                how.apply(&mut into, &from);
-                self.buffers = [None, None];
-                self.put(machine, 0, &into, to).map(Some)
+                let ours = place(1);
+                // Once, however often this step is tried.
+                if let Some(theirs) = self.buffers[0].take() {
+                    let (mut from, mut into) = (vec![0; size], vec![0; size]);
+                    theirs.enter()?.view().read(0, &mut from);
+                    ours.enter()?.view().read(0, &mut into);
+                    how.apply(&mut into, &from);
+                    ours.enter()?.view().write(0, &into);
+                }
+                machine.launch_put(to, &ours.enter()?, 0..size).map(Some)
             }
             _ => Ok(None),
         }

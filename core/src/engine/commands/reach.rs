@@ -11,6 +11,8 @@ use crate::base::{Cause, Rank, Roll};
 use crate::engine::machine::Machine;
 use crate::fabric::{Arming, DirectCell, Fabric, SignalCell};
 use crate::queue::area::{self, Card, Queue};
+use crate::queue::command::Trigger;
+use crate::queue::parked::reached;
 use crate::queue::station::Station;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::{STATION, is_signal, signal_offset};
@@ -37,6 +39,20 @@ impl<'m> Named<'m> {
         // SAFETY: signal memory lies in the system piece, which is mapped for `'m`; the second line of a signal is its
         // arming.
         unsafe { self.system.add(signal_offset(signal) as usize + 64).cast::<Arming>().as_ref() }
+    }
+
+    /// Whether a session queue may read its next command; another always may.
+    #[inline(always)]
+    pub(super) fn has_credit(&self, machine: &Machine) -> bool {
+        let left = |credit| self.count(machine, credit).wrapping_sub(self.queue.commands()) as i64;
+        self.queue.credit().is_none_or(|credit| left(credit) > 0)
+    }
+
+    /// Whether a command of that trigger fires: it is met, or never will be.
+    #[inline(always)]
+    pub(super) fn lets_fire(&self, machine: &Machine, trigger: Trigger) -> bool {
+        reached(self.count(machine, trigger.signal), trigger.threshold)
+            || self.arming(trigger.signal).poisoned().is_some()
     }
 
     /// How far that signal has come.

@@ -7,7 +7,6 @@ use crate::engine::helping::Help;
 use crate::engine::machine::Machine;
 use crate::queue::command::trigger_of;
 use crate::queue::flights::Stage;
-use crate::queue::parked::reached;
 use crate::queue::station::Station;
 use std::cell::Cell;
 use std::sync::PoisonError;
@@ -196,10 +195,7 @@ impl Machine {
         if !queue.lease().glance().is_free() {
             return false; // its holder sees to it
         }
-        let met = |signal, threshold| {
-            reached(named.count(self, signal), threshold) || named.arming(signal).poisoned().is_some()
-        };
-        queue.parked().triggers().any(|trigger| met(trigger.signal, trigger.threshold))
+        queue.parked().triggers().any(|trigger| named.lets_fire(self, trigger))
             || with_ring && self.has_posts(named, strictly)
             || queue.for_owner() > 0
             || !queue.flights().is_empty() && has_ended(named)
@@ -214,8 +210,7 @@ impl Machine {
         if !queue.line(written).holds(written) {
             return strictly && has_unwritten(named);
         }
-        let credits = |credit| named.count(self, credit).wrapping_sub(queue.commands()) as i64;
-        queue.credit().is_none_or(|credit| credits(credit) > 0) && self.has_room(named, written)
+        named.has_credit(self) && self.has_room(named, written)
     }
 
     /// Whether the command that lies there would find a place if it were read now.
@@ -224,8 +219,7 @@ impl Machine {
             return false;
         }
         let [first, threshold, ..] = named.queue.line(written).read();
-        let fires = trigger_of(first, threshold)
-            .is_none_or(|trigger| reached(named.count(self, trigger.signal), trigger.threshold));
+        let fires = trigger_of(first, threshold).is_none_or(|trigger| named.lets_fire(self, trigger));
         fires || named.queue.parked().has_room()
     }
 }

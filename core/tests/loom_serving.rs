@@ -8,7 +8,7 @@ use loom::thread;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{Arming, NOBODY, Poison, SEVERAL};
 use tasuki_core::queue::ring::{LINE_WORDS, Line, Posters, Reader};
-use tasuki_core::queue::station::Serving;
+use tasuki_core::queue::station::{Server, Serving};
 
 #[derive(Default)]
 struct Node {
@@ -25,7 +25,7 @@ struct Node {
 fn a_command_that_is_posted_while_its_rank_goes_away_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin();
+        node.serving.begin(Server::Itself);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
@@ -36,7 +36,7 @@ fn a_command_that_is_posted_while_its_rank_goes_away_is_seen() {
                 !node.serving.is_on()
             })
         };
-        node.serving.end();
+        node.serving.end(Server::Itself);
         let seen = node.line.holds(0);
         assert!(poster.join().unwrap() || seen, "nobody looks");
     });
@@ -47,7 +47,7 @@ fn a_command_that_is_posted_while_its_rank_goes_away_is_seen() {
 fn a_place_that_is_reserved_while_its_rank_goes_away_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin();
+        node.serving.begin(Server::Itself);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
@@ -56,7 +56,7 @@ fn a_place_that_is_reserved_while_its_rank_goes_away_is_seen() {
                 !node.serving.is_on()
             })
         };
-        node.serving.end();
+        node.serving.end(Server::Itself);
         let seen = node.posters.reserved() > 0;
         assert!(poster.join().unwrap() || seen, "nobody looks");
     });
@@ -66,7 +66,7 @@ fn a_place_that_is_reserved_while_its_rank_goes_away_is_seen() {
 fn a_signal_that_is_raised_while_its_rank_goes_away_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin();
+        node.serving.begin(Server::Itself);
         node.arming.arm(0, false);
         let raiser = {
             let node = node.clone();
@@ -75,7 +75,7 @@ fn a_signal_that_is_raised_while_its_rank_goes_away_is_seen() {
                 node.arming.look_after_add() != NOBODY && !node.serving.is_on()
             })
         };
-        node.serving.end();
+        node.serving.end(Server::Itself);
         let seen = node.counter.load(Ordering::Relaxed) > 0;
         assert!(raiser.join().unwrap() || seen, "nobody looks");
     });

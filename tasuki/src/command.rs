@@ -1,12 +1,14 @@
 //! Commands: what is to be done, when, and what follows.
 
+use crate::handlers::{Handler, inline};
 use crate::job::Job;
 use crate::word::Word;
-use crate::{Change, GlobalPtr, Pod};
+use crate::{Change, GlobalPtr, Pod, Rank};
 use std::fmt;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::{Atomic, AtomicKind};
+use tasuki_core::queue::call::{AnswerPlace, Args, Call};
 use tasuki_core::queue::command::{
     Class, Command as Core, Deed, Effect as CoreEffect, Trigger as CoreTrigger,
 };
@@ -151,6 +153,29 @@ impl Command {
             Some(how) => Command::new(Deed::Reduce { from: from.address(), to: to.address(), len, how }),
             None => Command::nothing().wrong(format!("{combine:?} of floating-point numbers")),
         }
+    }
+
+    /// Calls a handler of a rank with a value of 48 bytes at most, which is read now. The command's effects happen when
+    /// the handler has run, on its rank, not in the order of this queue's others; they are poisoned if it failed.
+    /// Calls that fire in one queue are handed on in the order in which they fire, whoever they are for: one that finds
+    /// no room at its rank holds up the calls behind it.
+    ///
+    /// Handlers are found by [`Job::handler`].
+    pub fn call<A: Pod>(to: Rank, handler: Handler, args: &A) -> Command {
+        match inline(args) {
+            Ok(args) => Command::calling(to, handler, args),
+            Err(cause) => Command::nothing().wrong(cause.to_string()),
+        }
+    }
+
+    /// The same with `count` values that lie at `from`, 64 KiB at most, which are read when the handler runs.
+    pub fn call_with<A: Pod>(to: Rank, handler: Handler, from: GlobalPtr<A>, count: usize) -> Command {
+        let len = (count as u64).saturating_mul(size_of::<A>() as u64);
+        Command::calling(to, handler, Args::At { from: from.address(), len })
+    }
+
+    fn calling(to: Rank, handler: Handler, args: Args) -> Command {
+        Command::new(Deed::Call(Call { peer: to, handler: handler.number, args, answer: AnswerPlace::NONE }))
     }
 
     /// Does nothing: only its trigger and effects count, which makes signals of signals.

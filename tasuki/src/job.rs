@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::communicator::Communicator;
+use crate::handlers::{Handlers, Locals};
 use crate::line::Line;
 use crate::signal::Signal;
 use crate::start::Helper;
@@ -20,6 +21,7 @@ pub struct Job {
     pub(crate) machine: Arc<Machine>,
     meeting: Meeting,
     world: Communicator,
+    pub(crate) locals: Arc<Locals>,
     pub(crate) helper: Helper,
 }
 
@@ -48,12 +50,19 @@ pub struct Memory {
 }
 
 impl Job {
-    pub(crate) fn new(machine: Machine, helper: Wanted) -> Result<Job> {
+    pub(crate) fn new(machine: Machine, helper: Wanted, handlers: &Handlers) -> Result<Job> {
         let meeting = Meeting::new(&machine)?;
+        let locals = Arc::new(handlers.make_locals());
+        if !handlers.are_none() {
+            take_handlers(&machine, &meeting, handlers, &locals)?;
+        }
         let machine = Arc::new(machine);
         let world = Communicator::world(&machine);
         let helper = Helper::new(&machine, helper);
-        Ok(Job { machine, meeting, world, helper })
+        if !handlers.are_none() {
+            helper.start();
+        }
+        Ok(Job { machine, meeting, world, locals, helper })
     }
 
     /// Which rank this is, `0 .. size`.
@@ -302,6 +311,28 @@ impl Job {
             .check_rank(rank)
             .map_err(|cause| self.machine.fault(cause, || format!("{call}(rank {rank})")))
     }
+}
+
+/// Lets a rank's handlers be called. All ranks meet here: before that, nobody may call.
+fn take_handlers(
+    machine: &Machine,
+    meeting: &Meeting,
+    handlers: &Handlers,
+    locals: &Arc<Locals>,
+) -> Result<()> {
+    let call = || "taking handlers".to_string();
+    let table = handlers.table(locals).map_err(|cause| machine.fault(cause, call))?;
+    let ours = machine.take_calls(table)?;
+    let Agreement { least, most, .. } = meeting.agree(machine, ours, "taking handlers")?;
+    if least == most {
+        return Ok(());
+    }
+    let cause = Cause::Disagree {
+        what: "the handlers: names, order, bytes, follow-ups (as one number)",
+        least,
+        most,
+    };
+    Err(machine.fault(cause, call))
 }
 
 #[cfg(test)]

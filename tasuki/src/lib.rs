@@ -48,8 +48,10 @@
 
 mod array;
 mod begun;
+mod call;
 mod command;
 mod communicator;
+mod handlers;
 mod job;
 mod line;
 mod onesided;
@@ -67,8 +69,10 @@ mod word;
 
 pub use array::Array;
 pub use bytemuck::{self, Pod, Zeroable};
+pub use call::Answer;
 pub use command::{Combine, Command, Effect, Reducible, Trigger};
 pub use communicator::{Communicator, Received, Slot};
+pub use handlers::{Handler, HandlerCx, HandlerName, Handlers};
 pub use job::{Job, Memory};
 pub use line::{Line, LineReader, LineWriter};
 pub use onesided::Change;
@@ -80,7 +84,7 @@ pub use registered::{RawRegistration, Registered};
 pub use request::Request;
 pub use scope::Scope;
 pub use signal::{RemoteSignal, Signal};
-pub use start::{Simulated, local, main, sim};
+pub use start::{Simulated, local, local_with, main, main_with, sim, sim_with};
 pub use tasuki_core::base::{Blame, Cause, Error, Rank, Result};
 pub use tasuki_core::engine::{After, Handle};
 pub use tasuki_core::fabric::Capabilities;
@@ -91,7 +95,7 @@ pub use word::Word;
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        After, Array, Change, Combine, Command, Communicator, GlobalPtr, Handle, Job, Max, Min, Pod, Queue,
-        Rank, Signal, Slot, Sum,
+        After, Array, Change, Combine, Command, Communicator, GlobalPtr, Handle, HandlerCx, Handlers, Job,
+        Max, Min, Pod, Queue, Rank, Signal, Slot, Sum,
     };
 }

@@ -1,7 +1,7 @@
 //! What a case is: a body, the ranks it needs, and the ways in which it can run.
 
 use std::ops::RangeInclusive;
-use tasuki::{Job, Result};
+use tasuki::{Handlers, Job, Result};
 
 /// What every rank of a case's job runs. It asserts: a rank that panics ends the job with an error that names it.
 pub type Body = fn(&Job) -> Result<()>;
@@ -39,6 +39,11 @@ impl Case {
     /// The numbers of ranks to run it on.
     pub fn counts(&self) -> impl Iterator<Item = usize> {
         COUNTS.into_iter().filter(|count| self.ranks.contains(count))
+    }
+
+    /// The handlers that its job has.
+    pub fn handlers(&self) -> Handlers {
+        if self.is_of("D19") { crate::cases::calls::handlers() } else { Handlers::new() }
     }
 
     /// Whether it belongs to a family: an area such as `A`, or one behaviour such as `D1`.

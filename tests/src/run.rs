@@ -19,7 +19,7 @@ pub fn on_threads(name: &str) {
     let case = the_case(name);
     for ranks in case.counts() {
         let _watched = Watchdog::over(format!("{name} on {ranks} threads"));
-        if let Err(error) = tasuki::local(ranks, case.body) {
+        if let Err(error) = tasuki::local_with(ranks, &case.handlers(), case.body) {
             panic!("{name} on {ranks} threads: {error}");
         }
     }
@@ -66,7 +66,7 @@ fn simulated(case: &Case, machine: &Machine, ranks: usize, seed: u64) -> Simulat
     let _watched = Watchdog::over(what.clone());
     stay_on_one_processor();
     let sim = (machine.of)(Sim::seed(seed).ranks(ranks)).time_max_ns(VIRTUAL_NS_MAX);
-    tasuki::sim(sim, case.body).unwrap_or_else(|error| panic!("{what}: {error}"))
+    tasuki::sim_with(sim, &case.handlers(), case.body).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
 /// Of a simulation's threads one runs at a time. Kept to one processor they take turns two to three times as fast:

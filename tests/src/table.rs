@@ -100,6 +100,17 @@ macro_rules! each_case {
             Everywhere "D" 1..=8 carrying::reductions_on_arrival;
             Everywhere "D" 1..=4 poisoned::dropped_queues_tell;
             Everywhere "D" 1..=4 poisoned::wrong_commands_are_refused;
+            Everywhere "D19" 1..=5 calls::d19_calls_are_answered;
+            Everywhere "D19" 1..=4 calls::d19_calls_bring_buffers;
+            Everywhere "D19" 1..=5 calls::d19_calls_keep_their_order;
+            Everywhere "D19" 2..=3 calls::d19_full_at_the_poster;
+            Everywhere "D19" 1..=5 calls::d19_follow_ups_do_not_lock_up;
+            Everywhere "D19" 1..=4 calls::d19_failures_are_told;
+            Everywhere "D19" 1..=4 calls::d19_calls_fire_in_queues;
+            Everywhere "D19" 1..=4 calls::d19_handlers_post_commands;
+            Everywhere "D19" 1..=3 calls::d19_answers_are_dropped;
+            Everywhere "D19" 1..=4 calls::d19_eight_threads_ask;
+            Everywhere "D19" 2..=4 calls::d19_taken_calls_are_run;
             Everywhere "D20" 4..=4 sleep::d20_random_sleeps_and_wakes;
             Everywhere "D20" 2..=8 sleep::d20_all_are_woken_at_once;
             Everywhere "D20" 2..=8 sleep::d20_every_wait_is_woken;

@@ -1,5 +1,6 @@
 //! One rank's machine: its fabric, its host, its board, and the operations under way.
 
+use super::calls::Calls;
 use super::commands::Commands;
 use super::host::Host;
 use super::life::Life;
@@ -29,6 +30,7 @@ pub struct Machine {
     polling: AtomicBool,
     telling: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
+    calls: OnceLock<Calls>,
     log: Log,
 }
 
@@ -74,6 +76,7 @@ impl Machine {
             polling: AtomicBool::new(false),
             telling: AtomicBool::new(false),
             agent: OnceLock::new(),
+            calls: OnceLock::new(),
             log,
         })
     }
@@ -126,9 +129,28 @@ impl Machine {
         self.agent().is_some_and(Agent::has_work)
     }
 
+    /// What it has where it answers calls.
+    #[inline(always)]
+    pub(super) fn calls(&self) -> Option<&Calls> {
+        self.calls.get()
+    }
+
+    /// It answers calls from now on.
+    pub(super) fn set_calls(&self, calls: Calls) {
+        let first = self.calls.set(calls).is_ok();
+        debug_assert!(first, "handlers are given once");
+        self.commands.begin_to_answer();
+    }
+
     /// Wakes threads of this rank that sleep: this one has done something that another waits for.
     pub fn stir(&self) {
-        let seat = self.seat();
+        self.rouse(self.rank);
+    }
+
+    /// Wakes threads of a rank that sleep: what they wait for has been stored.
+    #[inline]
+    pub(super) fn rouse(&self, rank: Rank) {
+        let seat = self.board.seat(rank);
         if seat.park().roused(self.board.wake_mode()) {
             seat.wake_futex();
         }
@@ -244,6 +266,7 @@ impl Machine {
         if !self.life.is_alive() {
             return Ok(());
         }
+        self.end_calls();
         let completed = self.complete(super::Handle(self.operations.issued()));
         self.agent().into_iter().for_each(|agent| agent.promise(self));
         // Fails only if the job is over, and then nobody waits for what is on its way.

@@ -1,6 +1,7 @@
 //! What moves operations on: ordered operations, waiting and sleeping.
 
 mod action;
+mod calls;
 mod commands;
 mod failures;
 mod helping;
@@ -21,6 +22,7 @@ mod waiting;
 
 pub use crate::node::{board, park};
 pub use action::{Action, Local};
+pub use calls::{Arrived, Asked, Entry, Handler, Table, Takes};
 pub use commands::{OwnQueue, Post, QueueName, Standing};
 pub use helping::{Help, HelperEnd};
 pub use host::{Host, Pause};

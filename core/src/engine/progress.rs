@@ -21,6 +21,7 @@ impl Machine {
         }
         let tells = self.poll();
         self.polling().store(false, Ordering::Release);
+        self.run_calls();
         if tells && let Some(agent) = self.agent() {
             agent.tell();
         }

@@ -24,6 +24,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-q");
 /// Most lines that a ring has.
 pub const CAPACITY_MAX: u64 = 1 << 20;
 const NO_SIGNAL: u32 = 0;
+/// The number of a queue of calls, which no station lists: only its own rank's process reads it.
+pub const CALLS: u32 = u32::MAX;
 
 /// What is fixed while a queue lives. Written by its owner.
 #[repr(C, align(128))]

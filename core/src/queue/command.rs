@@ -9,10 +9,11 @@
 //! | 4 | destination | " |
 //! | 5 | length:40, amount of the second effect:24 | " |
 //! | 6 | signal of the first effect | " |
-//! | 7 | amount of the first effect:32, unused:32 | signal of the second effect |
+//! | 7 | amount of the first effect:32, peer of a call:32 | signal of the second effect |
 //!
 //! The trigger is one more than the number of a signal of the queue's rank; 0: none.
 
+use super::call::{AnswerPlace, Args, Call};
 use super::inline::{INLINE_BYTES, Inline};
 use super::reduction::Reduction;
 use super::ring::LINE_WORDS;
@@ -96,6 +97,8 @@ pub enum Deed {
         /// Of which type, and how.
         how: Reduction,
     },
+    /// Calls a handler. The effects happen when it has run, on the rank where it did.
+    Call(Call),
 }
 
 /// `(trigger) -> deed -> (effects)`.
@@ -123,6 +126,8 @@ const COPY: u8 = 1;
 const PUT: u8 = 2;
 const ATOMIC: u8 = 3;
 const REDUCE: u8 = 4;
+const CALL: u8 = 5;
+const CALL_AT: u8 = 6;
 
 /// Where the fields of word 1 begin.
 const CLASS: u32 = 8;
@@ -130,6 +135,8 @@ const DETAIL: u32 = 16;
 const COUNT: u32 = 24;
 const TRIGGER: u32 = 32;
 const LENGTH_BITS: u32 = 40;
+/// Where the peer of a call begins in word 7.
+const PEER: u32 = 32;
 
 impl Lines {
     /// How many lines it takes: 1 or 2.
@@ -164,7 +171,8 @@ impl Command {
             Deed::Atomic { atomic, result, .. } => {
                 !result.is_null() || matches!(atomic.kind, AtomicKind::Cas { expected } if expected != 0)
             }
-            Deed::Nothing | Deed::Copy { .. } | Deed::Reduce { .. } => false,
+            Deed::Call(Call { args: Args::Inline(bytes), .. }) => bytes.len() > 8,
+            Deed::Nothing | Deed::Copy { .. } | Deed::Reduce { .. } | Deed::Call(_) => false,
         };
         1 + u64::from(long || self.effects[1].is_some())
     }
@@ -188,10 +196,15 @@ impl Command {
             destination,
             length | amounts[1] << LENGTH_BITS,
             signals[0],
-            amounts[0],
+            amounts[0] | self.peer() << PEER,
         ];
         words[1][LINE_WORDS - 1] = signals[1];
         Lines { words }
+    }
+
+    #[inline(always)]
+    fn peer(&self) -> u64 {
+        self.calls().map_or(0, |call| u64::from(call.peer.0))
     }
 
     /// Kind, detail, source, destination and length; what the second line says is written there.
@@ -213,6 +226,17 @@ impl Command {
                 (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes())
             }
             Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len),
+            Deed::Call(Call { handler, args: Args::At { from, len }, answer, .. }) => {
+                (CALL_AT, handler, from.bits(), answer.bits(), len)
+            }
+            Deed::Call(Call { handler, args: Args::Inline(bytes), answer, .. }) => {
+                let short = bytes.len() <= 8;
+                if !short {
+                    second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
+                }
+                let word = if short { bytes.words()[0] } else { 0 };
+                (CALL, handler, word, answer.bits(), bytes.len() as u64)
+            }
         }
     }
 
@@ -226,13 +250,21 @@ impl Command {
         let deed = match first as u8 {
             NOTHING => Deed::Nothing,
             COPY => Deed::Copy { from, to, len },
-            PUT if len <= 8 => Deed::Put { to, bytes: Inline::from_words(&[source], len as usize) },
-            PUT => Deed::Put { to, bytes: Inline::from_words(&second[..INLINE_BYTES / 8], len as usize) },
+            PUT => Deed::Put { to, bytes: inline(source, second, len) },
             ATOMIC => {
                 let atomic = atomic_of(detail, source, second[0])?;
                 Deed::Atomic { at: to, atomic, result: GlobalAddress::from_bits(second[1]) }
             }
             REDUCE => Deed::Reduce { from, to, len, how: Reduction::of_number(detail)? },
+            kind @ (CALL | CALL_AT) => Deed::Call(Call {
+                peer: Rank((amount >> PEER) as u32),
+                handler: detail,
+                args: match kind {
+                    CALL => Args::Inline(inline(source, second, len)),
+                    _ => Args::At { from, len },
+                },
+                answer: AnswerPlace::from_bits(destination),
+            }),
             _ => return None,
         };
         let effect = |signal: u64, amount: u64| {
@@ -247,10 +279,16 @@ impl Command {
         })
     }
 
+    /// The call that it is, if it is one.
+    #[inline(always)]
+    pub fn calls(&self) -> Option<&Call> {
+        if let Deed::Call(call) = &self.deed { Some(call) } else { None }
+    }
+
     /// Whose processor has to run it, if only one may.
     pub fn runner(&self) -> Option<Rank> {
         match (self.class, self.deed) {
-            (Class::Any, _) | (_, Deed::Nothing) => None,
+            (Class::Any, _) | (_, Deed::Nothing | Deed::Call(_)) => None,
             (Class::Source, Deed::Copy { from, .. } | Deed::Reduce { from, .. }) => Some(from.rank()),
             (_, Deed::Copy { to, .. } | Deed::Put { to, .. } | Deed::Reduce { to, .. }) => Some(to.rank()),
             (_, Deed::Atomic { at, .. }) => Some(at.rank()),
@@ -263,6 +301,16 @@ impl Command {
 pub fn trigger_of(first: u64, threshold: u64) -> Option<Trigger> {
     let signal = (first >> TRIGGER) as u32;
     (signal != 0).then(|| Trigger { signal: signal - 1, threshold })
+}
+
+/// Bytes that a command carries, in its first line as far as they fit there.
+#[inline(always)]
+fn inline(first: u64, second: &[u64; LINE_WORDS], len: u64) -> Inline {
+    if len <= 8 {
+        Inline::from_words(&[first], len as usize)
+    } else {
+        Inline::from_words(&second[..INLINE_BYTES / 8], len as usize)
+    }
 }
 
 fn class_of(number: u8) -> Option<Class> {
@@ -308,6 +356,9 @@ impl fmt::Display for Command {
             Deed::Reduce { from, to, len, how } => {
                 write!(f, "{how}({len} bytes from {from} into {to})")?;
             }
+            Deed::Call(Call { peer, handler, args, .. }) => {
+                write!(f, "call(handler {handler} of rank {peer}, {} bytes)", args.len())?;
+            }
         }
         match self.trigger {
             Some(Trigger { signal, threshold }) => write!(f, " when signal {signal} >= {threshold}"),
@@ -340,6 +391,14 @@ mod tests {
                 deeds.push(Deed::Atomic { at: at(1, 8), atomic, result });
             }
         }
+        let call = |args| {
+            let answer = AnswerPlace::new(at(4, 1 << 30), 5);
+            Deed::Call(Call { peer: Rank(0xff_fffe), handler: 255, args, answer })
+        };
+        deeds.extend(
+            [1, 8, 9, INLINE_BYTES].map(|len| call(Args::Inline(Inline::of(&vec![9; len]).unwrap()))),
+        );
+        deeds.push(call(Args::At { from: at(3, 64), len: 1 << 16 }));
         deeds.extend(Reduction::all().map(|how| Deed::Reduce {
             from: at(1, 8),
             to: at(0, 16),

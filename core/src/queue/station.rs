@@ -16,8 +16,28 @@ use crate::segment::layout::QUEUES_MAX;
 #[derive(Debug)]
 pub struct Serving {
     /// How many look: the rank itself while a thread of it waits, and a helper of the node. Each adds and takes away
-    /// one.
+    /// one, the rank itself also [`ITSELF`].
     word: AtomicU32,
+}
+
+const ITSELF: u32 = 1 << 16;
+
+/// Who looks at a rank's queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Server {
+    /// A thread of the rank, which runs its handlers, too.
+    Itself,
+    /// A thread of another rank of the node.
+    Another,
+}
+
+impl Server {
+    fn weight(self) -> u32 {
+        match self {
+            Server::Itself => ITSELF + 1,
+            Server::Another => 1,
+        }
+    }
 }
 
 impl Default for Serving {
@@ -28,13 +48,13 @@ impl Default for Serving {
 
 impl Serving {
     /// Somebody looks at the rank's queues from now on.
-    pub fn begin(&self) {
-        self.word.fetch_add(1, Ordering::Relaxed);
+    pub fn begin(&self, server: Server) {
+        self.word.fetch_add(server.weight(), Ordering::Relaxed);
     }
 
     /// Who had begun looks once more after this, and then no longer.
-    pub fn end(&self) {
-        self.word.fetch_sub(1, Ordering::Relaxed);
+    pub fn end(&self, server: Server) {
+        self.word.fetch_sub(server.weight(), Ordering::Relaxed);
         #[cfg(not(planted_fault = "serving_end_fence"))]
         fence(Ordering::SeqCst); // SYNC serving
     }
@@ -43,6 +63,12 @@ impl Serving {
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.word.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the rank itself looks. Asked as [`Serving::is_on`] is.
+    #[inline(always)]
+    pub fn is_by_itself(&self) -> bool {
+        self.word.load(Ordering::Relaxed) >= ITSELF
     }
 }
 

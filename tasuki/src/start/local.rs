@@ -1,7 +1,7 @@
 //! Ranks as threads of this process: the embedded way, and the quickest.
 
 use super::rank;
-use crate::{Job, Rank, Result};
+use crate::{Handlers, Job, Rank, Result};
 use std::sync::Arc;
 use tasuki_core::base::log::{Level, Log};
 use tasuki_core::base::{Cause, Error};
@@ -27,14 +27,24 @@ use tasuki_fabric_shm::{Options, ShmFabric};
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn local<T: Send>(ranks: usize, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Vec<T>> {
-    threads(ranks, &Settings::embedded()?, None, app)
+    local_with(ranks, &Handlers::new(), app)
 }
 
-/// [`local`] with settings that were read before, and the launcher to show the board to, if there is one.
+/// [`local`] with handlers, which each rank then has.
+pub fn local_with<T: Send>(
+    ranks: usize,
+    handlers: &Handlers,
+    app: impl Fn(&Job) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    threads(ranks, &Settings::embedded()?, None, handlers, app)
+}
+
+/// The same with settings that were read before, and the launcher to show the board to, if there is one.
 pub(super) fn threads<T: Send>(
     ranks: usize,
     settings: &Settings,
     door: Option<&Door>,
+    handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     if ranks == 0 || ranks > Rank::MAX.index() {
@@ -52,7 +62,7 @@ pub(super) fn threads<T: Send>(
             let membership = Membership { rank, board: board.clone(), files: files.clone() };
             let board = board.clone();
             let machine = move || machine(membership, settings, Group::Process);
-            let body = move || rank::run(rank, &board, settings.helper, machine, app);
+            let body = move || rank::run(rank, &board, settings.helper, handlers, machine, app);
             std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
         };
         let threads: Vec<_> = Rank::all(ranks).map(|rank| (rank, start(rank))).collect();

@@ -7,6 +7,6 @@ mod rank;
 mod simulated;
 
 pub(crate) use helper::Helper;
-pub use local::local;
-pub use process::main;
-pub use simulated::{Simulated, sim};
+pub use local::{local, local_with};
+pub use process::{main, main_with};
+pub use simulated::{Simulated, sim, sim_with};

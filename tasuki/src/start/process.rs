@@ -3,7 +3,7 @@
 use super::local::{machine, threads};
 use super::rank;
 use super::simulated::started;
-use crate::{Error, Job, Result};
+use crate::{Error, Handlers, Job, Result};
 use std::io::Write;
 use std::process::ExitCode;
 use tasuki_core::base::Cause;
@@ -29,11 +29,34 @@ use tasuki_core::os::membarrier::Group;
 /// }
 /// ```
 pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
+    main_with(&Handlers::new(), app)
+}
+
+/// [`main`](main()) of a program with handlers.
+///
+/// ```no_run
+/// use tasuki::{HandlerCx, Handlers, Job};
+///
+/// fn double(_: &HandlerCx<'_>, value: u64) -> u64 {
+///     2 * value
+/// }
+///
+/// fn app(job: &Job) -> tasuki::Result<()> {
+///     let twice: u64 = job.ask(job.rank_after(1), "double", &21_u64)?.wait()?;
+///     assert_eq!(twice, 42);
+///     job.barrier()
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     tasuki::main_with(&Handlers::new().add("double", double), app)
+/// }
+/// ```
+pub fn main_with(handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
     let settings = match Settings::from_environment() {
         Ok(settings) => settings,
         Err(error) => return report(&error),
     };
-    match run(&settings, app) {
+    match run(&settings, handlers, app) {
         Ok(()) => ExitCode::SUCCESS,
         // The launcher tells of a death, once for all ranks.
         Err(error) if is_told(&settings, &error) => ExitCode::FAILURE,
@@ -45,22 +68,23 @@ fn is_told(settings: &Settings, error: &Error) -> bool {
     matches!(settings.start, Start::Launched(_)) && matches!(error.cause(), Cause::PeerDied { .. })
 }
 
-fn run(settings: &Settings, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
+fn run(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
     match &settings.start {
-        Start::Alone => threads(1, settings, None, app).map(drop),
-        Start::Threads { ranks, door } => threads(*ranks, settings, door.as_ref(), app).map(drop),
-        Start::Launched(_) | Start::Managed(_) => one_of_several(settings, app),
+        Start::Alone => threads(1, settings, None, handlers, app).map(drop),
+        Start::Threads { ranks, door } => threads(*ranks, settings, door.as_ref(), handlers, app).map(drop),
+        Start::Launched(_) | Start::Managed(_) => one_of_several(settings, handlers, app),
         Start::Simulated { ranks, seed, door } => {
-            started(*ranks, *seed, settings, door.as_ref(), app).map(drop)
+            started(*ranks, *seed, settings, door.as_ref(), handlers, app).map(drop)
         }
     }
 }
 
 /// This process is one rank of a job of several processes.
-fn one_of_several(settings: &Settings, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
+fn one_of_several(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
     let (membership, connection) = join(settings)?;
     let (rank, board) = (membership.rank, membership.board.clone());
-    rank::run(rank, &board, settings.helper, || machine(membership, settings, Group::Registered), app)?;
+    let machine = || machine(membership, settings, Group::Registered);
+    rank::run(rank, &board, settings.helper, handlers, machine, app)?;
     connection.leave();
     Ok(())
 }

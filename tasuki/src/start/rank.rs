@@ -1,6 +1,6 @@
 //! One rank's run of the program: made, run, left, and its failure told.
 
-use crate::{Error, Job, Rank, Result};
+use crate::{Error, Handlers, Job, Rank, Result};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tasuki_core::base::Cause;
@@ -14,10 +14,11 @@ pub(super) fn run<T>(
     rank: Rank,
     board: &Board,
     helper: Wanted,
+    handlers: &Handlers,
     machine: impl FnOnce() -> Result<Machine>,
     app: impl FnOnce(&Job) -> Result<T>,
 ) -> Result<T> {
-    let job = machine().and_then(|machine| Job::new(machine, helper)).map_err(|error| {
+    let job = machine().and_then(|machine| Job::new(machine, helper, handlers)).map_err(|error| {
         let how = format!("could not join: {}", error.headline());
         board.declare_dead(rank, &how, Board::JUST_NOW);
         error.on_rank(rank)

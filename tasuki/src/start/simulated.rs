@@ -1,7 +1,7 @@
 //! Ranks in virtual time: the whole program under delay, reordering and faults that one seed decides.
 
 use super::rank;
-use crate::{Job, Result};
+use crate::{Handlers, Job, Result};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -39,7 +39,16 @@ pub struct Simulated<T> {
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Simulated<T>> {
-    run(&sim, Level::Warn, Wanted::default(), None, app)
+    sim_with(sim, &Handlers::new(), app)
+}
+
+/// [`sim`](sim()) with handlers, which each rank then has.
+pub fn sim_with<T: Send>(
+    sim: Sim,
+    handlers: &Handlers,
+    app: impl Fn(&Job) -> Result<T> + Sync,
+) -> Result<Simulated<T>> {
+    run(&sim, Level::Warn, Wanted::default(), None, handlers, app)
 }
 
 /// [`sim`] as the launcher starts it.
@@ -48,9 +57,10 @@ pub(super) fn started<T: Send>(
     seed: u64,
     settings: &Settings,
     door: Option<&Door>,
+    handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    run(&Sim::seed(seed).ranks(ranks), settings.log, settings.helper, door, app)
+    run(&Sim::seed(seed).ranks(ranks), settings.log, settings.helper, door, handlers, app)
 }
 
 fn run<T: Send>(
@@ -58,6 +68,7 @@ fn run<T: Send>(
     level: Level,
     helper: Wanted,
     door: Option<&Door>,
+    handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
     let shown: Mutex<Option<UnixStream>> = Mutex::default();
@@ -68,7 +79,7 @@ fn run<T: Send>(
         }
         let log = Log::new(format!("rank {}", member.rank), level);
         let (rank, board) = (member.rank, member.board.clone());
-        rank::run(rank, &board, helper, || member.join(log), &app)
+        rank::run(rank, &board, helper, handlers, || member.join(log), &app)
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 use tasuki::{Error, Job, Result};
 use tasuki_tests::watchdog::Watchdog;
-use tasuki_tests::{Body, failing, table};
+use tasuki_tests::{Body, Case, failing, table};
 
 fn main() -> ExitCode {
     let Some(name) = std::env::args().nth(1) else {
@@ -19,7 +19,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let _watched = Watchdog::over(name.clone());
-    tasuki::main(|job: &Job| -> Result<()> { body(&name)?(job) })
+    let handlers = table::find(&name).map(Case::handlers).unwrap_or_default();
+    tasuki::main_with(&handlers, |job: &Job| -> Result<()> { body(&name)?(job) })
 }
 
 fn body(name: &str) -> Result<Body> {

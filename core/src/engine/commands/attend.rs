@@ -2,7 +2,8 @@
 
 use super::reach::Named;
 use super::todo::{Errand, Todo};
-use crate::base::Rank;
+use crate::base::log::Level;
+use crate::base::{Cause, Rank};
 use crate::engine::action::Action;
 use crate::engine::machine::Machine;
 use crate::fabric::{Arming, BOUND, NOBODY, Poison, Posted, Refused, SEVERAL};
@@ -11,7 +12,7 @@ use crate::queue::flights::Stage;
 use crate::queue::parked::reached;
 use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
-use crate::segment::layout::is_signal;
+use crate::segment::layout::{is_signal, signal_offset};
 use std::sync::atomic::{Ordering, fence};
 
 /// Lines after which posters are told that there is room again.
@@ -236,7 +237,7 @@ impl Machine {
 
     /// The command at that position, if it is there.
     #[inline]
-    pub(super) fn lines_at(&self, named: &Named<'_>, position: u64) -> Option<Lines> {
+    pub(in crate::engine) fn lines_at(&self, named: &Named<'_>, position: u64) -> Option<Lines> {
         let queue = &named.queue;
         let written = queue.cycle().map_or(position, |cycle| position % cycle);
         let line = queue.line(written);
@@ -260,6 +261,10 @@ impl Machine {
             if !met {
                 return self.park(named, lines, trigger, position);
             }
+            // Its signal may have been raised since those that wait were looked at: they fire first.
+            if !named.queue.parked().is_empty() {
+                self.fire_met(named, todo);
+            }
         }
         if !named.queue.flights().has_room() {
             return Taken::No;
@@ -273,7 +278,7 @@ impl Machine {
 
     #[cold]
     fn unreadable(&self, named: &Named<'_>) {
-        let cause = crate::base::Cause::Bug("a command that nobody can have posted".into());
+        let cause = Cause::Bug("a command that nobody can have posted".into());
         named.queue.count_failure(Poison::of(&cause, self.rank()).words());
     }
 
@@ -295,6 +300,7 @@ impl Machine {
     fn fire(&self, named: &Named<'_>, command: &Command, failure: Failure, todo: &mut Todo) {
         let outcome = match failure {
             Some(poison) => Some(Some(poison)),
+            None if command.calls().is_some() => self.call_at_once(named, command),
             None if self.may_run(command) => self.run_at_once(command),
             None => None,
         };
@@ -322,13 +328,28 @@ impl Machine {
     /// Looks for commands that this rank can run, at once or, one of them, when it has given the lease back.
     fn take_flights(&self, named: &Named<'_>, long: &mut Option<u64>) -> bool {
         let flights = named.queue.flights();
-        let (mut moved, mut for_owner) = (false, 0);
+        let (mut moved, mut for_owner, mut calls_wait) = (false, 0, false);
         for number in flights.numbers() {
-            if flights.stage(number) != Stage::Fired {
+            let stage = flights.stage(number);
+            if !matches!(stage, Stage::Fired | Stage::Running(_)) {
                 continue;
             }
             let Some(command) = flights.command(number) else { continue };
-            if !self.may_run(&command) {
+            let waits = calls_wait && command.calls().is_some();
+            calls_wait |= command.calls().is_some();
+            if stage != Stage::Fired {
+                continue;
+            }
+            if waits {
+                for_owner += 1; // calls keep their order
+            } else if let Some(outcome) = self.forward_flight(named, &command) {
+                match outcome {
+                    Some(failure) => flights.end(number, failure.map(Poison::words)),
+                    None => for_owner += 1, // until there is room
+                }
+                calls_wait = outcome.is_none();
+                moved |= outcome.is_some();
+            } else if !self.may_run(&command) {
                 for_owner += u32::from(command.runner() == Some(named.owner));
             } else if let Some(failure) = self.run_at_once(&command) {
                 flights.end(number, failure.map(Poison::words));
@@ -372,8 +393,38 @@ impl Machine {
     ) {
         if let Some(poison) = failure {
             named.queue.count_failure(poison.words());
+        } else if command.calls().is_some() {
+            return; // they happen when the handler has run
         }
-        for Effect { signal, amount } in command.effects.into_iter().flatten() {
+        self.raise_effects(&command.effects, failure, todo, &|cause| {
+            named.queue.count_failure(Poison::of(&cause, self.rank()).words());
+        });
+    }
+
+    /// Effects of something that is not in a queue happen, and all that follows.
+    pub(in crate::engine) fn let_happen(&self, effects: &[Option<Effect>; 2], failure: Failure) {
+        let mut todo = Todo::default();
+        self.raise_effects(effects, failure, &mut todo, &|cause| {
+            self.log().say(Level::Warn, format_args!("an effect did not happen: {cause}"));
+        });
+        self.work_off(todo);
+    }
+
+    /// A signal of any rank is poisoned, and all that follows.
+    pub(in crate::engine) fn poison_signal(&self, rank: Rank, signal: u32, poison: Poison) {
+        let signal = GlobalAddress::new(rank, signal_offset(signal));
+        self.let_happen(&[Some(Effect { signal, amount: 0 }), None], Some(poison));
+    }
+
+    #[inline(always)]
+    fn raise_effects(
+        &self,
+        effects: &[Option<Effect>; 2],
+        failure: Failure,
+        todo: &mut Todo,
+        refused: &dyn Fn(Cause),
+    ) {
+        for Effect { signal, amount } in effects.iter().copied().flatten() {
             let accept = || self.open(raising(signal, amount, failure), None, false);
             let ahead = self.take_ahead(signal, todo);
             let posted = match failure {
@@ -384,9 +435,7 @@ impl Machine {
                 Ok(Posted::Started) => {}
                 Ok(Posted::Done(mark)) if mark == 0 || ahead || self.is_served(signal.rank()) => {}
                 Ok(Posted::Done(mark)) => self.note(todo, signal.rank(), mark),
-                Err(Refused::Never(cause)) => {
-                    named.queue.count_failure(Poison::of(&cause, self.rank()).words());
-                }
+                Err(Refused::Never(cause)) => refused(*cause),
                 Err(Refused::Again | Refused::Relay) => self.hold_unclaimed(raising(signal, amount, failure)),
             }
         }

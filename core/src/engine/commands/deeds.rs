@@ -28,6 +28,7 @@ impl Machine {
             }
             Deed::Put { to, bytes } => self.put_at_once(to, &bytes),
             Deed::Atomic { at, atomic, result } => self.change_at_once(at, atomic, result),
+            Deed::Call(_) => false,
             Deed::Reduce { from, to, len, how } => len <= AT_ONCE && self.reduce_at_once(from, to, len, how),
         };
         done.then_some(None)

@@ -124,6 +124,9 @@ impl Machine {
             let cause = Cause::Bug("a command under way that nobody can have posted".into());
             return self.end_flight(named, flight, Some(Poison::of(&cause, self.rank())));
         };
+        if command.calls().is_some() {
+            return self.forward_later(named, flight);
+        }
         if self.share_flight(named, flight, &command) {
             return;
         }

@@ -17,6 +17,7 @@
 mod attend;
 mod deeds;
 mod flight;
+mod forwarding;
 mod known;
 mod own;
 mod posting;
@@ -27,13 +28,14 @@ mod serving;
 mod sharing;
 mod todo;
 
+pub(super) use forwarding::Taken;
 pub use own::OwnQueue;
 pub use posting::{Post, QueueName, Standing};
 pub(super) use serving::Attendance;
 
 use crate::base::Roll;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// What a rank's machine knows of command queues.
 #[derive(Debug)]
@@ -55,4 +57,6 @@ pub(super) struct Commands {
     under_way: Mutex<Vec<flight::UnderWay>>,
     /// Queues of other ranks that are out of reach.
     remote: Mutex<remote::Remote>,
+    /// Whether the rank answers calls.
+    answers: AtomicBool,
 }

@@ -9,7 +9,7 @@ use super::todo::Todo;
 use crate::base::{Cause, Error, Result};
 use crate::engine::machine::Machine;
 use crate::fabric::{Atomic, AtomicKind, Poison, Width};
-use crate::queue::area::{self, CAPACITY_MAX, Card, Place, Queue};
+use crate::queue::area::{self, CALLS, CAPACITY_MAX, Card, Place, Queue};
 use crate::queue::command::Command;
 use crate::queue::flights::Stage;
 use crate::queue::ring::CLOSED;
@@ -49,7 +49,7 @@ impl OwnQueue {
     }
 
     #[inline]
-    pub(super) fn queue(&self) -> Queue<'_> {
+    pub(in crate::engine) fn queue(&self) -> Queue<'_> {
         // SAFETY: the queue is there while this is, and its memory longer.
         unsafe { Queue::over(self.place, self.card.capacity) }
     }
@@ -77,6 +77,11 @@ impl Machine {
         }
         commands.own.add(number, &own);
         Ok(own)
+    }
+
+    /// Makes a queue of calls, which only this rank's process reads.
+    pub(in crate::engine) fn lay_out_queue_of_calls(&self, capacity: u64, level: u32) -> Result<OwnQueue> {
+        self.lay_out(Card { capacity, number: CALLS, generation: level, credit: None })
     }
 
     fn lay_out(&self, card: Card) -> Result<OwnQueue> {
@@ -113,7 +118,7 @@ impl Machine {
     }
 
     /// Nobody can post any more. How many lines there will ever have been.
-    pub(super) fn close(&self, own: &OwnQueue) -> Result<u64, Cause> {
+    pub(in crate::engine) fn close(&self, own: &OwnQueue) -> Result<u64, Cause> {
         if self.commands().coherent {
             own.queue().posters().close();
             return self.reserved_in(own);

@@ -3,12 +3,13 @@
 use super::attend::Failure;
 use super::own::OwnQueue;
 use super::reach::Named;
-use crate::base::Cause;
+use crate::base::{Cause, Rank};
 use crate::engine::machine::Machine;
 use crate::fabric::Poison;
 use crate::node::park::WakeMode;
 use crate::os::prefetch;
 use crate::queue::area::Queue;
+use crate::queue::call::{Args, BUFFER_MAX, Call};
 use crate::queue::command::{Command, Deed, Effect, Lines, SECOND_AMOUNT_MAX};
 use crate::queue::ring::Posters;
 use crate::segment::layout::{GRANULE, SIGNALS_MAX, WINDOW, is_signal};
@@ -50,6 +51,12 @@ impl QueueName {
     pub(super) fn new(at: GlobalAddress, generation: u32) -> QueueName {
         debug_assert!(at.bits().is_multiple_of(GRANULE) && generation <= QueueName::GENERATIONS);
         QueueName(at.bits() | u64::from(generation))
+    }
+
+    /// The queue that lies at the same place on another rank, and is its namesake.
+    #[inline]
+    pub(in crate::engine) fn on(self, rank: Rank) -> QueueName {
+        QueueName::new(GlobalAddress::new(rank, self.address().offset()), self.generation())
     }
 
     /// Where it begins.
@@ -115,7 +122,7 @@ impl Machine {
         let queue = &named.queue;
         let lines = self.check_all(commands.clone(), queue.credit().is_some())?;
         let reserved = queue.posters().reserve(lines, queue.capacity(), queue.reader());
-        let Some(first) = reserved else { return Err(no_room(queue)) };
+        let Some(first) = reserved else { return Err(no_room(named)) };
         let mut position = first;
         for command in commands {
             position += write(queue, position, &command.lines());
@@ -133,10 +140,14 @@ impl Machine {
         } else {
             crate::base::sync::compiler_fence(Ordering::SeqCst);
         }
-        if self.station_of(named.owner).is_some_and(|station| station.serving.is_on()) {
-            return;
+        let station = self.station_of(named.owner);
+        if named.takes_calls() {
+            if !station.is_some_and(|station| station.serving.is_by_itself()) {
+                self.board().seat(named.owner).wake();
+            }
+        } else if !station.is_some_and(|station| station.serving.is_on()) {
+            self.attend_with_all_that_follows(named);
         }
-        self.attend_with_all_that_follows(named);
     }
 
     /// How many lines those commands take, if nothing can be said against them.
@@ -155,7 +166,7 @@ impl Machine {
     }
 
     /// What can be said against a command without looking at its operands.
-    fn check_command(&self, command: &Command, in_session: bool) -> Result<(), Cause> {
+    pub(in crate::engine) fn check_command(&self, command: &Command, in_session: bool) -> Result<(), Cause> {
         if let Some(trigger) = command.trigger {
             if u64::from(trigger.signal) >= SIGNALS_MAX {
                 return Err(Cause::Argument(format!("no signal has the number {}", trigger.signal)));
@@ -182,11 +193,25 @@ impl Machine {
             Deed::Copy { from, to, len } | Deed::Reduce { from, to, len, .. } => ([from, to], len),
             Deed::Put { to, bytes } => ([to, to], bytes.len() as u64),
             Deed::Atomic { at, .. } => ([at, at], 1),
+            Deed::Call(call) => return self.check_call(&call),
         };
         if len >= WINDOW {
             return Err(Cause::Argument(format!("{len} bytes: a command moves less than 2^40")));
         }
         ends.into_iter().try_for_each(|end| self.check_end(end))
+    }
+
+    fn check_call(&self, call: &Call) -> Result<(), Cause> {
+        self.check_rank(call.peer)?;
+        self.check_handler(call)?;
+        if call.args.len() > BUFFER_MAX {
+            let text = format!("a call brings at most {BUFFER_MAX} bytes along, not {}", call.args.len());
+            return Err(Cause::Argument(text));
+        }
+        match call.args {
+            Args::At { from, .. } => self.check_end(from),
+            Args::Inline(_) => Ok(()),
+        }
     }
 
     fn check_end(&self, at: GlobalAddress) -> Result<(), Cause> {
@@ -287,11 +312,16 @@ fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
 }
 
 #[cold]
-fn no_room(queue: &Queue<'_>) -> Cause {
-    if queue.posters().are_closed() {
-        return Cause::QueueDropped;
+fn no_room(named: &Named<'_>) -> Cause {
+    let closed = named.queue.posters().are_closed();
+    match named.takes_calls() {
+        true if closed => Cause::PeerLeft { peer: named.owner },
+        false if closed => Cause::QueueDropped,
+        calls => {
+            let what = if calls { "the queue of calls" } else { "the command queue" };
+            Cause::Full { what, capacity: named.queue.capacity() as usize }
+        }
     }
-    Cause::Full { what: "the command queue", capacity: queue.capacity() as usize }
 }
 
 const _: () = assert!(layout::LOCAL.start.is_multiple_of(GRANULE));

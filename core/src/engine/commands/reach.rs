@@ -10,7 +10,7 @@ use super::roster::Roster;
 use crate::base::{Cause, Rank, Roll};
 use crate::engine::machine::Machine;
 use crate::fabric::{Arming, DirectCell, Fabric, SignalCell};
-use crate::queue::area::{self, Card, Queue};
+use crate::queue::area::{self, CALLS, Card, Queue};
 use crate::queue::command::Trigger;
 use crate::queue::parked::reached;
 use crate::queue::station::Station;
@@ -18,11 +18,11 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::{STATION, is_signal, signal_offset};
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A queue with its name, and with the system piece of its rank, where the signals are that its commands wait for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named<'m> {
+pub(in crate::engine) struct Named<'m> {
     pub(super) owner: Rank,
     pub(super) number: u32,
     pub(super) generation: u32,
@@ -39,6 +39,12 @@ impl<'m> Named<'m> {
         // SAFETY: signal memory lies in the system piece, which is mapped for `'m`; the second line of a signal is its
         // arming.
         unsafe { self.system.add(signal_offset(signal) as usize + 64).cast::<Arming>().as_ref() }
+    }
+
+    /// Whether it is one of calls, which only its own rank's process reads.
+    #[inline(always)]
+    pub(super) fn takes_calls(&self) -> bool {
+        self.number == CALLS
     }
 
     /// Whether a session queue may read its next command; another always may.
@@ -93,13 +99,25 @@ impl Commands {
             made: AtomicU32::new(0),
             under_way: Mutex::default(),
             remote: Mutex::default(),
+            answers: AtomicBool::new(false),
         })
     }
 
-    /// Whether the rank has made a queue.
+    /// Whether the rank has made a queue, or answers calls.
     #[inline(always)]
     pub(in crate::engine) fn are_used(&self) -> bool {
-        !self.own.is_blank()
+        !self.own.is_blank() || self.answers()
+    }
+
+    /// Whether the rank answers calls.
+    #[inline(always)]
+    pub(super) fn answers(&self) -> bool {
+        self.answers.load(Ordering::Relaxed)
+    }
+
+    /// It does from now on.
+    pub(in crate::engine) fn begin_to_answer(&self) {
+        self.answers.store(true, Ordering::Relaxed);
     }
 
     /// The rank's own station.
@@ -117,6 +135,12 @@ unsafe fn station_in<'s>(system: NonNull<u8>) -> &'s Station {
 }
 
 impl Machine {
+    /// Whether the memory of other ranks is written by stores, and signals by atomics of the processor's.
+    #[inline(always)]
+    pub(in crate::engine) fn reaches_words(&self) -> bool {
+        self.commands().direct && self.commands().coherent
+    }
+
     /// The station of a rank, if it is in reach.
     #[inline]
     pub(super) fn station_of(&self, rank: Rank) -> Option<&Station> {
@@ -175,7 +199,7 @@ impl Machine {
 
     /// A queue of this rank's own, with its name.
     #[inline]
-    pub(super) fn named<'o>(&self, own: &'o OwnQueue) -> Named<'o> {
+    pub(in crate::engine) fn named<'o>(&self, own: &'o OwnQueue) -> Named<'o> {
         self.name_queue(self.rank(), own.card(), own.queue(), self.commands().system.0)
     }
 

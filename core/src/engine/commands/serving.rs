@@ -7,7 +7,7 @@ use crate::engine::helping::Help;
 use crate::engine::machine::Machine;
 use crate::queue::command::trigger_of;
 use crate::queue::flights::Stage;
-use crate::queue::station::Station;
+use crate::queue::station::{Server, Station};
 use std::cell::Cell;
 use std::sync::PoisonError;
 
@@ -29,8 +29,8 @@ impl Commands {
         let mut attending = self.attending.lock().unwrap_or_else(PoisonError::into_inner);
         *attending = attending.saturating_add_signed(by);
         match (*attending, by) {
-            (0, _) => self.station().serving.end(),
-            (1, 1) => self.station().serving.begin(),
+            (0, _) => self.station().serving.end(Server::Itself),
+            (1, 1) => self.station().serving.begin(Server::Itself),
             _ => {}
         }
         *attending == 0
@@ -66,7 +66,7 @@ impl<'m> Attendance<'m> {
     pub(in crate::engine) fn rest(&self) {
         if self.present.replace(false) {
             self.machine.commands().count(-1);
-            self.others().for_each(|(_, station)| station.serving.end());
+            self.others().for_each(|(_, station)| station.serving.end(Server::Another));
         }
     }
 
@@ -75,7 +75,7 @@ impl<'m> Attendance<'m> {
         let looks = self.helps.is_some() || self.machine.commands().are_used();
         if looks && !self.present.replace(true) {
             self.machine.commands().count(1);
-            self.others().for_each(|(_, station)| station.serving.begin());
+            self.others().for_each(|(_, station)| station.serving.begin(Server::Another));
         }
     }
 
@@ -110,7 +110,7 @@ impl Drop for Attendance<'_> {
         if !self.present.replace(false) {
             return;
         }
-        self.others().for_each(|(_, station)| station.serving.end());
+        self.others().for_each(|(_, station)| station.serving.end(Server::Another));
         if self.machine.commands().count(-1) || self.helps.is_some() {
             self.machine.look_once_more();
             self.serve_others();
@@ -136,7 +136,7 @@ impl Machine {
                 return true;
             }
             let with_ring = left.is_multiple_of(RING_EVERY);
-            left = if self.serve_ready(with_ring) { spins } else { left - 1 };
+            left = if self.run_calls() | self.serve_ready(with_ring) { spins } else { left - 1 };
             std::hint::spin_loop();
         }
         false
@@ -168,7 +168,8 @@ impl Machine {
     /// written yet count, too.
     pub(in crate::engine) fn queues_look_ready(&self, strictly: bool) -> bool {
         self.commands().are_used()
-            && self.commands().own.iter().any(|own| self.looks_ready(&self.named(own), true, strictly))
+            && (self.calls_look_ready()
+                || self.commands().own.iter().any(|own| self.looks_ready(&self.named(own), true, strictly)))
     }
 
     /// Whether commands are under way in the rank's own queues.
@@ -180,6 +181,7 @@ impl Machine {
 
     /// The last look before the rank is away.
     fn look_once_more(&self) {
+        self.run_calls();
         self.serve_queues();
         if self.commands().own.iter().any(|own| has_unwritten(&self.named(own))) {
             // Whoever writes there now either sees that nobody serves, or has written before this.

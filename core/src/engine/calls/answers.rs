@@ -1,0 +1,229 @@
+//! The lines on which a rank waits for answers: taken for a call, given back when the answer was read.
+#![allow(unsafe_code)]
+//! Unsafe: lines in job memory of this rank that is freed by nobody while the machine lives, and lines of others that
+//! the fabric has just named.
+
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::base::{Cause, Error, Result};
+use crate::engine::machine::Machine;
+use crate::queue::call::{Answer, AnswerPlace, TURNS};
+use crate::queue::ring::Line;
+use crate::segment::GlobalAddress;
+use std::ptr::NonNull;
+use std::slice;
+
+/// Calls of a rank that may wait for their answers at once.
+pub(super) const ANSWERS: usize = 256;
+const WORDS: usize = ANSWERS / 64;
+
+/// The answer lines of a rank.
+#[derive(Debug)]
+pub(super) struct Answers {
+    lines: NonNull<Line>,
+    at: GlobalAddress,
+    /// A bit for each line that nobody has.
+    free: [AtomicU64; WORDS],
+    /// A bit for each line whose answer nobody waits for any more, and that has not come yet.
+    abandoned: [AtomicU64; WORDS],
+    /// Of each line the turn in which it is, or last was.
+    turns: [AtomicU32; ANSWERS],
+}
+
+// SAFETY: a pointer to shared memory made of atomics that stays mapped while the machine lives.
+unsafe impl Send for Answers {}
+// SAFETY: as above.
+unsafe impl Sync for Answers {}
+
+/// A line that was taken for one call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ticket {
+    line: u16,
+    turn: u8,
+}
+
+impl Ticket {
+    fn bit(self) -> (usize, u64) {
+        (usize::from(self.line) / 64, 1 << (self.line % 64))
+    }
+}
+
+impl Answers {
+    /// Bytes of the lines.
+    pub(super) const BYTES: u64 = (ANSWERS * size_of::<Line>()) as u64;
+
+    /// The lines at `at`, which is at `place` in this process.
+    ///
+    /// # Safety
+    /// [`Answers::BYTES`] there are zero, aligned to a line, and mapped for as long as this is used.
+    pub(super) unsafe fn new(at: GlobalAddress, place: NonNull<u8>) -> Answers {
+        Answers {
+            lines: place.cast(),
+            at,
+            free: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
+            abandoned: std::array::from_fn(|_| AtomicU64::new(0)),
+            turns: std::array::from_fn(|_| AtomicU32::new(0)),
+        }
+    }
+
+    fn line(&self, ticket: Ticket) -> &Line {
+        // SAFETY: the promise of `new`; lines are made of atomics.
+        let lines = unsafe { slice::from_raw_parts(self.lines.as_ptr(), ANSWERS) };
+        &lines[usize::from(ticket.line)]
+    }
+
+    /// A line; `None` if all are taken.
+    #[inline]
+    pub(super) fn take(&self) -> Option<Ticket> {
+        self.take_free().or_else(|| {
+            self.sweep();
+            self.take_free()
+        })
+    }
+
+    #[inline]
+    fn take_free(&self) -> Option<Ticket> {
+        for (word, bits) in self.free.iter().enumerate() {
+            let mut now = bits.load(Ordering::Relaxed);
+            while now != 0 {
+                let bit = now & now.wrapping_neg();
+                // SYNC answer-line: whoever had the line before has done with it.
+                match bits.compare_exchange_weak(now, now & !bit, Ordering::Acquire, Ordering::Relaxed) {
+                    Ok(_) => {
+                        let line = (word * 64) as u16 + bit.trailing_zeros() as u16;
+                        let before = self.turns[usize::from(line)].load(Ordering::Relaxed);
+                        return Some(Ticket { line, turn: ((before + 1) % TURNS as u32) as u8 });
+                    }
+                    Err(other) => now = other,
+                }
+            }
+        }
+        None
+    }
+
+    /// Gives abandoned lines back whose answers have come.
+    #[cold]
+    fn sweep(&self) {
+        for line in 0..ANSWERS as u16 {
+            let turn = self.turns[usize::from(line)].load(Ordering::Relaxed);
+            let ticket = Ticket { line, turn: turn as u8 };
+            let (word, bit) = ticket.bit();
+            let is_ours = || self.abandoned[word].fetch_and(!bit, Ordering::Acquire) & bit != 0; // SYNC answer-line
+            if self.abandoned[word].load(Ordering::Relaxed) & bit != 0 && is_ours() {
+                if self.has_come(ticket) { self.give_back(ticket) } else { self.abandon(ticket) }
+            }
+        }
+    }
+
+    /// Where the answer is to go.
+    #[inline]
+    pub(super) fn place(&self, ticket: Ticket) -> AnswerPlace {
+        let at = self.at.add(u64::from(ticket.line) * size_of::<Line>() as u64);
+        AnswerPlace::new(at, u64::from(ticket.turn))
+    }
+
+    /// The call has been posted: an answer will come.
+    #[inline]
+    pub(super) fn expect(&self, ticket: Ticket) {
+        self.turns[usize::from(ticket.line)].store(u32::from(ticket.turn), Ordering::Relaxed);
+    }
+
+    /// Whether the answer has come.
+    #[inline(always)]
+    pub(super) fn has_come(&self, ticket: Ticket) -> bool {
+        self.line(ticket).holds(u64::from(ticket.turn)) // SYNC ring-posted
+    }
+
+    /// The answer, which has come.
+    #[inline]
+    pub(super) fn read(&self, ticket: Ticket) -> Option<Answer> {
+        Answer::from_words(&self.line(ticket).read())
+    }
+
+    /// The line may be used again: its answer was read, or none will come.
+    #[inline]
+    pub(super) fn give_back(&self, ticket: Ticket) {
+        let (word, bit) = ticket.bit();
+        self.free[word].fetch_or(bit, Ordering::Release); // SYNC answer-line
+    }
+
+    /// Nobody waits for the answer any more: the line is used again when it has come.
+    pub(super) fn abandon(&self, ticket: Ticket) {
+        let (word, bit) = ticket.bit();
+        self.abandoned[word].fetch_or(bit, Ordering::Release); // SYNC answer-line
+    }
+}
+
+impl Machine {
+    /// Lays the rank's answer lines out, in memory that goes with the job.
+    pub(super) fn make_answers(&self) -> Result<Answers> {
+        let at = GlobalAddress::new(self.rank(), self.registry().allocate_local(Answers::BYTES)?);
+        let place = self.own_place(at, Answers::BYTES).map_err(Error::new)?;
+        let place = NonNull::new(place).ok_or_else(|| Error::new(Cause::NullAddress))?;
+        // SAFETY: just allocated, zero, of that size, aligned to a granule, never freed.
+        Ok(unsafe { Answers::new(at, place) })
+    }
+
+    /// Writes an answer where it is waited for, and wakes whoever does. False if the line is out of reach.
+    #[inline]
+    pub(super) fn write_answer(&self, place: AnswerPlace, answer: &Answer) -> bool {
+        if !self.reaches_words() {
+            return false;
+        }
+        let Some(line) = self.fabric().mapped(place.line(), size_of::<Line>() as u64) else { return false };
+        // SAFETY: just found, and aligned, as the place of an answer is; a line is made of atomics.
+        unsafe { line.cast::<Line>().as_ref() }.write(place.turn(), &answer.words());
+        self.rouse(place.line().rank());
+        true
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::base::Rank;
+    use crate::queue::inline::Inline;
+
+    fn answers() -> (Vec<Line>, Answers) {
+        let lines: Vec<Line> = (0..ANSWERS).map(|_| Line::default()).collect();
+        let place = NonNull::from(&lines[0]).cast();
+        // SAFETY: the lines are kept beside.
+        let answers = unsafe { Answers::new(GlobalAddress::new(Rank(0), 1 << 30), place) };
+        (lines, answers)
+    }
+
+    fn tell(answers: &Answers, ticket: Ticket) {
+        let answer = Answer::Value(Inline::from_words(&[1], 1));
+        answers.line(ticket).write(u64::from(ticket.turn), &answer.words());
+    }
+
+    #[test]
+    fn no_turn_is_taken_for_another() {
+        let (_lines, answers) = answers();
+        for round in 0..200 {
+            let ticket = answers.take().unwrap();
+            assert!(!answers.has_come(ticket), "round {round}");
+            if round % 3 == 0 {
+                answers.give_back(ticket); // it could not be posted
+                continue;
+            }
+            answers.expect(ticket);
+            tell(&answers, ticket);
+            assert!(answers.has_come(ticket) && answers.read(ticket).is_some());
+            answers.give_back(ticket);
+        }
+    }
+
+    #[test]
+    fn abandoned_lines_come_back_when_their_answers_have_come() {
+        let (_lines, answers) = answers();
+        let tickets: Vec<Ticket> = std::iter::from_fn(|| answers.take()).collect();
+        assert_eq!(tickets.len(), ANSWERS);
+        tickets.iter().for_each(|&ticket| answers.expect(ticket));
+        tickets[..2].iter().for_each(|&ticket| answers.abandon(ticket));
+        assert_eq!(answers.take(), None);
+        tell(&answers, tickets[1]);
+        let again = answers.take().unwrap();
+        assert_eq!((again.line, again.turn), (tickets[1].line, tickets[1].turn + 1));
+        assert_eq!(answers.take(), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! Calling: a call is posted into the queue of the rank that runs it, and its answer waited for.
+
+use super::Calls;
+use super::answers::{Answers, Ticket};
+use crate::base::{Cause, Rank, Result};
+use crate::engine::machine::Machine;
+use crate::engine::waiting::{Condition, Event};
+use crate::fabric::Poison;
+use crate::node::board::Stage;
+use crate::queue::call::{Answer, AnswerPlace, Args, Call};
+use crate::queue::command::{Class, Command, Deed, Effect};
+use crate::queue::inline::Inline;
+use std::sync::Arc;
+
+/// A call whose answer has not been read.
+#[derive(Debug)]
+pub struct Asked {
+    answers: Arc<Answers>,
+    ticket: Ticket,
+    to: Rank,
+    /// Whether the line was given back.
+    is_over: bool,
+}
+
+impl Asked {
+    /// Whether the answer has come.
+    #[inline]
+    pub fn has_come(&self) -> bool {
+        self.answers.has_come(self.ticket)
+    }
+
+    /// Who is to answer.
+    pub fn to(&self) -> Rank {
+        self.to
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.answers.abandon(self.ticket);
+        }
+    }
+}
+
+/// An answer that a thread sleeps for.
+#[derive(Debug)]
+struct Coming {
+    answers: Arc<Answers>,
+    ticket: Ticket,
+    from: Rank,
+}
+
+impl Event for Coming {
+    fn happened(&self) -> bool {
+        self.answers.has_come(self.ticket)
+    }
+
+    fn hopeless_from(&self) -> Option<(Rank, Stage)> {
+        // A rank that leaves runs before what it has taken.
+        Some((self.from, Stage::Left))
+    }
+}
+
+impl Machine {
+    /// Calls a handler. Its effects happen when it has run; a failure poisons them, or, where there are none, is kept
+    /// for [`Machine::call_failure`].
+    pub fn call(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
+        let calls = self.calls_to(to)?;
+        let level = calls.table.check(handler, args.len())?.depth;
+        self.post_call(calls, to, level, handler, args, AnswerPlace::NONE, effects)
+    }
+
+    /// Calls a handler and asks for its answer.
+    #[inline]
+    pub fn ask(&self, to: Rank, handler: u8, args: Args) -> Result<Asked, Cause> {
+        let calls = self.calls_to(to)?;
+        let level = calls.table.check(handler, args.len())?.depth;
+        let ticket = calls.answers.take().ok_or(Cause::Full {
+            what: "the list of answers that this rank waits for",
+            capacity: super::answers::ANSWERS,
+        })?;
+        let place = calls.answers.place(ticket);
+        match self.post_call(calls, to, level, handler, args, place, [None, None]) {
+            Ok(()) => {
+                calls.answers.expect(ticket);
+                Ok(Asked { answers: calls.answers.clone(), ticket, to, is_over: false })
+            }
+            Err(cause) => {
+                calls.answers.give_back(ticket);
+                Err(cause)
+            }
+        }
+    }
+
+    /// Waits for an answer. `call` names the wait where it is told.
+    #[inline]
+    pub fn wait_answer(&self, asked: Asked, call: &dyn Fn() -> String) -> Result<Inline> {
+        let spins = self.spins(Some(asked.to));
+        if !self.wait_and_serve(spins, &|| asked.has_come()) {
+            let coming = Coming { answers: asked.answers.clone(), ticket: asked.ticket, from: asked.to };
+            self.wait(&Condition::Event(Arc::new(coming)), None, call)?;
+        }
+        self.read_answer(asked).map_err(|cause| self.fault(cause, call))
+    }
+
+    /// The answer, which has come.
+    pub fn read_answer(&self, mut asked: Asked) -> Result<Inline, Cause> {
+        let answer = asked.answers.read(asked.ticket);
+        asked.answers.give_back(asked.ticket);
+        asked.is_over = true;
+        match answer {
+            Some(Answer::Value(value)) => Ok(value),
+            Some(Answer::Said(text)) => {
+                Err(Cause::Program(format!("on rank {}: {}", asked.to, shown(&text))))
+            }
+            Some(Answer::Failed(poison)) => Err(poison.cause()),
+            None => Err(Cause::Bug("an answer that nobody can have written".into())),
+        }
+    }
+
+    /// This rank's handlers, which are those of `to`, too.
+    #[inline]
+    fn calls_to(&self, to: Rank) -> Result<&Calls, Cause> {
+        self.check_rank(to)?;
+        let none = || Cause::Argument("the job was started without handlers (tasuki::main_with)".into());
+        self.calls().ok_or_else(none)
+    }
+
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // the parts of a call, named once
+    pub(super) fn post_call(
+        &self,
+        calls: &Calls,
+        to: Rank,
+        level: usize,
+        handler: u8,
+        args: Args,
+        answer: AnswerPlace,
+        effects: [Option<Effect>; 2],
+    ) -> Result<(), Cause> {
+        let call = Call { peer: self.rank(), handler, args, answer };
+        let command = Command { class: Class::Any, trigger: None, deed: Deed::Call(call), effects };
+        self.post_commands(self.queue_of_calls(calls, to, level), std::iter::once(&command)).map(drop)
+    }
+
+    /// A call that has fired in a queue of commands goes on to its own. False: there is no room for it now.
+    pub(in crate::engine) fn forward(
+        &self,
+        from: Rank,
+        command: &Command,
+        call: &Call,
+    ) -> Result<bool, Poison> {
+        let posted = self.calls_to(call.peer).and_then(|calls| {
+            let level = calls.table.check(call.handler, call.args.len())?.depth;
+            let onward =
+                Command { deed: Deed::Call(Call { peer: from, ..*call }), trigger: None, ..*command };
+            self.post_commands(self.queue_of_calls(calls, call.peer, level), std::iter::once(&onward))
+        });
+        match posted {
+            Ok(_) => Ok(true),
+            Err(Cause::Full { .. }) => Ok(false),
+            Err(cause) => Err(Poison::of(&cause, self.rank())),
+        }
+    }
+}
+
+/// The beginning of what a handler said.
+fn shown(text: &Inline) -> String {
+    let whole = text.len() == crate::queue::inline::INLINE_BYTES;
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(text.bytes()).trim_end_matches('\u{fffd}'),
+        if whole { "..." } else { "" }
+    )
+}

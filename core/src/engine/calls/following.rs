@@ -1,0 +1,209 @@
+//! What a rank has to post and finds no room for yet: calls and commands of its handlers, and answers.
+
+use super::Calls;
+use crate::base::{Cause, Rank};
+use crate::engine::commands::{QueueName, Taken};
+use crate::engine::machine::Machine;
+use crate::fabric::{CommandWrite, Poison, Refused};
+use crate::queue::command::Command;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Entries of a list. Handlers are run while there is room for all that one may post.
+const ENTRIES: usize = 256;
+const _: () = assert!(ENTRIES >= 2 * super::table::EACH_MAX);
+/// Answers that wait for their fabric; while there are more, no handler is run.
+const ANSWERS: usize = 256;
+
+/// Posts that wait for room, in their order. Only who runs handlers changes it.
+#[derive(Debug, Default)]
+pub(super) struct Following {
+    list: List<(QueueName, Command)>,
+}
+
+/// Calls that fired in queues of commands and are still to be handed on.
+#[derive(Debug, Default)]
+pub(super) struct TakenCalls {
+    list: List<Taken>,
+}
+
+/// Answers that wait for their fabric.
+#[derive(Debug, Default)]
+pub(super) struct Unsent {
+    list: List<CommandWrite>,
+}
+
+/// A list, and how many are in it where that is only to be looked at.
+#[derive(Debug)]
+struct List<T> {
+    entries: Mutex<VecDeque<T>>,
+    count: AtomicUsize,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> List<T> {
+        List { entries: Mutex::default(), count: AtomicUsize::new(0) }
+    }
+}
+
+impl<T: Copy> List<T> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, VecDeque<T>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, entry: T) {
+        let mut entries = self.entries();
+        entries.push_back(entry);
+        self.count.store(entries.len(), Ordering::Relaxed);
+    }
+
+    fn first(&self) -> Option<T> {
+        if self.len() == 0 { None } else { self.entries().front().copied() }
+    }
+
+    fn pop(&self) {
+        let mut entries = self.entries();
+        entries.pop_front();
+        self.count.store(entries.len(), Ordering::Relaxed);
+    }
+}
+
+impl Following {
+    /// Whether so many more may be entered.
+    #[inline]
+    pub(super) fn has_room(&self, count: usize) -> bool {
+        self.list.len() + count <= ENTRIES
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.len() == 0
+    }
+}
+
+impl TakenCalls {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.len() == 0
+    }
+}
+
+impl Calls {
+    /// A call is to be handed on by a thread that may wait.
+    pub(in crate::engine) fn hand_on_later(&self, taken: Taken) {
+        self.taken.list.push(taken);
+    }
+}
+
+impl Unsent {
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.list.len() < ANSWERS
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.len() == 0
+    }
+}
+
+impl Machine {
+    /// Posts what a handler wants posted, now or when there is room.
+    pub(super) fn follow(
+        &self,
+        following: &Following,
+        to: QueueName,
+        command: &Command,
+    ) -> Result<(), Cause> {
+        if following.is_empty() {
+            match self.post_commands(to, std::iter::once(command)) {
+                Err(Cause::Full { .. }) => {}
+                other => return other.map(drop),
+            }
+        }
+        following.list.push((to, *command));
+        Ok(())
+    }
+
+    /// Posts what waited for room. Whether something went.
+    pub(super) fn post_following(&self, calls: &Calls) -> bool {
+        let lists = calls.levels.iter().map(|level| &level.following).chain([&calls.commands_following]);
+        let mut posted = false;
+        for following in lists {
+            while let Some((to, command)) = following.list.first() {
+                match self.post_commands(to, std::iter::once(&command)) {
+                    Err(Cause::Full { .. }) => break,
+                    Ok(_) => {}
+                    Err(cause) => self.fail_call(calls, self.rank(), &command.effects, &cause),
+                }
+                following.list.pop();
+                posted = true;
+            }
+        }
+        while let Some(taken) = calls.taken.list.first() {
+            if !self.forward_taken(taken) {
+                break;
+            }
+            calls.taken.list.pop();
+            posted = true;
+        }
+        posted | self.send_answers(calls)
+    }
+
+    /// Sends an answer by the fabric, now or when it has room.
+    pub(super) fn send_answer(&self, calls: &Calls, write: CommandWrite) {
+        if !calls.unsent.is_empty() || !self.was_sent(&write) {
+            calls.unsent.list.push(write);
+        }
+    }
+
+    fn send_answers(&self, calls: &Calls) -> bool {
+        let mut sent = false;
+        while let Some(write) = calls.unsent.list.first() {
+            if !self.was_sent(&write) {
+                break;
+            }
+            calls.unsent.list.pop();
+            sent = true;
+        }
+        sent
+    }
+
+    /// False: it may be tried again.
+    fn was_sent(&self, write: &CommandWrite) -> bool {
+        match self.fabric().write_command(write) {
+            Ok(()) => true,
+            Err(Refused::Again | Refused::Relay) => false,
+            Err(Refused::Never(cause)) => {
+                let to = write.places[0].rank();
+                self.log().say(
+                    crate::base::log::Level::Warn,
+                    format_args!("an answer for rank {to} was lost: {cause}"),
+                );
+                true
+            }
+        }
+    }
+
+    /// A call that `from` posted failed: whoever waits for its effects is told, or else `from`.
+    pub(super) fn fail_call(
+        &self,
+        calls: &Calls,
+        from: Rank,
+        effects: &[Option<crate::queue::command::Effect>; 2],
+        cause: &Cause,
+    ) {
+        let poison = Poison::of(cause, self.rank());
+        if effects.iter().any(Option::is_some) {
+            self.let_happen(effects, Some(poison));
+        } else {
+            self.poison_signal(from, calls.failures, poison);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Handlers at work: functions that were named when the job started, called by any rank, run by their own.
+//!
+//! A rank with handlers has *queues of calls*, one for each number of levels that a call may still lead to. Who calls
+//! posts into the queue of the handler's own depth; what that handler calls goes into the queue one level below, on
+//! whatever rank, and so on. Threads of the rank that wait, and its helper, read the queues and run the handlers, one
+//! at a time. The queues are rings of commands (`queue/area`); nobody takes their lease, because only their own rank's
+//! process reads them.
+//!
+//! **Why nothing locks up** (protocol 11). A handler is run only when there is room in this process for all that it may
+//! post, at this level's *following* list; from there it goes on when its destination has room. Calls of level 0 post
+//! nothing, so their queues always empty. If those of level `n` do, the following lists into them do, so calls of level
+//! `n + 1` find room and are run. Answers go to lines that were taken before the call was posted. So only who calls
+//! first can find a queue full, and is told so.
+//!
+//! **Order.** Calls of one rank through one queue are posted in order, are read in order, and run one at a time. What
+//! follows them goes through one list for each level.
+
+mod answers;
+mod asking;
+mod following;
+mod running;
+mod table;
+
+pub use asking::Asked;
+pub use running::Arrived;
+pub use table::{Entry, Handler, Table, Takes};
+
+use super::commands::{OwnQueue, QueueName};
+use super::machine::Machine;
+use crate::base::{Cause, Error, Rank, Result};
+use crate::fabric::Poison;
+use crate::queue::call::Call;
+use crate::segment::GlobalAddress;
+use crate::segment::layout::signal_offset;
+use answers::Answers;
+use following::{Following, TakenCalls, Unsent};
+use running::Bringing;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// Places of each queue of calls.
+const PLACES: u64 = 256;
+/// Places of the queue into which handlers post commands.
+const COMMANDS: usize = 256;
+
+/// What a rank with handlers has.
+#[derive(Debug)]
+pub(super) struct Calls {
+    table: Table,
+    /// By how many levels a call may still lead to.
+    levels: Vec<Level>,
+    answers: Arc<Answers>,
+    /// Commands that handlers post, if any may.
+    commands: Option<Arc<OwnQueue>>,
+    commands_following: Following,
+    unsent: Unsent,
+    taken: TakenCalls,
+    /// The signal that is poisoned by calls which failed and had nobody else to tell.
+    failures: u32,
+    /// Whether a thread of the rank is running handlers.
+    running: AtomicBool,
+    /// Where buffers are brought to; who runs handlers takes it out.
+    buffer: Mutex<Vec<u64>>,
+}
+
+/// Calls that may lead to so many levels more.
+#[derive(Debug)]
+struct Level {
+    queue: OwnQueue,
+    /// What handlers of this rank call at this level, and finds no room yet.
+    following: Following,
+    /// The buffer of the call at the head that is on its way.
+    bringing: Mutex<Option<Bringing>>,
+}
+
+impl Machine {
+    /// From now on those handlers are called by any rank. The first call of its kind, before the rank has allocated
+    /// anything: all ranks then lay it out alike. A number that is the same where it has been, and whether the ranks
+    /// agree is to be checked before anybody calls.
+    pub fn take_calls(&self, table: Table) -> Result<u64> {
+        let mut fingerprint = table.fingerprint();
+        let mut levels = Vec::new();
+        for level in 0..=table.depth() {
+            let queue = self.lay_out_queue_of_calls(PLACES, level as u32)?;
+            fingerprint = fingerprint.rotate_left(7) ^ queue.name().address().offset();
+            levels.push(Level { queue, following: Following::default(), bringing: Mutex::default() });
+        }
+        let answers = Arc::new(self.make_answers()?);
+        let failures = self.registry().signal()?;
+        fingerprint ^= u64::from(failures);
+        let wanted = table.posts().then(|| self.make_queue(COMMANDS, None)).transpose();
+        let calls = Calls {
+            table,
+            levels,
+            answers,
+            commands: wanted.map_err(Error::new)?,
+            commands_following: Following::default(),
+            unsent: Unsent::default(),
+            taken: TakenCalls::default(),
+            failures,
+            running: AtomicBool::new(false),
+            buffer: Mutex::default(),
+        };
+        self.set_calls(calls);
+        Ok(fingerprint)
+    }
+
+    /// The number of the handler of that name; if `returns` is said, one that answers so many bytes.
+    pub fn handler(&self, name: &str, returns: Option<usize>) -> Result<u8, Cause> {
+        match self.calls() {
+            Some(calls) => calls.table.find(name, returns),
+            None => Table::default().find(name, returns),
+        }
+    }
+
+    /// Whether a call can be made, as far as its handler goes.
+    pub(super) fn check_handler(&self, call: &Call) -> Result<(), Cause> {
+        let none = || Table::default().check(call.handler, call.args.len()).map(drop);
+        self.calls().map_or_else(none, |calls| calls.table.check(call.handler, call.args.len()).map(drop))
+    }
+
+    /// Why a call of this rank's failed that had nobody else to tell; the first.
+    pub fn call_failure(&self) -> Option<Cause> {
+        let signal = GlobalAddress::new(self.rank(), signal_offset(self.calls()?.failures));
+        self.arming_at(signal)?.poisoned().map(Poison::cause)
+    }
+
+    /// The queue of calls of that rank and level.
+    #[inline]
+    fn queue_of_calls(&self, calls: &Calls, to: Rank, level: usize) -> QueueName {
+        calls.levels[level].queue.name().on(to)
+    }
+}

@@ -1,0 +1,323 @@
+//! Running handlers: calls are read, their buffers brought, their answers and effects sent.
+
+use super::table::{Entry, Handler};
+use super::{Calls, Level};
+use crate::base::log::Level as Loud;
+use crate::base::{Cause, Rank};
+use crate::engine::machine::Machine;
+use crate::engine::{Caching, Launched, Loan, View};
+use crate::fabric::{CommandWrite, Poison};
+use crate::queue::call::{Answer, AnswerPlace, Args, BUFFER_MAX, Call};
+use crate::queue::command::{Class, Command, Deed, Effect};
+use crate::queue::inline::{INLINE_BYTES, Inline};
+use crate::segment::GlobalAddress;
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// Handlers that are run in a row before the thread looks at what it waits for.
+const IN_A_ROW: usize = 32;
+
+/// A buffer on its way to a handler.
+#[derive(Debug)]
+pub(super) struct Bringing {
+    /// The operation; none: its fabric had no room.
+    operation: Option<u64>,
+    loan: Arc<Loan>,
+}
+
+/// What a handler is told of its call, and what it may do.
+#[derive(Debug)]
+pub struct Arrived<'m> {
+    machine: &'m Machine,
+    calls: &'m Calls,
+    from: Rank,
+    level: usize,
+    /// How much it may still post.
+    left: Cell<usize>,
+}
+
+impl<'m> Arrived<'m> {
+    /// The rank on which it runs.
+    pub fn machine(&self) -> &'m Machine {
+        self.machine
+    }
+
+    /// Who called.
+    pub fn from(&self) -> Rank {
+        self.from
+    }
+
+    /// Calls a handler, on any rank, one level below.
+    pub fn call(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
+        self.machine.check_rank(to)?;
+        self.calls.table.check(handler, args.len())?;
+        let Some(level) = self.level.checked_sub(1) else {
+            return Err(Cause::Argument("calls deeper than its follow_ups allow".into()));
+        };
+        self.count()?;
+        let call = Call { peer: self.machine.rank(), handler, args, answer: AnswerPlace::NONE };
+        let command = Command { class: Class::Any, trigger: None, deed: Deed::Call(call), effects };
+        let queue = self.machine.queue_of_calls(self.calls, to, level);
+        self.machine.follow(&self.calls.levels[level].following, queue, &command)
+    }
+
+    /// Posts a command without a trigger, that calls no handler.
+    pub fn post(&self, command: &Command) -> Result<(), Cause> {
+        if command.trigger.is_some() || matches!(command.deed, Deed::Call(_)) {
+            let text = "a handler posts commands without triggers, and calls handlers by call()";
+            return Err(Cause::Argument(text.into()));
+        }
+        self.machine.check_command(command, false)?;
+        self.count()?;
+        let none = || Cause::Bug("a handler that posts, and no queue for it".into());
+        let queue = self.calls.commands.as_ref().ok_or_else(none)?.name();
+        self.machine.follow(&self.calls.commands_following, queue, command)
+    }
+
+    /// One more is posted.
+    fn count(&self) -> Result<(), Cause> {
+        let Some(left) = self.left.get().checked_sub(1) else {
+            return Err(Cause::Argument("posts more a run than its follow_ups allow".into()));
+        };
+        self.left.set(left);
+        Ok(())
+    }
+}
+
+impl Machine {
+    /// Whether [`Machine::run_calls`] would find something.
+    #[inline]
+    pub(in crate::engine) fn calls_look_ready(&self) -> bool {
+        self.calls().is_some_and(|calls| calls.have_come() || !calls.are_quiet())
+    }
+
+    /// Runs handlers that were called, and posts what follows them, unless another thread of the rank does. Whether
+    /// that was of use.
+    #[inline]
+    pub(in crate::engine) fn run_calls(&self) -> bool {
+        let Some(calls) = self.calls() else { return false };
+        if !calls.have_come() && calls.are_quiet() {
+            return false;
+        }
+        if calls.running.swap(true, Ordering::Acquire) {
+            return false; // SYNC calls-running
+        }
+        let mut of_use = !calls.are_quiet() && self.post_following(calls);
+        for _ in 0..IN_A_ROW {
+            let ran = calls.levels.iter().enumerate().any(|(at, level)| self.run_next(calls, at, level));
+            if !ran {
+                break;
+            }
+            of_use = true;
+        }
+        calls.running.store(false, Ordering::Release); // SYNC calls-running
+        of_use
+    }
+
+    /// Runs the next call of that level, if there is one and room for what follows it.
+    fn run_next(&self, calls: &Calls, at: usize, level: &Level) -> bool {
+        let queue = level.queue.queue();
+        let position = queue.reader().read();
+        let line = queue.line(position);
+        if !line.holds(position) || !calls.unsent.has_room() {
+            return false;
+        }
+        let named = self.named(&level.queue);
+        let Some(lines) = self.lines_at(&named, position) else { return false };
+        let command = Command::from_lines(&lines);
+        let Some(Command { deed: Deed::Call(call), effects, .. }) = command else {
+            queue.reader().set_read(position + lines.count().max(1));
+            return true; // nobody can have posted it
+        };
+        let entry = calls.table.check(call.handler, call.args.len());
+        let each = entry.as_ref().map_or(0, |entry| entry.each);
+        let below = at.checked_sub(1).map(|below| &calls.levels[below].following);
+        let has_room = |following: &super::Following| following.has_room(each);
+        if !below.is_none_or(has_room) || !has_room(&calls.commands_following) {
+            return false;
+        }
+        let done = || queue.reader().set_read(position + lines.count());
+        let arrived = Arrived { machine: self, calls, from: call.peer, level: at, left: Cell::new(each) };
+        let outcome = match (entry, call.args) {
+            (Err(cause), _) => Err(cause),
+            (Ok(entry), Args::Inline(bytes)) => {
+                done();
+                run(entry, &arrived, bytes.bytes())
+            }
+            (Ok(entry), Args::At { from, len }) => {
+                let mut buffer = std::mem::take(&mut *calls.buffer());
+                buffer.resize(BUFFER_MAX as usize / 8, 0);
+                let bytes = &mut bytemuck::cast_slice_mut(&mut buffer)[..len.min(BUFFER_MAX) as usize];
+                let brought = self.bring(level, from, bytes);
+                let outcome = brought.map(|brought| brought.and_then(|()| run(entry, &arrived, bytes)));
+                *calls.buffer() = buffer;
+                match outcome {
+                    Some(outcome) => outcome,
+                    None => return false,
+                }
+            }
+        };
+        done();
+        self.tell(calls, &call, &effects, outcome);
+        true
+    }
+
+    /// Copies a call's buffer here. `None`: it is on its way.
+    fn bring(&self, level: &Level, from: GlobalAddress, bytes: &mut [u8]) -> Option<Result<(), Cause>> {
+        let len = bytes.len();
+        if len == 0 || self.copy_in(from, View::of_mut(bytes), 0, len as u64, Caching::Cached) {
+            return Some(Ok(()));
+        }
+        let mut place = level.bringing();
+        let mut one = place.take().unwrap_or_else(|| Bringing { operation: None, loan: Loan::scratch(len) });
+        drop(place); // the fabric is called without it
+        match self.advance_bringing(&mut one, from, len) {
+            None => {
+                *level.bringing() = Some(one);
+                None
+            }
+            Some(brought) => Some(brought.and_then(|()| {
+                one.loan.enter()?.view().read(0, bytes);
+                Ok(())
+            })),
+        }
+    }
+
+    fn advance_bringing(
+        &self,
+        one: &mut Bringing,
+        from: GlobalAddress,
+        len: usize,
+    ) -> Option<Result<(), Cause>> {
+        if let Some(operation) = one.operation {
+            return self.landed(operation).map(|outcome| outcome.map(drop));
+        }
+        let launched = one.loan.enter().and_then(|used| self.launch_get(from, &used, 0..len));
+        match launched {
+            Ok(Launched::Done(_)) => Some(Ok(())),
+            Ok(Launched::UnderWay(operation)) => {
+                one.operation = Some(operation);
+                None
+            }
+            Ok(Launched::Later) => None,
+            Err(cause) => Some(Err(cause)),
+        }
+    }
+
+    /// Tells how a call ended: who asked, whoever waits for its effects, or else who called.
+    #[inline]
+    fn tell(
+        &self,
+        calls: &Calls,
+        call: &Call,
+        effects: &[Option<Effect>; 2],
+        outcome: Result<Inline, Cause>,
+    ) {
+        let (asks, follows) = (!call.answer.is_none(), effects.iter().any(Option::is_some));
+        if asks {
+            self.answer(calls, call.answer, &self.answer_of(&outcome));
+        }
+        match &outcome {
+            Ok(_) if follows => self.let_happen(effects, None),
+            Ok(_) => {}
+            Err(cause) => {
+                let name = calls.table.get(call.handler).map_or("", |entry| &entry.name);
+                let level = if asks || follows { Loud::Info } else { Loud::Warn };
+                let what = format_args!("handler {name:?}, called by rank {}: {cause}", call.peer);
+                self.log().say(level, what);
+                if follows || !asks {
+                    self.fail_call(calls, call.peer, effects, cause);
+                }
+            }
+        }
+    }
+
+    fn answer_of(&self, outcome: &Result<Inline, Cause>) -> Answer {
+        match outcome {
+            Ok(value) => Answer::Value(*value),
+            Err(cause @ (Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_))) => {
+                let text = cause.to_string();
+                let text = &text.as_bytes()[..text.len().min(INLINE_BYTES)];
+                Inline::of(text).map_or(Answer::Failed(Poison::of(cause, self.rank())), Answer::Said)
+            }
+            Err(cause) => Answer::Failed(Poison::of(cause, self.rank())),
+        }
+    }
+
+    /// Writes an answer where it is waited for.
+    #[inline]
+    fn answer(&self, calls: &Calls, place: AnswerPlace, answer: &Answer) {
+        if self.write_answer(place, answer) {
+            return;
+        }
+        let words = [answer.words(), [0; 7]];
+        let write = CommandWrite { places: [place.line(); 2], position: place.turn(), words, lines: 1 };
+        self.send_answer(calls, write);
+    }
+
+    /// The rank leaves: takes no more calls, and runs those that it has taken.
+    pub(in crate::engine) fn end_calls(&self) {
+        let Some(calls) = self.calls() else { return };
+        let closed: Vec<u64> =
+            calls.levels.iter().map(|level| self.close(&level.queue).unwrap_or(0)).collect();
+        let is_over = || {
+            let mut levels = calls.levels.iter().zip(&closed);
+            let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
+            all_ran && calls.are_quiet() && !calls.running.load(Ordering::Acquire) // SYNC calls-running
+        };
+        while !is_over() && self.check().is_ok() {
+            self.run_calls();
+            self.pause();
+        }
+    }
+}
+
+impl Calls {
+    /// Whether a call has come.
+    #[inline]
+    fn have_come(&self) -> bool {
+        self.levels.iter().any(|level| {
+            let queue = level.queue.queue();
+            let position = queue.reader().read();
+            queue.line(position).holds(position)
+        })
+    }
+
+    /// Whether nothing waits for room.
+    #[inline]
+    fn are_quiet(&self) -> bool {
+        self.levels.iter().all(|level| level.following.is_empty())
+            && self.commands_following.is_empty()
+            && self.unsent.is_empty()
+            && self.taken.is_empty()
+    }
+
+    fn buffer(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Level {
+    fn bringing(&self) -> std::sync::MutexGuard<'_, Option<Bringing>> {
+        self.bringing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs a handler. Its panic is a failure of its call, and of nothing else.
+#[inline]
+fn run(entry: &Entry, arrived: &Arrived<'_>, bytes: &[u8]) -> Result<Inline, Cause> {
+    let handler: &dyn Handler = &*entry.handler;
+    match catch_unwind(AssertUnwindSafe(|| handler.run(arrived, bytes))) {
+        Ok(outcome) => outcome,
+        Err(panic) => Err(Cause::Program(format!("panicked: {}", message(&*panic)))),
+    }
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
+}

@@ -1,0 +1,182 @@
+//! Calls of handlers, and their answers: what a command says of them, and where the answer goes.
+//!
+//! An *answer line* is one line in memory of the rank that asks, used again and again. Each use has a *turn*; the line
+//! holds the answer when the number of its turn stands in it, so nobody has to clear it before. A turn travels in the
+//! low bits of the line's address, which are zero otherwise.
+
+use super::inline::Inline;
+use super::ring::{LINE_WORDS, Line};
+use crate::base::Rank;
+use crate::fabric::Poison;
+use crate::segment::GlobalAddress;
+
+/// Most bytes of a buffer that a call brings along.
+pub const BUFFER_MAX: u64 = 64 * 1024;
+/// Handlers that a rank may have.
+pub const HANDLERS_MAX: usize = 256;
+/// Turns of an answer line: the bits of an address within a line.
+pub const TURNS: u64 = size_of::<Line>() as u64;
+
+/// A handler is called.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Call {
+    /// In a queue of commands whom to call; in a queue of calls who called.
+    pub peer: Rank,
+    /// The number of the handler.
+    pub handler: u8,
+    /// What it is given.
+    pub args: Args,
+    /// Where its answer goes.
+    pub answer: AnswerPlace,
+}
+
+/// What a handler is given.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Args {
+    /// Bytes that the command carries.
+    Inline(Inline),
+    /// Bytes that are fetched before the handler runs.
+    At {
+        /// Where from.
+        from: GlobalAddress,
+        /// How many, at most [`BUFFER_MAX`].
+        len: u64,
+    },
+}
+
+impl Args {
+    /// How many bytes the handler is given.
+    pub fn len(&self) -> u64 {
+        match self {
+            Args::Inline(bytes) => bytes.len() as u64,
+            Args::At { len, .. } => *len,
+        }
+    }
+
+    /// Whether it is given none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// An answer line and its turn, in a word; none where nobody asked for an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnswerPlace(u64);
+
+impl AnswerPlace {
+    /// No answer is asked for.
+    pub const NONE: AnswerPlace = AnswerPlace(0);
+
+    /// That turn of the line there.
+    pub fn new(line: GlobalAddress, turn: u64) -> AnswerPlace {
+        debug_assert!(line.bits().is_multiple_of(TURNS) && turn < TURNS);
+        AnswerPlace(line.bits() | turn)
+    }
+
+    /// Whether no answer is asked for.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Where the line is.
+    #[inline]
+    pub fn line(self) -> GlobalAddress {
+        GlobalAddress::from_bits(self.0 / TURNS * TURNS)
+    }
+
+    /// Which use of it.
+    #[inline]
+    pub fn turn(self) -> u64 {
+        self.0 % TURNS
+    }
+
+    /// As a word of a command.
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// What such a word says.
+    pub(super) fn from_bits(bits: u64) -> AnswerPlace {
+        AnswerPlace(bits)
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Answer {
+    /// Well, with what the handler returned.
+    Value(Inline),
+    /// The handler did not run, or said that it failed.
+    Failed(Poison),
+    /// The handler panicked or returned an error, with the beginning of what it said.
+    Said(Inline),
+}
+
+const VALUE: u64 = 1;
+const FAILED: u64 = 2;
+const SAID: u64 = 3;
+
+impl Answer {
+    /// As the words of a line: kind and length, then the bytes.
+    #[inline]
+    pub fn words(&self) -> [u64; LINE_WORDS] {
+        let mut words = [0; LINE_WORDS];
+        let mut bytes = |kind: u64, inline: &Inline| {
+            words[0] = kind | (inline.len() as u64) << 8;
+            words[1..].copy_from_slice(inline.words());
+        };
+        match self {
+            Answer::Value(value) => bytes(VALUE, value),
+            Answer::Said(text) => bytes(SAID, text),
+            Answer::Failed(poison) => {
+                words[0] = FAILED;
+                words[1..4].copy_from_slice(&poison.words());
+            }
+        }
+        words
+    }
+
+    /// What such words say; `None` if nobody can have written them.
+    #[inline]
+    pub fn from_words(words: &[u64; LINE_WORDS]) -> Option<Answer> {
+        let inline = || Inline::from_words(&words[1..], (words[0] >> 8) as usize);
+        match words[0] & 0xff {
+            VALUE => Some(Answer::Value(inline())),
+            SAID => Some(Answer::Said(inline())),
+            FAILED => Poison::from_words([words[1], words[2], words[3]]).map(Answer::Failed),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Cause;
+    use crate::queue::inline::INLINE_BYTES;
+
+    #[test]
+    fn answers_are_read_as_they_were_written() {
+        let inline = |bytes: &[u8]| Inline::of(bytes).unwrap();
+        let poison = Poison::of(&Cause::Stale { address: 77 }, Rank(3));
+        let answers = [
+            Answer::Value(inline(&[])),
+            Answer::Value(inline(&[7; INLINE_BYTES])),
+            Answer::Said(inline(b"no such word")),
+            Answer::Failed(poison),
+        ];
+        for answer in answers {
+            assert_eq!(Answer::from_words(&answer.words()), Some(answer));
+        }
+        assert_eq!(Answer::from_words(&[0; LINE_WORDS]), None);
+    }
+
+    #[test]
+    fn a_turn_travels_with_its_line() {
+        let line = GlobalAddress::new(Rank(5), 1 << 30);
+        let place = AnswerPlace::new(line, 63);
+        assert_eq!((place.line(), place.turn(), place.is_none()), (line, 63, false));
+        assert!(AnswerPlace::NONE.is_none());
+    }
+}

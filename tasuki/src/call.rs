@@ -41,8 +41,8 @@ impl Job {
         self.call_in(to, handler, inline(args), Some(effect))
     }
 
-    /// Calls a handler with `count` values that lie at `from`, 64 KiB at most: they are copied to the called rank before
-    /// the handler runs, and may be changed again when `effect` has happened.
+    /// Calls a handler with `count` values that lie at `from`, 64 KiB at most: they are copied to the called rank
+    /// before the handler runs, and may be changed again when `effect` has happened.
     pub fn call_with<A: Pod>(
         &self,
         to: Rank,

@@ -50,6 +50,8 @@ const COMMANDS: &[&str] = &[
     "d14_everybody_posts_at_once",
     "d16_segments_are_forwarded_in_order",
     "d17_failures_travel",
+    "d19_calls_fire_in_queues",
+    "d19_follow_ups_do_not_lock_up",
     "long_copies_are_whole",
     "g6_a_full_spool",
     "g6_what_a_rank_that_left_owes",

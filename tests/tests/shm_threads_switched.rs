@@ -48,6 +48,9 @@ macro_rules! test_in {
     (HELPER_RANK carrying $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (HELPER_RANK poisoned $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (HELPER_RANK midway $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
+    (BARRIER calls $ways:ident $name:ident) => { test_in!(BARRIER $name); };
+    (VIA calls $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (HELPER_RANK calls $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     // What the kernel refuses.
     (DENIED own_memory $ways:ident $name:ident) => { test_in!(DENIED $name); };
     (DENIED sleep $ways:ident $name:ident) => { test_in!(DENIED $name); };

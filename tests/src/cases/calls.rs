@@ -110,7 +110,7 @@ fn patiently(idle: &Idle<'_>, call: impl Fn() -> Result<()>) -> Result<()> {
 pub fn d19_calls_are_answered(job: &Job) -> Result<()> {
     let double = job.handler("double")?;
     for to in job.ranks() {
-        for value in 0..effort(job, 200, 5) as u64 {
+        for value in 0..effort(job, 200, 3) as u64 {
             let by_number = job.ask::<_, u64>(to, double, &value)?;
             let by_name = job.ask::<_, u64>(to, "double", &(value + 1))?;
             assert_eq!((by_name.wait()?, by_number.wait()?), (2 * value + 2, 2 * value));
@@ -129,7 +129,7 @@ pub fn d19_calls_bring_buffers(job: &Job) -> Result<()> {
     const MOST: usize = 16 * 1024;
     let (values, done) = (job.alloc::<u32>(MOST)?, job.signal()?);
     let mut own = vec![0_u32; 3];
-    for (round, count) in [0, 1, 13, 4096, MOST].into_iter().enumerate() {
+    for (round, count) in [0, 13, MOST].into_iter().enumerate() {
         for to in job.ranks() {
             let value = to.0 + 1 + round as u32;
             values.fill(value)?;
@@ -155,7 +155,7 @@ pub fn d19_calls_bring_buffers(job: &Job) -> Result<()> {
 /// Calls of one rank to another run in the order in which they were made, however many there are.
 pub fn d19_calls_keep_their_order(job: &Job) -> Result<()> {
     let (done, idle) = (job.signal()?, Idle::new(job)?);
-    let rounds = effort(job, 5_000, 30) as u64;
+    let rounds = effort(job, 5_000, 15) as u64;
     for number in 0..rounds {
         for to in job.ranks() {
             patiently(&idle, || job.call_then(to, "in order", &number, done.on(job.rank()).add(1)))?;
@@ -202,7 +202,7 @@ pub fn d19_full_at_the_poster(job: &Job) -> Result<()> {
 /// Calls that lead to calls that lead to calls, from all ranks at once, into full queues: all are run.
 pub fn d19_follow_ups_do_not_lock_up(job: &Job) -> Result<()> {
     let (done, idle, me) = (job.signal()?, Idle::new(job)?, job.rank());
-    let calls = effort(job, 1_000, 4) as u64;
+    let calls = effort(job, 1_000, 1) as u64;
     let spread = Spread { levels: LEVELS, done: done.on(me) };
     for _ in 0..calls {
         patiently(&idle, || job.call_then(next(job), "spread", &spread, done.on(me).add(1)))?;
@@ -247,7 +247,7 @@ pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     let (go, done, me, to) = (job.signal()?, job.signal()?, job.rank(), next(job));
     let (handler, queue) = (job.handler("in order")?, job.queue(64)?);
     let idle = Idle::new(job)?;
-    let rounds = effort(job, 2_000, 20) as u64;
+    let rounds = effort(job, 2_000, 10) as u64;
     for number in 0..rounds {
         let call = Command::call(to, handler, &number);
         let call = call.when(go.reaches(number + 1)).then(done.on(me).add(1));
@@ -289,7 +289,7 @@ pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
 /// Answers that nobody waits for are no obstacle.
 pub fn d19_answers_are_dropped(job: &Job) -> Result<()> {
     let idle = Idle::new(job)?;
-    for _ in 0..effort(job, 2_000, 300) {
+    for _ in 0..effort(job, 2_000, 270) {
         patiently(&idle, || job.ask::<_, u64>(next(job), "double", &1_u64).map(drop))?;
     }
     assert_eq!(job.ask::<_, u64>(next(job), "double", &4_u64)?.wait()?, 8);
@@ -298,7 +298,7 @@ pub fn d19_answers_are_dropped(job: &Job) -> Result<()> {
 
 /// Threads of a rank ask at once; each has its own answers.
 pub fn d19_eight_threads_ask(job: &Job) -> Result<()> {
-    let asks = effort(job, 500, 5) as u64;
+    let asks = effort(job, 500, 2) as u64;
     let outcomes = job.threads(8, |thread| {
         for number in 0..asks {
             let (to, value) = (job.rank_after((thread + 1) as i64), number * 8 + thread as u64);

@@ -25,9 +25,9 @@ fn play(ranks: &str, part: &Value) -> Vec<Value> {
 fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let all = "limit put_near put message posted crowd rate get atomic post chain bandwidth_put bandwidth_job \
-               bandwidth_own bandwidth_stream barrier bcast reduce allreduce gather allgather startup idle death \
-               memory";
+    let all = "limit put_near put message posted crowd rate get atomic post chain handler bandwidth_put \
+               bandwidth_job bandwidth_own bandwidth_stream barrier bcast reduce allreduce gather allgather startup \
+               idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }
@@ -115,7 +115,7 @@ fn two_processes_take_every_figure_in_turn() {
     let plan = json!({ "Two": {
         "cases": [
             "limit", "put_near", "put", "message", "posted", "rate", "get", "atomic",
-            "post", "chain", "bandwidth_put", "bandwidth_job", "bandwidth_own", "bandwidth_stream",
+            "post", "chain", "handler", "bandwidth_put", "bandwidth_job", "bandwidth_own", "bandwidth_stream",
         ],
         "sizes": [4096, 8192],
         "shared": file,

@@ -81,6 +81,7 @@ impl Bar {
             (Case::Post, _) if variant == "by_50" => &[(With::Limit, AtMost(0.5))],
             (Case::Post, _) => &[(With::Limit, AtMost(0.8))],
             (Case::Chain, _) if variant == "by_source" => &[(With::Limit, AtMost(2.5))],
+            (Case::Handler, _) => &[(With::Limit, AtMost(3.5))],
             (Case::BandwidthPut, _) if BLOCKS.contains(&bytes) => &[(With::Limit, AtLeast(0.9))],
             (Case::BandwidthJob, _) if BLOCKS.contains(&bytes) => {
                 &[(With::Limit, AtLeast(0.9)), (With::Mpi, AtLeast(1.0))]

@@ -31,6 +31,8 @@ pub(super) enum Case {
     Post,
     /// 64 copies of 8 bytes to and fro between two ranks, each letting the next one go
     Chain,
+    /// A handler of the other rank is given 8 bytes, and answers 8
+    Handler,
     /// Put with signal of large blocks, one in flight
     BandwidthPut,
     /// Messages of large blocks from job memory to job memory, one in flight
@@ -88,7 +90,7 @@ impl Case {
             Case::Limit => Kind::Limit,
             Case::PutNear | Case::Put | Case::Get | Case::Atomic => Kind::Words,
             Case::Message | Case::Posted | Case::Crowd | Case::Rate => Kind::Words,
-            Case::Post | Case::Chain => Kind::Words,
+            Case::Post | Case::Chain | Case::Handler => Kind::Words,
             Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
                 Kind::Blocks
             }

@@ -5,7 +5,7 @@
 //! run                    takes all of it: by ranks, figures of ranks that take turns; by whole, those of whole jobs
 //! part                   what the processes are that they start: this program with a hidden subcommand
 //! pair, crew             the ranks that take turns, two or several; session, turns, measure, link    how they do it
-//! latency, message, rate, remote, commands, blocks/, collective,
+//! latency, message, rate, remote, commands, handler, blocks/, collective,
 //! crowd, startup, waiting, idle, death, memory                                the cases
 //! peers/                 other libraries, measured by programs of their own, a repetition at a time
 //! limit/                 what bare loops reach: the only files that may go below the library
@@ -28,6 +28,7 @@ mod crowd;
 mod death;
 mod figure;
 mod group;
+mod handler;
 mod idle;
 mod latency;
 mod library;

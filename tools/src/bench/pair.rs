@@ -4,6 +4,7 @@ use super::blocks::{Areas, Arena, Bandwidth, Shape, Stream, WINDOW};
 use super::case::{Case, Kind};
 use super::commands::{Chain, Post};
 use super::figure::{Key, Point};
+use super::handler::Ask;
 use super::latency::{Put, PutNear};
 use super::limit::{Access, Copies, CopyLimit, RemoteLimit};
 use super::link::Link;
@@ -24,11 +25,12 @@ const WORDS: &str = "words";
 /// The group of the hand-over where no words are moved.
 const HAND_OVER: &str = "hand-over";
 /// Cases of words that take turns with each other: those that are divided by each other, or by one limit.
-const WORDS_IN_TURN: [(&str, &[Case]); 4] = [
+const WORDS_IN_TURN: [(&str, &[Case]); 5] = [
     (WORDS, &[Case::Limit, Case::PutNear, Case::Put, Case::Get, Case::Atomic]),
     ("messages", &[Case::Message, Case::Posted, Case::Crowd]),
     ("message rate", &[Case::Rate]),
     ("commands", &[Case::Post, Case::Chain]),
+    ("handlers", &[Case::Handler]),
 ];
 
 /// Both ranks run this.
@@ -120,6 +122,7 @@ impl<'j> Pair<'j> {
                 (key("by_source"), ours(Chain::new(job, true, effort.command_rounds)?)),
                 (key("free"), ours(Chain::new(job, false, effort.command_rounds)?)),
             ],
+            Case::Handler => vec![(key(""), ours(Ask::new(job, effort.posted_rounds)?))],
             _ => Vec::new(),
         })
     }
@@ -227,7 +230,7 @@ mod tests {
         let (cases, sizes) = (cases.to_vec(), sizes.to_vec());
         let plan = Plan { cases, sizes, shared, limit_first, has_peers: true, effort };
         let told = Mutex::new(Vec::new());
-        tasuki::local(2, |job| {
+        tasuki::local_with(2, &plan.handlers(), |job| {
             let is_lead = job.rank().0 == 0;
             let tell = |event| match event {
                 Event::Figure { key, series, .. } if is_lead => told.lock().unwrap().push((key, series)),

@@ -88,7 +88,9 @@ pub(crate) fn play(args: &PartArgs) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     match part {
-        Part::Two(plan) => tasuki::main(|job| with_link(job, |link| pair::app(job, &plan, link))),
+        Part::Two(plan) => {
+            tasuki::main_with(&plan.handlers(), |job| with_link(job, |link| pair::app(job, &plan, link)))
+        }
         Part::Crew(plan) => tasuki::main(|job| with_link(job, |link| crew::app(job, &plan, link))),
         Part::Crowd(way, rounds) => tasuki::main(|job| crowd::app(job, way, rounds, &link::hear, &link::say)),
         Part::Startup => tasuki::main(startup::app),

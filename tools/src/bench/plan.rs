@@ -1,10 +1,12 @@
 //! What ranks are to measure and with how much effort: made by the bench, handed to its ranks as one argument.
 
 use super::case::Case;
+use super::handler;
 use super::limit::Rounds;
 use super::repetition::{NEEDED, Patience};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use tasuki::Handlers;
 
 /// The argument of ranks that play cases in turn with limits and other libraries.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +23,13 @@ pub(super) struct Plan {
     pub(super) has_peers: bool,
     /// How much of everything.
     pub(super) effort: Effort,
+}
+
+impl Plan {
+    /// The handlers that its job has: none if no case calls any.
+    pub(super) fn handlers(&self) -> Handlers {
+        if self.cases.contains(&Case::Handler) { handler::handlers() } else { Handlers::new() }
+    }
 }
 
 /// How much is done for a figure.

@@ -33,7 +33,7 @@ impl Metric {
             (Kind::Limit, _) if is_copy => Metric::BandwidthBytesPerS,
             (_, Case::Rate) => Metric::RatePerS,
             (_, Case::Posted) if !key.variant.is_empty() => Metric::TimeNs,
-            (_, Case::Post | Case::Chain) => Metric::TimeNs,
+            (_, Case::Post | Case::Chain | Case::Handler) => Metric::TimeNs,
             (_, Case::Memory) => Metric::Bytes,
             (Kind::Collective | Kind::Whole, _) => Metric::TimeNs,
             _ => Metric::LatencyNs,

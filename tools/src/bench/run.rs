@@ -126,7 +126,14 @@ impl Wanted {
         let of_kind = |is_of_it: fn(&Case) -> bool| -> Vec<Case> {
             self.cases.iter().copied().filter(is_of_it).collect()
         };
-        self.two(&mut taken, &of_kind(|case| case.is_for_two()), machine, &mut progress);
+        // A rank with handlers looks for calls whenever it waits: what has none is measured without.
+        self.two(
+            &mut taken,
+            &of_kind(|case| case.is_for_two() && *case != Case::Handler),
+            machine,
+            &mut progress,
+        );
+        self.two(&mut taken, &of_kind(|case| *case == Case::Handler), machine, &mut progress);
         self.collectives(
             &mut taken,
             &of_kind(|case| case.kind() == Kind::Collective),

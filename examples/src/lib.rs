@@ -2,6 +2,7 @@
 //! `ring` first.
 
 pub mod bar;
+pub mod graph;
 pub mod heat;
 pub mod kmer;
 

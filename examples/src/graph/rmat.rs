@@ -1,0 +1,97 @@
+//! A graph with few vertices of many edges: R-MAT.
+//!
+//! Each bit of an edge's two ends is drawn from the four quarters of the matrix with the probabilities of Graph500 (0.57,
+//! 0.19, 0.19, 0.05), and the numbers of vertices are scrambled then. Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: a
+//! recursive model for graph mining" (2004); Graph500 benchmark specification.
+
+/// Which graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rmat {
+    /// There are 2^scale vertices.
+    pub scale: u32,
+    /// Edges for each vertex.
+    pub edge_factor: u64,
+    /// Which of such graphs.
+    pub seed: u64,
+}
+
+/// A well mixed function of a number: the steps of SplitMix64. Source: Steele, Lea, Flood, "Fast splittable
+/// pseudorandom number generators" (2014).
+fn mixed(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
+
+impl Rmat {
+    /// How many vertices there are.
+    pub fn vertices(&self) -> u64 {
+        1 << self.scale
+    }
+
+    /// How many edges are drawn, those to itself and those that are drawn twice included.
+    pub fn edges(&self) -> u64 {
+        self.edge_factor << self.scale
+    }
+
+    /// The ends of an edge.
+    pub fn edge(&self, number: u64) -> [u32; 2] {
+        let mut random = mixed(self.seed ^ mixed(number));
+        let mut ends = [0_u64; 2];
+        for bit in 0..self.scale {
+            if bit > 0 && bit % 4 == 0 {
+                random = mixed(random);
+            }
+            // Sixteen bits decide one quarter.
+            let share = (random & 0xffff) as f64 / 65536.0;
+            random >>= 16;
+            let [down, right] = match share {
+                share if share < 0.57 => [0, 0],
+                share if share < 0.76 => [0, 1],
+                share if share < 0.95 => [1, 0],
+                _ => [1, 1],
+            };
+            ends = [ends[0] << 1 | down, ends[1] << 1 | right];
+        }
+        ends.map(|end| self.scrambled(end))
+    }
+
+    /// Another number for each vertex: steps that can each be undone, so no two become one.
+    fn scrambled(&self, vertex: u64) -> u32 {
+        let mask = self.vertices() - 1;
+        let odd = mixed(self.seed) | 1;
+        let half = self.scale.div_ceil(2);
+        let turned = vertex.wrapping_mul(odd) & mask;
+        ((turned ^ turned >> half).wrapping_mul(odd) & mask) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn scrambling_loses_no_vertex() {
+        for scale in [1, 2, 7, 12] {
+            let graph = Rmat { scale, edge_factor: 1, seed: 9 };
+            let all: BTreeSet<u32> = (0..graph.vertices()).map(|vertex| graph.scrambled(vertex)).collect();
+            assert_eq!(all.len() as u64, graph.vertices());
+        }
+    }
+
+    #[test]
+    fn few_vertices_have_many_edges() {
+        let graph = Rmat { scale: 10, edge_factor: 16, seed: 1 };
+        let mut degrees = vec![0_u64; 1 << 10];
+        for number in 0..graph.edges() {
+            graph.edge(number).into_iter().for_each(|end| degrees[end as usize] += 1);
+        }
+        degrees.sort_unstable();
+        let largest: u64 = degrees.iter().rev().take(102).sum();
+        let all: u64 = degrees.iter().sum();
+        assert!(largest * 5 > all * 2, "a tenth of the vertices has {largest} of {all} ends");
+        assert_ne!(graph.edge(3), Rmat { seed: 2, ..graph }.edge(3));
+    }
+}

@@ -1,0 +1,27 @@
+//! The search by one processor.
+
+use super::part::Part;
+
+/// How far each vertex of the whole graph is from the root; `None` for those that cannot be reached.
+pub fn distances(whole: &Part, root: u32) -> Vec<Option<u32>> {
+    let mut distances = vec![None; whole.count()];
+    distances[root as usize] = Some(0);
+    let mut level = vec![root];
+    for distance in 1.. {
+        let mut next = Vec::new();
+        for &vertex in &level {
+            for &other in whole.neighbours(vertex as usize) {
+                let place = &mut distances[other as usize];
+                if place.is_none() {
+                    *place = Some(distance);
+                    next.push(other);
+                }
+            }
+        }
+        if next.is_empty() {
+            break;
+        }
+        level = next;
+    }
+    distances
+}

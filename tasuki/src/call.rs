@@ -135,8 +135,7 @@ impl Job {
 }
 
 fn at<A: Pod>(from: GlobalPtr<A>, count: usize) -> Args {
-    let len = (count as u64).saturating_mul(size_of::<A>() as u64);
-    Args::At { from: from.address(), len }
+    Args::at(from.address(), (count as u64).saturating_mul(size_of::<A>() as u64))
 }
 
 impl<R: Pod> Answer<'_, R> {

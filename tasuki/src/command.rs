@@ -171,7 +171,7 @@ impl Command {
     /// The same with `count` values that lie at `from`, 64 KiB at most, which are read when the handler runs.
     pub fn call_with<A: Pod>(to: Rank, handler: Handler, from: GlobalPtr<A>, count: usize) -> Command {
         let len = (count as u64).saturating_mul(size_of::<A>() as u64);
-        Command::calling(to, handler, Args::At { from: from.address(), len })
+        Command::calling(to, handler, Args::at(from.address(), len))
     }
 
     fn calling(to: Rank, handler: Handler, args: Args) -> Command {
@@ -183,11 +183,20 @@ impl Command {
         Command::new(Deed::Nothing)
     }
 
-    /// It fires when that signal has reached its threshold, and at once without. A command of a session queue has no
-    /// trigger of its own.
+    /// It fires when that signal has reached its threshold, and at once without. Said twice it fires when both are met,
+    /// in either order, which takes a place more in the queue and leaves room for 40 bytes inline. A command of a
+    /// session queue has no trigger of its own.
     pub fn when(mut self, trigger: Trigger) -> Command {
-        self.core.trigger = Some(trigger.core);
+        if self.job.is_some_and(|job| job != trigger.job) {
+            return self.wrong("its triggers are signals of two jobs".into());
+        }
         self.job = Some(trigger.job);
+        if self.core.also.is_some() {
+            return self.wrong("a command has two triggers at most".into());
+        }
+        let is_first = self.core.trigger.is_none();
+        let place = if is_first { &mut self.core.trigger } else { &mut self.core.also };
+        *place = Some(trigger.core);
         self
     }
 

@@ -3,8 +3,9 @@
 use crate::operation::Operation;
 use crate::pending::{Receiving, Sending};
 use crate::scope::Scope;
-use crate::{Cause, GlobalPtr, Pod, Rank, Result};
-use std::sync::Arc;
+use crate::start::Helper;
+use crate::{Cause, FuzzyBarrier, GlobalPtr, Pod, Rank, Result};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::engine::Machine;
 use tasuki_models::message::Context;
@@ -66,11 +67,13 @@ pub struct Received {
 #[derive(Clone, Debug)]
 pub struct Communicator {
     inner: Arc<collective::Communicator>,
+    helper: Weak<Helper>,
 }
 
 impl Communicator {
-    pub(crate) fn world(machine: &Arc<Machine>) -> Communicator {
-        Communicator { inner: Arc::new(collective::Communicator::world(machine.clone(), SLOTS)) }
+    pub(crate) fn world(machine: &Arc<Machine>, helper: &Arc<Helper>) -> Result<Communicator> {
+        let inner = Arc::new(collective::Communicator::world(machine.clone(), SLOTS)?);
+        Ok(Communicator { inner, helper: Arc::downgrade(helper) })
     }
 
     /// Its messages.
@@ -117,7 +120,7 @@ impl Communicator {
             return Err(self.messages().machine().fault(cause, || "split_with_slots".into()));
         }
         let made = self.inner.split(colour, key, slots)?;
-        Ok(made.map(|inner| Communicator { inner: Arc::new(inner) }))
+        Ok(made.map(|inner| Communicator { inner: Arc::new(inner), helper: self.helper.clone() }))
     }
 
     /// Returns when all members have called it; what any did before is visible to all after.
@@ -127,6 +130,42 @@ impl Communicator {
     /// each.
     pub fn barrier(&self) -> Result<()> {
         self.inner.barrier()
+    }
+
+    /// Starts a fuzzy barrier and returns at once: [`FuzzyBarrier`] tells when all members have started theirs.
+    ///
+    /// One call of each member makes an instance; all threads of a member may call it, each call is one. Instances are
+    /// over in the order in which they were started, nothing is ever reset, and many may be under way: 128 where there
+    /// are more than two members, one more is an error that has started nothing ([`Cause::Full`](crate::Cause::Full)),
+    /// among two as many as one likes. They go on while members compute: whoever tells a member something tells the next
+    /// one for it. It says nothing about transfers: what was put before it may arrive after it.
+    ///
+    /// On [`Job::world`](crate::Job::world) no call waits. On another communicator the first call is collective, like
+    /// those around this one: its members tell each other their signals. Errors, later also of the barrier: a rank died; a member left without having started it. A
+    /// rank that leaves waits for what it has started, unless a member has left that has not. Costs a raised signal
+    /// among two members, else ceil(log2 P) of them, of which those for whom it is too early go as commands through a
+    /// queue; memory once, among more than two: up to 110 KiB times ceil(log2 P) - 1 for the queue, 256 bytes a stage.
+    ///
+    /// ```
+    /// tasuki::local(3, |job| {
+    ///     let parts = job.alloc::<u64>(1)?;
+    ///     for step in 1..4 {
+    ///         parts.set(0, step)?;
+    ///         let all_there = job.world().fuzzy_barrier()?;
+    ///         let inner: u64 = (0..1000).sum();            // work that needs no other rank
+    ///         all_there.wait()?;                           // everybody's part is of this step
+    ///         assert_eq!((job.load(parts.on(job.rank_after(1)))?, inner), (step, 499_500));
+    ///         job.world().fuzzy_barrier()?.wait()?;        // everybody has looked
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Source: NICAM, `nicam_barrier`.
+    #[inline]
+    pub fn fuzzy_barrier(&self) -> Result<FuzzyBarrier> {
+        self.inner.fuzzy_barrier(&|| self.helper.upgrade().iter().for_each(|helper| helper.start()))
     }
 
     /// The root's values become everybody's; as many on each member.

@@ -22,7 +22,7 @@ pub struct Job {
     meeting: Meeting,
     world: Communicator,
     pub(crate) locals: Arc<Locals>,
-    pub(crate) helper: Helper,
+    pub(crate) helper: Arc<Helper>,
 }
 
 /// What a rank's memory goes into, in bytes. The formula stands in docs/memory.md.
@@ -57,8 +57,8 @@ impl Job {
             take_handlers(&machine, &meeting, handlers, &locals)?;
         }
         let machine = Arc::new(machine);
-        let world = Communicator::world(&machine);
-        let helper = Helper::new(&machine, helper);
+        let helper = Arc::new(Helper::new(&machine, helper));
+        let world = Communicator::world(&machine, &helper)?;
         if !handlers.are_none() {
             helper.start();
         }

@@ -90,12 +90,13 @@ pub use tasuki_core::engine::{After, Handle};
 pub use tasuki_core::fabric::Capabilities;
 pub use tasuki_core::segment::GlobalAddress;
 pub use tasuki_fabric_sim::Sim;
+pub use tasuki_models::collective::FuzzyBarrier;
 pub use word::Word;
 
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        After, Array, Change, Combine, Command, Communicator, GlobalPtr, Handle, HandlerCx, Handlers, Job,
-        Max, Min, Pod, Queue, Rank, Signal, Slot, Sum,
+        After, Array, Change, Combine, Command, Communicator, FuzzyBarrier, GlobalPtr, Handle, HandlerCx,
+        Handlers, Job, Max, Min, Pod, Queue, Rank, Signal, Slot, Sum,
     };
 }

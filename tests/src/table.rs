@@ -89,6 +89,8 @@ macro_rules! each_case {
             Everywhere "D10" 1..=5 queues::d10_joins;
             Everywhere "D11" 1..=4 queues::d11_sessions_begin_anew;
             Everywhere "D11" 1..=2 queues::d11_thresholds_wrap;
+            Everywhere "D10" 1..=4 queues::d10_two_triggers;
+            Everywhere "D12" 1..=4 queues::d12_arrivals_let_commands_go_on;
             Everywhere "D13" 1..=4 queues::d13_full_is_an_ordinary_answer;
             Everywhere "D14" 1..=4 queues::d14_everybody_posts_at_once;
             Everywhere "D16" 2..=5 carrying::d16_segments_are_forwarded_in_order;
@@ -171,6 +173,14 @@ macro_rules! each_case {
             Everywhere "G12" 1..=8 collectives::values_reach_everybody;
             Everywhere "G12" 1..=8 collectives::collective_calls_in_a_row;
             Everywhere "G13" 1..=8 collectives::g13_communicators_keep_apart;
+            Everywhere "I2" 2..=8 fuzzy::i2_two_in_flight;
+            Everywhere "I2" 2..=8 fuzzy::i2_members_compute;
+            Everywhere "I3" 2..=8 fuzzy::i3_a_hundred_in_flight;
+            Everywhere "I4" 1..=8 fuzzy::i4_over_means_that_all_have_started;
+            Everywhere "I4" 2..=5 fuzzy::i4_communicators_keep_apart;
+            Everywhere "I5" 2..=8 fuzzy::i5_reset_at_start_set_once;
+            Everywhere "I8" 1..=5 fuzzy::i8_threads_start_barriers;
+            Everywhere "I" 2..=8 fuzzy::i_leaving_with_barriers_under_way;
             Everywhere "P20" 2..=3 closing::p20_close_in_every_order;
             Everywhere "P20" 2..=2 closing::p20_numbers_go_on;
             Everywhere "P20" 2..=2 closing::p20_nothing_comes_late;

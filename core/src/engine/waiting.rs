@@ -128,6 +128,15 @@ impl Machine {
         }
     }
 
+    /// Whether `condition` holds, or never will, which is an error. Moves this rank's operations on; never waits.
+    pub fn test(&self, condition: &Condition, call: &dyn Fn() -> String) -> Result<bool> {
+        self.progress();
+        if self.met(condition) {
+            return Ok(true);
+        }
+        self.end_of_job(condition).map_or(Ok(false), |cause| Err(self.report(cause, call)))
+    }
+
     /// Whether a condition holds now.
     pub fn met(&self, condition: &Condition) -> bool {
         match condition {

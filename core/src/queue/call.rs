@@ -39,12 +39,17 @@ pub enum Args {
     At {
         /// Where from.
         from: GlobalAddress,
-        /// How many, at most [`BUFFER_MAX`].
+        /// How many: 1 to [`BUFFER_MAX`].
         len: u64,
     },
 }
 
 impl Args {
+    /// So many bytes that lie there.
+    pub fn at(from: GlobalAddress, len: u64) -> Args {
+        if len == 0 { Args::Inline(Inline::EMPTY) } else { Args::At { from, len } }
+    }
+
     /// How many bytes the handler is given.
     pub fn len(&self) -> u64 {
         match self {

@@ -9,11 +9,12 @@
 //! | 4 | destination | " |
 //! | 5 | length:40, amount of the second effect:24 | " |
 //! | 6 | signal of the first effect | " |
-//! | 7 | amount of the first effect:32, peer of a call:32 | signal of the second effect |
+//! | 7 | amount of the first effect:32, second trigger:32 | signal of the second effect |
 //!
-//! The trigger is one more than the number of a signal of the queue's rank; 0: none.
+//! A trigger is one more than the number of a signal of the queue's rank; 0: none. The threshold of the second one is
+//! the last of the words that bytes inline have else.
 
-use super::call::{AnswerPlace, Args, Call};
+use super::call::{AnswerPlace, Args, BUFFER_MAX, Call};
 use super::inline::{INLINE_BYTES, Inline};
 use super::reduction::Reduction;
 use super::ring::LINE_WORDS;
@@ -108,6 +109,9 @@ pub struct Command {
     pub class: Class,
     /// When it fires; at once, if that is none.
     pub trigger: Option<Trigger>,
+    /// It fires when this one is met, too. A join without a signal that counts both: of two contributors who are ahead
+    /// of each other a sum does not say which has come.
+    pub also: Option<Trigger>,
     /// What it does.
     pub deed: Deed,
     /// What follows when it has ended well. What fails poisons these signals.
@@ -134,9 +138,19 @@ const CLASS: u32 = 8;
 const DETAIL: u32 = 16;
 const COUNT: u32 = 24;
 const TRIGGER: u32 = 32;
+const LOW: u64 = (1 << TRIGGER) - 1;
 const LENGTH_BITS: u32 = 40;
-/// Where the peer of a call begins in word 7.
-const PEER: u32 = 32;
+/// Where the second line has the threshold of the second trigger.
+const ALSO: usize = INLINE_BYTES / 8 - 1;
+
+/// Bytes that a command with two triggers can carry.
+pub const INLINE_BYTES_ALSO: usize = ALSO * 8;
+
+/// Where the peer of a call begins in the length, of which a call needs less. A buffer of 0 bytes is the largest: one
+/// that is empty is carried.
+const PEER: u32 = 16;
+const CALL_BYTES: u64 = (1 << PEER) - 1;
+const _: () = assert!(BUFFER_MAX == CALL_BYTES + 1 && (Rank::MAX.0 as u64) << PEER < 1 << LENGTH_BITS);
 
 impl Lines {
     /// How many lines it takes: 1 or 2.
@@ -151,6 +165,23 @@ impl Lines {
         self.words[0][0] >> CLASS & 0xff != Class::Any as u64
     }
 
+    /// When it fires.
+    #[inline(always)]
+    pub fn triggers(&self) -> [Option<Trigger>; 2] {
+        let [[first, threshold, .., last], second] = &self.words;
+        [trigger_of(*first, *threshold), trigger_of(*last, second[ALSO])]
+    }
+
+    /// The same, to wait only for the second trigger: the first one is met, and stays so.
+    pub fn past_first(&self) -> Lines {
+        let mut lines = *self;
+        let [[first, threshold, .., last], second] = &mut lines.words;
+        *first = *first & LOW | *last & !LOW;
+        *threshold = second[ALSO];
+        *last &= LOW;
+        lines
+    }
+
     /// It takes so many, whatever it needs.
     pub fn set_count(&mut self, count: u64) {
         self.words[0][0] = self.words[0][0] & !(0xff << COUNT) | count << COUNT;
@@ -160,7 +191,7 @@ impl Lines {
 impl Command {
     /// A command of that deed, with nothing else said.
     pub fn new(deed: Deed) -> Command {
-        Command { class: Class::Any, trigger: None, deed, effects: [None, None] }
+        Command { class: Class::Any, trigger: None, also: None, deed, effects: [None, None] }
     }
 
     /// How many lines it takes.
@@ -174,7 +205,20 @@ impl Command {
             Deed::Call(Call { args: Args::Inline(bytes), .. }) => bytes.len() > 8,
             Deed::Nothing | Deed::Copy { .. } | Deed::Reduce { .. } | Deed::Call(_) => false,
         };
-        1 + u64::from(long || self.effects[1].is_some())
+        1 + u64::from(long || self.effects[1].is_some() || self.also.is_some())
+    }
+
+    /// How many bytes it carries.
+    pub fn carries(&self) -> usize {
+        match self.deed {
+            Deed::Put { bytes, .. } | Deed::Call(Call { args: Args::Inline(bytes), .. }) => bytes.len(),
+            _ => 0,
+        }
+    }
+
+    #[inline(always)]
+    fn peer(&self) -> u64 {
+        self.calls().map_or(0, |call| u64::from(call.peer.0) << PEER)
     }
 
     /// What it is written as.
@@ -184,7 +228,8 @@ impl Command {
         let (kind, detail, source, destination, length) = self.operands(&mut words[1]);
         let amounts = self.effects.map(|effect| effect.map_or(0, |effect| u64::from(effect.amount)));
         let signals = self.effects.map(|effect| effect.map_or(0, |effect| effect.signal.bits()));
-        let trigger = self.trigger.map_or(0, |trigger| u64::from(trigger.signal) + 1);
+        let [trigger, also] =
+            [self.trigger, self.also].map(|one| one.map_or(0, |trigger| u64::from(trigger.signal) + 1));
         words[0] = [
             u64::from(kind)
                 | (self.class as u64) << CLASS
@@ -196,15 +241,13 @@ impl Command {
             destination,
             length | amounts[1] << LENGTH_BITS,
             signals[0],
-            amounts[0] | self.peer() << PEER,
+            amounts[0] | also << TRIGGER,
         ];
+        if let Some(also) = self.also {
+            words[1][ALSO] = also.threshold;
+        }
         words[1][LINE_WORDS - 1] = signals[1];
         Lines { words }
-    }
-
-    #[inline(always)]
-    fn peer(&self) -> u64 {
-        self.calls().map_or(0, |call| u64::from(call.peer.0))
     }
 
     /// Kind, detail, source, destination and length; what the second line says is written there.
@@ -227,7 +270,7 @@ impl Command {
             }
             Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len),
             Deed::Call(Call { handler, args: Args::At { from, len }, answer, .. }) => {
-                (CALL_AT, handler, from.bits(), answer.bits(), len)
+                (CALL_AT, handler, from.bits(), answer.bits(), (len & CALL_BYTES) | self.peer())
             }
             Deed::Call(Call { handler, args: Args::Inline(bytes), answer, .. }) => {
                 let short = bytes.len() <= 8;
@@ -235,7 +278,7 @@ impl Command {
                     second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
                 }
                 let word = if short { bytes.words()[0] } else { 0 };
-                (CALL, handler, word, answer.bits(), bytes.len() as u64)
+                (CALL, handler, word, answer.bits(), bytes.len() as u64 | self.peer())
             }
         }
     }
@@ -257,11 +300,12 @@ impl Command {
             }
             REDUCE => Deed::Reduce { from, to, len, how: Reduction::of_number(detail)? },
             kind @ (CALL | CALL_AT) => Deed::Call(Call {
-                peer: Rank((amount >> PEER) as u32),
+                peer: Rank((len >> PEER) as u32),
                 handler: detail,
-                args: match kind {
-                    CALL => Args::Inline(inline(source, second, len)),
-                    _ => Args::At { from, len },
+                args: match (kind, len & CALL_BYTES) {
+                    (CALL, len) => Args::Inline(inline(source, second, len)),
+                    (_, 0) => Args::At { from, len: BUFFER_MAX },
+                    (_, len) => Args::At { from, len },
                 },
                 answer: AnswerPlace::from_bits(destination),
             }),
@@ -274,6 +318,7 @@ impl Command {
         Some(Command {
             class: class_of((first >> CLASS) as u8)?,
             trigger: trigger_of(first, threshold),
+            also: trigger_of(amount, second[ALSO]),
             deed,
             effects: [effect(signal, amount), effect(second[LINE_WORDS - 1], length >> LENGTH_BITS)],
         })
@@ -296,7 +341,7 @@ impl Command {
     }
 }
 
-/// The trigger of a command whose words 1 and 2 those are.
+/// The trigger of a command, in words 1 and 2 of its first line; the second one is written so, too.
 #[inline(always)]
 pub fn trigger_of(first: u64, threshold: u64) -> Option<Trigger> {
     let signal = (first >> TRIGGER) as u32;
@@ -408,6 +453,17 @@ mod tests {
         deeds
     }
 
+    fn read_as_written(command: Command) {
+        let lines = command.lines();
+        assert_eq!(Command::from_lines(&lines), Some(command));
+        assert_eq!(lines.count(), command.count());
+        assert_eq!(lines.triggers(), [command.trigger, command.also]);
+        if command.also.is_some() {
+            let rest = Command { trigger: command.also, also: None, ..command };
+            assert_eq!(Command::from_lines(&lines.past_first()), Some(rest));
+        }
+    }
+
     #[test]
     fn every_command_is_read_as_it_was_written() {
         let effects = [
@@ -421,10 +477,12 @@ mod tests {
             let pairs = effects.iter().flat_map(|e| triggers.iter().chain([&many]).map(move |t| (e, t)));
             for (effects, trigger) in pairs {
                 for class in [Class::Any, Class::Source, Class::Destination] {
-                    let command = Command { class, trigger: *trigger, deed, effects: *effects };
-                    let lines = command.lines();
-                    assert_eq!(Command::from_lines(&lines), Some(command));
-                    assert_eq!(lines.count(), command.count());
+                    let command = Command { class, trigger: *trigger, also: None, deed, effects: *effects };
+                    read_as_written(command);
+                    let room = !matches!(deed, Deed::Put { bytes, .. } if bytes.len() > INLINE_BYTES_ALSO);
+                    if room && trigger.is_some() {
+                        read_as_written(Command { also: many, ..command });
+                    }
                 }
             }
         }

@@ -11,6 +11,9 @@ pub struct Inline {
 }
 
 impl Inline {
+    /// No bytes.
+    pub const EMPTY: Inline = Inline { words: [0; INLINE_BYTES / 8], len: 0 };
+
     /// A copy of `bytes`; `None` if there are too many.
     pub fn of(bytes: &[u8]) -> Option<Inline> {
         let mut words = [0; INLINE_BYTES / 8];

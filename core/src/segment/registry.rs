@@ -53,6 +53,8 @@ struct Books {
     local: Zone,
     registered: Zone,
     signals: u64,
+    /// Signals taken from the other end of signal memory.
+    private: u64,
     next_extent: u32,
     /// Each entry that does not live any more, once: never more than the table has.
     dead_extents: VecDeque<u32>,
@@ -68,6 +70,7 @@ impl Registry {
             local: Zone::new(LOCAL),
             registered: Zone::new(REGISTERED),
             signals: 0,
+            private: 0,
             next_extent: ARENA_EXTENT + 1,
             dead_extents: VecDeque::new(),
             usage: Usage { symmetric: STARTER_BYTES, extents: 1, ..Usage::default() },
@@ -205,12 +208,23 @@ impl Registry {
     /// Makes a signal; the same sequence of calls gives the same numbers on every rank.
     pub fn signal(&self) -> Result<u32> {
         let mut books = self.books();
-        if books.signals == SIGNALS_MAX {
+        if books.signals + books.private == SIGNALS_MAX {
             return Err(Cause::Full { what: "signal memory", capacity: SIGNALS_MAX as usize }.into());
         }
         books.signals += 1;
         books.usage.signals = books.signals;
         Ok((books.signals - 1) as u32)
+    }
+
+    /// Makes signals, one behind the other, whose numbers are this rank's alone: it must tell them to who raises them,
+    /// unless all ranks have made as many before. The first of them. They do not count among the signals in use.
+    pub fn private_signals(&self, count: u32) -> Result<u32> {
+        let mut books = self.books();
+        if books.signals + books.private + u64::from(count) > SIGNALS_MAX {
+            return Err(Cause::Full { what: "signal memory", capacity: SIGNALS_MAX as usize }.into());
+        }
+        books.private += u64::from(count);
+        Ok((SIGNALS_MAX - books.private) as u32)
     }
 
     /// What is registered at present.

@@ -1,9 +1,11 @@
 //! A communicator: members that exchange messages and make collective calls, each named by its place among them.
 
+use super::fuzzy::Fuzzy;
 use super::link::{Link, SLOTS};
+use super::stages::Stages;
 use crate::message::Context;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Machine;
 
@@ -21,6 +23,12 @@ pub struct Communicator {
     contexts: Arc<AtomicU64>,
     /// Whether a thread of this rank is in a collective call.
     is_called: AtomicBool,
+    /// The first of the signals of its fuzzy barriers, if it is the same on all members.
+    pub(super) fuzzy_signals: Option<u32>,
+    /// Made at the first fuzzy barrier.
+    pub(super) fuzzy: OnceLock<Arc<Fuzzy>>,
+    /// Whether a thread of this rank is making it.
+    pub(super) is_making_fuzzy: AtomicBool,
 }
 
 /// A collective call: while it lasts there is no other.
@@ -47,13 +55,37 @@ struct Wish {
 }
 
 impl Communicator {
-    /// The communicator of all ranks, with so many slots for each pair and direction.
-    pub fn world(machine: Arc<Machine>, slots: u32) -> Communicator {
+    /// The communicator of all ranks, with so many slots for each pair and direction. The first one of a rank, and made
+    /// before it tells others of signals that only it has.
+    pub fn world(machine: Arc<Machine>, slots: u32) -> Result<Communicator> {
         let (rank, size) = (machine.rank(), machine.size());
+        let signals = machine.registry().private_signals(Stages::signals(Stages::count(size)))?;
         let messages = Arc::new(Context::first(machine, slots));
         let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
         let contexts = Arc::new(AtomicU64::new(2));
-        Communicator { messages, link, rank, size, contexts, is_called: AtomicBool::new(false) }
+        let world = Communicator::of(messages, link, (rank, size), contexts);
+        Ok(Communicator { fuzzy_signals: Some(signals), ..world })
+    }
+
+    fn of(
+        messages: Arc<Context>,
+        link: Link,
+        (rank, size): (Rank, usize),
+        contexts: Arc<AtomicU64>,
+    ) -> Communicator {
+        let (is_called, is_making_fuzzy) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (fuzzy_signals, fuzzy) = (None, OnceLock::new());
+        Communicator {
+            messages,
+            link,
+            rank,
+            size,
+            contexts,
+            is_called,
+            fuzzy_signals,
+            fuzzy,
+            is_making_fuzzy,
+        }
     }
 
     /// Its messages.
@@ -127,7 +159,7 @@ impl Communicator {
         let link = Link::new(Arc::new(self.messages.for_steps(context + 1, SLOTS, Some(ranks))));
         let contexts = self.contexts.clone();
         let rank = Rank(rank as u32);
-        Ok(Some(Communicator { messages, link, rank, size, contexts, is_called: AtomicBool::new(false) }))
+        Ok(Some(Communicator::of(messages, link, (rank, size), contexts)))
     }
 
     /// Begins a collective call: one at a time, for their order must be known to all members.

@@ -3,12 +3,15 @@
 mod barrier;
 mod bcast;
 mod communicator;
+mod fuzzy;
 mod gather;
 mod link;
 mod meeting;
 mod reduce;
+mod stages;
 mod tree;
 
 pub use communicator::Communicator;
+pub use fuzzy::{FUZZY_MAX, FuzzyBarrier};
 pub use meeting::{Agreement, Meeting};
 pub use reduce::Combine;

@@ -3,6 +3,7 @@
 
 use super::arena;
 use super::call::Call;
+use super::debt::Debt;
 use super::page::{ANY, Block, Page, SLOTS, page_number};
 use super::pump::Pump;
 use super::strays::Strays;
@@ -162,6 +163,11 @@ impl Context {
     /// The machine whose rank it is.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.machine
+    }
+
+    /// The rank pays that when it leaves.
+    pub(crate) fn owe(&self, debt: Arc<dyn Debt>) -> Result<()> {
+        self.pump.owe(&self.machine, debt)
     }
 
     /// How many members it has.

@@ -14,6 +14,7 @@ mod blocking;
 mod call;
 mod closing;
 mod context;
+mod debt;
 mod directory;
 mod holding;
 mod leaving;
@@ -41,6 +42,7 @@ mod way;
 mod words;
 
 pub use context::{Context, Posted, Received, Sent, SentPage};
+pub(crate) use debt::Debt;
 pub use place::Place;
 pub use request::{Incoming, Outgoing};
 pub(crate) use standing::TURNS;

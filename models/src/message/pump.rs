@@ -1,6 +1,7 @@
 //! All messages of a rank that did not end at once, moved on by whichever of its threads waits.
 
 use super::alarm::Alarm;
+use super::debt::Debt;
 use super::holding::Counts;
 use super::leaving;
 use super::operation::Operation;
@@ -32,6 +33,7 @@ pub(crate) struct Pump {
     pub(crate) rings: Arc<Rings>,
     pub(crate) spool: Spool,
     pub(crate) alarm: Alarm,
+    pub(super) debts: Mutex<Vec<Arc<dyn Debt>>>,
 }
 
 impl Pump {
@@ -190,7 +192,8 @@ impl Agent for Pump {
 
     fn leave(&self, machine: &Machine) -> Result<()> {
         let owed = leaving::pay(self, machine);
+        let debts = self.pay_debts(machine);
         self.rings.drain(machine);
-        owed
+        owed.and(debts)
     }
 }

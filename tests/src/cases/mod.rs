@@ -11,6 +11,7 @@ pub mod copies;
 pub mod failures;
 pub mod flood;
 pub mod footprint;
+pub mod fuzzy;
 pub mod handles;
 pub mod idle;
 pub mod jobs;

@@ -185,6 +185,70 @@ pub fn d10_joins(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// A command with two triggers fires when both are met, whichever comes first and however far ahead one of them is.
+pub fn d10_two_triggers(job: &Job) -> Result<()> {
+    let (word, left, right, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?, job.signal()?);
+    let (me, idle) = (job.rank(), Idle::new(job)?);
+    let queue = job.queue(4)?;
+    let mut fired = 0;
+    for round in 0..effort(job, 100, 6) as u64 {
+        let (one, other) = if round % 2 == 0 { (left, right) } else { (right, left) };
+        let from = 2 * round;
+        if round % 3 == 0 {
+            job.raise(one.on(me), 2)?; // before the commands are there
+        }
+        for step in [from + 2, from + 1] {
+            let both = count(&word, me).when(left.reaches(step)).when(right.reaches(step));
+            post(&queue, &idle, &both.then(done.on(me).add(1)))?;
+        }
+        if round % 3 != 0 {
+            job.raise(one.on(me), 2)?;
+        }
+        idle.serve(Duration::from_micros(20))?;
+        assert_eq!(done.value(), fired, "one trigger of two");
+        for _ in 0..2 {
+            job.raise(other.on(me), 1)?;
+            fired += 1;
+            done.wait_at_least(fired)?;
+            assert_eq!(job.load(word.pointer())?, fired);
+        }
+    }
+    job.barrier()
+}
+
+/// Nothing runs without an arrival, and nothing that was not posted; an arrival before its command is kept.
+pub fn d12_arrivals_let_commands_go_on(job: &Job) -> Result<()> {
+    let (word, credit, done) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?);
+    let (me, from, idle) = (job.rank(), previous(job), Idle::new(job)?);
+    let queue = job.session_queue(8, &credit)?;
+    let add = count(&word, me).then(done.on(me).add(1));
+    let mut ran = 0;
+    for round in 0..effort(job, 100, 4) as u64 {
+        let early = round % 4; // arrivals that are ahead of their commands
+        job.raise(credit.on(from), early)?;
+        credit.wait_at_least(ran + early)?;
+        idle.serve(Duration::from_micros(10))?;
+        assert_eq!((done.value(), queue.standing().unread), (ran, 0), "the reader passed what was written");
+        for _ in 0..5 {
+            queue.post(&add)?;
+        }
+        done.wait_at_least(ran + early)?;
+        idle.serve(Duration::from_micros(10))?;
+        assert_eq!(
+            (done.value(), queue.standing().unread),
+            (ran + early, 5 - early),
+            "no arrival, and it ran"
+        );
+        job.barrier()?;
+        job.raise(credit.on(from), 5 - early)?;
+        ran += 5;
+        done.wait_at_least(ran)?;
+        assert_eq!(job.load(word.pointer())?, ran);
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 /// A session queue runs as many commands as it was given credit for, in their order, and keeps what came early; it
 /// begins anew as often as credits come, and nothing is reset.
 pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {

@@ -140,7 +140,8 @@ impl Machine {
         effects: [Option<Effect>; 2],
     ) -> Result<(), Cause> {
         let call = Call { peer: self.rank(), handler, args, answer };
-        let command = Command { class: Class::Any, trigger: None, deed: Deed::Call(call), effects };
+        let command =
+            Command { class: Class::Any, trigger: None, also: None, deed: Deed::Call(call), effects };
         self.post_commands(self.queue_of_calls(calls, to, level), std::iter::once(&command)).map(drop)
     }
 
@@ -153,8 +154,12 @@ impl Machine {
     ) -> Result<bool, Poison> {
         let posted = self.calls_to(call.peer).and_then(|calls| {
             let level = calls.table.check(call.handler, call.args.len())?.depth;
-            let onward =
-                Command { deed: Deed::Call(Call { peer: from, ..*call }), trigger: None, ..*command };
+            let onward = Command {
+                deed: Deed::Call(Call { peer: from, ..*call }),
+                trigger: None,
+                also: None,
+                ..*command
+            };
             self.post_commands(self.queue_of_calls(calls, call.peer, level), std::iter::once(&onward))
         });
         match posted {

@@ -59,14 +59,15 @@ impl<'m> Arrived<'m> {
         };
         self.count()?;
         let call = Call { peer: self.machine.rank(), handler, args, answer: AnswerPlace::NONE };
-        let command = Command { class: Class::Any, trigger: None, deed: Deed::Call(call), effects };
+        let command =
+            Command { class: Class::Any, trigger: None, also: None, deed: Deed::Call(call), effects };
         let queue = self.machine.queue_of_calls(self.calls, to, level);
         self.machine.follow(&self.calls.levels[level].following, queue, &command)
     }
 
     /// Posts a command without a trigger, that calls no handler.
     pub fn post(&self, command: &Command) -> Result<(), Cause> {
-        if command.trigger.is_some() || matches!(command.deed, Deed::Call(_)) {
+        if command.trigger.is_some() || command.also.is_some() || matches!(command.deed, Deed::Call(_)) {
             let text = "a handler posts commands without triggers, and calls handlers by call()";
             return Err(Cause::Argument(text.into()));
         }

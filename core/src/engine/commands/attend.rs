@@ -7,7 +7,7 @@ use crate::base::{Cause, Rank};
 use crate::engine::action::Action;
 use crate::engine::machine::Machine;
 use crate::fabric::{Arming, BOUND, NOBODY, Poison, Posted, Refused, SEVERAL};
-use crate::queue::command::{Command, Effect, Lines, Trigger, trigger_of};
+use crate::queue::command::{Command, Effect, Lines, Trigger};
 use crate::queue::flights::Stage;
 use crate::queue::parked::reached;
 use crate::queue::ring::LINE_WORDS;
@@ -191,6 +191,9 @@ impl Machine {
                 self.disarm(named, signal);
             }
             match released.command {
+                Some(command) if command.also.is_some() && failure.is_none() => {
+                    self.take_in_second(named, &command.lines(), released.position, todo);
+                }
                 Some(command) => self.fire(named, &command, failure, todo),
                 None => self.unreadable(named),
             }
@@ -255,11 +258,14 @@ impl Machine {
     #[inline(always)]
     fn take_in(&self, named: &Named<'_>, lines: &Lines, position: u64, todo: &mut Todo) -> Taken {
         let mut failure = None;
-        if let Some(trigger) = trigger_of(lines.words[0][0], lines.words[0][1]) {
+        if let [Some(trigger), also] = lines.triggers() {
             failure = self.poison_of(named, trigger);
             let met = failure.is_some() || reached(named.count(self, trigger.signal), trigger.threshold);
             if !met {
                 return self.park(named, lines, trigger, position);
+            }
+            if also.is_some() && failure.is_none() {
+                return self.take_in_second(named, lines, position, todo);
             }
             // Its signal may have been raised since those that wait were looked at: they fire first.
             if !named.queue.parked().is_empty() {
@@ -274,6 +280,12 @@ impl Machine {
             None => self.unreadable(named),
         }
         Taken::Fired
+    }
+
+    /// The same of one that has two triggers, of which the first is met.
+    #[inline(never)]
+    fn take_in_second(&self, named: &Named<'_>, lines: &Lines, position: u64, todo: &mut Todo) -> Taken {
+        self.take_in(named, &lines.past_first(), position, todo)
     }
 
     #[cold]

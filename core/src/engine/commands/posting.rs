@@ -10,7 +10,7 @@ use crate::node::park::WakeMode;
 use crate::os::prefetch;
 use crate::queue::area::Queue;
 use crate::queue::call::{Args, BUFFER_MAX, Call};
-use crate::queue::command::{Command, Deed, Effect, Lines, SECOND_AMOUNT_MAX};
+use crate::queue::command::{Command, Deed, Effect, INLINE_BYTES_ALSO, Lines, SECOND_AMOUNT_MAX};
 use crate::queue::ring::Posters;
 use crate::segment::layout::{GRANULE, SIGNALS_MAX, WINDOW, is_signal};
 use crate::segment::{GlobalAddress, layout};
@@ -167,7 +167,11 @@ impl Machine {
 
     /// What can be said against a command without looking at its operands.
     pub(in crate::engine) fn check_command(&self, command: &Command, in_session: bool) -> Result<(), Cause> {
-        if let Some(trigger) = command.trigger {
+        if command.also.is_some() && command.carries() > INLINE_BYTES_ALSO {
+            let text = format!("a command with two triggers carries at most {INLINE_BYTES_ALSO} bytes");
+            return Err(Cause::Argument(text));
+        }
+        for trigger in [command.trigger, command.also].into_iter().flatten() {
             if u64::from(trigger.signal) >= SIGNALS_MAX {
                 return Err(Cause::Argument(format!("no signal has the number {}", trigger.signal)));
             }

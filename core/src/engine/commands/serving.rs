@@ -5,8 +5,9 @@ use super::reach::Named;
 use crate::base::Rank;
 use crate::engine::helping::Help;
 use crate::engine::machine::Machine;
-use crate::queue::command::trigger_of;
+use crate::queue::command::Lines;
 use crate::queue::flights::Stage;
+use crate::queue::ring::LINE_WORDS;
 use crate::queue::station::{Server, Station};
 use std::cell::Cell;
 use std::sync::PoisonError;
@@ -220,9 +221,15 @@ impl Machine {
         if !named.queue.flights().has_room() {
             return false;
         }
-        let [first, threshold, ..] = named.queue.line(written).read();
-        let fires = trigger_of(first, threshold).is_none_or(|trigger| named.lets_fire(self, trigger));
-        fires || named.queue.parked().has_room()
+        if named.queue.parked().has_room() {
+            return true;
+        }
+        let line = |at: u64| named.queue.line(at).read();
+        let mut lines = Lines { words: [line(written), [0; LINE_WORDS]] };
+        if lines.count() == 2 {
+            lines.words[1] = line(written + 1);
+        }
+        lines.triggers().into_iter().flatten().all(|trigger| named.lets_fire(self, trigger))
     }
 }
 

@@ -54,6 +54,7 @@ mod communicator;
 mod handlers;
 mod job;
 mod line;
+pub mod nicam;
 mod onesided;
 mod operation;
 mod pending;

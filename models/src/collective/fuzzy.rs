@@ -259,15 +259,15 @@ impl Fuzzy {
 impl Debt for Fuzzy {
     fn is_paid(&self, machine: &Machine) -> bool {
         let started = self.started.load(Ordering::Relaxed);
-        self.queue.is_none() || self.stages.have_reached(machine, started)
+        self.stages.have_reached(machine, started)
     }
 
     fn pay(&self, machine: &Machine) -> Result<()> {
-        let Some(queue) = &self.queue else { return Ok(()) };
         self.is_over.store(true, Ordering::Relaxed);
         let started = self.started.load(Ordering::Relaxed);
         // In vain where a member leaves without having started it; that is no failure of this one.
         let over = machine.wait(&self.arrival(machine, started), None, &|| "leave(): fuzzy barriers".into());
+        let Some(queue) = &self.queue else { return Ok(()) };
         // All triggers are met now, but whoever met them may still be on the way to the queue.
         while over.is_ok() && machine.check().is_ok() && !is_empty(machine, queue) {
             machine.pause();

@@ -15,8 +15,8 @@ impl Steps {
     }
 
     /// Starts an instance that all others see as `step`.
-    fn start(&self, group: &Communicator, step: u64) -> Result<FuzzyBarrier> {
-        self.0.set(0, step)?;
+    fn start(&self, job: &Job, group: &Communicator, step: u64) -> Result<FuzzyBarrier> {
+        job.store(self.0.pointer(), step)?; // as the others load it
         group.fuzzy_barrier()
     }
 
@@ -48,7 +48,7 @@ pub fn i4_over_means_that_all_have_started(job: &Job) -> Result<()> {
         if let Some(group) = &group {
             for step in 1..=effort(job, 300, 4) as u64 {
                 compute(job, &mut random);
-                let barrier = steps.start(group, step)?;
+                let barrier = steps.start(job, group, step)?;
                 compute(job, &mut random);
                 while !barrier.is_done()? {
                     compute(job, &mut random);
@@ -72,9 +72,9 @@ pub fn i2_two_in_flight(job: &Job) -> Result<()> {
         if job.rank() == late {
             go.wait_at_least((round + 1) * (job.size() as u64 - 1))?;
         }
-        let one = steps.start(world, first)?;
+        let one = steps.start(job, world, first)?;
         if job.rank() != late {
-            let two = steps.start(world, second)?;
+            let two = steps.start(job, world, second)?;
             assert!(!one.is_done()? && !two.is_done()?, "the last has not come");
             job.raise(go.on(late), 1)?;
             two.wait()?;
@@ -82,7 +82,7 @@ pub fn i2_two_in_flight(job: &Job) -> Result<()> {
         } else {
             one.wait()?;
             idle.serve(Duration::from_micros(20))?;
-            steps.start(world, second)?.wait()?;
+            steps.start(job, world, second)?.wait()?;
         }
         steps.have_started(job, &job.ranks().collect::<Vec<_>>(), second, "two")?;
         job.barrier()?;
@@ -101,7 +101,7 @@ pub fn i3_a_hundred_in_flight(job: &Job) -> Result<()> {
         }
         let first = round * many + 1;
         let barriers =
-            (first..first + many).map(|step| steps.start(world, step)).collect::<Result<Vec<_>>>()?;
+            (first..first + many).map(|step| steps.start(job, world, step)).collect::<Result<Vec<_>>>()?;
         if job.rank() != late {
             assert!(!barriers[0].is_done()?);
             if job.size() > 2 && many == 128 {
@@ -157,6 +157,7 @@ pub fn i2_members_compute(job: &Job) -> Result<()> {
     }
     let (word, turn, world) = (job.alloc::<u64>(1)?, job.signal()?, job.world());
     let before = Rank((job.rank().0 + job.size() as u32 - 1) % job.size() as u32);
+    let _queue = job.queue(1)?; // and the helper that the simulator has with one
     world.fuzzy_barrier()?.wait()?;
     for round in 1..=effort(job, 50, 5) as u64 {
         job.barrier()?;

@@ -32,5 +32,6 @@ pub mod requests;
 pub mod signals;
 pub mod sleep;
 pub mod threads;
+pub mod transfers;
 
 mod areas;

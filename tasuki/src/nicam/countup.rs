@@ -1,0 +1,74 @@
+//! Counted arrivals: one counter for each destination, and a flag that is set when as many have come as were asked for.
+//!
+//! The counter is a signal, which only grows; that `count` is subtracted when the flag is set means that the next
+//! threshold lies as much higher. So what comes early for the next phase is kept, and nothing is reset.
+
+use super::{RemoteFlag, STEP, Transfers};
+use crate::{Command, GlobalPtr, Job, Pod, Result, Signal};
+use std::sync::{Mutex, PoisonError};
+
+#[derive(Debug)]
+pub(super) struct Counter<'job> {
+    arrived: Signal<'job>,
+    /// How often its flag was set.
+    fired: Signal<'job>,
+    armed: Mutex<Armed>,
+}
+
+#[derive(Debug, Default)]
+struct Armed {
+    /// How often it was armed.
+    times: u64,
+    /// The last threshold.
+    threshold: u64,
+}
+
+impl<'job> Counter<'job> {
+    pub(super) fn new(job: &'job Job) -> Result<Counter<'job>> {
+        Ok(Counter { arrived: job.signal()?, fired: job.signal()?, armed: Mutex::default() })
+    }
+}
+
+impl Transfers<'_> {
+    /// Copies, and counts the arrival at the destination.
+    ///
+    /// Source: NICAM, `nicam_bcopy_countup`.
+    pub fn copy_countup<T: Pod>(&self, from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Result<()> {
+        self.check("copy_countup", &[(from, count), (to, count)])?;
+        let ticket = self.ticket()?;
+        let lane = self.announce(to.rank());
+        let arrived = self.counter.arrived.on(to.rank()).add(1);
+        self.post(&[
+            Command::copy(from, to, count).then(ticket.add(1)).then(lane),
+            Command::nothing().when(ticket.has_copied()).then(arrived).then(ticket.add(STEP - 1)),
+        ])
+    }
+
+    /// Arms this rank's counter: `flag`, one of its own, is set to 1 when `count` arrivals have come that no earlier
+    /// call has counted, perhaps at once. For another phase set the flag to 0 before, then arm again.
+    ///
+    /// Errors: the counter is armed, and its flag not set yet; the flag is another rank's; `count` is 0. Source: NICAM,
+    /// `nicam_set_counter`.
+    pub fn set_counter(&self, flag: RemoteFlag, count: u64) -> Result<()> {
+        self.check_flag("set_counter", flag)?;
+        if flag.rank() != self.job.rank() {
+            return Err(self.fault(format!("a flag of rank {}", flag.rank()), "set_counter"));
+        }
+        if count == 0 || count > u64::from(u32::MAX) {
+            return Err(self.fault(format!("{count} arrivals: it counts 1 to 2^32 - 1"), "set_counter"));
+        }
+        let counter = &self.counter;
+        let fired = counter.fired.value();
+        let threshold = {
+            let mut armed = counter.armed.lock().unwrap_or_else(PoisonError::into_inner);
+            if armed.times != fired {
+                let text = "the counter is armed: wait for its flag before it is set again";
+                return Err(self.fault(text.into(), "set_counter"));
+            }
+            *armed = Armed { times: armed.times + 1, threshold: armed.threshold.wrapping_add(count) };
+            armed.threshold
+        };
+        let told = counter.fired.on(self.job.rank()).add(1);
+        self.post(&[flag.set(1).when(counter.arrived.reaches(threshold)).then(told)])
+    }
+}

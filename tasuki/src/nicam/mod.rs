@@ -1,0 +1,259 @@
+//! Transfers with notification, in the manner of NICAM: copies that set a flag where they arrive, that are counted
+//! there, that wait for each other by a key; all of them go on while the ranks compute.
+//!
+//! They are commands of a queue ([`Queue`]), so whoever waits, posts or raises a signal moves them on. What they are
+//! told apart by is a *ticket*: one of [`TICKETS`] signals of the issuing rank, taken in turn, which grows by the same
+//! amount for every transfer. What follows a copy, such as the flag, has that signal as its trigger; what waits for all
+//! transfers ([`Transfers::sync`]) waits for the tickets that were given. A count of all that have ended would not do:
+//! it does not say which.
+//!
+//! A copy also raises the signal of its *lane*, one for each destination up to [`LANES`] of them. Copies have no
+//! trigger, so they fire in the order of their posts, and effects on one signal happen in the order in which their
+//! commands fired. So when a lane has come as far as copies were announced before a moment, those have all arrived: that
+//! is what [`Transfers::write_one`] waits for. They are announced before they are posted, or one of another thread might
+//! count for one's own.
+//!
+//! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters".
+
+mod bcast;
+mod countup;
+mod flag;
+mod rendezvous;
+
+pub use flag::{Flag, Flags, RemoteFlag};
+
+use crate::{Command, Error, GlobalPtr, Job, Pod, Queue, Rank, Result, Signal};
+use countup::Counter;
+use rendezvous::Meetings;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::Cause;
+
+/// Transfers of a rank that may be under way at a time; one more waits for the oldest.
+pub const TICKETS: usize = 64;
+/// Destinations that are told apart where transfers to one must keep an order.
+pub const LANES: usize = 64;
+/// By how much each transfer raises the signal of its ticket, in all.
+const STEP: u64 = 4;
+/// Room in the queue: a transfer has up to three commands of two lines.
+const QUEUE: usize = TICKETS * 6;
+
+/// A rank's transfers with notification. Made by [`Job::transfers`]. Any thread may make any call, several at once.
+///
+/// No call waits for a transfer, but for one of the oldest if [`TICKETS`] are under way. Memory that a transfer reads or
+/// writes must stay until it has ended. Addresses that are wrong are errors at once, and nothing is touched, where this
+/// rank can see that; otherwise the failure poisons the flag that was to be set, and this rank's further transfers.
+///
+/// ```
+/// tasuki::local(2, |job| {
+///     let (data, flags, transfers) = (job.alloc::<f64>(100)?, job.flags(1)?, job.transfers()?);
+///     let (me, peer) = (job.rank(), job.rank_after(1));
+///     job.barrier()?;
+///     let arrived = flags.at(0);
+///     transfers.copy_notify(data.on(me), data.on(peer).at(50), 50, arrived.on(peer), 7)?;
+///     arrived.wait(7)?;                                 // fifty values of the peer's have arrived
+///     transfers.sync().wait()?;                         // and this rank's are there
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Transfers<'job> {
+    job: &'job Job,
+    queue: Queue,
+    tickets: Box<[Signal<'job>]>,
+    given: AtomicU64,
+    lanes: Box<[Lane<'job>]>,
+    counter: Counter<'job>,
+    discards: crate::Array<u64>,
+    meetings: Meetings,
+}
+
+/// Copies to one destination, or several.
+#[derive(Debug)]
+struct Lane<'job> {
+    arrived: Signal<'job>,
+    announced: AtomicU64,
+}
+
+/// All that a rank had issued at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Sync<'t> {
+    transfers: &'t Transfers<'t>,
+    given: u64,
+}
+
+/// One transfer: its signal, and what that has counted before it.
+struct Ticket<'t, 'job> {
+    signal: &'t Signal<'job>,
+    before: u64,
+    me: Rank,
+}
+
+impl Job {
+    /// Makes what transfers with notification need on every rank.
+    ///
+    /// Collective. Errors as of [`Job::alloc`] and [`Job::queue`]. Costs two allocations of 64 KiB, and of 1088 bytes a
+    /// rank of the job; a queue of 384 places; up to 130 signals.
+    pub fn transfers(&self) -> Result<Transfers<'_>> {
+        let signals = |count: usize| (0..count).map(|_| self.signal()).collect::<Result<Box<[Signal<'_>]>>>();
+        let lanes = signals(LANES.min(self.size()))?.into_iter();
+        Ok(Transfers {
+            job: self,
+            queue: self.queue(QUEUE)?,
+            tickets: signals(TICKETS)?,
+            given: AtomicU64::new(0),
+            lanes: lanes.map(|arrived| Lane { arrived, announced: AtomicU64::new(0) }).collect(),
+            counter: Counter::new(self)?,
+            discards: self.alloc(self.size())?,
+            meetings: Meetings::new(self)?,
+        })
+    }
+}
+
+impl Ticket<'_, '_> {
+    fn add(&self, part: u64) -> crate::Effect {
+        self.signal.on(self.me).add(part as u32)
+    }
+
+    /// Fires when its copy has arrived.
+    fn has_copied(&self) -> crate::Trigger {
+        self.signal.reaches(self.before + 1)
+    }
+}
+
+impl<'job> Transfers<'job> {
+    /// Copies `count` values from anywhere to anywhere: a request of a third rank is carried out by whoever may.
+    ///
+    /// Told by [`Transfers::sync`] only; where the caller waits for it anyway, [`Job::copy`] costs less. Source: NICAM,
+    /// `nicam_bcopy`.
+    pub fn copy<T: Pod>(&self, from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Result<()> {
+        self.check("copy", &[(from, count), (to, count)])?;
+        let ticket = self.ticket()?;
+        let lane = self.announce(to.rank());
+        self.post(&[Command::copy(from, to, count).then(ticket.add(STEP)).then(lane)])
+    }
+
+    /// Copies, then sets a flag at the destination, or anywhere.
+    ///
+    /// Flags of copies to one destination are set in the order of issue. Source: NICAM, `nicam_bcopy_notify`.
+    pub fn copy_notify<T: Pod>(
+        &self,
+        from: GlobalPtr<T>,
+        to: GlobalPtr<T>,
+        count: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<()> {
+        self.check("copy_notify", &[(from, count), (to, count)])?;
+        self.check_flag("copy_notify", flag)?;
+        let ticket = self.ticket()?;
+        let lane = self.announce(to.rank());
+        self.post(&[
+            Command::copy(from, to, count).then(ticket.add(1)).then(lane),
+            flag.set(value).when(ticket.has_copied()).then(ticket.add(STEP - 1)),
+        ])
+    }
+
+    /// Sets a flag of some rank, after everything that this thread has copied to that rank before has arrived.
+    ///
+    /// Source: NICAM, `nicam_write1`.
+    pub fn write_one(&self, flag: RemoteFlag, value: u64) -> Result<()> {
+        self.check_flag("write_one", flag)?;
+        let ticket = self.ticket()?;
+        let lane = self.lane(flag.rank());
+        let announced = lane.announced.load(Ordering::Relaxed);
+        self.post(&[flag.set(value).when(lane.arrived.reaches(announced)).then(ticket.add(STEP))])
+    }
+
+    /// All that this rank has issued up to now: flags included, and copies that it asked for between other ranks; not
+    /// copies by key, which are told by their flags.
+    ///
+    /// Source: NICAM, `nicam_sync`.
+    pub fn sync(&self) -> Sync<'_> {
+        Sync { transfers: self, given: self.given.load(Ordering::Relaxed) }
+    }
+
+    /// The next ticket, when the transfer that had its signal before has ended.
+    fn ticket(&self) -> Result<Ticket<'_, 'job>> {
+        let number = self.given.fetch_add(1, Ordering::Relaxed);
+        let (signal, before) = self.signal_of(number);
+        signal.wait_at_least(before)?;
+        Ok(Ticket { signal, before, me: self.job.rank() })
+    }
+
+    /// The signal of a ticket, and how far it has come when the ticket's transfer may begin.
+    fn signal_of(&self, number: u64) -> (&Signal<'job>, u64) {
+        let all = self.tickets.len() as u64;
+        (&self.tickets[(number % all) as usize], number / all * STEP)
+    }
+
+    fn lane(&self, to: Rank) -> &Lane<'job> {
+        &self.lanes[to.index() % self.lanes.len()]
+    }
+
+    /// A copy to that rank will be posted; the effect that counts it.
+    fn announce(&self, to: Rank) -> crate::Effect {
+        let lane = self.lane(to);
+        lane.announced.fetch_add(1, Ordering::Relaxed);
+        lane.arrived.on(self.job.rank()).add(1)
+    }
+
+    /// Posts the commands of a transfer. Waits while there is no room: what was announced has to come.
+    fn post(&self, commands: &[Command]) -> Result<()> {
+        loop {
+            match self.queue.post_many(commands) {
+                Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
+                    self.job.machine.relax("a transfer: waiting for room in the queue")?;
+                }
+                posted => return posted.map(drop),
+            }
+        }
+    }
+
+    /// That those places are memory, as far as this rank can see.
+    fn check<T>(&self, call: &str, places: &[(GlobalPtr<T>, usize)]) -> Result<()> {
+        let machine = &self.job.machine;
+        for &(place, count) in places {
+            let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
+            let checked = machine.check_rank(place.rank()).and_then(|()| match (place.is_null(), bytes) {
+                (true, _) => Err(Cause::NullAddress),
+                (false, 0) => Ok(()),
+                _ => machine.fabric().check(place.address(), bytes),
+            });
+            checked.map_err(|cause| machine.fault(cause, || format!("{call}({bytes} bytes)")))?;
+        }
+        Ok(())
+    }
+
+    fn check_flag(&self, call: &str, flag: RemoteFlag) -> Result<()> {
+        self.check(call, &[(flag.word(), 1)])
+    }
+
+    fn fault(&self, text: String, call: &str) -> Error {
+        self.job.machine.fault(Cause::Argument(text), || call.into())
+    }
+}
+
+impl Sync<'_> {
+    /// Whether all of it is visible where it was to go. Never waits; costs a load for each ticket.
+    pub fn is_done(&self) -> Result<bool> {
+        self.transfers.job.machine.progress();
+        let machine = &self.transfers.job.machine;
+        machine.check().map_err(|cause| machine.fault(cause, || "sync".into()))?;
+        Ok(self.signals().all(|(signal, end)| signal.value().wrapping_sub(end) as i64 >= 0))
+    }
+
+    /// Waits for that. Errors: a transfer has failed, a rank died.
+    pub fn wait(&self) -> Result<()> {
+        self.signals().try_for_each(|(signal, end)| signal.wait_at_least(end))
+    }
+
+    /// The signals of the last tickets, and how far each comes.
+    fn signals(&self) -> impl Iterator<Item = (&Signal<'_>, u64)> {
+        let first = self.given.saturating_sub(self.transfers.tickets.len() as u64);
+        (first..self.given).map(|number| {
+            let (signal, before) = self.transfers.signal_of(number);
+            (signal, before + STEP)
+        })
+    }
+}

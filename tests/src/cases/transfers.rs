@@ -17,8 +17,8 @@ pub fn d2_flags_follow_their_copies(job: &Job) -> Result<()> {
     let (flags, transfers) = (job.flags(2)?, job.transfers()?);
     let (me, to, from) = (job.rank(), next(job), previous(job));
     let rounds = effort(job, 40, 2) as u64;
-    for (round, &len) in (0..rounds).flat_map(|round| lens.iter().map(move |len| (round, len))).enumerate() {
-        let (value, len) = (round as u64 + 1, len.1);
+    for value in 1..=rounds * lens.len() as u64 {
+        let len = lens[value as usize % lens.len()];
         job.put(source.pointer(), &pattern::bytes(value + u64::from(me.0), len))?;
         transfers.copy_notify(source.pointer(), target.on(to), len, flags.at(0).on(to), value)?;
         flags.at(0).wait(value)?;

@@ -137,12 +137,12 @@ impl Communicator {
     /// One call of each member makes an instance; all threads of a member may call it, each call is one. Instances are
     /// over in the order in which they were started, nothing is ever reset, and many may be under way: 128 where there
     /// are more than two members, one more is an error that has started nothing ([`Cause::Full`](crate::Cause::Full)),
-    /// among two as many as one likes. They go on while members compute: whoever tells a member something tells the next
-    /// one for it. It says nothing about transfers: what was put before it may arrive after it.
+    /// among two as many as one likes. They go on while members compute: whoever tells a member something tells the
+    /// next one for it. It says nothing about transfers: what was put before it may arrive after it.
     ///
     /// On [`Job::world`](crate::Job::world) no call waits. On another communicator the first call is collective, like
-    /// those around this one: its members tell each other their signals. Errors, later also of the barrier: a rank died; a member left without having started it. A
-    /// rank that leaves waits for what it has started, unless a member has left that has not. Costs a raised signal
+    /// those around this one: its members tell each other their signals.
+    /// Errors, later also of the barrier: a rank died; a member left without having started it. A rank that leaves waits for what it has started, unless a member has left that has not. Costs a raised signal
     /// among two members, else ceil(log2 P) of them, of which those for whom it is too early go as commands through a
     /// queue; memory once, among more than two: up to 110 KiB times ceil(log2 P) - 1 for the queue, 256 bytes a stage.
     ///

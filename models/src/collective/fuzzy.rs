@@ -115,8 +115,8 @@ impl Communicator {
         Ok(FuzzyBarrier { machine: machine.clone(), fuzzy: fuzzy.clone(), instance })
     }
 
-    /// What its fuzzy barriers need, made together with all members where they do not know each other's signals; another
-    /// thread that comes meanwhile waits.
+    /// What its fuzzy barriers need, made together with all members where they do not know each other's signals.
+    /// Another thread that comes meanwhile waits.
     #[cold]
     fn first_fuzzy(&self, prepare: &dyn Fn()) -> Result<&Arc<Fuzzy>> {
         while self.is_making_fuzzy.swap(true, Ordering::Acquire) {

@@ -9,9 +9,9 @@
 //!
 //! A copy also raises the signal of its *lane*, one for each destination up to [`LANES`] of them. Copies have no
 //! trigger, so they fire in the order of their posts, and effects on one signal happen in the order in which their
-//! commands fired. So when a lane has come as far as copies were announced before a moment, those have all arrived: that
-//! is what [`Transfers::write_one`] waits for. They are announced before they are posted, or one of another thread might
-//! count for one's own.
+//! commands fired. So when a lane has come as far as copies were announced before a moment, those have all arrived:
+//! that is what [`Transfers::write_one`] waits for. They are announced before they are posted, or one of another thread
+//! might count for one's own.
 //!
 //! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters".
 
@@ -39,8 +39,8 @@ const QUEUE: usize = TICKETS * 6;
 
 /// A rank's transfers with notification. Made by [`Job::transfers`]. Any thread may make any call, several at once.
 ///
-/// No call waits for a transfer, but for one of the oldest if [`TICKETS`] are under way. Memory that a transfer reads or
-/// writes must stay until it has ended. Addresses that are wrong are errors at once, and nothing is touched, where this
+/// No call waits for a transfer, but for one of the oldest if [`TICKETS`] are under way. Memory that a transfer reads
+/// or writes must stay until it has ended. Addresses that are wrong are errors at once, and nothing is touched, where this
 /// rank can see that; otherwise the failure poisons the flag that was to be set, and this rank's further transfers.
 ///
 /// ```

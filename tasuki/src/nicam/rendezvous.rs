@@ -54,13 +54,13 @@ impl Meetings {
 }
 
 impl Transfers<'_> {
-    /// The source's side: `count` values at `from`, memory of this rank, go to `to` as soon as that asks for `key`. Then
-    /// `flag`, of this rank's own, is set to `value`.
+    /// The source's side: `count` values at `from`, memory of this rank, go to `to` as soon as that asks for `key`.
+    /// Then `flag`, of this rank's own, is set to `value`.
     ///
     /// Either side may come first; neither waits. Equal keys of one pair meet in the order in which each side named
     /// them, others in any. Errors: as of the class; [`Cause::Full`]: 16 of the pair wait for their other sides, and
-    /// this one was not taken; [`Cause::Disagree`]: the other side named another size, and is told so by its flag. Costs
-    /// a few accesses to a list at the source. Source: NICAM, `nicam_bcopy_src`.
+    /// this one was not taken; [`Cause::Disagree`]: the other side named another size, and is told so by its flag.
+    /// Costs a few accesses to a list at the source. Source: NICAM, `nicam_bcopy_src`.
     ///
     /// ```
     /// # use tasuki::Rank;

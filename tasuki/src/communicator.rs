@@ -142,9 +142,11 @@ impl Communicator {
     ///
     /// On [`Job::world`](crate::Job::world) no call waits. On another communicator the first call is collective, like
     /// those around this one: its members tell each other their signals.
-    /// Errors, later also of the barrier: a rank died; a member left without having started it. A rank that leaves waits for what it has started, unless a member has left that has not. Costs a raised signal
-    /// among two members, else ceil(log2 P) of them, of which those for whom it is too early go as commands through a
-    /// queue; memory once, among more than two: up to 110 KiB times ceil(log2 P) - 1 for the queue, 256 bytes a stage.
+    ///
+    /// Errors, later also of the barrier: a rank died; a member left without having started it. A rank that leaves
+    /// waits for what it has started, unless a member has left that has not. Costs a raised signal among two members,
+    /// else ceil(log2 P) of them, of which those for whom it is too early go as commands through a queue; memory once,
+    /// among more than two: up to 110 KiB times ceil(log2 P) - 1 for the queue, and 256 bytes a stage.
     ///
     /// ```
     /// tasuki::local(3, |job| {

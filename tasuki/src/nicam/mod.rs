@@ -40,8 +40,9 @@ const QUEUE: usize = TICKETS * 6;
 /// A rank's transfers with notification. Made by [`Job::transfers`]. Any thread may make any call, several at once.
 ///
 /// No call waits for a transfer, but for one of the oldest if [`TICKETS`] are under way. Memory that a transfer reads
-/// or writes must stay until it has ended. Addresses that are wrong are errors at once, and nothing is touched, where this
-/// rank can see that; otherwise the failure poisons the flag that was to be set, and this rank's further transfers.
+/// or writes must stay until it has ended. Addresses that are wrong are errors at once, and nothing is touched, where
+/// this rank can see that; otherwise the failure poisons the flag that was to be set, and this rank's further
+/// transfers.
 ///
 /// ```
 /// tasuki::local(2, |job| {

@@ -193,7 +193,7 @@ pub fn i6_rendezvous(job: &Job) -> Result<()> {
 
 /// Sides of different sizes are told, both; nothing is written. A full list is an error that leaves nothing behind.
 pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
-    let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(3)?, job.transfers()?);
+    let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(19)?, job.transfers()?);
     let (me, peer) = (job.rank(), Rank(1 - job.rank().0.min(1)));
     if me.0 < 2 {
         data.fill(u64::from(me.0) + 1)?;
@@ -216,7 +216,7 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
         misused(job, foreign, &["of rank"]);
         if first {
             for key in 0..16 {
-                transfers.copy_source(key, peer, data.pointer(), 1, flag(1), key + 1)?;
+                transfers.copy_source(key, peer, data.pointer(), 1, flag(3 + key as usize), 1)?;
             }
             let more = transfers.copy_source(99, peer, data.pointer(), 1, flag(1), 1);
             refused(job, more, Blame::System, &["copies by key", "capacity 16"]);
@@ -228,6 +228,8 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
                 flags.at(2).wait(key + 1)?;
             }
             assert_eq!(data.get(0)?, 1);
+        } else {
+            (0..16).try_for_each(|at| flags.at(3 + at).wait(1))?;
         }
     } else {
         (0..4).try_for_each(|_| job.barrier())?;

@@ -1,6 +1,6 @@
 //! I: fuzzy barriers: when they are over, in which order, and who is needed for that.
 
-use crate::exchange::{effort, is_simulated};
+use crate::exchange::effort;
 use crate::patience::{Idle, stay_away};
 use crate::refusal::told;
 use std::time::Duration;

@@ -26,8 +26,8 @@ fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let all = "limit put_near put message posted crowd rate get atomic post chain handler bandwidth_put \
-               bandwidth_job bandwidth_own bandwidth_stream barrier bcast reduce allreduce gather allgather startup \
-               idle death memory";
+               bandwidth_job bandwidth_own bandwidth_stream barrier bcast reduce allreduce gather allgather fuzzy \
+               fuzzy_hidden startup idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }

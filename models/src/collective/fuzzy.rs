@@ -68,7 +68,7 @@ impl FuzzyBarrier {
     /// Errors: a rank died, or a member left without having started it.
     #[inline]
     pub fn is_done(&self) -> Result<bool> {
-        if self.fuzzy.stages.have_reached(&*self.machine, self.instance) {
+        if self.fuzzy.stages.have_reached(&self.machine, self.instance) {
             return Ok(true);
         }
         self.machine.test(&self.arrival(), &|| self.call())
@@ -78,7 +78,7 @@ impl FuzzyBarrier {
     /// Errors as of [`FuzzyBarrier::is_done`].
     pub fn wait(&self) -> Result<()> {
         for _ in 0..=self.machine.spins(None) {
-            if self.fuzzy.stages.have_reached(&*self.machine, self.instance) {
+            if self.fuzzy.stages.have_reached(&self.machine, self.instance) {
                 return Ok(());
             }
             std::hint::spin_loop();

@@ -91,6 +91,7 @@ impl Bar {
             (Case::BandwidthOwn, _) => &[(With::Mpi, AtLeast(1.0))],
             (Case::Barrier, 2) => &[(With::Mpi, AtMost(0.6))],
             (Case::Barrier, 4 | 8) => &[(With::Mpi, AtMost(0.7))],
+            (Case::Fuzzy, 2) => &[(With::Limit, AtMost(2.0))],
             (Case::Startup, 64) => &[(With::Itself, TimeBelow(1e9))],
             (Case::Idle, 4) => &[(With::Itself, TimeBelow(20e6))],
             (Case::Death, 4) => &[(With::Itself, TimeBelow(2e9))],

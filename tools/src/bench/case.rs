@@ -53,6 +53,10 @@ pub(super) enum Case {
     Gather,
     /// 8 bytes of each rank everywhere (--ranks)
     Allgather,
+    /// Start a fuzzy barrier that all others have started, and find it over (--ranks)
+    Fuzzy,
+    /// A fuzzy barrier beside 20 us of work, without that work (--ranks)
+    FuzzyHidden,
     /// Start 64 ranks that meet and leave, exec to exit (--ranks)
     Startup,
     /// Processor time of a job of 4 that waits for 10 s, launcher included (--ranks)
@@ -96,6 +100,7 @@ impl Case {
             }
             Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
             Case::Allreduce | Case::Gather | Case::Allgather => Kind::Collective,
+            Case::Fuzzy | Case::FuzzyHidden => Kind::Collective,
             Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
         }
     }

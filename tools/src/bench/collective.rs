@@ -7,11 +7,11 @@ use super::measure::{Measure, wrong};
 use tasuki::{Communicator, Job, Max, Rank, Sum};
 
 /// Calls before those that count.
-const WARM_UP: u64 = 20;
+pub(super) const WARM_UP: u64 = 20;
 /// Where calls take long, with more ranks than processors, fewer are made: as many as take this time,
-const TIME_MAX_NS: f64 = 2e9;
+pub(super) const TIME_MAX_NS: f64 = 2e9;
 /// but no fewer than these.
-const CALLS_MIN: u64 = 20;
+pub(super) const CALLS_MIN: u64 = 20;
 /// A call's values are told from those of the next by more than there are ranks.
 const CALL: u64 = 1 << 16;
 

@@ -1,8 +1,11 @@
 //! The program of any number of ranks that play collective calls beside other libraries.
 
+use super::case::Case;
 use super::collective::Collective;
 use super::figure::{Key, Point};
+use super::fuzzy::Fuzzy;
 use super::link::Link;
+use super::measure::Measure;
 use super::plan::Plan;
 use super::repetition::Series;
 use super::session::Session;
@@ -18,7 +21,10 @@ pub(super) fn app(job: &Job, plan: &Plan, link: Link<'_>) -> tasuki::Result<()> 
     let mut hand_overs = Series::default();
     for &case in &plan.cases {
         let (point, what) = (Point::of_word(case, ""), format!("{case}, {} ranks", job.size()));
-        let measure = Box::new(Collective::new(job, case, plan.effort.calls));
+        let measure: Box<dyn Measure + '_> = match case {
+            Case::Fuzzy | Case::FuzzyHidden => Box::new(Fuzzy::new(job, case, plan.effort.calls)),
+            _ => Box::new(Collective::new(job, case, plan.effort.calls)),
+        };
         let mut entries = vec![(point.ours(), Player::Ours(measure))];
         let points = if plan.has_peers { vec![point] } else { Vec::new() };
         entries.extend(session.others(&points)?);
@@ -30,7 +36,7 @@ pub(super) fn app(job: &Job, plan: &Plan, link: Link<'_>) -> tasuki::Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Case, Kind};
+    use super::super::case::Kind;
     use super::super::figure::{Answer, Event, Question};
     use super::super::limit::SharedFile;
     use super::super::plan::Effort;

@@ -27,6 +27,7 @@ mod crew;
 mod crowd;
 mod death;
 mod figure;
+mod fuzzy;
 mod group;
 mod handler;
 mod idle;

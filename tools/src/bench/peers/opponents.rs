@@ -258,6 +258,8 @@ fn name_of(point: &Point) -> Option<&'static str> {
         Case::Allreduce => "allreduce",
         Case::Gather => "gather",
         Case::Allgather => "allgather",
+        Case::Fuzzy => "fuzzy",
+        Case::FuzzyHidden => "fuzzy_hidden",
         _ => return None,
     })
 }

@@ -1,0 +1,78 @@
+//! fuzzy, fuzzy_hidden: what a fuzzy barrier costs a rank for which all others are there already, from its start until
+//! it is found over; and what one costs beside work that takes longer, with that work taken off.
+
+use super::case::Case;
+use super::clock::Stopwatch;
+use super::collective::{CALLS_MIN, TIME_MAX_NS, WARM_UP};
+use super::measure::Measure;
+use std::time::Duration;
+use tasuki::{Communicator, Job, Max, Rank};
+
+/// Work beside a barrier: longer than any takes where each rank has a processor.
+const WORK: Duration = Duration::from_micros(20);
+
+/// Barriers one after the other, on all ranks of a job.
+pub(super) struct Fuzzy<'j> {
+    case: Case,
+    job: &'j Job,
+    world: &'j Communicator,
+    calls: u64,
+}
+
+impl<'j> Fuzzy<'j> {
+    /// `calls` barriers.
+    pub(super) fn new(job: &'j Job, case: Case, calls: u64) -> Fuzzy<'j> {
+        Fuzzy { case, job, world: job.world(), calls }
+    }
+
+    /// The time of one, on the rank that comes last; 0 on the others.
+    fn late(&self) -> tasuki::Result<u64> {
+        let is_late = self.job.rank() == Rank(0);
+        let early = (!is_late).then(|| self.world.fuzzy_barrier()).transpose()?;
+        self.world.barrier()?;
+        if let Some(early) = early {
+            return early.wait().map(|()| 0);
+        }
+        let watch = Stopwatch::start();
+        let barrier = self.world.fuzzy_barrier()?;
+        while !barrier.is_done()? {
+            std::hint::spin_loop();
+        }
+        Ok(watch.ns(0))
+    }
+
+    /// The time of one beside work, without that work.
+    fn hidden(&self) -> tasuki::Result<u64> {
+        let watch = Stopwatch::start();
+        let barrier = self.world.fuzzy_barrier()?;
+        let work = Stopwatch::start();
+        self.job.compute(WORK);
+        let worked = work.ns(0);
+        barrier.wait()?;
+        Ok(watch.ns(0).saturating_sub(worked))
+    }
+
+    /// The mean of so many in ns, on the slowest rank.
+    fn time(&self, calls: u64) -> tasuki::Result<f64> {
+        self.world.barrier()?;
+        let mut took = 0;
+        for _ in 0..calls {
+            took += if self.case == Case::Fuzzy { self.late()? } else { self.hidden()? };
+        }
+        let mut slowest = [took as f64 / calls as f64];
+        self.world.allreduce_in_place(&mut slowest, Max)?;
+        Ok(slowest[0])
+    }
+}
+
+impl Measure for Fuzzy<'_> {
+    fn measure(&mut self) -> tasuki::Result<f64> {
+        let watch = Stopwatch::start();
+        let calls = WARM_UP.min(self.calls);
+        self.time(calls)?;
+        let mut each = [watch.ns(0) as f64 / calls as f64];
+        self.world.allreduce_in_place(&mut each, Max)?;
+        let affordable = (TIME_MAX_NS / each[0].max(1.0)) as u64;
+        self.time(self.calls.min(affordable.max(CALLS_MIN)))
+    }
+}

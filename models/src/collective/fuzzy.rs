@@ -77,8 +77,11 @@ impl FuzzyBarrier {
     /// Returns when all members have started it. Serves peers and moves this rank's operations and queues on meanwhile.
     /// Errors as of [`FuzzyBarrier::is_done`].
     pub fn wait(&self) -> Result<()> {
-        for _ in 0..=self.machine.spins(None) {
-            if self.fuzzy.stages.have_reached(&self.machine, self.instance) {
+        let stages = &self.fuzzy.stages;
+        // No longer than makes sense for the one who is missing: it may need this very processor.
+        let Some(missing) = stages.missing(&self.machine, self.instance) else { return Ok(()) };
+        for _ in 0..self.machine.spins(Some(missing)) {
+            if stages.have_reached(&self.machine, self.instance) {
                 return Ok(());
             }
             std::hint::spin_loop();

@@ -79,6 +79,12 @@ impl Stages {
         self.unmet(machine.fabric(), instance).is_none()
     }
 
+    /// A member that has not told of that instance yet.
+    #[inline]
+    pub(super) fn missing(&self, machine: &Machine, instance: u64) -> Option<Rank> {
+        self.unmet(machine.fabric(), instance).map(|stage| stage.from)
+    }
+
     #[inline]
     fn unmet(&self, fabric: &dyn Fabric, instance: u64) -> Option<&Stage> {
         self.all.iter().find(|stage| !reached(stage.cell.read(fabric), instance))

@@ -49,7 +49,7 @@ impl Key {
     pub(super) fn bounded_by(&self) -> Option<Key> {
         match self.case {
             Case::PutNear | Case::Put | Case::Message | Case::Posted => Some(Key::limit("hand_over")),
-            Case::Post | Case::Chain | Case::Handler => Some(Key::limit("hand_over")),
+            Case::Post | Case::Chain | Case::Handler | Case::Fuzzy => Some(Key::limit("hand_over")),
             Case::Get => Some(Key::limit("remote_load")),
             Case::Atomic => Some(Key::limit("remote_add")),
             Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {

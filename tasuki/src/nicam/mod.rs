@@ -26,6 +26,7 @@ use crate::{Command, Error, GlobalPtr, Job, Pod, Queue, Rank, Result, Signal};
 use countup::Counter;
 use rendezvous::Meetings;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tasuki_core::base::Cause;
 
 /// Transfers of a rank that may be under way at a time; one more waits for the oldest.
@@ -136,7 +137,8 @@ impl<'job> Transfers<'job> {
 
     /// Copies, then sets a flag at the destination, or anywhere.
     ///
-    /// Flags of copies to one destination are set in the order of issue. Source: NICAM, `nicam_bcopy_notify`.
+    /// A flag is not set before earlier copies to that destination have arrived. Flags of two copies are in no order
+    /// beyond that. Source: NICAM, `nicam_bcopy_notify`.
     pub fn copy_notify<T: Pod>(
         &self,
         from: GlobalPtr<T>,
@@ -236,12 +238,16 @@ impl<'job> Transfers<'job> {
 }
 
 impl Sync<'_> {
-    /// Whether all of it is visible where it was to go. Never waits; costs a load for each ticket.
+    /// Whether all of it is visible where it was to go. Never waits; costs a load for each ticket once it is so, and
+    /// before that moves this rank's work on. Errors as of [`Sync::wait`].
     pub fn is_done(&self) -> Result<bool> {
-        self.transfers.job.machine.progress();
-        let machine = &self.transfers.job.machine;
-        machine.check().map_err(|cause| machine.fault(cause, || "sync".into()))?;
-        Ok(self.signals().all(|(signal, end)| signal.value().wrapping_sub(end) as i64 >= 0))
+        let has_come = |(signal, end): &(&Signal<'_>, u64)| signal.value().wrapping_sub(*end) as i64 >= 0;
+        let Some((signal, end)) = self.signals().find(|one| !has_come(one)) else { return Ok(true) };
+        match signal.wait_timeout(end, Duration::ZERO) {
+            Ok(()) => Ok(self.signals().all(|one| has_come(&one))),
+            Err(error) if error.is_timeout() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Waits for that. Errors: a transfer has failed, a rank died.

@@ -177,7 +177,7 @@ impl Lines {
         let mut lines = *self;
         let [[first, threshold, .., last], second] = &mut lines.words;
         *first = *first & LOW | *last & !LOW;
-        *threshold = second[ALSO];
+        *threshold = std::mem::take(&mut second[ALSO]);
         *last &= LOW;
         lines
     }
@@ -293,7 +293,7 @@ impl Command {
         let deed = match first as u8 {
             NOTHING => Deed::Nothing,
             COPY => Deed::Copy { from, to, len },
-            PUT => Deed::Put { to, bytes: inline(source, second, len) },
+            PUT => Deed::Put { to, bytes: inline(source, second, len, amount > LOW) },
             ATOMIC => {
                 let atomic = atomic_of(detail, source, second[0])?;
                 Deed::Atomic { at: to, atomic, result: GlobalAddress::from_bits(second[1]) }
@@ -303,7 +303,7 @@ impl Command {
                 peer: Rank((len >> PEER) as u32),
                 handler: detail,
                 args: match (kind, len & CALL_BYTES) {
-                    (CALL, len) => Args::Inline(inline(source, second, len)),
+                    (CALL, len) => Args::Inline(inline(source, second, len, amount > LOW)),
                     (_, 0) => Args::At { from, len: BUFFER_MAX },
                     (_, len) => Args::At { from, len },
                 },
@@ -348,13 +348,13 @@ pub fn trigger_of(first: u64, threshold: u64) -> Option<Trigger> {
     (signal != 0).then(|| Trigger { signal: signal - 1, threshold })
 }
 
-/// Bytes that a command carries, in its first line as far as they fit there.
+/// Bytes that a command carries, in its first line as far as they fit there; `also`: beside a second threshold.
 #[inline(always)]
-fn inline(first: u64, second: &[u64; LINE_WORDS], len: u64) -> Inline {
-    if len <= 8 {
-        Inline::from_words(&[first], len as usize)
-    } else {
-        Inline::from_words(&second[..INLINE_BYTES / 8], len as usize)
+fn inline(first: u64, second: &[u64; LINE_WORDS], len: u64, also: bool) -> Inline {
+    match len {
+        0..=8 => Inline::from_words(&[first], len as usize),
+        _ if also => Inline::from_words(&second[..ALSO], len as usize),
+        _ => Inline::from_words(&second[..INLINE_BYTES / 8], len as usize),
     }
 }
 

@@ -182,6 +182,7 @@ mod tests {
             direct: true,
             direct_from: u64::MAX,
             helper: crate::bootstrap::helper::Helper::default(),
+            trace: None,
             start: Start::Launched(launched),
         }
     }

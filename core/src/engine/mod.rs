@@ -16,6 +16,7 @@ mod operations;
 mod order;
 mod progress;
 mod table;
+pub mod trace;
 mod transfer;
 mod waiting;
 

@@ -107,5 +107,5 @@ pub(super) fn machine(membership: Membership, settings: &Settings, group: Group)
     let host = Arc::new(NodeHost::new(rank, board.clone(), group));
     let log = Log::new(format!("rank {rank}"), settings.log);
     log.say(Level::Info, format_args!("fabric shm, wake mode {:?}", board.wake_mode()));
-    Machine::new(rank, board, fabric, host, log)
+    Ok(Machine::new(rank, board, fabric, host, log)?.traced(settings.trace.as_ref()))
 }

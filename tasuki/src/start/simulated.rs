@@ -10,6 +10,7 @@ use tasuki_core::base::log::{Level, Log};
 use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::bootstrap::settings::Door;
 use tasuki_core::bootstrap::{Settings, launched};
+use tasuki_core::engine::trace::TraceTo;
 use tasuki_fabric_sim::{Member, Outcome, Sim, simulate};
 
 /// What came of a simulated job.
@@ -39,7 +40,7 @@ pub struct Simulated<T> {
 /// # Ok::<(), tasuki::Error>(())
 /// ```
 pub fn sim<T: Send>(sim: Sim, app: impl Fn(&Job) -> Result<T> + Sync) -> Result<Simulated<T>> {
-    run(&sim, Level::Warn, Wanted::default(), None, app)
+    run(&sim, &Ways::default(), None, app)
 }
 
 /// [`sim`] as the launcher starts it.
@@ -50,13 +51,26 @@ pub(super) fn started<T: Send>(
     door: Option<&Door>,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    run(&Sim::seed(seed).ranks(ranks), settings.log, settings.helper, door, app)
+    let ways = Ways { log: settings.log, helper: settings.helper, trace: settings.trace.clone() };
+    run(&Sim::seed(seed).ranks(ranks), &ways, door, app)
+}
+
+/// What of the settings a simulated rank goes by.
+struct Ways {
+    log: Level,
+    helper: Wanted,
+    trace: Option<TraceTo>,
+}
+
+impl Default for Ways {
+    fn default() -> Ways {
+        Ways { log: Level::Warn, helper: Wanted::default(), trace: None }
+    }
 }
 
 fn run<T: Send>(
     sim: &Sim,
-    level: Level,
-    helper: Wanted,
+    ways: &Ways,
     door: Option<&Door>,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
@@ -66,9 +80,10 @@ fn run<T: Send>(
             let stream = launched::show_board(door, &member.board)?;
             shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).replace(stream);
         }
-        let log = Log::new(format!("rank {}", member.rank), level);
+        let log = Log::new(format!("rank {}", member.rank), ways.log);
         let (rank, board) = (member.rank, member.board.clone());
-        rank::run(rank, &board, helper, || member.join(log), &app)
+        let machine = || Ok(member.join(log)?.traced(ways.trace.as_ref()));
+        rank::run(rank, &board, ways.helper, machine, &app)
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);

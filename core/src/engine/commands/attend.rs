@@ -5,6 +5,7 @@ use super::todo::{Errand, Todo};
 use crate::base::Rank;
 use crate::engine::action::Action;
 use crate::engine::machine::Machine;
+use crate::engine::trace::What;
 use crate::fabric::{Arming, BOUND, NOBODY, Poison, Posted, Refused, SEVERAL};
 use crate::queue::command::{Command, Effect, Lines, Trigger, trigger_of};
 use crate::queue::flights::Stage;
@@ -190,7 +191,7 @@ impl Machine {
                 self.disarm(named, signal);
             }
             match released.command {
-                Some(command) => self.fire(named, &command, failure, todo),
+                Some(command) => self.fire(named, &command, released.position, failure, todo),
                 None => self.unreadable(named),
             }
         }
@@ -265,7 +266,7 @@ impl Machine {
             return Taken::No;
         }
         match Command::from_lines(lines) {
-            Some(command) => self.fire(named, &command, failure, todo),
+            Some(command) => self.fire(named, &command, position, failure, todo),
             None => self.unreadable(named),
         }
         Taken::Fired
@@ -292,25 +293,51 @@ impl Machine {
 
     /// A command fires: what is short happens now, the rest is under way. There is room for it among the flights.
     #[inline(always)]
-    fn fire(&self, named: &Named<'_>, command: &Command, failure: Failure, todo: &mut Todo) {
-        let outcome = match failure {
+    fn fire(&self, named: &Named<'_>, command: &Command, position: u64, failure: Failure, todo: &mut Todo) {
+        if let Some(recorder) = self.recorder() {
+            return self.fire_and_note(recorder, named, command, position, failure, todo);
+        }
+        let outcome = self.run_if_short(command, failure);
+        self.follow_up(named, command, outcome, todo);
+    }
+
+    /// What is short of a command that fired, or will never fire, is done: how it ended.
+    #[inline(always)]
+    pub(super) fn run_if_short(&self, command: &Command, failure: Failure) -> Option<Failure> {
+        match failure {
             Some(poison) => Some(Some(poison)),
             None if self.may_run(command) => self.run_at_once(command),
             None => None,
-        };
-        let flights = named.queue.flights();
+        }
+    }
+
+    /// The effects of a command that fired happen, or it is under way.
+    #[inline(always)]
+    pub(super) fn follow_up(
+        &self,
+        named: &Named<'_>,
+        command: &Command,
+        outcome: Option<Failure>,
+        todo: &mut Todo,
+    ) {
         match outcome {
-            Some(failure)
-                if flights.is_empty() || !flights.holds_back(&command.effects, flights.numbers().end) =>
-            {
+            Some(failure) if self.may_take_effect(named, command) => {
                 self.take_effect(named, command, failure, todo);
             }
             Some(failure) => {
+                let flights = named.queue.flights();
                 let number = flights.fire(command);
                 flights.end(number, failure.map(Poison::words));
             }
-            None => drop(flights.fire(command)),
+            None => drop(named.queue.flights().fire(command)),
         }
+    }
+
+    /// Whether the effects of a command that fires now would overtake those of no other.
+    #[inline(always)]
+    pub(super) fn may_take_effect(&self, named: &Named<'_>, command: &Command) -> bool {
+        let flights = named.queue.flights();
+        flights.is_empty() || !flights.holds_back(&command.effects, flights.numbers().end)
     }
 
     /// Whether this rank may run a command that fired.
@@ -330,7 +357,7 @@ impl Machine {
             let Some(command) = flights.command(number) else { continue };
             if !self.may_run(&command) {
                 for_owner += u32::from(command.runner() == Some(named.owner));
-            } else if let Some(failure) = self.run_at_once(&command) {
+            } else if let Some(failure) = self.run_flight_at_once(named, number, &command) {
                 flights.end(number, failure.map(Poison::words));
                 moved = true;
             } else if long.is_none() {
@@ -353,6 +380,7 @@ impl Machine {
                 && let Some(command) = flights.command(number)
                 && !flights.holds_back(&command.effects, number)
             {
+                self.note_flight(named, number, false, What::Retired);
                 self.take_effect(named, &command, failure.and_then(Poison::from_words), todo);
                 flights.retire(number);
                 moved = true;
@@ -373,22 +401,32 @@ impl Machine {
         if let Some(poison) = failure {
             named.queue.count_failure(poison.words());
         }
-        for Effect { signal, amount } in command.effects.into_iter().flatten() {
-            let accept = || self.open(raising(signal, amount, failure), None, false);
-            let ahead = self.take_ahead(signal, todo);
-            let posted = match failure {
-                None => self.fabric().raise(&accept, signal, u64::from(amount)),
-                Some(poison) => self.fabric().poison(&accept, signal, poison),
-            };
-            match posted {
-                Ok(Posted::Started) => {}
-                Ok(Posted::Done(mark)) if mark == 0 || ahead || self.is_served(signal.rank()) => {}
-                Ok(Posted::Done(mark)) => self.note(todo, signal.rank(), mark),
-                Err(Refused::Never(cause)) => {
-                    named.queue.count_failure(Poison::of(&cause, self.rank()).words());
-                }
-                Err(Refused::Again | Refused::Relay) => self.hold_unclaimed(raising(signal, amount, failure)),
+        for effect in command.effects.into_iter().flatten() {
+            match self.recorder() {
+                None => self.bring_about(named, effect, failure, todo),
+                Some(recorder) => self.bring_about_and_note(recorder, named, effect, failure, todo),
             }
+        }
+    }
+
+    /// One effect happens.
+    #[inline(always)]
+    pub(super) fn bring_about(&self, named: &Named<'_>, effect: Effect, failure: Failure, todo: &mut Todo) {
+        let Effect { signal, amount } = effect;
+        let accept = || self.open(raising(signal, amount, failure), None, false);
+        let ahead = self.take_ahead(signal, todo);
+        let posted = match failure {
+            None => self.fabric().raise(&accept, signal, u64::from(amount)),
+            Some(poison) => self.fabric().poison(&accept, signal, poison),
+        };
+        match posted {
+            Ok(Posted::Started) => {}
+            Ok(Posted::Done(mark)) if mark == 0 || ahead || self.is_served(signal.rank()) => {}
+            Ok(Posted::Done(mark)) => self.note(todo, signal.rank(), mark),
+            Err(Refused::Never(cause)) => {
+                named.queue.count_failure(Poison::of(&cause, self.rank()).words());
+            }
+            Err(Refused::Again | Refused::Relay) => self.hold_unclaimed(raising(signal, amount, failure)),
         }
     }
 }

@@ -18,6 +18,7 @@ mod attend;
 mod deeds;
 mod flight;
 mod known;
+mod noting;
 mod own;
 mod posting;
 mod reach;

@@ -153,9 +153,13 @@ mod tests {
     fn threads_have_numbers_in_each_recorder() {
         let (one, other) = (recorder(99), recorder(99));
         let what = some_of_each()[0];
-        std::thread::scope(|scope| {
-            let body = || (0..9).for_each(|_| [&one, &other].map(|r| r.record(1, 1, false, what)).into());
-            let name = std::thread::Builder::new().name("second".into());
+        thread::scope(|scope| {
+            let body = || {
+                for _ in 0..9 {
+                    [&one, &other].into_iter().for_each(|recorder| recorder.record(1, 1, false, what));
+                }
+            };
+            let name = thread::Builder::new().name("second".into());
             name.spawn_scoped(scope, body).unwrap().join().unwrap();
         });
         one.record(1, 1, false, what);

@@ -7,7 +7,7 @@
 
 use super::lanes::{Arrow, Kind, Sheet, Span};
 use super::names;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use tasuki_core::engine::trace::{Brief, Event, Part, Place, QueueId, What};
 use tasuki_core::queue::parked::reached;
 use tasuki_core::segment::GlobalAddress;
@@ -222,7 +222,14 @@ impl Linker {
             (None, None) => {}
         }
         let Some(run) = run else { return };
-        flight.shared.iter().for_each(|&part| self.arrow("share", run, part, false));
+        // To where each rank begins to take part: an arrow to each part would hide what it is about.
+        let mut helping = HashSet::new();
+        for part in flight.shared {
+            let Span { rank, lane, .. } = self.sheet.spans[part];
+            if helping.insert((rank, lane)) {
+                self.arrow("share", run, part, false);
+            }
+        }
         if let Some(retired) = flight.retired {
             self.sheet.spans[retired].name = format!("effects of {name}");
             self.arrow("end", run, retired, true);

@@ -20,8 +20,8 @@ const ROW: i32 = 16;
 const BETWEEN_LANES: i32 = 8;
 const BETWEEN_RANKS: i32 = 8;
 /// Roughly what a letter takes in a box, and in the legend.
-const LETTER: f64 = 6.3;
-const LEGEND_LETTER: i32 = 7;
+const LETTER: f64 = 6.0;
+const LEGEND_LETTER: i32 = 6;
 /// Rows of a lane that are drawn: deeper ones would be too many to be read.
 const DEPTH_MAX: usize = 6;
 /// Arrows that are drawn: more of them hide what they are about.
@@ -107,6 +107,11 @@ impl<'r> Picture<'r> {
             root.draw_text(meaning(kind), &text(12), (x + 21, 57))?;
             x += 40 + meaning(kind).len() as i32 * LEGEND_LETTER;
         }
+        if self.run.boxes.iter().any(|one| one.failed) {
+            root.draw(&Rectangle::new([(x, 58), (x + 16, 70)], FAILED.filled()))?;
+            root.draw_text("ended with an error", &text(12), (x + 21, 57))?;
+            x += 40 + 19 * LEGEND_LETTER;
+        }
         for (colour, meaning) in [(COURSE, "its course"), (CAUSE, "its effect lets go on")] {
             root.draw(&PathElement::new([(x, 64), (x + 18, 64)], colour.stroke_width(2)))?;
             root.draw_text(meaning, &text(12), (x + 23, 57))?;
@@ -179,7 +184,8 @@ impl<'r> Picture<'r> {
                 continue;
             }
             let colour = if one.failed { FAILED } else { of(which) };
-            root.draw(&Rectangle::new([(left, top), (right, bottom)], colour.filled()))?;
+            let gap = i32::from(right - left > 3); // so that neighbours can be told apart
+            root.draw(&Rectangle::new([(left, top), (right - gap, bottom)], colour.filled()))?;
             let room = (f64::from(right - left - 6) / LETTER) as usize;
             if room >= 3 {
                 let ink = if which == Kind::Run || one.failed { WHITE } else { INK };
@@ -203,7 +209,10 @@ impl<'r> Picture<'r> {
 
     fn draw_arrows(&self, root: &Area<'_>) -> Drawn {
         for arrow in self.arrows().take(ARROWS_MAX) {
-            let (Some(from), Some(to)) = (self.end(arrow.from), self.end(arrow.to)) else { continue };
+            let (Some(mut from), Some(mut to)) = (self.end(arrow.from), self.end(arrow.to)) else { continue };
+            if from.1 == to.1 {
+                (from.1, to.1) = (from.1 + ROW / 2 - 3, to.1 + ROW / 2 - 3); // below the names
+            }
             let colour = if arrow.kind == "effect" { CAUSE } else { COURSE };
             root.draw(&PathElement::new([from, to], colour.stroke_width(1)))?;
             root.draw(&Polygon::new(head(from, to), colour.filled()))?;

@@ -24,4 +24,5 @@ pub mod lease;
 pub mod parked;
 pub mod reduction;
 pub mod ring;
+pub mod sight;
 pub mod station;

@@ -42,10 +42,10 @@ pub(super) fn threads<T: Send>(
     }
     let board = Arc::new(Board::create(ranks)?);
     board.set_wake_mode(wake_mode(ranks, settings));
-    let _shown = door.map(|door| launched::show_board(door, &board)).transpose()?;
     process::allow_descriptors(ranks as u64)?;
     let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| Window::create_file()).collect();
     let files = files?;
+    let _shown = door.map(|door| launched::show_board(door, &board, &files)).transpose()?;
     let app = &app;
     let outcomes: Vec<Result<T>> = std::thread::scope(|scope| {
         let start = |rank: Rank| {

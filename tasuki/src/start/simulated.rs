@@ -77,7 +77,7 @@ fn run<T: Send>(
     let shown: Mutex<Option<UnixStream>> = Mutex::default();
     let body = |member: Member| {
         if let (Some(door), Rank(0)) = (door, member.rank) {
-            let stream = launched::show_board(door, &member.board)?;
+            let stream = launched::show_board(door, &member.board, &[])?;
             shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).replace(stream);
         }
         let log = Log::new(format!("rank {}", member.rank), ways.log);

@@ -90,7 +90,7 @@ impl Job {
         let trace = environment.settings.trace.as_ref();
         let trace = trace.map(|to| Trace::begin(&to.file, options.ranks)).transpose()?;
         let files = getrlimit(Resource::Nofile);
-        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS)
+        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS + options.ranks as u64)
             .map_err(|error| misuse(format!("{} ranks are too many here: {error}", options.ranks)))?;
         let signals = Signals::catch()?;
         let expected = match options.way {
@@ -98,7 +98,8 @@ impl Job {
             Way::Threads | Way::Simulated { .. } => Expected::Host(options.ranks),
         };
         let wake = environment.settings.wake;
-        let door = Door::open(&prefix(effective_user()), expected, wake, processors::usable())?;
+        let mut door = Door::open(&prefix(effective_user()), expected, wake, processors::usable())?;
+        door.keep_files(); // for `tasuki ps`
         let mut printer = Printer::new(&mut options);
         environment.remarks.iter().for_each(|remark| printer.say(&format!("warning: {remark}")));
         // Orphans of our processes come to us, so that we know when the last of them is gone.

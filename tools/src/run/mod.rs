@@ -24,6 +24,7 @@ mod outlet;
 mod printer;
 mod process;
 mod program;
+mod queues;
 mod shortage;
 mod signals;
 mod snapshot;

@@ -77,7 +77,8 @@ pub(super) fn enter(settings: &Settings, launched: &Launched, keeper: &str) -> R
 const SHOWN_MAX: usize = 64;
 
 /// Shows the board of a job of threads to the launcher that started the process, so that it can say what the ranks
-/// wait for, and their memory files, if there are some and not more than 64, for what is in their queues. The answer stays open while the job runs.
+/// wait for, and their memory files, if there are some and not more than 64, for what is in their queues. The answer
+/// stays open while the job runs.
 pub fn show_board(door: &Door, board: &Board, files: &[Arc<MemFile>]) -> Result<UnixStream> {
     let size = board.size() as u32;
     let request = Request::Host { greeting: Greeting::own(), layout: layout::HASH, key: door.key, size };

@@ -211,7 +211,9 @@ mod tests {
             let to = GlobalAddress::new(Rank(2), 1 << 30);
             let mut copy = Command::new(Deed::Copy { from: to, to, len: 8 });
             copy.class = Class::Destination;
-            (0..3).for_each(|_| drop(queue.flights().fire(&copy)));
+            for _ in 0..3 {
+                queue.flights().fire(&copy);
+            }
             queue.flights().take(0, 6);
             queue.posters().reserve(2, 8, &Default::default());
         });

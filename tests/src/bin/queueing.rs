@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use tasuki::{Command, Job, Rank, Result};
+use tasuki::{Command, Job, Rank, RemoteQueue, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 fn main() -> ExitCode {
@@ -12,6 +12,9 @@ fn main() -> ExitCode {
     let file = PathBuf::from(std::env::args().nth(1).unwrap_or_default());
     tasuki::main(|job: &Job| -> Result<()> {
         let (steps, credit, done, word) = (job.signal()?, job.signal()?, job.signal()?, job.alloc::<u64>(1)?);
+        let (bound, names) = (job.queue(4)?, job.alloc::<RemoteQueue>(2)?);
+        job.put(names.on(Rank(0)).at(job.rank().index()), &[bound.remote()])?;
+        job.barrier()?;
         if job.rank() == Rank(1) {
             while !file.exists() {
                 std::thread::sleep(Duration::from_millis(1));
@@ -21,14 +24,13 @@ fn main() -> ExitCode {
             return job.barrier();
         }
         let (waiting, session) = (job.queue(64)?, job.session_queue(8, &credit)?);
-        let bound = job.queue(4)?;
         job.raise(steps.on(Rank(0)), 2)?;
         for threshold in [9, 4, 9] {
             waiting.post(Command::nothing().when(steps.reaches(threshold)).then(done.on(Rank(0)).add(1)))?;
         }
         (0..2).try_for_each(|_| session.post(Command::nothing().then(done.on(Rank(0)).add(1))).map(drop))?;
         let put = Command::put(word.on(Rank(1)), &[5_u64]);
-        bound.post(put.by_destination().then(done.on(Rank(0)).add(1)))?;
+        job.post(names.to_vec()?[1], put.by_destination().then(done.on(Rank(0)).add(1)))?;
         done.wait_at_least(6)?;
         job.barrier()
     })

@@ -142,15 +142,17 @@ fn a_full_buffer_is_told() {
 #[test]
 fn ranks_that_fail_are_in_it_and_killed_ones_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    let (ended, trace) = trace(folder.path(), &["-n", "3"], &[conformance_program(), "no_such_case"]);
+    let failing = [conformance_program(), "who_leaves_a_barrier_is_named_of_2"];
+    let (ended, trace) = trace(folder.path(), &["-n", "2"], &failing);
     assert_ne!(ended.code(), 0);
-    assert_eq!(trace["otherData"]["missing"].as_array().unwrap().len(), 3, "{}", ended.err);
+    assert_eq!(trace["otherData"]["missing"], serde_json::json!([]), "{}", ended.err);
+    assert!(of(&trace, "X").iter().any(|span| span["args"]["failed"] == true), "{}", ended.err);
     let script = "[ $TASUKI_RANK = 1 ] && kill -9 $$; exec \"$@\"";
     let program = ["sh", "-c", script, "sh", conformance_program(), CASE];
     let (ended, trace) = self::trace(folder.path(), &["-n", "3"], &program);
     assert_eq!(ended.code(), 137);
     assert!(trace["otherData"]["missing"].as_array().unwrap().contains(&1.into()), "{}", trace["otherData"]);
-    assert!(ended.err.contains("nothing of ranks 0-2 is in the trace"), "{}", ended.err);
+    assert!(ended.err.contains("is in the trace: no rank of Tasuki, killed"), "{}", ended.err);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! The file is read, not mapped: pages that nobody has touched stay away. The parts of what is seen need not be of one
 //! moment: counts may be off by what happened meanwhile.
 
-use super::area::{self, CAPACITY_MAX, Card, Queue};
+use super::area::{self, Card, Queue};
 use super::command::Trigger;
 use super::flights::{FLIGHTS, Flight, Stage};
 use super::parked::Awaited;
@@ -77,7 +77,7 @@ fn sight(file: &MemFile, rank: Rank, number: u32, at: u64) -> Option<Sight> {
     head.read(file, at, 0..area::HEAD_BYTES as usize)?;
     // SAFETY: memory of our own, aligned, as long as a head.
     let card = unsafe { area::card_at(head.start()) }?;
-    if card.number != number || card.capacity > CAPACITY_MAX || area::bytes(card.capacity) > LOCAL.end - at {
+    if card.number != number || area::bytes(card.capacity) > LOCAL.end - at {
         return None;
     }
     let copy = copy_queue(file, at, &card)?;
@@ -253,6 +253,12 @@ mod tests {
         }
         let seen = queues_in(&file, Rank(1));
         assert!(seen.len() == 1 && seen[0].under_way <= FLIGHTS && seen[0].waiting <= 8, "{seen:?}");
+        // A queue of another number was there before, or is no queue.
+        for (word, value) in [(2, 9_u64 << 32), (1, 1 << 40)] {
+            // SAFETY: as above.
+            unsafe { queue.start().add(card_at + 8 * word).cast::<u64>().write_volatile(value) };
+            assert_eq!(queues_in(&file, Rank(1)), []);
+        }
         let empty = MemFile::create(c"empty", WINDOW).unwrap();
         assert_eq!(queues_in(&empty, Rank(1)), []);
         assert_eq!(queues_in(&MemFile::create(c"short", 4096).unwrap(), Rank(1)), []);

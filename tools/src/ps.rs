@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Columns of a line: as wide as a terminal may be expected to be.
 const WIDTH: usize = 100;
 
-/// Show your running jobs: who waits for whom, for what, since when, and what command queues wait for.
+/// Show your running jobs: who waits for what, since when, and what command queues wait for.
 ///
 /// Queues are shown that have something in them, of processes, and of up to 64 threads; not of simulated ranks.
 #[derive(clap::Args)]

@@ -8,7 +8,7 @@ use std::process::Command;
 
 fn ps(args: &[&str]) -> String {
     let output = Command::new(TASUKI).arg("ps").args(args).output().expect("tasuki ps");
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("text")
 }
 
 /// The queues of that launcher's job, of all its ranks.
@@ -21,16 +21,16 @@ fn queues(launcher: u32) -> Vec<Value> {
 }
 
 fn shows_what_keeps_commands(options: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("go");
-    let program = [queueing_program(), file.to_str().unwrap()];
+    let program = [queueing_program(), file.to_str().expect("a path in Unicode")];
     let mut running =
         Running::start(tasuki_run(&[&["-n", "2", "--helper", "off"], options, &program].concat()));
     let launcher = running.pid();
     running.until("three queues with something in them, and rank 0 waiting", |_| {
         queues(launcher).len() == 3 && ps(&[]).contains("wait(signal 4 >= 6)")
     });
-    let [waiting, session, bound] = queues(launcher).try_into().unwrap();
+    let [waiting, session, bound] = queues(launcher).try_into().expect("three");
     assert_eq!((&waiting["waiting"], &waiting["capacity"]), (&3.into(), &64.into()), "{waiting}");
     let need = serde_json::json!({ "signal": 2, "value": 2, "wanted": 4, "is_credit": false });
     assert_eq!(waiting["awaits"], need);
@@ -46,7 +46,7 @@ fn shows_what_keeps_commands(options: &[&str]) {
     ] {
         assert!(table.contains(line), "{line}: {table}");
     }
-    std::fs::write(&file, "").unwrap();
+    std::fs::write(&file, "").expect("a file");
     running.wait().expect(0);
 }
 

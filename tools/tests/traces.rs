@@ -14,26 +14,26 @@ const CASE: &str = "d16_segments_are_forwarded_in_order";
 
 fn trace(folder: &Path, options: &[&str], program: &[&str]) -> (Ended, Value) {
     let file = folder.join("run.json");
-    let ended = run(&[&["--trace", file.to_str().unwrap()], options, program].concat());
+    let ended = run(&[&["--trace", file.to_str().expect("a path in Unicode")], options, program].concat());
     (ended, read(&file))
 }
 
 fn read(file: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(file).unwrap()).expect("JSON")
+    serde_json::from_str(&fs::read_to_string(file).expect("a trace")).expect("JSON")
 }
 
 /// Events of that phase.
 fn of<'v>(trace: &'v Value, phase: &str) -> Vec<&'v Value> {
-    trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == phase).collect()
+    trace["traceEvents"].as_array().expect("an array").iter().filter(|event| event["ph"] == phase).collect()
 }
 
 fn lane(event: &Value) -> (u64, u64) {
-    (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap())
+    (event["pid"].as_u64().expect("a number"), event["tid"].as_u64().expect("a number"))
 }
 
 /// In ns, as they are written.
 fn time(event: &Value, name: &str) -> i64 {
-    (event[name].as_f64().unwrap() * 1000.0).round() as i64
+    (event[name].as_f64().expect("a number") * 1000.0).round() as i64
 }
 
 /// Times rise on each lane; what begins in something ends in it; everything takes a time.
@@ -65,15 +65,15 @@ fn arrows_are_sound(trace: &Value) -> BTreeMap<String, usize> {
         spans[&lane(end)].iter().any(|&(begin, end)| (begin..end).contains(&at))
     };
     let ends: BTreeMap<u64, &Value> =
-        of(trace, "f").into_iter().map(|end| (end["id"].as_u64().unwrap(), end)).collect();
+        of(trace, "f").into_iter().map(|end| (end["id"].as_u64().expect("a number"), end)).collect();
     let starts = of(trace, "s");
     assert_eq!(starts.len(), ends.len());
     let mut kinds = BTreeMap::new();
     for start in starts {
-        let end = ends[&start["id"].as_u64().unwrap()];
+        let end = ends[&start["id"].as_u64().expect("a number")];
         assert!(time(start, "ts") <= time(end, "ts"), "{start} {end}");
         assert!(inside(start) && inside(end), "{start} {end}");
-        *kinds.entry(start["name"].as_str().unwrap().to_string()).or_default() += 1;
+        *kinds.entry(start["name"].as_str().expect("a text").to_string()).or_default() += 1;
     }
     kinds
 }
@@ -84,7 +84,9 @@ fn ranks_in(trace: &Value) -> BTreeSet<u64> {
 
 fn kinds_in(trace: &Value) -> BTreeMap<&str, usize> {
     let mut kinds = BTreeMap::new();
-    of(trace, "X").into_iter().for_each(|span| *kinds.entry(span["cat"].as_str().unwrap()).or_default() += 1);
+    of(trace, "X")
+        .into_iter()
+        .for_each(|span| *kinds.entry(span["cat"].as_str().expect("a text")).or_default() += 1);
     kinds
 }
 

@@ -174,7 +174,7 @@ impl Copy {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::super::area::Place;
     use super::super::command::{Class, Command, Deed};

@@ -1,7 +1,7 @@
 //! A trace as a picture: a lane for each thread, time from left to right, what lies inside below what it lies in.
 
 use super::colours::{BAND, CAUSE, COURSE, FAILED, FAINT, INK, kind, meaning, of};
-use super::lanes::Kind;
+use super::lanes::{Kind, UNDER_WAY};
 use super::reading::{Arrow, Box, Lane, Run};
 use super::scale::{label, ticks, unit};
 use plotters::coord::Shift;
@@ -55,7 +55,9 @@ struct Picture<'r> {
 
 impl<'r> Picture<'r> {
     fn new(run: &'r Run, range: Range<f64>) -> Picture<'r> {
-        let mut rows: BTreeMap<Lane, usize> = run.lanes.keys().map(|lane| (*lane, 1)).collect();
+        // A thread has a lane though it does nothing here; what is under way only where it is.
+        let threads = run.lanes.keys().filter(|lane| lane.1 < UNDER_WAY);
+        let mut rows: BTreeMap<Lane, usize> = threads.map(|lane| (*lane, 1)).collect();
         for one in run.boxes.iter().filter(|one| overlap(one, &range)) {
             let rows = rows.entry(one.lane).or_insert(1);
             *rows = (*rows).max(one.depth.min(DEPTH_MAX - 1) + 1);

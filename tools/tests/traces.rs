@@ -174,6 +174,16 @@ fn a_place_that_cannot_be_written_is_told_before_anything_starts() {
 }
 
 #[test]
+fn a_job_within_a_job_leaves_its_trace_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "\"$@\"; [ $TASUKI_RANK != 0 ] || \"$0\" run -n 2 \"$1\" d9_effects_and_chains";
+    let program = ["sh", "-c", script, TASUKI, conformance_program(), CASE];
+    let (ended, trace) = trace(folder.path(), &["-n", "3"], &program);
+    ended.expect(0);
+    assert_eq!(ranks_in(&trace), [0, 1, 2].into());
+}
+
+#[test]
 fn parts_that_nobody_joined_are_joined_later() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");

@@ -174,10 +174,10 @@ fn variable(row: Row) -> Variable {
 
 fn environment_table(variables: &[Variable]) -> String {
     let shown = |value: &str| if value.is_empty() { "-".to_string() } else { value.to_string() };
-    let mut text = format!("{:<18} {:<8} {:<40} origin\n    meaning (values)\n", "name", "default", "value");
+    let mut text = format!("{:<20} {:<8} {:<40} origin\n    meaning (values)\n", "name", "default", "value");
     for v in variables {
         let (default, value) = (shown(v.default), shown(&v.value));
-        let _ = writeln!(text, "{:<18} {default:<8} {value:<40} {}", v.name, v.origin);
+        let _ = writeln!(text, "{:<20} {default:<8} {value:<40} {}", v.name, v.origin);
         let _ = writeln!(text, "    {} ({})", v.meaning, v.allowed);
     }
     text

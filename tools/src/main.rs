@@ -7,6 +7,7 @@ mod machine;
 mod ps;
 mod run;
 mod say;
+mod trace;
 mod tune;
 
 use clap::error::{ContextKind, ContextValue};
@@ -27,6 +28,7 @@ enum Command {
     Demo(demo::Args),
     Run(run::args::Args),
     Ps(ps::Args),
+    Trace(trace::Args),
     Bench(bench::Args),
     Info(info::Args),
     /// Is one of the demonstration's ranks.
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::BenchPart(args) => bench::play(&args),
         Command::Run(args) => say::outcome(run::command(args)),
         Command::Ps(args) => say::outcome(ps::command(&args)),
+        Command::Trace(args) => say::outcome(trace::command(&args)),
         Command::Info(args) => say::outcome(info::command(&args)),
         Command::Keeper { .. } => run::keeper::keep(),
     }

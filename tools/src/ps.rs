@@ -18,7 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Columns of a line: as wide as a terminal may be expected to be.
 const WIDTH: usize = 100;
 
-/// Show your running jobs: who waits for whom, for what, since when.
+/// Show your running jobs: who waits for what, since when, and what command queues wait for.
+///
+/// Queues are shown that have something in them, of processes, and of up to 64 threads; not of simulated ranks.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
@@ -74,7 +76,11 @@ fn table(job: &Snapshot) -> String {
     let mut text = format!("{}\n", cut(&head, WIDTH));
     let stages = job.ranks.iter().map(|seat| seat.stage.chars().count()).max().unwrap_or(0).max(5);
     let _ = writeln!(text, "{:>6} {:>8}  {:<stages$}  {:>8}  in", "rank", "pid", "stage", "for");
-    job.ranks.iter().for_each(|seat| text.push_str(&row(seat, stages)));
+    for seat in &job.ranks {
+        text.push_str(&row(seat, stages));
+        let queues = seat.queues.iter().map(|queue| cut(&format!("{:>16}  {queue}", ""), WIDTH));
+        queues.for_each(|queue| text.push_str(&format!("{queue}\n")));
+    }
     text
 }
 
@@ -124,6 +130,7 @@ mod tests {
             stage: if call.is_some() { "waiting" } else { "running" }.into(),
             waited_s: call.as_ref().map(|_| 75.0),
             waits_in: call,
+            queues: Vec::new(),
         };
         let ranks =
             vec![seat(0, Some("wait(signal 7 >= 4)".into())), seat(63, Some("x".repeat(190))), seat(2, None)];

@@ -7,8 +7,10 @@ use super::wire::{Answer, Greeting, Request};
 use crate::base::{Error, Rank, Result};
 use crate::engine::board::Board;
 use crate::engine::park::WakeMode;
+use crate::os::memfile::MemFile;
 use crate::os::poll::Watch;
 use crate::os::{process, random, socket};
+use crate::segment::layout;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -44,7 +46,7 @@ enum Meeting {
     /// They come one by one.
     Ranks(Rendezvous),
     /// One process has them all, and shows their board if it likes.
-    Host { terms: Terms, size: usize, board: Option<Arc<Board>> },
+    Host { terms: Terms, size: usize, board: Option<Arc<Board>>, files: Vec<MemFile> },
 }
 
 /// What a door sleeps for.
@@ -79,6 +81,7 @@ pub struct Door {
     in_flight_max: usize,
     retry: Option<Instant>,
     all_have_all: bool,
+    keeps_files: bool,
 }
 
 impl Door {
@@ -92,7 +95,7 @@ impl Door {
         let terms = Terms { key, user: process::effective_user(), own: Greeting::own() };
         let meeting = match expected {
             Expected::Ranks(size) => Meeting::Ranks(Rendezvous::new(terms, size, wake, processors)?),
-            Expected::Host(size) => Meeting::Host { terms, size, board: None },
+            Expected::Host(size) => Meeting::Host { terms, size, board: None, files: Vec::new() },
         };
         let in_flight_max = (process::descriptors_allowed() / 16).saturating_mul(IN_FLIGHT_SIXTEENTHS);
         Ok(Door {
@@ -105,6 +108,7 @@ impl Door {
             in_flight_max: in_flight_max as usize,
             retry: None,
             all_have_all: false,
+            keeps_files: false,
         })
     }
 
@@ -123,6 +127,19 @@ impl Door {
         match &self.meeting {
             Meeting::Ranks(meeting) => Some(meeting.board()),
             Meeting::Host { board, .. } => board.as_ref(),
+        }
+    }
+
+    /// Keeps the ranks' memory files, one descriptor each, to be able to look into them.
+    pub fn keep_files(&mut self) {
+        self.keeps_files = true;
+    }
+
+    /// The memory file of a rank, where there is one that was kept.
+    pub fn file(&self, rank: Rank) -> Option<&MemFile> {
+        match &self.meeting {
+            Meeting::Ranks(meeting) => meeting.file(rank).map(|file| &**file),
+            Meeting::Host { files, .. } => files.get(rank.index()),
         }
     }
 
@@ -263,15 +280,18 @@ impl Door {
     }
 
     fn show(&mut self, size: usize, files: Vec<OwnedFd>) -> Result<(), String> {
-        let Meeting::Host { size: expected, board, .. } = &mut self.meeting else {
+        let Meeting::Host { size: expected, board, files: kept, .. } = &mut self.meeting else {
             return Err("each rank of this job is a process".into());
         };
         if size != *expected {
             return Err(format!("the job was started with {expected} ranks, and the program runs {size}"));
         }
-        let [file]: [OwnedFd; 1] =
-            files.try_into().map_err(|_| "the board did not come along".to_string())?;
-        *board = Some(Arc::new(Board::adopt(file, size).map_err(|error: Error| error.to_string())?));
+        let mut files = files.into_iter();
+        let file = files.next().ok_or("the board did not come along")?;
+        let told = |error: Error| error.to_string();
+        *board = Some(Arc::new(Board::adopt(file, size).map_err(told)?));
+        let files: Result<Vec<MemFile>> = files.map(|file| MemFile::adopt(file, layout::WINDOW)).collect();
+        *kept = files.map_err(told)?;
         Ok(())
     }
 
@@ -345,7 +365,7 @@ impl Door {
             }
         }
         self.all_have_all = owed == 0;
-        if self.all_have_all {
+        if self.all_have_all && !self.keeps_files {
             meeting.release();
         }
     }

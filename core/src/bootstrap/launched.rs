@@ -58,7 +58,7 @@ pub(super) fn enter(settings: &Settings, launched: &Launched, keeper: &str) -> R
     let greeting = Greeting::own();
     let (layout, key, told) = (layout::HASH, launched.door.key, size as u32);
     let hello = Request::Hello { greeting, layout, key, rank, size: told, barrier };
-    let stream = call(&launched.door, &hello, file.as_fd(), keeper)?;
+    let stream = call(&launched.door, &hello, &[file.as_fd()], keeper)?;
     let mut descriptors = welcome(&stream, size, keeper)?.into_iter();
     let board = descriptors.next().ok_or_else(|| broken("the board is missing"))?;
     let board = Arc::new(Board::adopt(board, size)?);
@@ -73,12 +73,20 @@ pub(super) fn enter(settings: &Settings, launched: &Launched, keeper: &str) -> R
     Ok((Membership { rank, board, files }, line))
 }
 
+/// Most ranks of one process whose memory files its launcher is shown.
+const SHOWN_MAX: usize = 64;
+
 /// Shows the board of a job of threads to the launcher that started the process, so that it can say what the ranks
-/// wait for. The answer stays open while the job runs.
-pub fn show_board(door: &Door, board: &Board) -> Result<UnixStream> {
+/// wait for, and their memory files, if there are some and not more than 64, for what is in their queues. The answer
+/// stays open while the job runs.
+pub fn show_board(door: &Door, board: &Board, files: &[Arc<MemFile>]) -> Result<UnixStream> {
     let size = board.size() as u32;
     let request = Request::Host { greeting: Greeting::own(), layout: layout::HASH, key: door.key, size };
-    let stream = call(door, &request, board.file().as_fd(), LAUNCHER)?;
+    // All or none: the kernel lets a user have so many on their way at a time.
+    let files = if files.len() <= SHOWN_MAX { files } else { &[] };
+    let all: Vec<BorrowedFd<'_>> =
+        std::iter::once(board.file()).chain(files.iter().map(|file| &**file)).map(MemFile::as_fd).collect();
+    let stream = call(door, &request, &all, LAUNCHER)?;
     match answer(&stream, LAUNCHER)? {
         (Answer::Welcome { .. }, _) => Ok(stream),
         (other, _) => Err(unwelcome(other)),
@@ -98,9 +106,9 @@ pub fn ask(socket: &str, limit: Duration) -> Result<String> {
 }
 
 /// Connects to a door, if it is of the same user, and says something.
-fn call(door: &Door, request: &Request, file: BorrowedFd<'_>, keeper: &str) -> Result<UnixStream> {
+fn call(door: &Door, request: &Request, files: &[BorrowedFd<'_>], keeper: &str) -> Result<UnixStream> {
     let stream = knock(&door.socket).map_err(|error| error.note(format!("is {keeper} still there?")))?;
-    socket::send(&stream, &request.encode(), &[file])?;
+    socket::send(&stream, &request.encode(), files)?;
     Ok(stream)
 }
 
@@ -182,6 +190,7 @@ mod tests {
             direct: true,
             direct_from: u64::MAX,
             helper: crate::bootstrap::helper::Helper::default(),
+            trace: None,
             start: Start::Launched(launched),
         }
     }

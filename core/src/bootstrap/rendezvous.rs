@@ -220,7 +220,12 @@ impl Rendezvous {
         }
     }
 
-    /// Everybody has all parts: the launcher needs the files no more.
+    /// The memory file of a rank that has come, until they are released.
+    pub fn file(&self, rank: Rank) -> Option<&Arc<MemFile>> {
+        self.seats.get(rank.index())?.as_ref()?.file.as_ref()
+    }
+
+    /// Everybody has all parts: whoever handed them out needs the files no more.
     pub fn release(&mut self) {
         self.seats.iter_mut().flatten().for_each(|seat| seat.file = None);
     }

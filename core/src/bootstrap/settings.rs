@@ -6,6 +6,7 @@ use super::variables::{self as names, Environment};
 use crate::base::log::Level;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::park::WakeMode;
+use crate::engine::trace::{EVENTS, EVENTS_MAX, TraceTo};
 use crate::os::denied::Denied;
 use std::fmt;
 
@@ -29,6 +30,8 @@ pub struct Settings {
     pub direct_from: u64,
     /// Which threads beside the program's own move work on.
     pub helper: Helper,
+    /// Where ranks write what happened on them, if anywhere.
+    pub trace: Option<TraceTo>,
     /// How this process is to become one rank or several.
     pub start: Start,
 }
@@ -132,9 +135,11 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The same for a job inside this process, whoever started that: it is nobody's rank in it.
+    /// The same for a job inside this process, whoever started that: it is nobody's rank in it. Nothing of it is
+    /// traced: there may be several in a process, and they would write one file.
     pub fn embedded() -> Result<Settings> {
-        Settings::parse_with(&Environment::current(), |_| Ok(Start::Alone))
+        let settings = Settings::parse_with(&Environment::current(), |_| Ok(Start::Alone))?;
+        Ok(Settings { trace: None, ..settings })
     }
 
     /// Reads an environment. A wrong value is an error that names the variable, the value, and what is allowed.
@@ -155,6 +160,7 @@ impl Settings {
             direct: !from.choice(names::DIRECT, "off", "on")?,
             direct_from: from.read(names::TUNED, |text| text.parse().ok())?.unwrap_or(u64::MAX),
             helper: from.read(names::HELPER, |text| text.parse().ok())?.unwrap_or_default(),
+            trace: from.trace()?,
             start: start(&from)?,
         })
     }
@@ -186,6 +192,12 @@ impl Reader<'_> {
     fn choice(&self, name: &str, special: &str, usual: &str) -> Result<bool> {
         let parse = |word: &str| (word == special || word == usual).then(|| word == special);
         Ok(self.read(name, parse)?.unwrap_or(false))
+    }
+
+    fn trace(&self) -> Result<Option<TraceTo>> {
+        let count = |text: &str| text.parse().ok().filter(|events| (1..=EVENTS_MAX).contains(events));
+        let events = self.read(names::TRACE_EVENTS, count)?.unwrap_or(EVENTS);
+        Ok(self.0.get(names::TRACE).map(|file| TraceTo { file: file.into(), events }))
     }
 
     fn count(&self, name: &str) -> Result<Option<usize>> {
@@ -285,8 +297,11 @@ mod tests {
             ("TASUKI_OWN_MEMORY", "asked"),
             ("TASUKI_DIRECT", "off"),
             ("TASUKI_DENY", "pidfd"),
+            ("TASUKI_TRACE", "run.json"),
+            ("TASUKI_TRACE_EVENTS", "77"),
         ])
         .unwrap();
+        assert_eq!(settings.trace, Some(TraceTo { file: "run.json".into(), events: 77 }));
         assert_eq!((settings.log, settings.wake), (Level::Debug, Some(WakeMode::Fence)));
         assert!(settings.own_memory_asked && !settings.direct && settings.denied.pidfd);
     }
@@ -299,6 +314,7 @@ mod tests {
         }
         for value in ["0", "-1", "16777217", "two"] {
             assert!(fault(&[("TASUKI_THREADS", value)]).contains(value));
+            assert!(fault(&[("TASUKI_TRACE_EVENTS", value)]).contains(value));
         }
     }
 

@@ -22,6 +22,10 @@ pub const TUNE: &str = "TASUKI_TUNE";
 pub const TUNED: &str = "TASUKI_TUNED";
 /// Which helpers there are.
 pub const HELPER: &str = "TASUKI_HELPER";
+/// The file for what happened on the ranks.
+pub const TRACE: &str = "TASUKI_TRACE";
+/// How much of that each rank keeps.
+pub const TRACE_EVENTS: &str = "TASUKI_TRACE_EVENTS";
 /// This process's rank.
 pub const RANK: &str = "TASUKI_RANK";
 /// Ranks of the job.
@@ -91,6 +95,8 @@ pub const VARIABLES: &[Variable] = &[
         "off, node, rank, auto; perhaps :PROCESSOR",
         "which threads move work on while ranks compute",
     ),
+    user(TRACE, "", "a file", "what happened on the ranks is written to it, as by `tasuki run --trace`"),
+    user(TRACE_EVENTS, "65536", "1 to 16777216", "how many events each rank keeps for that, 128 bytes each"),
     user(WAKE, "auto", "auto, fence, barrier", "test switch: how sleeping ranks are found"),
     user(OWN_MEMORY, "auto", "auto, asked", "test switch: reach memory outside the job by asking its owner"),
     user(DIRECT, "on", "on, off", "test switch: off writes signal lines through the fabric"),

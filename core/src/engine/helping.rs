@@ -52,6 +52,9 @@ const AWAKE_NS: u64 = 50_000;
 impl Machine {
     /// The life of a helper; returns when its end is asked for.
     pub fn help(&self, help: Help, end: &HelperEnd) {
+        if let Some(recorder) = self.recorder() {
+            recorder.name_thread("helper");
+        }
         let over = Condition::Event(end.asked.clone());
         let attendance = Attendance::of_helper(self, help);
         let mut useful_at = self.host().now_ns();

@@ -28,6 +28,11 @@ pub trait Host: Send + Sync + Debug {
     /// Nanoseconds since a moment that all ranks of the node share.
     fn now_ns(&self) -> u64;
 
+    /// The same for what only watches: no call of the rank, so nothing that happens depends on it.
+    fn glance_ns(&self) -> u64 {
+        self.now_ns()
+    }
+
     /// Returns when the condition may have changed, or sooner for no reason. Spins, yields or sleeps, according to
     /// how long the thread has waited.
     fn pause(&self, pause: Pause<'_>);

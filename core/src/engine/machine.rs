@@ -5,6 +5,7 @@ use super::commands::Commands;
 use super::host::Host;
 use super::life::Life;
 use super::operations::Operations;
+use super::trace::{Recorder, TraceTo};
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::Fabric;
@@ -31,6 +32,7 @@ pub struct Machine {
     telling: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
     calls: OnceLock<Calls>,
+    recorder: Option<Box<Recorder>>,
     log: Log,
 }
 
@@ -77,8 +79,35 @@ impl Machine {
             telling: AtomicBool::new(false),
             agent: OnceLock::new(),
             calls: OnceLock::new(),
+            recorder: None,
             log,
         })
+    }
+
+    /// The same, recording what happens to it, if that is asked for. Waits then begin without the moment of looking in
+    /// which short ones end unseen.
+    pub fn traced(mut self, to: Option<&TraceTo>) -> Machine {
+        if let Some(to) = to {
+            let is_virtual = !self.host.lets_threads_sleep();
+            self.recorder = Some(Recorder::new(to, self.rank, self.size(), is_virtual).into());
+            self.spins = 0;
+        }
+        self
+    }
+
+    /// What it records into, if it does.
+    #[inline(always)]
+    pub(super) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_deref()
+    }
+
+    /// Writes what it has recorded, if it has: once, when the rank's program has ended, however.
+    pub fn write_trace(&self) {
+        let Some(recorder) = self.recorder().filter(|_| !self.life.is_forked()) else { return };
+        if let Err((file, error)) = recorder.write() {
+            let text = format_args!("what happened could not be written to {}: {error}", file.display());
+            self.log.say(crate::base::log::Level::Warn, text);
+        }
     }
 
     /// Which rank this is.

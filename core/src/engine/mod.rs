@@ -17,6 +17,7 @@ mod operations;
 mod order;
 mod progress;
 mod table;
+pub mod trace;
 mod transfer;
 mod waiting;
 

@@ -76,6 +76,7 @@ impl Machine {
     #[inline(always)]
     pub(super) fn look_who_waits(&self, signal: GlobalAddress, mark: u64) {
         if mark != 0 {
+            self.note_raise(signal);
             self.raised(signal.rank(), mark);
         }
     }

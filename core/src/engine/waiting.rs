@@ -92,6 +92,19 @@ impl Machine {
         if !self.life().is_alive() {
             return Err(self.report(self.life().why_not(), call));
         }
+        match self.recorder() {
+            None => self.wait_alive(condition, limit, call),
+            Some(recorder) => self.wait_and_note(recorder, condition, limit, call),
+        }
+    }
+
+    /// Waits as a rank that has not left.
+    pub(super) fn wait_alive(
+        &self,
+        condition: &Condition,
+        limit: Option<Duration>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
         let start = self.host().now_ns();
         let until_ns = limit.map_or(u64::MAX, |limit| {
             start.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))

@@ -72,6 +72,24 @@ impl MemFile {
         self.fd.as_fd()
     }
 
+    /// Copies bytes from there on, without mapping them or making pages; an error if there are not so many.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            let (rest, at) = (&mut into[done..], offset + done as u64);
+            // SAFETY: the place is the slice's.
+            let got = unsafe {
+                libc::pread(self.fd.as_raw_fd(), rest.as_mut_ptr().cast(), rest.len(), at as libc::off_t)
+            };
+            match usize::try_from(got) {
+                Ok(0) => return Err(Error::argument(format!("a memory file has no bytes at {at}"))),
+                Ok(more) => done += more,
+                Err(_) => return Err(Error::last_os("pread of a memfd")),
+            }
+        }
+        Ok(())
+    }
+
     /// Backs a range by memory now, so that touching it cannot fail later.
     pub fn reserve(&self, offset: u64, len: u64) -> Result<()> {
         loop {

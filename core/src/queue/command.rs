@@ -479,7 +479,7 @@ mod tests {
                 for class in [Class::Any, Class::Source, Class::Destination] {
                     let command = Command { class, trigger: *trigger, also: None, deed, effects: *effects };
                     read_as_written(command);
-                    let room = !matches!(deed, Deed::Put { bytes, .. } if bytes.len() > INLINE_BYTES_ALSO);
+                    let room = command.carries() <= INLINE_BYTES_ALSO;
                     if room && trigger.is_some() {
                         read_as_written(Command { also: many, ..command });
                     }

@@ -25,4 +25,6 @@ pub mod lease;
 pub mod parked;
 pub mod reduction;
 pub mod ring;
+#[cfg(not(loom))]
+pub mod sight;
 pub mod station;

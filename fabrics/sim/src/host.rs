@@ -76,6 +76,10 @@ impl Host for SimHost {
         self.run.enter(self.rank, Call::Clock).now
     }
 
+    fn glance_ns(&self) -> u64 {
+        self.run.lock().now
+    }
+
     fn pause(&self, pause: Pause<'_>) {
         let world = self.run.enter(self.rank, Call::Pause);
         let me = world.running;

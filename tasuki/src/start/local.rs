@@ -52,10 +52,10 @@ pub(super) fn threads<T: Send>(
     }
     let board = Arc::new(Board::create(ranks)?);
     board.set_wake_mode(wake_mode(ranks, settings));
-    let _shown = door.map(|door| launched::show_board(door, &board)).transpose()?;
     process::allow_descriptors(ranks as u64)?;
     let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| Window::create_file()).collect();
     let files = files?;
+    let _shown = door.map(|door| launched::show_board(door, &board, &files)).transpose()?;
     let app = &app;
     let outcomes: Vec<Result<T>> = std::thread::scope(|scope| {
         let start = |rank: Rank| {
@@ -117,5 +117,5 @@ pub(super) fn machine(membership: Membership, settings: &Settings, group: Group)
     let host = Arc::new(NodeHost::new(rank, board.clone(), group));
     let log = Log::new(format!("rank {rank}"), settings.log);
     log.say(Level::Info, format_args!("fabric shm, wake mode {:?}", board.wake_mode()));
-    Machine::new(rank, board, fabric, host, log)
+    Ok(Machine::new(rank, board, fabric, host, log)?.traced(settings.trace.as_ref()))
 }

@@ -24,7 +24,7 @@ pub(super) fn run<T>(
         error.on_rank(rank)
     })?;
     let machine = job.machine.clone();
-    match catch_unwind(AssertUnwindSafe(|| app(&job))) {
+    let outcome = match catch_unwind(AssertUnwindSafe(|| app(&job))) {
         Ok(Ok(value)) => {
             job.helper.end();
             machine.leave().map(|()| value)
@@ -40,7 +40,9 @@ pub(super) fn run<T>(
             machine.fail(&how);
             Err(panicked(&message(&*panic)).on_rank(machine.rank()))
         }
-    }
+    };
+    machine.write_trace();
+    outcome
 }
 
 /// The error of a rank that panicked.

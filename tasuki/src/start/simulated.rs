@@ -10,6 +10,7 @@ use tasuki_core::base::log::{Level, Log};
 use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::bootstrap::settings::Door;
 use tasuki_core::bootstrap::{Settings, launched};
+use tasuki_core::engine::trace::TraceTo;
 use tasuki_fabric_sim::{Member, Outcome, Sim, simulate};
 
 /// What came of a simulated job.
@@ -48,7 +49,7 @@ pub fn sim_with<T: Send>(
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    run(&sim, Level::Warn, Wanted::default(), None, handlers, app)
+    run(&sim, &Ways::default(), None, handlers, app)
 }
 
 /// [`sim`] as the launcher starts it.
@@ -60,13 +61,26 @@ pub(super) fn started<T: Send>(
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    run(&Sim::seed(seed).ranks(ranks), settings.log, settings.helper, door, handlers, app)
+    let ways = Ways { log: settings.log, helper: settings.helper, trace: settings.trace.clone() };
+    run(&Sim::seed(seed).ranks(ranks), &ways, door, handlers, app)
+}
+
+/// What of the settings a simulated rank goes by.
+struct Ways {
+    log: Level,
+    helper: Wanted,
+    trace: Option<TraceTo>,
+}
+
+impl Default for Ways {
+    fn default() -> Ways {
+        Ways { log: Level::Warn, helper: Wanted::default(), trace: None }
+    }
 }
 
 fn run<T: Send>(
     sim: &Sim,
-    level: Level,
-    helper: Wanted,
+    ways: &Ways,
     door: Option<&Door>,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
@@ -74,12 +88,13 @@ fn run<T: Send>(
     let shown: Mutex<Option<UnixStream>> = Mutex::default();
     let body = |member: Member| {
         if let (Some(door), Rank(0)) = (door, member.rank) {
-            let stream = launched::show_board(door, &member.board)?;
+            let stream = launched::show_board(door, &member.board, &[])?;
             shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).replace(stream);
         }
-        let log = Log::new(format!("rank {}", member.rank), level);
+        let log = Log::new(format!("rank {}", member.rank), ways.log);
         let (rank, board) = (member.rank, member.board.clone());
-        rank::run(rank, &board, helper, handlers, || member.join(log), &app)
+        let machine = || Ok(member.join(log)?.traced(ways.trace.as_ref()));
+        rank::run(rank, &board, ways.helper, handlers, machine, &app)
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);

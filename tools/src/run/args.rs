@@ -5,10 +5,11 @@ use super::options::{Options, Output, Way};
 use crate::say::misuse;
 use clap::ValueEnum;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 use tasuki_core::bootstrap::helper::Helper;
 use tasuki_core::bootstrap::settings::SIZE_MAX;
-use tasuki_core::bootstrap::variables::HELPER;
+use tasuki_core::bootstrap::variables::{HELPER, TRACE};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -16,6 +17,7 @@ Examples:
   tasuki run -n 2 --label --timeout 30s --env TASUKI_LOG=info ./prog
   tasuki run -n 4 --threads ./prog                  the same program, its ranks as threads
   tasuki run -n 4 --fabric sim --seed 7 ./prog      the same, simulated
+  tasuki run -n 4 --trace run.json ./prog           what happened, see `tasuki trace`
 
 Standard input goes to rank 0. Lines of different ranks never mix; a line longer than 64 KiB goes out \
 in pieces, each a line of its own where several ranks write. What ends with a carriage return goes \
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// with :PROCESSOR [default: auto, which is off where the ranks fill all processors, else node]
     #[arg(long, value_name = "WHICH", value_parser = helper)]
     helper: Option<String>,
+    /// Write what happened on the ranks, as Trace Event JSON for https://ui.perfetto.dev and `tasuki trace draw`
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Set a variable for the ranks (may be given several times)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     env: Vec<(String, String)>,
@@ -78,6 +83,7 @@ impl Args {
         let program = self.command.remove(0);
         let (bind, timeout, mut env) = (self.bind, self.timeout, self.env);
         env.extend(self.helper.map(|helper| (HELPER.to_string(), helper)));
+        env.extend(self.trace.map(trace).transpose()?.map(|file| (TRACE.to_string(), file)));
         let output = Output::Pass { label: self.label };
         Ok(Options { ranks: self.ranks, way, bind, timeout, env, program, args, input: true, output })
     }
@@ -102,6 +108,12 @@ fn count(text: &str) -> Result<usize, String> {
 /// What the ranks will read.
 fn helper(text: &str) -> Result<String, String> {
     text.parse::<Helper>().map(|_| text.to_string())
+}
+
+/// As a variable, in which only text travels.
+fn trace(file: PathBuf) -> anyhow::Result<String> {
+    let text = file.to_str().filter(|text| !text.is_empty()).map(str::to_string);
+    text.ok_or_else(|| misuse(format!("--trace {}: the name is empty or not Unicode", file.display())))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

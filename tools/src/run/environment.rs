@@ -25,7 +25,10 @@ impl ForRanks {
         if let Some((name, _)) = added.iter().find(|(name, _)| is_the_launcher_s(name)) {
             return Err(misuse(format!("--env {name}: this variable is set by `tasuki run` itself")));
         }
+        // The trace of a job that we are part of is not ours to write.
+        let is_within = std::env::var_os(names::JOB).is_some();
         let mut base: Vec<_> = std::env::vars_os()
+            .filter(|(name, _)| !(is_within && name == names::TRACE))
             .filter(|(name, _)| name.to_str().is_none_or(|name| !is_the_launcher_s(name)))
             .filter(|(name, _)| added.iter().all(|(other, _)| name != other.as_str()))
             .collect();

@@ -14,6 +14,7 @@ use super::shortage::Shortage;
 use super::signals::Signals;
 use super::watch::{Source, Watch};
 use crate::say::misuse;
+use crate::trace::Trace;
 use anyhow::Context;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, set_child_subreaper};
 use std::io::ErrorKind;
@@ -44,6 +45,8 @@ pub(super) struct Job {
     pub(super) shortage: Shortage,
     signals: Signals,
     keeper: Keeper,
+    /// Where what happened is written.
+    trace: Option<Trace>,
     /// When `--timeout` strikes.
     limit: Option<Instant>,
     /// Set by a second Ctrl-C while the last lines go out.
@@ -84,8 +87,10 @@ impl Job {
         let environment = ForRanks::new(&options.env)?;
         let plan = Plan::new(&options, &environment)?;
         let count = options.processes();
+        let trace = environment.settings.trace.as_ref();
+        let trace = trace.map(|to| Trace::begin(&to.file, options.ranks)).transpose()?;
         let files = getrlimit(Resource::Nofile);
-        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS)
+        allow_descriptors(count as u64 * DESCRIPTORS_A_PROCESS + options.ranks as u64)
             .map_err(|error| misuse(format!("{} ranks are too many here: {error}", options.ranks)))?;
         let signals = Signals::catch()?;
         let expected = match options.way {
@@ -93,7 +98,8 @@ impl Job {
             Way::Threads | Way::Simulated { .. } => Expected::Host(options.ranks),
         };
         let wake = environment.settings.wake;
-        let door = Door::open(&prefix(effective_user()), expected, wake, processors::usable())?;
+        let mut door = Door::open(&prefix(effective_user()), expected, wake, processors::usable())?;
+        door.keep_files(); // for `tasuki ps`
         let mut printer = Printer::new(&mut options);
         environment.remarks.iter().for_each(|remark| printer.say(&format!("warning: {remark}")));
         // Orphans of our processes come to us, so that we know when the last of them is gone.
@@ -113,6 +119,7 @@ impl Job {
             shortage: Shortage::begin(),
             signals,
             keeper,
+            trace,
             limit,
             hurried: false,
         };
@@ -159,9 +166,22 @@ impl Job {
         while !self.is_over() {
             self.turn();
         }
+        self.join_trace();
         self.flush();
         self.keeper.release();
         Ok(self.verdict.map_or(0, |verdict| verdict.code(&self.processes)))
+    }
+
+    /// Joins what the ranks have recorded. That a trace could not be written fails a job that went well.
+    fn join_trace(&mut self) {
+        let Some(trace) = self.trace.take() else { return };
+        match trace.join() {
+            Ok(remarks) => remarks.iter().for_each(|remark| self.printer.say(&format!("warning: {remark}"))),
+            Err(error) => {
+                self.printer.say(&format!("error: {error:#}"));
+                self.verdict.get_or_insert(Verdict::Code(1));
+            }
+        }
     }
 
     fn is_over(&self) -> bool {

@@ -199,13 +199,15 @@ impl Job {
             Way::Threads => "threads",
             Way::Simulated { .. } => "simulated",
         };
+        let mut ranks = self.seats();
+        self.add_queues(&mut ranks);
         let snapshot = Snapshot {
             job: self.door.job().to_string(),
             program: self.options.program.to_string_lossy().into_owned(),
             way: way.to_string(),
             launcher: std::process::id(),
             uptime_s: self.started.elapsed().as_secs_f64(),
-            ranks: self.seats(),
+            ranks,
         };
         let answer = match serde_json::to_string(&snapshot) {
             Ok(text) => Answer::Report(text),
@@ -241,7 +243,7 @@ impl Job {
             (None, Stage::Leaving) => "leaving".into(),
             (None, Stage::Left) => "left".into(),
         };
-        Seat { rank, pid, stage, waits_in, waited_s }
+        Seat { rank, pid, stage, waits_in, waited_s, queues: Vec::new() }
     }
 }
 

@@ -24,6 +24,7 @@ mod outlet;
 mod printer;
 mod process;
 mod program;
+mod queues;
 mod shortage;
 mod signals;
 mod snapshot;
@@ -31,7 +32,7 @@ pub(crate) mod spawn;
 mod watch;
 
 pub(crate) use options::{Options, Output, Stream, Way};
-pub(crate) use snapshot::{Seat, Snapshot};
+pub(crate) use snapshot::{Seat, Snapshot, names};
 
 /// The subcommand; its exit code.
 pub(crate) fn command(args: args::Args) -> anyhow::Result<u8> {

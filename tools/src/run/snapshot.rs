@@ -1,5 +1,6 @@
 //! How a job is at one moment: what `tasuki ps` shows of it, and what is said when it ends badly.
 
+use super::queues::SeatQueue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -36,6 +37,9 @@ pub(crate) struct Seat {
     /// How long it has waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waited_s: Option<f64>,
+    /// Its command queues that have something in them, as far as its memory can be looked into.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) queues: Vec<SeatQueue>,
 }
 
 /// A line for all ranks that do the same, in the order of their first.
@@ -95,7 +99,7 @@ mod tests {
 
     fn seat(rank: usize, stage: &str, wait: Option<(&str, f64)>) -> Seat {
         let (waits_in, waited_s) = wait.map(|(call, time)| (call.to_string(), time)).unzip();
-        Seat { rank, pid: 1, stage: stage.into(), waits_in, waited_s }
+        Seat { rank, pid: 1, stage: stage.into(), waits_in, waited_s, queues: Vec::new() }
     }
 
     #[test]

@@ -34,6 +34,18 @@ pub(crate) fn exchanging_program() -> &'static str {
     PATH.get_or_init(|| built(&["--workspace", "--bin", "exchanging"], "exchanging"))
 }
 
+/// The program that runs a case of the conformance suite, by name.
+pub(crate) fn conformance_program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "conformance"], "conformance"))
+}
+
+/// The program whose ranks have something in their command queues: one of the conformance suite's.
+pub(crate) fn queueing_program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "queueing"], "queueing"))
+}
+
 /// Builds another package's program, for `cargo test` builds those of its own only; its path.
 fn built(what: &[&str], place: &str) -> String {
     let profile = Path::new(TASUKI).parent().expect("the command lies in a folder");

@@ -201,7 +201,7 @@ impl Machine {
     ) {
         let poison = Poison::of(cause, self.rank());
         if effects.iter().any(Option::is_some) {
-            self.let_happen(effects, Some(poison));
+            self.let_happen(None, effects, Some(poison));
         } else {
             self.poison_signal(from, calls.failures, poison);
         }

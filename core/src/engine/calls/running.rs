@@ -4,6 +4,7 @@ use super::table::{Entry, Handler};
 use super::{Calls, Level};
 use crate::base::log::Level as Loud;
 use crate::base::{Cause, Rank};
+use crate::engine::commands::Named;
 use crate::engine::machine::Machine;
 use crate::engine::{Caching, Launched, Loan, View};
 use crate::fabric::{CommandWrite, Poison};
@@ -140,6 +141,7 @@ impl Machine {
         if !below.is_none_or(has_room) || !has_room(&calls.commands_following) {
             return false;
         }
+        let begin = self.recorder().map_or(0, |_| self.host().glance_ns());
         let done = || queue.reader().set_read(position + lines.count());
         let arrived = Arrived { machine: self, calls, from: call.peer, level: at, left: Cell::new(each) };
         let outcome = match (entry, call.args) {
@@ -162,7 +164,11 @@ impl Machine {
             }
         };
         done();
-        self.tell(calls, &call, &effects, outcome);
+        if let Some(recorder) = self.recorder() {
+            let name = calls.table.get(call.handler).map_or("handler", |entry| &entry.name);
+            self.note_handled(recorder, begin, &named, position, (name, outcome.is_err()));
+        }
+        self.tell(calls, &named, &call, &effects, outcome);
         true
     }
 
@@ -213,6 +219,7 @@ impl Machine {
     fn tell(
         &self,
         calls: &Calls,
+        named: &Named<'_>,
         call: &Call,
         effects: &[Option<Effect>; 2],
         outcome: Result<Inline, Cause>,
@@ -222,7 +229,7 @@ impl Machine {
             self.answer(calls, call.answer, &self.answer_of(&outcome));
         }
         match &outcome {
-            Ok(_) if follows => self.let_happen(effects, None),
+            Ok(_) if follows => self.let_happen(Some(named), effects, None),
             Ok(_) => {}
             Err(cause) => {
                 let name = calls.table.get(call.handler).map_or("", |entry| &entry.name);

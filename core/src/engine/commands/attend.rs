@@ -2,17 +2,14 @@
 
 use super::reach::Named;
 use super::todo::{Errand, Todo};
-use crate::base::log::Level;
 use crate::base::{Cause, Rank};
-use crate::engine::action::Action;
 use crate::engine::machine::Machine;
-use crate::fabric::{Arming, BOUND, NOBODY, Poison, Posted, Refused, SEVERAL};
-use crate::queue::command::{Command, Effect, Lines, Trigger};
+use crate::engine::trace::What;
+use crate::fabric::{BOUND, Poison, SEVERAL};
+use crate::queue::command::{Command, Lines, Trigger};
 use crate::queue::flights::Stage;
 use crate::queue::parked::reached;
 use crate::queue::ring::LINE_WORDS;
-use crate::segment::GlobalAddress;
-use crate::segment::layout::{is_signal, signal_offset};
 use std::sync::atomic::{Ordering, fence};
 
 /// Lines after which posters are told that there is room again.
@@ -47,12 +44,12 @@ impl Machine {
 
     /// Whether another rank looks at its queues itself, or nobody else can.
     #[inline]
-    fn is_served(&self, owner: Rank) -> bool {
+    pub(super) fn is_served(&self, owner: Rank) -> bool {
         owner != self.rank() && self.station_of(owner).is_none_or(|station| station.serving.is_on())
     }
 
     /// Notes the queues that a mark of a signal stands for.
-    fn note(&self, todo: &mut Todo, owner: Rank, mark: u64) {
+    pub(super) fn note(&self, todo: &mut Todo, owner: Rank, mark: u64) {
         if mark != u64::from(SEVERAL) {
             return todo.add(owner, (mark as u32 & !BOUND) - 1);
         }
@@ -130,24 +127,6 @@ impl Machine {
         }
     }
 
-    /// Takes the lease of the one queue that waits for a signal which is about to be raised: its rank, which may be
-    /// looking, leaves it alone then, and what follows is done by this processor, which has the lines at hand.
-    #[inline(always)]
-    fn take_ahead(&self, signal: GlobalAddress, todo: &mut Todo) -> bool {
-        if !self.commands().direct || !is_signal(signal.offset()) {
-            return false;
-        }
-        let mark = self.arming_at(signal).map_or(NOBODY, Arming::glance);
-        if mark == NOBODY || mark & BOUND != 0 {
-            return false;
-        }
-        let (owner, queue) = (signal.rank(), mark - 1);
-        todo.hold(owner, queue, || {
-            let named = self.find_queue(owner, queue);
-            named.is_some_and(|named| named.queue.lease().take_if_free(self.rank().0))
-        })
-    }
-
     /// Does all that can be done under the lease. A command that takes longer is the answer, taken for this rank.
     #[inline]
     fn move_on(&self, named: &Named<'_>, todo: &mut Todo) -> Option<u64> {
@@ -194,7 +173,7 @@ impl Machine {
                 Some(command) if command.also.is_some() && failure.is_none() => {
                     self.take_in_second(named, &command.lines(), released.position, todo);
                 }
-                Some(command) => self.fire(named, &command, failure, todo),
+                Some(command) => self.fire(named, &command, released.position, failure, todo),
                 None => self.unreadable(named),
             }
         }
@@ -276,7 +255,7 @@ impl Machine {
             return Taken::No;
         }
         match Command::from_lines(lines) {
-            Some(command) => self.fire(named, &command, failure, todo),
+            Some(command) => self.fire(named, &command, position, failure, todo),
             None => self.unreadable(named),
         }
         Taken::Fired
@@ -309,26 +288,57 @@ impl Machine {
 
     /// A command fires: what is short happens now, the rest is under way. There is room for it among the flights.
     #[inline(always)]
-    fn fire(&self, named: &Named<'_>, command: &Command, failure: Failure, todo: &mut Todo) {
-        let outcome = match failure {
+    fn fire(&self, named: &Named<'_>, command: &Command, position: u64, failure: Failure, todo: &mut Todo) {
+        if let Some(recorder) = self.recorder() {
+            return self.fire_and_note(recorder, named, command, position, failure, todo);
+        }
+        let outcome = self.run_if_short(named, command, failure);
+        self.follow_up(named, command, outcome, todo);
+    }
+
+    /// What is short of a command that fired, or will never fire, is done: how it ended.
+    #[inline(always)]
+    pub(super) fn run_if_short(
+        &self,
+        named: &Named<'_>,
+        command: &Command,
+        failure: Failure,
+    ) -> Option<Failure> {
+        match failure {
             Some(poison) => Some(Some(poison)),
             None if command.calls().is_some() => self.call_at_once(named, command),
             None if self.may_run(command) => self.run_at_once(command),
             None => None,
-        };
-        let flights = named.queue.flights();
+        }
+    }
+
+    /// The effects of a command that fired happen, or it is under way.
+    #[inline(always)]
+    pub(super) fn follow_up(
+        &self,
+        named: &Named<'_>,
+        command: &Command,
+        outcome: Option<Failure>,
+        todo: &mut Todo,
+    ) {
         match outcome {
-            Some(failure)
-                if flights.is_empty() || !flights.holds_back(&command.effects, flights.numbers().end) =>
-            {
+            Some(failure) if self.may_take_effect(named, command) => {
                 self.take_effect(named, command, failure, todo);
             }
             Some(failure) => {
+                let flights = named.queue.flights();
                 let number = flights.fire(command);
                 flights.end(number, failure.map(Poison::words));
             }
-            None => drop(flights.fire(command)),
+            None => drop(named.queue.flights().fire(command)),
         }
+    }
+
+    /// Whether the effects of a command that fires now would overtake those of no other.
+    #[inline(always)]
+    pub(super) fn may_take_effect(&self, named: &Named<'_>, command: &Command) -> bool {
+        let flights = named.queue.flights();
+        flights.is_empty() || !flights.holds_back(&command.effects, flights.numbers().end)
     }
 
     /// Whether this rank may run a command that fired.
@@ -363,7 +373,7 @@ impl Machine {
                 moved |= outcome.is_some();
             } else if !self.may_run(&command) {
                 for_owner += u32::from(command.runner() == Some(named.owner));
-            } else if let Some(failure) = self.run_at_once(&command) {
+            } else if let Some(failure) = self.run_flight_at_once(named, number, &command) {
                 flights.end(number, failure.map(Poison::words));
                 moved = true;
             } else if long.is_none() {
@@ -386,78 +396,12 @@ impl Machine {
                 && let Some(command) = flights.command(number)
                 && !flights.holds_back(&command.effects, number)
             {
+                self.note_flight(named, number, false, What::Retired);
                 self.take_effect(named, &command, failure.and_then(Poison::from_words), todo);
                 flights.retire(number);
                 moved = true;
             }
         }
         moved
-    }
-
-    /// What a command was to bring about happens; if it failed, the signals are poisoned instead.
-    #[inline(always)]
-    pub(super) fn take_effect(
-        &self,
-        named: &Named<'_>,
-        command: &Command,
-        failure: Failure,
-        todo: &mut Todo,
-    ) {
-        if let Some(poison) = failure {
-            named.queue.count_failure(poison.words());
-        } else if command.calls().is_some() {
-            return; // they happen when the handler has run
-        }
-        self.raise_effects(&command.effects, failure, todo, &|cause| {
-            named.queue.count_failure(Poison::of(&cause, self.rank()).words());
-        });
-    }
-
-    /// Effects of something that is not in a queue happen, and all that follows.
-    pub(in crate::engine) fn let_happen(&self, effects: &[Option<Effect>; 2], failure: Failure) {
-        let mut todo = Todo::default();
-        self.raise_effects(effects, failure, &mut todo, &|cause| {
-            self.log().say(Level::Warn, format_args!("an effect did not happen: {cause}"));
-        });
-        self.work_off(todo);
-    }
-
-    /// A signal of any rank is poisoned, and all that follows.
-    pub(in crate::engine) fn poison_signal(&self, rank: Rank, signal: u32, poison: Poison) {
-        let signal = GlobalAddress::new(rank, signal_offset(signal));
-        self.let_happen(&[Some(Effect { signal, amount: 0 }), None], Some(poison));
-    }
-
-    #[inline(always)]
-    fn raise_effects(
-        &self,
-        effects: &[Option<Effect>; 2],
-        failure: Failure,
-        todo: &mut Todo,
-        refused: &dyn Fn(Cause),
-    ) {
-        for Effect { signal, amount } in effects.iter().copied().flatten() {
-            let accept = || self.open(raising(signal, amount, failure), None, false);
-            let ahead = self.take_ahead(signal, todo);
-            let posted = match failure {
-                None => self.fabric().raise(&accept, signal, u64::from(amount)),
-                Some(poison) => self.fabric().poison(&accept, signal, poison),
-            };
-            match posted {
-                Ok(Posted::Started) => {}
-                Ok(Posted::Done(mark)) if mark == 0 || ahead || self.is_served(signal.rank()) => {}
-                Ok(Posted::Done(mark)) => self.note(todo, signal.rank(), mark),
-                Err(Refused::Never(cause)) => refused(*cause),
-                Err(Refused::Again | Refused::Relay) => self.hold_unclaimed(raising(signal, amount, failure)),
-            }
-        }
-    }
-}
-
-/// An effect as an operation, for a fabric that does not raise signals at once.
-fn raising(signal: GlobalAddress, amount: u32, failure: Failure) -> Action {
-    match failure {
-        None => Action::Raise { signal, amount: u64::from(amount) },
-        Some(poison) => Action::Poison { signal, poison },
     }
 }

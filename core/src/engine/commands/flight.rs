@@ -9,6 +9,7 @@ use crate::engine::action::Action;
 use crate::engine::machine::Machine;
 use crate::engine::order::Order;
 use crate::engine::table::Draft;
+use crate::engine::trace::What;
 use crate::engine::{Launched, Loan};
 use crate::fabric::{Atomic, Poison};
 use crate::queue::command::{Command, Deed};
@@ -120,6 +121,7 @@ impl Course {
 impl Machine {
     /// Carries out a command that was taken for this rank, or begins to.
     pub(super) fn begin_flight(&self, named: &Named<'_>, flight: u64) {
+        self.note_flight(named, flight, false, What::Began);
         let Some(command) = named.queue.flights().command(flight) else {
             let cause = Cause::Bug("a command under way that nobody can have posted".into());
             return self.end_flight(named, flight, Some(Poison::of(&cause, self.rank())));
@@ -176,6 +178,7 @@ impl Machine {
     }
 
     fn end_flight(&self, named: &Named<'_>, flight: u64, failure: Failure) {
+        self.note_flight(named, flight, failure.is_some(), What::Ended);
         named.queue.flights().end(flight, failure.map(Poison::words));
     }
 

@@ -16,9 +16,11 @@
 
 mod attend;
 mod deeds;
+mod effects;
 mod flight;
 mod forwarding;
 mod known;
+mod noting;
 mod own;
 mod posting;
 mod reach;
@@ -31,6 +33,7 @@ mod todo;
 pub(super) use forwarding::Taken;
 pub use own::OwnQueue;
 pub use posting::{Post, QueueName, Standing};
+pub(super) use reach::Named;
 pub(super) use serving::Attendance;
 
 use crate::base::Roll;

@@ -124,16 +124,19 @@ impl Machine {
         let reserved = queue.posters().reserve(lines, queue.capacity(), queue.reader());
         let Some(first) = reserved else { return Err(no_room(named)) };
         let mut position = first;
-        for command in commands {
+        for command in commands.clone() {
             position += write(queue, position, &command.lines());
         }
-        self.announce(named);
+        match self.recorder() {
+            None => self.announce(named),
+            Some(recorder) => self.announce_and_note(recorder, named, first, commands),
+        }
         Ok(Post { queue: name, position: first })
     }
 
     /// Commands have been written: the owner looks, if it serves; else this thread.
     #[inline]
-    fn announce(&self, named: &Named<'_>) {
+    pub(super) fn announce(&self, named: &Named<'_>) {
         Posters::fence_after_reserve();
         if self.board().wake_mode() == WakeMode::Fence {
             fence(Ordering::SeqCst); // SYNC serving

@@ -151,6 +151,27 @@ impl Machine {
         self.system_of(rank).map(|system| unsafe { station_in(system) })
     }
 
+    /// How far a signal has come, where that can be read at once.
+    pub(super) fn signal_now(&self, signal: GlobalAddress) -> Option<u64> {
+        let is_one = self.commands().direct && is_signal(signal.offset());
+        let system = self.system_of(signal.rank()).filter(|_| is_one)?;
+        // SAFETY: signal memory lies in the system piece.
+        let cell = unsafe { DirectCell::new(system.add(signal.offset() as usize)) };
+        Some(cell.counter().load(Ordering::Acquire)) // SYNC signal-raise
+    }
+
+    /// Which signal of this rank's own that is.
+    pub(super) fn signal_in(&self, cell: &SignalCell) -> Option<GlobalAddress> {
+        let offset = match cell {
+            SignalCell::Via(signal) => return Some(*signal),
+            SignalCell::Direct(words) => {
+                let (word, start) = (std::ptr::from_ref(words.counter()), self.commands().system.0);
+                word.addr().wrapping_sub(start.addr().get()) as u64
+            }
+        };
+        is_signal(offset).then(|| GlobalAddress::new(self.rank(), offset))
+    }
+
     #[inline]
     fn system_of(&self, rank: Rank) -> Option<NonNull<u8>> {
         if rank == self.rank() {

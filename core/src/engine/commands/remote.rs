@@ -4,6 +4,7 @@
 use super::posting::{Post, QueueName};
 use crate::base::{Cause, Error};
 use crate::engine::machine::Machine;
+use crate::engine::trace::QueueId;
 use crate::fabric::{Atomic, AtomicKind, CommandWrite, Refused, Width};
 use crate::queue::area::{Card, Place, RemoteFacts};
 use crate::queue::command::{Command, Lines};
@@ -20,14 +21,20 @@ impl Machine {
         name: QueueName,
         card: &Card,
         lines: u64,
-        commands: impl Iterator<Item = &'c Command>,
+        commands: impl Iterator<Item = &'c Command> + Clone,
     ) -> Result<Post, Cause> {
+        let begin = self.recorder().map(|_| self.host().glance_ns());
         let first = self.reserve_remotely(name, card, lines)?;
         let mut position = first;
-        for command in commands {
+        for command in commands.clone() {
             let lines = command.lines();
             self.write_remotely(name, card, position, &lines)?;
             position += lines.count();
+        }
+        if let (Some(recorder), Some(begin)) = (self.recorder(), begin) {
+            let Card { number, generation, .. } = *card;
+            let queue = QueueId { owner: name.address().rank(), number, generation };
+            self.note_posts(recorder, begin, queue, first, commands);
         }
         Ok(Post { queue: name, position: first })
     }

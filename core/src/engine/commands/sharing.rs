@@ -5,6 +5,7 @@ use super::reach::Named;
 use crate::base::{Cause, Rank};
 use crate::engine::Caching;
 use crate::engine::machine::Machine;
+use crate::engine::trace::{Place, QueueId, Recorder, What};
 use crate::fabric::Poison;
 use crate::node::bulk::{Chunk, Complete};
 use crate::queue::command::{Command, Deed};
@@ -68,7 +69,10 @@ impl Machine {
     /// Copies a chunk of what the ranks of the node share. False if there is none.
     pub(in crate::engine) fn share(&self) -> bool {
         let Some(chunk) = self.board().bulk().claim() else { return false };
-        let is_good = self.copy_chunk(&chunk);
+        let is_good = match self.recorder() {
+            None => self.copy_chunk(&chunk),
+            Some(recorder) => self.copy_chunk_and_note(recorder, &chunk),
+        };
         if let Some(complete) = self.board().bulk().done(&chunk, is_good) {
             self.shared_ended(&complete);
         }
@@ -79,6 +83,18 @@ impl Machine {
     #[inline(always)]
     pub(in crate::engine) fn has_shares(&self) -> bool {
         self.board().bulk().has_any()
+    }
+
+    /// The same, recorded.
+    #[cold]
+    fn copy_chunk_and_note(&self, recorder: &Recorder, chunk: &Chunk) -> bool {
+        let Offer { owner, queue: number, generation, flight, .. } = Offer::of(chunk.words);
+        let place = Place { queue: QueueId { owner, number, generation }, number: flight };
+        let begin = self.host().glance_ns();
+        let is_good = self.copy_chunk(chunk);
+        let what = What::Shared(place, u64::from(chunk.index));
+        recorder.record(begin, self.host().glance_ns(), !is_good, what);
+        is_good
     }
 
     fn copy_chunk(&self, chunk: &Chunk) -> bool {
@@ -97,6 +113,7 @@ impl Machine {
         // It was there when the copy was offered, and not when a part of it was.
         let stale = || Poison::of(&Cause::Stale { address: from.bits() }, self.rank());
         let failure: Failure = (!complete.is_good).then(stale);
+        self.note_flight(&named, flight, failure.is_some(), What::Ended);
         named.queue.flights().end(flight, failure.map(Poison::words));
         self.attend_with_all_that_follows(&named);
     }

@@ -1,0 +1,114 @@
+//! Effects: what a command, or a handler, was to bring about happens, and the queues that it lets go on are noted.
+
+use super::attend::Failure;
+use super::reach::Named;
+use super::todo::Todo;
+use crate::base::log::Level;
+use crate::base::{Cause, Rank, Result};
+use crate::engine::action::Action;
+use crate::engine::machine::Machine;
+use crate::fabric::{Arming, BOUND, NOBODY, Poison, Posted, Refused};
+use crate::queue::command::{Command, Effect};
+use crate::segment::GlobalAddress;
+use crate::segment::layout::{is_signal, signal_offset};
+
+impl Machine {
+    /// Takes the lease of the one queue that waits for a signal which is about to be raised: its rank, which may be
+    /// looking, leaves it alone then, and what follows is done by this processor, which has the lines at hand.
+    #[inline(always)]
+    fn take_ahead(&self, signal: GlobalAddress, todo: &mut Todo) -> bool {
+        if !self.commands().direct || !is_signal(signal.offset()) {
+            return false;
+        }
+        let mark = self.arming_at(signal).map_or(NOBODY, Arming::glance);
+        if mark == NOBODY || mark & BOUND != 0 {
+            return false;
+        }
+        let (owner, queue) = (signal.rank(), mark - 1);
+        todo.hold(owner, queue, || {
+            let named = self.find_queue(owner, queue);
+            named.is_some_and(|named| named.queue.lease().take_if_free(self.rank().0))
+        })
+    }
+
+    /// What a command was to bring about happens; if it failed, the signals are poisoned instead.
+    #[inline(always)]
+    pub(super) fn take_effect(
+        &self,
+        named: &Named<'_>,
+        command: &Command,
+        failure: Failure,
+        todo: &mut Todo,
+    ) {
+        if let Some(poison) = failure {
+            named.queue.count_failure(poison.words());
+        } else if command.calls().is_some() {
+            return; // they happen when the handler has run
+        }
+        for effect in command.effects.into_iter().flatten() {
+            let happened = match self.recorder() {
+                None => self.bring_about(effect, failure, todo),
+                Some(recorder) => self.bring_about_and_note(recorder, named, effect, failure, todo),
+            };
+            if let Err(cause) = happened {
+                named.queue.count_failure(Poison::of(&cause, self.rank()).words());
+            }
+        }
+    }
+
+    /// One effect happens. An error: it cannot.
+    #[inline(always)]
+    pub(super) fn bring_about(&self, effect: Effect, failure: Failure, todo: &mut Todo) -> Result<(), Cause> {
+        let Effect { signal, amount } = effect;
+        let accept = || self.open(raising(signal, amount, failure), None, false);
+        let ahead = self.take_ahead(signal, todo);
+        let posted = match failure {
+            None => self.fabric().raise(&accept, signal, u64::from(amount)),
+            Some(poison) => self.fabric().poison(&accept, signal, poison),
+        };
+        match posted {
+            Ok(Posted::Started) => {}
+            Ok(Posted::Done(mark)) if mark == 0 || ahead || self.is_served(signal.rank()) => {}
+            Ok(Posted::Done(mark)) => self.note(todo, signal.rank(), mark),
+            Err(Refused::Never(cause)) => return Err(*cause),
+            Err(Refused::Again | Refused::Relay) => self.hold_unclaimed(raising(signal, amount, failure)),
+        }
+        Ok(())
+    }
+
+    /// Effects of a call happen, and all that follows; it came from that queue, if that is known.
+    pub(in crate::engine) fn let_happen(
+        &self,
+        from: Option<&Named<'_>>,
+        effects: &[Option<Effect>; 2],
+        failure: Failure,
+    ) {
+        let mut todo = Todo::default();
+        for effect in effects.iter().copied().flatten() {
+            let happened = match (self.recorder(), from) {
+                (Some(recorder), Some(named)) => {
+                    self.bring_about_and_note(recorder, named, effect, failure, &mut todo)
+                }
+                _ => self.bring_about(effect, failure, &mut todo),
+            };
+            if let Err(cause) = happened {
+                self.log().say(Level::Warn, format_args!("an effect did not happen: {cause}"));
+            }
+        }
+        self.work_off(todo);
+    }
+
+    /// A signal of any rank is poisoned, and all that follows.
+    pub(in crate::engine) fn poison_signal(&self, rank: Rank, signal: u32, poison: Poison) {
+        let signal = GlobalAddress::new(rank, signal_offset(signal));
+        self.let_happen(None, &[Some(Effect { signal, amount: 0 }), None], Some(poison));
+    }
+}
+
+/// An effect as an operation, for a fabric that does not raise signals at once.
+fn raising(signal: GlobalAddress, amount: u32, failure: Failure) -> Action {
+    match failure {
+        None => Action::Raise { signal, amount: u64::from(amount) },
+        Some(poison) => Action::Poison { signal, poison },
+    }
+}

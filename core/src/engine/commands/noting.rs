@@ -1,0 +1,162 @@
+//! What is recorded of commands and waits, where a rank is traced: `engine/trace`.
+//!
+//! All of it lies beside the ways that untraced ranks go, which ask once and go on.
+
+use super::attend::Failure;
+use super::reach::Named;
+use super::todo::Todo;
+use crate::base::{Cause, Result};
+use crate::engine::machine::Machine;
+use crate::engine::trace::{Brief, Place, QueueId, Recorder, Text, What};
+use crate::engine::waiting::Condition;
+use crate::queue::command::{Command, Effect};
+use crate::segment::GlobalAddress;
+use std::time::Duration;
+
+/// What the queue is called in a trace.
+fn id(named: &Named<'_>) -> QueueId {
+    QueueId { owner: named.owner, number: named.number, generation: named.generation }
+}
+
+impl Machine {
+    /// Tells of commands that were written, as one call with all that follows at once.
+    #[cold]
+    pub(super) fn announce_and_note<'c>(
+        &self,
+        recorder: &Recorder,
+        named: &Named<'_>,
+        first: u64,
+        commands: impl Iterator<Item = &'c Command>,
+    ) {
+        let begin = self.host().glance_ns();
+        self.announce(named);
+        self.note_posts(recorder, begin, id(named), first, commands);
+    }
+
+    /// Commands were posted from that position on, in a call that began then and ends now.
+    #[cold]
+    pub(super) fn note_posts<'c>(
+        &self,
+        recorder: &Recorder,
+        begin: u64,
+        queue: QueueId,
+        first: u64,
+        commands: impl Iterator<Item = &'c Command>,
+    ) {
+        let end = self.host().glance_ns();
+        let mut number = first;
+        for command in commands {
+            recorder.record(begin, end, false, What::Posted(Place { queue, number }, Brief::of(command)));
+            number += command.count();
+        }
+    }
+
+    /// A command fires.
+    #[cold]
+    pub(super) fn fire_and_note(
+        &self,
+        recorder: &Recorder,
+        named: &Named<'_>,
+        command: &Command,
+        position: u64,
+        failure: Failure,
+        todo: &mut Todo,
+    ) {
+        let begin = self.host().glance_ns();
+        let outcome = self.run_if_short(named, command, failure);
+        let end = self.host().glance_ns();
+        let is_flight = outcome.is_none() || !self.may_take_effect(named, command);
+        let flight = is_flight.then(|| named.queue.flights().numbers().end);
+        let place = Place { queue: id(named), number: position };
+        let failed = outcome.is_some_and(|failure| failure.is_some());
+        recorder.record(begin, end, failed, What::Fired(place, flight, Brief::of(command)));
+        self.follow_up(named, command, outcome, todo);
+    }
+
+    /// Does what a command under way says, if that is short.
+    pub(super) fn run_flight_at_once(
+        &self,
+        named: &Named<'_>,
+        number: u64,
+        command: &Command,
+    ) -> Option<Failure> {
+        let Some(recorder) = self.recorder() else { return self.run_at_once(command) };
+        let begin = self.host().glance_ns();
+        let outcome = self.run_at_once(command);
+        if let Some(failure) = outcome {
+            let what = What::Ran(Place { queue: id(named), number });
+            recorder.record(begin, self.host().glance_ns(), failure.is_some(), what);
+        }
+        outcome
+    }
+
+    /// A moment in the life of a command under way.
+    pub(super) fn note_flight(&self, named: &Named<'_>, number: u64, failed: bool, what: fn(Place) -> What) {
+        if let Some(recorder) = self.recorder() {
+            let now = self.host().glance_ns();
+            recorder.record(now, now, failed, what(Place { queue: id(named), number }));
+        }
+    }
+
+    /// One effect happens.
+    #[cold]
+    pub(super) fn bring_about_and_note(
+        &self,
+        recorder: &Recorder,
+        named: &Named<'_>,
+        effect: Effect,
+        failure: Failure,
+        todo: &mut Todo,
+    ) -> Result<(), Cause> {
+        let begin = self.host().glance_ns();
+        let happened = self.bring_about(effect, failure, todo);
+        let value = self.signal_now(effect.signal);
+        let what = What::Effect(id(named), effect.signal, u64::from(effect.amount), value);
+        recorder.record(begin, self.host().glance_ns(), failure.is_some(), what);
+        happened
+    }
+
+    /// A handler has run, of a call that was posted at that position.
+    #[cold]
+    pub(in crate::engine) fn note_handled(
+        &self,
+        recorder: &Recorder,
+        begin: u64,
+        named: &Named<'_>,
+        position: u64,
+        (name, failed): (&str, bool),
+    ) {
+        let place = Place { queue: id(named), number: position };
+        let end = self.host().glance_ns();
+        recorder.record(begin, end, failed, What::Handled(place, Text::of(name)));
+    }
+
+    /// The program has raised a signal that commands wait for.
+    #[cold]
+    pub(in crate::engine) fn note_raise(&self, signal: GlobalAddress) {
+        if let Some(recorder) = self.recorder() {
+            let now = self.host().glance_ns();
+            recorder.record(now, now, false, What::Raised(signal, self.signal_now(signal)));
+        }
+    }
+
+    /// The program waits.
+    #[cold]
+    pub(in crate::engine) fn wait_and_note(
+        &self,
+        recorder: &Recorder,
+        condition: &Condition,
+        limit: Option<Duration>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let begin = self.host().glance_ns();
+        let outcome = self.wait_alive(condition, limit, call);
+        let awaited = match condition {
+            Condition::Signal(cell, value, _) => self.signal_in(cell).map(|signal| (signal, *value)),
+            _ => None,
+        };
+        let what = What::Waited(awaited, Text::of(&call()));
+        recorder.record(begin, self.host().glance_ns(), outcome.is_err(), what);
+        outcome
+    }
+}

@@ -1,0 +1,283 @@
+//! One thing that happened, as sixteen words.
+//!
+//! | word | holds |
+//! |---|---|
+//! | 0 | kind:8, failed:8, thread:16, length of the text:32 |
+//! | 1, 2 | begin and end, in ns of the host's clock |
+//! | 3 | the queue: owner:32, number:32 |
+//! | 4 | its generation |
+//! | 5, 6 | positions, flights, signals, values: by kind |
+//! | 7 to 15 | a command in short, or 72 bytes of text |
+
+use crate::base::Rank;
+use crate::queue::command::{Command, Lines};
+use crate::queue::ring::LINE_WORDS;
+use crate::segment::GlobalAddress;
+
+/// Words of an event.
+pub(super) const WORDS: usize = 16;
+/// Bytes of an event.
+pub const EVENT_BYTES: usize = 8 * WORDS;
+const TEXT_AT: usize = 7;
+const TEXT_BYTES: usize = 8 * (WORDS - TEXT_AT);
+/// Where there is no number: no flight, no value that could be read.
+const NONE: u64 = u64::MAX;
+
+/// Something that happened on a thread of a rank.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Event {
+    /// Which thread of the rank, by the order in which they first recorded something.
+    pub thread: u16,
+    /// When it began, in ns of the host's clock.
+    pub begin_ns: u64,
+    /// When it ended; the same for what takes no time.
+    pub end_ns: u64,
+    /// Whether it ended with an error.
+    pub failed: bool,
+    /// What it was.
+    pub what: What,
+}
+
+/// A queue, by what ranks call it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct QueueId {
+    /// Whose.
+    pub owner: Rank,
+    /// Its number there.
+    pub number: u32,
+    /// Tells queues apart that had the same number.
+    pub generation: u32,
+}
+
+/// A command in a queue: where it was posted, or, once it is under way, which flight it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place {
+    /// Which queue.
+    pub queue: QueueId,
+    /// The position of its first line, or the number of its flight.
+    pub number: u64,
+}
+
+/// What a command is, without the bytes that it carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Brief([u64; LINE_WORDS + 1]);
+
+/// A short text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Text {
+    words: [u64; WORDS - TEXT_AT],
+    len: usize,
+}
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum What {
+    /// A command was posted: the whole call, of which other commands may be part.
+    Posted(Place, Brief),
+    /// A command fired, and if it was short, was run: its position, and its flight if it became one.
+    Fired(Place, Option<u64>, Brief),
+    /// A flight was run in one go.
+    Ran(Place),
+    /// This rank takes a flight, to run it without the queue's lease.
+    Began(Place),
+    /// That has ended.
+    Ended(Place),
+    /// A part of a flight that ranks share was copied.
+    Shared(Place, u64),
+    /// The effects of a flight happen.
+    Retired(Place),
+    /// A signal was raised as an effect of what this thread has recorded last of that queue: by how much, and how far
+    /// it had come after that, if this could be seen.
+    Effect(QueueId, GlobalAddress, u64, Option<u64>),
+    /// A signal was raised by the program, and commands wait for it; how far it had come, if this could be seen.
+    Raised(GlobalAddress, Option<u64>),
+    /// A handler of that name was run: where its call was posted.
+    Handled(Place, Text),
+    /// The program waited; for a signal and its value, if it was for one.
+    Waited(Option<(GlobalAddress, u64)>, Text),
+}
+
+impl Brief {
+    /// That command in short.
+    pub fn of(command: &Command) -> Brief {
+        let lines = command.lines();
+        let mut words = [0; LINE_WORDS + 1];
+        words[..LINE_WORDS].copy_from_slice(&lines.words[0]);
+        words[LINE_WORDS] = lines.words[1][LINE_WORDS - 1];
+        Brief(words)
+    }
+
+    /// The command; of what its second line says only the second effect is there. `None` if it is none.
+    pub fn command(&self) -> Option<Command> {
+        let mut lines = Lines { words: [[0; LINE_WORDS]; 2] };
+        lines.words[0].copy_from_slice(&self.0[..LINE_WORDS]);
+        lines.words[1][LINE_WORDS - 1] = self.0[LINE_WORDS];
+        Command::from_lines(&lines)
+    }
+}
+
+impl Text {
+    /// The beginning of a text, as far as there is room.
+    pub fn of(text: &str) -> Text {
+        let mut len = text.len().min(TEXT_BYTES);
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
+        let mut words = [0; WORDS - TEXT_AT];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..len].copy_from_slice(&text.as_bytes()[..len]);
+        Text { words, len }
+    }
+
+    /// The text again.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&bytemuck::cast_slice(&self.words)[..self.len.min(TEXT_BYTES)]).into_owned()
+    }
+}
+
+impl Event {
+    /// The event as words; the first is not 0.
+    pub(super) fn words(&self) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        (words[1], words[2]) = (self.begin_ns, self.end_ns);
+        let kind = self.what.write(&mut words);
+        words[0] |= kind | u64::from(self.failed) << 8 | u64::from(self.thread) << 16;
+        words
+    }
+
+    /// The event of such words; `None` if nobody wrote them so.
+    pub(super) fn of_words(words: &[u64; WORDS]) -> Option<Event> {
+        let [first, begin_ns, end_ns, ..] = *words;
+        let what = What::read(words)?;
+        Some(Event { thread: (first >> 16) as u16, begin_ns, end_ns, failed: first >> 8 & 0xff != 0, what })
+    }
+}
+
+impl What {
+    /// Writes all but the first word's kind, which is the answer.
+    fn write(&self, words: &mut [u64; WORDS]) -> u64 {
+        let mut put = |queue: QueueId, one: u64, two: u64| {
+            words[3] = u64::from(queue.owner.0) | u64::from(queue.number) << 32;
+            (words[4], words[5], words[6]) = (u64::from(queue.generation), one, two);
+        };
+        match *self {
+            What::Posted(place, _) => put(place.queue, place.number, NONE),
+            What::Fired(place, flight, _) => put(place.queue, place.number, flight.unwrap_or(NONE)),
+            What::Ran(place) | What::Began(place) | What::Ended(place) | What::Retired(place) => {
+                put(place.queue, place.number, NONE);
+            }
+            What::Handled(place, _) => put(place.queue, place.number, NONE),
+            What::Shared(place, chunk) => put(place.queue, place.number, chunk),
+            What::Effect(queue, signal, amount, value) => {
+                put(queue, signal.bits(), value.unwrap_or(NONE));
+                words[TEXT_AT] = amount;
+            }
+            What::Raised(signal, value) => (words[5], words[6]) = (signal.bits(), value.unwrap_or(NONE)),
+            What::Waited(awaited, text) => {
+                (words[5], words[6]) = awaited.map_or((0, 0), |(signal, value)| (signal.bits(), value));
+                words[TEXT_AT..].copy_from_slice(&text.words);
+                words[0] = (text.len as u64) << 32;
+            }
+        }
+        if let What::Handled(_, text) = self {
+            words[TEXT_AT..].copy_from_slice(&text.words);
+            words[0] = (text.len as u64) << 32;
+        }
+        if let What::Posted(_, Brief(brief)) | What::Fired(_, _, Brief(brief)) = self {
+            words[TEXT_AT..TEXT_AT + brief.len()].copy_from_slice(brief);
+        }
+        self.kind()
+    }
+
+    fn kind(&self) -> u64 {
+        match self {
+            What::Posted(..) => 1,
+            What::Fired(..) => 2,
+            What::Ran(_) => 3,
+            What::Began(_) => 4,
+            What::Ended(_) => 5,
+            What::Shared(..) => 6,
+            What::Retired(_) => 7,
+            What::Effect(..) => 8,
+            What::Raised(..) => 9,
+            What::Waited(..) => 10,
+            What::Handled(..) => 11,
+        }
+    }
+
+    fn read(words: &[u64; WORDS]) -> Option<What> {
+        let [first, _, _, names, generation, one, two, ..] = *words;
+        let (owner, number) = (Rank(names as u32), (names >> 32) as u32);
+        let queue = QueueId { owner, number, generation: generation as u32 };
+        let place = Place { queue, number: one };
+        let brief = Brief(words[TEXT_AT..=TEXT_AT + LINE_WORDS].try_into().ok()?);
+        let text = || Some(Text { words: words[TEXT_AT..].try_into().ok()?, len: (first >> 32) as usize });
+        let (signal, other) = (GlobalAddress::from_bits(one), (two != NONE).then_some(two));
+        Some(match first & 0xff {
+            1 => What::Posted(place, brief),
+            2 => What::Fired(place, other, brief),
+            3 => What::Ran(place),
+            4 => What::Began(place),
+            5 => What::Ended(place),
+            6 => What::Shared(place, two),
+            7 => What::Retired(place),
+            8 => What::Effect(queue, signal, words[TEXT_AT], other),
+            9 => What::Raised(signal, other),
+            10 => What::Waited((!signal.is_null()).then_some((signal, two)), text()?),
+            11 => What::Handled(place, text()?),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::queue::command::{Deed, Effect};
+
+    pub(in crate::engine::trace) fn some_of_each() -> Vec<What> {
+        let queue = QueueId { owner: Rank(7), number: 4095, generation: 65_535 };
+        let place = Place { queue, number: 1 << 40 };
+        let signal = GlobalAddress::new(Rank(3), crate::segment::layout::signal_offset(9));
+        let brief = Brief::of(&Command::new(Deed::Nothing));
+        vec![
+            What::Posted(place, brief),
+            What::Fired(place, None, brief),
+            What::Fired(place, Some(0), brief),
+            What::Ran(place),
+            What::Began(place),
+            What::Ended(place),
+            What::Shared(place, 77),
+            What::Retired(place),
+            What::Effect(queue, signal, 5, Some(0)),
+            What::Effect(queue, signal, 5, None),
+            What::Raised(signal, Some(3)),
+            What::Waited(Some((signal, 1 << 63)), Text::of("wait(signal 9 >= 4)")),
+            What::Waited(None, Text::of("")),
+            What::Handled(place, Text::of("insert")),
+        ]
+    }
+
+    #[test]
+    fn every_event_is_read_as_it_was_written() {
+        for what in some_of_each() {
+            for (thread, failed) in [(0, false), (u16::MAX, true)] {
+                let event = Event { thread, begin_ns: 5, end_ns: u64::MAX, failed, what };
+                assert_eq!(Event::of_words(&event.words()), Some(event));
+            }
+        }
+        assert_eq!(Event::of_words(&[0; WORDS]), None);
+    }
+
+    #[test]
+    fn texts_are_cut_at_a_character() {
+        assert_eq!(Text::of(&"ä".repeat(99)).text(), "ä".repeat(TEXT_BYTES / 2));
+    }
+
+    #[test]
+    fn a_command_in_short_keeps_what_it_does() {
+        let at = |rank, offset| GlobalAddress::new(Rank(rank), offset);
+        let mut command = Command::new(Deed::Copy { from: at(0, 1 << 30), to: at(1, 1 << 30), len: 9 });
+        command.effects = [1, 2].map(|amount| Some(Effect { signal: at(1, 256 << 20), amount }));
+        assert_eq!(Brief::of(&command).command(), Some(command));
+    }
+}

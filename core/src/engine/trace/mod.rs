@@ -1,0 +1,19 @@
+//! What happened on a rank, for a picture of the run: recorded while it runs, written when it ends.
+//!
+//! ```text
+//! event      what is recorded: sixteen words
+//! recorder   where: a bounded buffer of the rank's, without a lock
+//! part       the file that it becomes, one a rank; `tasuki` joins them
+//! ```
+//!
+//! A rank that is not traced has no recorder, and finds that out by one look at a word of its own, where a command
+//! is fired or has its effect, and in waits that last. What takes tens of nanoseconds, a put or a signal that is there
+//! already, is not recorded. Times are those of the host: ranks of a node share its clock, simulated ones have theirs.
+
+mod event;
+mod part;
+mod recorder;
+
+pub use event::{Brief, EVENT_BYTES, Event, Place, QueueId, Text, What};
+pub use part::{Part, part_file};
+pub use recorder::{EVENTS, EVENTS_MAX, Recorder, TraceTo};

@@ -1,0 +1,266 @@
+//! What is seen of a rank's queues by somebody who has no more than the rank's memory file: `tasuki ps`.
+#![allow(unsafe_code)]
+//! Unsafe: structures of atomics over memory of our own, into which bytes of the file were copied. Whatever they say
+//! while the rank goes on, nothing is followed that was not checked.
+//!
+//! The file is read, not mapped: pages that nobody has touched stay away. The parts of what is seen need not be of one
+//! moment: counts may be off by what happened meanwhile.
+
+use super::area::{self, Card, Queue};
+use super::command::Trigger;
+use super::flights::{FLIGHTS, Flight, Stage};
+use super::parked::Awaited;
+use super::station::Station;
+use crate::base::Rank;
+use crate::os::memfile::MemFile;
+use crate::segment::layout::{GRANULE, LOCAL, QUEUES_MAX, SIGNALS_MAX, STATION, signal_offset};
+use std::ptr::NonNull;
+
+/// Lists of waiting commands that are looked at: the nearest is sought among so many signals.
+const LISTS: usize = 256;
+/// As structures of queues are aligned, in words.
+const ALIGN_WORDS: usize = 16;
+
+/// A queue as it was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sight {
+    /// Its number at its rank.
+    pub number: u32,
+    /// Lines of its ring.
+    pub capacity: u64,
+    /// Lines that were reserved and not read.
+    pub unread: u64,
+    /// Commands that wait for their triggers.
+    pub waiting: u64,
+    /// Of those, what the one needs that needs the least.
+    pub nearest: Option<Need>,
+    /// What the head of a session queue needs to be read.
+    pub credit: Option<Need>,
+    /// Commands that have fired and whose effects have not happened.
+    pub under_way: u64,
+    /// Ranks that run some of them, each once.
+    pub run_by: Vec<Rank>,
+    /// Ranks that alone may run some of them, and have not begun: with how many.
+    pub left_to: Vec<(Rank, u64)>,
+    /// Commands that have failed.
+    pub failed: u64,
+}
+
+/// A signal of the queue's rank, and how far it is to come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Need {
+    /// Number of the signal.
+    pub signal: u32,
+    /// How far it has come.
+    pub value: u64,
+    /// What is waited for.
+    pub wanted: u64,
+}
+
+/// The queues of the rank whose memory file that is, as they are now. One that cannot be read is left out.
+pub fn queues_in(file: &MemFile, rank: Rank) -> Vec<Sight> {
+    let mut copy = Copy::new(size_of::<Station>());
+    if copy.read(file, STATION, 0..size_of::<Station>()).is_none() {
+        return Vec::new();
+    }
+    // SAFETY: memory of our own, aligned, as long as a station, which is made of atomics.
+    let station: &Station = unsafe { copy.start().cast().as_ref() };
+    let queues = (0..QUEUES_MAX).filter_map(|number| Some((number, station.queue(number)?)));
+    queues.filter_map(|(number, at)| sight(file, rank, number, at)).collect()
+}
+
+fn sight(file: &MemFile, rank: Rank, number: u32, at: u64) -> Option<Sight> {
+    if !LOCAL.contains(&at) || !at.is_multiple_of(GRANULE) {
+        return None;
+    }
+    let mut head = Copy::new(area::HEAD_BYTES as usize);
+    head.read(file, at, 0..area::HEAD_BYTES as usize)?;
+    // SAFETY: memory of our own, aligned, as long as a head.
+    let card = unsafe { area::card_at(head.start()) }?;
+    if card.number != number || area::bytes(card.capacity) > LOCAL.end - at {
+        return None;
+    }
+    let copy = copy_queue(file, at, &card)?;
+    // SAFETY: memory of our own, aligned, of that size, for as long as the copy lives.
+    let queue = unsafe { Queue::over(copy.start(), card.capacity) };
+    Some(look(file, rank, &card, &queue))
+}
+
+/// The parts of a queue that are looked at, where they belong; the rest is zero.
+fn copy_queue(file: &MemFile, at: u64, card: &Card) -> Option<Copy> {
+    let bytes = area::bytes(card.capacity) as usize;
+    let mut copy = Copy::new(bytes);
+    let flights = area::HEAD_BYTES as usize + FLIGHTS as usize * size_of::<Flight>();
+    copy.read(file, at, 0..flights)?;
+    let lists = bytes - card.capacity as usize * size_of::<Awaited>();
+    let looked_at = LISTS.min(card.capacity as usize) * size_of::<Awaited>();
+    copy.read(file, at, lists..lists + looked_at)?;
+    Some(copy)
+}
+
+fn look(file: &MemFile, rank: Rank, card: &Card, queue: &Queue<'_>) -> Sight {
+    let need = |signal: u32, wanted: u64| {
+        let mut word = [0; 8];
+        let is_one = u64::from(signal) < SIGNALS_MAX;
+        let value = is_one.then(|| file.read_at(signal_offset(signal), &mut word)).map(|_| word);
+        Need { signal, value: u64::from_le_bytes(value.unwrap_or_default()), wanted }
+    };
+    let triggers = queue.parked().triggers().take(LISTS);
+    let needs = triggers.map(|Trigger { signal, threshold }| need(signal, threshold));
+    let nearest = needs.min_by_key(|need| need.wanted.wrapping_sub(need.value) as i64);
+    let unread = queue.posters().reserved().saturating_sub(queue.reader().read());
+    let waiting = u64::from(queue.parked().len()).min(card.capacity);
+    let credit = card.credit.map(|signal| need(signal, queue.commands().wrapping_add(1)));
+    let credit = credit.filter(|need| need.wanted.wrapping_sub(need.value) as i64 > 0 && unread > 0);
+    let mut sight = Sight {
+        number: card.number,
+        capacity: card.capacity,
+        unread: unread.min(card.capacity),
+        waiting,
+        nearest: nearest.filter(|_| waiting > 0),
+        credit,
+        under_way: 0,
+        run_by: Vec::new(),
+        left_to: Vec::new(),
+        failed: queue.failures().0,
+    };
+    look_at_flights(queue, rank, &mut sight);
+    sight
+}
+
+fn look_at_flights(queue: &Queue<'_>, owner: Rank, sight: &mut Sight) {
+    let flights = queue.flights();
+    let numbers = flights.numbers();
+    let count = numbers.end.saturating_sub(numbers.start).min(FLIGHTS);
+    for number in numbers.take(count as usize) {
+        match flights.stage(number) {
+            Stage::Retired => continue,
+            Stage::Running(rank) if !sight.run_by.contains(&Rank(rank)) => sight.run_by.push(Rank(rank)),
+            Stage::Fired => {
+                // What any rank may run, and none has, its owner does at the latest.
+                let runner = flights.command(number).and_then(|command| command.runner()).unwrap_or(owner);
+                match sight.left_to.iter_mut().find(|(rank, _)| *rank == runner) {
+                    Some((_, count)) => *count += 1,
+                    None => sight.left_to.push((runner, 1)),
+                }
+            }
+            Stage::Running(_) | Stage::Ended(_) => {}
+        }
+        sight.under_way += 1;
+    }
+}
+
+/// Memory of our own for a copy, aligned as queues are. What is not written takes no memory.
+struct Copy {
+    words: Vec<u64>,
+    skip: usize,
+}
+
+impl Copy {
+    fn new(bytes: usize) -> Copy {
+        let words = vec![0; bytes.div_ceil(8) + ALIGN_WORDS];
+        let skip = words.as_ptr().align_offset(8 * ALIGN_WORDS).min(ALIGN_WORDS);
+        Copy { words, skip }
+    }
+
+    fn start(&self) -> NonNull<u8> {
+        NonNull::from(&self.words[self.skip]).cast()
+    }
+
+    /// Copies that range of what begins at `at` in the file to its place.
+    fn read(&mut self, file: &MemFile, at: u64, range: std::ops::Range<usize>) -> Option<()> {
+        let bytes = bytemuck::cast_slice_mut::<u64, u8>(&mut self.words[self.skip..]);
+        file.read_at(at + range.start as u64, bytes.get_mut(range)?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::area::Place;
+    use super::super::command::{Class, Command, Deed};
+    use super::*;
+    use crate::os::mapping::Mapping;
+    use crate::segment::GlobalAddress;
+    use crate::segment::layout::{PIECE, WINDOW};
+
+    /// A rank's file with one queue that waits, as its owner has it.
+    fn rank_with(credit: Option<u32>, body: impl FnOnce(&Queue<'_>)) -> MemFile {
+        let file = MemFile::create(c"sight", WINDOW).unwrap();
+        let (system, local) = (
+            Mapping::shared(&file, 0, PIECE as usize).unwrap(),
+            Mapping::shared(&file, LOCAL.start, PIECE as usize).unwrap(),
+        );
+        // SAFETY: mapped, zeroed, aligned, and nobody else's.
+        let (station, queue): (&Station, Queue<'_>) =
+            unsafe { (system.start().add(STATION as usize).cast().as_ref(), Queue::over(local.start(), 8)) };
+        queue.begin(Card { capacity: 8, number: 3, generation: 1, credit });
+        station.set_queue(3, LOCAL.start);
+        body(&queue);
+        file
+    }
+
+    #[test]
+    fn waiting_commands_and_flights_are_seen() {
+        let file = rank_with(None, |queue| {
+            let mut command = Command::new(Deed::Nothing);
+            for (signal, threshold) in [(7, 9), (5, 4)] {
+                let trigger = Trigger { signal, threshold };
+                command.trigger = Some(trigger);
+                queue.parked().park(&command.lines(), trigger, 0);
+            }
+            let to = GlobalAddress::new(Rank(2), 1 << 30);
+            let mut copy = Command::new(Deed::Copy { from: to, to, len: 8 });
+            copy.class = Class::Destination;
+            for _ in 0..3 {
+                queue.flights().fire(&copy);
+            }
+            queue.flights().take(0, 6);
+            queue.posters().reserve(2, 8, &Default::default());
+        });
+        let seen = queues_in(&file, Rank(1));
+        let expected = Sight {
+            number: 3,
+            capacity: 8,
+            unread: 2,
+            waiting: 2,
+            nearest: Some(Need { signal: 5, value: 0, wanted: 4 }),
+            credit: None,
+            under_way: 3,
+            run_by: vec![Rank(6)],
+            left_to: vec![(Rank(2), 2)],
+            failed: 0,
+        };
+        assert_eq!(seen, [expected]);
+    }
+
+    #[test]
+    fn a_session_s_head_waits_for_credit() {
+        let file = rank_with(Some(4), |queue| {
+            queue.posters().reserve(1, 8, &Default::default());
+        });
+        let need = Need { signal: 4, value: 0, wanted: 1 };
+        assert_eq!(queues_in(&file, Rank(1))[0].credit, Some(need));
+    }
+
+    #[test]
+    fn whatever_is_in_the_file_nothing_breaks() {
+        let file = rank_with(None, |_| ());
+        let queue = Mapping::shared(&file, LOCAL.start, 1 << 16).unwrap();
+        let card_at = Place::Facts.of(GlobalAddress::new(Rank(0), 0)).offset() as usize;
+        for at in (0..area::bytes(8) as usize).step_by(8).filter(|at| !(card_at..card_at + 24).contains(at)) {
+            // SAFETY: mapped; no reference to it lives.
+            unsafe { queue.start().add(at).cast::<u64>().write_volatile(u64::MAX - at as u64) };
+        }
+        let seen = queues_in(&file, Rank(1));
+        assert!(seen.len() == 1 && seen[0].under_way <= FLIGHTS && seen[0].waiting <= 8, "{seen:?}");
+        // A queue of another number was there before, or is no queue.
+        for (word, value) in [(2, 9_u64 << 32), (1, 1 << 40)] {
+            // SAFETY: as above.
+            unsafe { queue.start().add(card_at + 8 * word).cast::<u64>().write_volatile(value) };
+            assert_eq!(queues_in(&file, Rank(1)), []);
+        }
+        let empty = MemFile::create(c"empty", WINDOW).unwrap();
+        assert_eq!(queues_in(&empty, Rank(1)), []);
+        assert_eq!(queues_in(&MemFile::create(c"short", 4096).unwrap(), Rank(1)), []);
+    }
+}

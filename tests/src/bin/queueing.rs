@@ -1,0 +1,37 @@
+//! Two ranks with something in their command queues: what the test of `tasuki ps` starts. Rank 1 computes until there
+//! is a file of the name that both are told; then all is let go on.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use tasuki::{Command, Job, Rank, RemoteQueue, Result};
+use tasuki_tests::watchdog::Watchdog;
+
+fn main() -> ExitCode {
+    let _watched = Watchdog::over("queueing");
+    let file = PathBuf::from(std::env::args().nth(1).unwrap_or_default());
+    tasuki::main(|job: &Job| -> Result<()> {
+        let (steps, credit, done, word) = (job.signal()?, job.signal()?, job.signal()?, job.alloc::<u64>(1)?);
+        let (bound, names) = (job.queue(4)?, job.alloc::<RemoteQueue>(2)?);
+        job.put(names.on(Rank(0)).at(job.rank().index()), &[bound.remote()])?;
+        job.barrier()?;
+        if job.rank() == Rank(1) {
+            while !file.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            job.raise(steps.on(Rank(0)), 7)?;
+            job.raise(credit.on(Rank(0)), 2)?;
+            return job.barrier();
+        }
+        let (waiting, session) = (job.queue(64)?, job.session_queue(8, &credit)?);
+        job.raise(steps.on(Rank(0)), 2)?;
+        for threshold in [9, 4, 9] {
+            waiting.post(Command::nothing().when(steps.reaches(threshold)).then(done.on(Rank(0)).add(1)))?;
+        }
+        (0..2).try_for_each(|_| session.post(Command::nothing().then(done.on(Rank(0)).add(1))).map(drop))?;
+        let put = Command::put(word.on(Rank(1)), &[5_u64]);
+        job.post(names.to_vec()?[1], put.by_destination().then(done.on(Rank(0)).add(1)))?;
+        done.wait_at_least(6)?;
+        job.barrier()
+    })
+}

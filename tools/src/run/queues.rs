@@ -1,0 +1,171 @@
+//! What is in the command queues of ranks, and what keeps it there, for `tasuki ps`. Read from the ranks' memory: they
+//! may compute.
+
+use super::job::Job;
+use super::snapshot::{Seat, names};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use tasuki_core::base::Rank;
+use tasuki_core::queue::sight::{Need, Sight, queues_in};
+
+/// A queue with something in it.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct SeatQueue {
+    /// Its number at its rank.
+    pub(crate) queue: u32,
+    /// Lines that it has.
+    pub(crate) capacity: u64,
+    /// Lines that were posted and not read.
+    pub(crate) unread: u64,
+    /// Commands that wait for their triggers.
+    pub(crate) waiting: u64,
+    /// Commands that have fired and whose effects have not happened.
+    pub(crate) under_way: u64,
+    /// Commands that have failed.
+    pub(crate) failed: u64,
+    /// The signal that the head of a session queue waits for, or the nearest that a command waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) awaits: Option<Awaits>,
+    /// Ranks that run what is under way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) run_by: Vec<usize>,
+    /// Ranks that have to run something, and have not begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_to: Vec<LeftTo>,
+}
+
+/// A signal of the queue's rank, and how far it is to come.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Awaits {
+    pub(crate) signal: u32,
+    pub(crate) value: u64,
+    pub(crate) wanted: u64,
+    /// Whether it is the credit of a session queue.
+    pub(crate) is_credit: bool,
+}
+
+/// Commands that only one rank may run.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct LeftTo {
+    pub(crate) rank: usize,
+    pub(crate) commands: u64,
+    /// Whether that rank computes: it waits in no call that would see to them.
+    pub(crate) computes: bool,
+}
+
+impl Job {
+    /// Adds what is in the ranks' queues, where their memory files are at hand.
+    pub(super) fn add_queues(&self, seats: &mut [Seat]) {
+        let computes: Vec<bool> = seats.iter().map(|seat| seat.stage == "running").collect();
+        for (rank, seat) in Rank::all(seats.len()).zip(seats) {
+            let Some(file) = self.door.file(rank) else { continue };
+            let queues = queues_in(file, rank).into_iter().map(|sight| SeatQueue::of(sight, &computes));
+            seat.queues = queues.filter(SeatQueue::has_something).collect();
+        }
+    }
+}
+
+impl SeatQueue {
+    fn of(sight: Sight, computes: &[bool]) -> SeatQueue {
+        let awaits = |need: Need, is_credit| {
+            let Need { signal, value, wanted } = need;
+            Awaits { signal, value, wanted, is_credit }
+        };
+        let credit = sight.credit.map(|need| awaits(need, true));
+        let left_to = |(rank, commands): (Rank, u64)| {
+            let rank = rank.index();
+            LeftTo { rank, commands, computes: computes.get(rank).copied().unwrap_or(false) }
+        };
+        SeatQueue {
+            queue: sight.number,
+            capacity: sight.capacity,
+            unread: sight.unread,
+            waiting: sight.waiting,
+            under_way: sight.under_way,
+            failed: sight.failed,
+            awaits: credit.or_else(|| sight.nearest.map(|need| awaits(need, false))),
+            run_by: sight.run_by.into_iter().map(Rank::index).collect(),
+            left_to: sight.left_to.into_iter().map(left_to).collect(),
+        }
+    }
+
+    fn has_something(&self) -> bool {
+        self.unread + self.waiting + self.under_way > 0
+    }
+}
+
+impl fmt::Display for SeatQueue {
+    /// `queue 0 of 64 lines: 3 waiting (signal 5 at 2, wants 4); 1 under way, 1 waits for rank 3, which computes`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        let need = |awaits: &Awaits| {
+            format!("signal {} at {}, wants {}", awaits.signal, awaits.value, awaits.wanted)
+        };
+        let credit = self.awaits.as_ref().filter(|awaits| awaits.is_credit);
+        let nearest = self.awaits.as_ref().filter(|awaits| !awaits.is_credit);
+        match (self.unread, credit) {
+            (0, _) => {}
+            (unread, Some(credit)) => parts.push(format!("{unread} unread, head needs {}", need(credit))),
+            (unread, None) => parts.push(format!("{unread} unread")),
+        }
+        match (self.waiting, nearest) {
+            (0, _) => {}
+            (waiting, Some(nearest)) => parts.push(format!("{waiting} waiting ({})", need(nearest))),
+            (waiting, None) => parts.push(format!("{waiting} waiting")),
+        }
+        if self.under_way > 0 {
+            parts.push(format!("{} under way", self.under_way));
+        }
+        if !self.run_by.is_empty() {
+            parts.push(format!("run by {}", names(&self.run_by)));
+        }
+        for LeftTo { rank, commands, computes } in &self.left_to {
+            let verb = if *commands == 1 { "waits" } else { "wait" };
+            let why = if *computes { ", which computes" } else { "" };
+            parts.push(format!("{commands} {verb} for rank {rank}{why}"));
+        }
+        if self.failed > 0 {
+            parts.push(format!("{} failed", self.failed));
+        }
+        write!(f, "queue {} of {} lines: {}", self.queue, self.capacity, parts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight() -> Sight {
+        Sight {
+            number: 2,
+            capacity: 64,
+            unread: 0,
+            waiting: 0,
+            nearest: None,
+            credit: None,
+            under_way: 0,
+            run_by: Vec::new(),
+            left_to: Vec::new(),
+            failed: 0,
+        }
+    }
+
+    fn said(sight: Sight) -> String {
+        SeatQueue::of(sight, &[false, true]).to_string()
+    }
+
+    #[test]
+    fn a_line_says_what_keeps_commands() {
+        let need = Need { signal: 5, value: 2, wanted: 4 };
+        let waiting = Sight { waiting: 3, nearest: Some(need), ..sight() };
+        assert_eq!(said(waiting), "queue 2 of 64 lines: 3 waiting (signal 5 at 2, wants 4)");
+        let session = Sight { unread: 1, credit: Some(need), ..sight() };
+        assert_eq!(said(session), "queue 2 of 64 lines: 1 unread, head needs signal 5 at 2, wants 4");
+        let left_to = vec![(Rank(0), 2), (Rank(1), 1)];
+        let flying = Sight { under_way: 4, run_by: vec![Rank(0)], left_to, failed: 1, ..sight() };
+        let expected = "queue 2 of 64 lines: 4 under way; run by rank 0; 2 wait for rank 0; 1 waits for rank 1, which \
+                        computes; 1 failed";
+        assert_eq!(said(flying), expected);
+        assert!(!SeatQueue::of(sight(), &[]).has_something());
+    }
+}

@@ -1,0 +1,99 @@
+//! The trace of a whole job: its place is tried before the job starts, and filled when it has ended.
+
+use super::{json, lanes, link, parts};
+use crate::run::names;
+use crate::say::misuse;
+use anyhow::Context;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tasuki_core::base::Rank;
+use tasuki_core::engine::trace::part_file;
+
+/// A trace that is being made.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    file: PathBuf,
+    ranks: usize,
+}
+
+impl Trace {
+    /// Tries whether file and parts can be written, and takes away what an earlier job left. An error is the user's.
+    pub(crate) fn begin(file: &Path, ranks: usize) -> anyhow::Result<Trace> {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+        let refused = |path: &Path, error: std::io::Error| {
+            misuse(format!("the trace cannot be written to {}: {error}", path.display()))
+        };
+        let part = part_file(&file, Rank(0));
+        for path in [&file, &part] {
+            File::create(path).map_err(|error| refused(path, error))?;
+        }
+        parts::remove(&file, ranks);
+        Ok(Trace { file, ranks })
+    }
+
+    /// Joins what the ranks left; what is to be said about it.
+    pub(crate) fn join(&self) -> anyhow::Result<Vec<String>> {
+        let found = parts::read(&self.file, self.ranks);
+        let remarks = remarks(&found);
+        let sheet = link::link(&found.parts);
+        write(&self.file, &found, &sheet)
+            .with_context(|| format!("the trace could not be written to {}", self.file.display()))?;
+        parts::remove(&self.file, self.ranks);
+        Ok(remarks)
+    }
+}
+
+/// Joins the parts that lie beside a file; what is to be said about it.
+pub(super) fn join_again(file: &Path) -> anyhow::Result<Vec<String>> {
+    let none = || misuse(format!("there are no parts {}.rank0 and so on", file.display()));
+    let ranks = parts::count(file).ok_or_else(none)?;
+    Trace { file: file.to_path_buf(), ranks }.join()
+}
+
+fn remarks(found: &parts::Found) -> Vec<String> {
+    let mut remarks = found.remarks.clone();
+    if !found.missing.is_empty() {
+        let who = names(&found.missing);
+        remarks.push(format!(
+            "nothing of {who} is in the trace: no rank of Tasuki, killed, or no time to write"
+        ));
+    }
+    let lost: u64 = found.parts.iter().map(|part| part.lost).sum();
+    if lost > 0 {
+        let full = found.parts.iter().filter(|part| part.lost > 0);
+        let who = names(&full.map(|part| part.rank.index()).collect::<Vec<_>>());
+        remarks.push(format!(
+            "the last {lost} events of {who} are not in the trace, there was no room: \
+             TASUKI_TRACE_EVENTS=N keeps N of each rank"
+        ));
+    }
+    remarks
+}
+
+fn write(file: &Path, found: &parts::Found, sheet: &lanes::Sheet) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(File::create(file)?);
+    json::write(&mut out, found, sheet)?;
+    out.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_told_and_old_parts_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let wrong = folder.path().join("none").join("x.json");
+        let error = Trace::begin(&wrong, 2).unwrap_err().to_string();
+        assert!(error.contains("cannot be written") && error.contains("none"), "{error}");
+        let file = folder.path().join("x.json");
+        fs::write(part_file(&file, Rank(1)), "of yesterday").unwrap();
+        let trace = Trace::begin(&file, 2).unwrap();
+        assert!(!part_file(&file, Rank(1)).exists());
+        assert!(trace.join().unwrap()[0].starts_with("nothing of ranks 0, 1"));
+        assert!(serde_json::from_str::<serde_json::Value>(&fs::read_to_string(&file).unwrap()).is_ok());
+    }
+}

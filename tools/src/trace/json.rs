@@ -1,0 +1,112 @@
+//! A trace in the Trace Event Format, which Perfetto and chrome://tracing show: a process for each rank, microseconds
+//! from the first event, arrows as flows.
+
+use super::lanes::{Kind, Sheet, Span, UNDER_WAY};
+use super::parts::Found;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+/// Writes it; an event a line, in the order of time.
+pub(super) fn write(out: &mut impl Write, found: &Found, sheet: &Sheet) -> io::Result<()> {
+    let start = sheet.spans.iter().map(|span| span.begin).min().unwrap_or(0);
+    let mut timed: Vec<(u64, u8, u64, Value)> = Vec::new();
+    for span in &sheet.spans {
+        // Whole before part, where both begin at once.
+        timed.push((span.begin, 0, u64::MAX - span.end, complete(span, start)));
+    }
+    for (number, arrow) in sheet.arrows.iter().enumerate() {
+        let (from, to) = (&sheet.spans[arrow.from], &sheet.spans[arrow.to]);
+        let (leaves, reached) = (from.leaves(arrow), to.reached());
+        // Clocks of processors may differ by some ns.
+        let leaves = leaves.min(reached).max(from.begin);
+        let id = number as u64 + 1;
+        timed.push((leaves, 1, id, flow("s", from, leaves - start, arrow.kind, id)));
+        timed.push((reached, 2, id, flow("f", to, reached - start, arrow.kind, id)));
+    }
+    timed.sort_by_key(|(time, order, tie, _)| (*time, *order, *tie));
+    let mut events = metadata(found, sheet);
+    events.extend(timed.into_iter().map(|(.., event)| event));
+    events.extend(losses(found, sheet, start));
+    writeln!(
+        out,
+        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[",
+        other_data(found, start)
+    )?;
+    for (number, event) in events.iter().enumerate() {
+        let comma = if number + 1 < events.len() { "," } else { "" };
+        writeln!(out, "{event}{comma}")?;
+    }
+    writeln!(out, "]}}")
+}
+
+/// Nanoseconds as microseconds, to the nanosecond.
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
+fn complete(span: &Span, start: u64) -> Value {
+    let mut facts: Map<String, Value> =
+        span.facts.iter().map(|(name, text)| ((*name).to_string(), Value::from(text.as_str()))).collect();
+    if span.failed {
+        facts.insert("failed".into(), true.into());
+    }
+    json!({
+        "ph": "X", "pid": span.rank, "tid": span.lane, "ts": us(span.begin - start), "dur": us(span.end - span.begin),
+        "name": span.name, "cat": span.kind.word(), "args": facts,
+    })
+}
+
+/// An end of an arrow; `bp` binds it to the span around it, not to the next one.
+fn flow(phase: &str, span: &Span, ns: u64, kind: &str, id: u64) -> Value {
+    json!({
+        "ph": phase, "pid": span.rank, "tid": span.lane, "ts": us(ns), "name": kind, "cat": "arrow", "id": id,
+        "bp": "e",
+    })
+}
+
+fn metadata(found: &Found, sheet: &Sheet) -> Vec<Value> {
+    let mut events = Vec::new();
+    let mut say = |rank: u32, lane: u32, name: &str, key: &str, value: Value| {
+        events.push(json!({ "ph": "M", "pid": rank, "tid": lane, "name": name, "args": { key: value } }));
+    };
+    for part in &found.parts {
+        let rank = part.rank.0;
+        say(rank, 0, "process_name", "name", format!("rank {rank}").into());
+        say(rank, 0, "process_sort_index", "sort_index", rank.into());
+        for (lane, name) in part.threads.iter().enumerate() {
+            say(rank, lane as u32, "thread_name", "name", name.as_str().into());
+        }
+        let beside = sheet.spans.iter().filter(|span| span.rank == rank && span.lane >= UNDER_WAY);
+        for lane in beside.map(|span| span.lane).collect::<BTreeSet<u32>>() {
+            let number = lane - UNDER_WAY + 1;
+            say(rank, lane, "thread_name", "name", format!("under way {number}").into());
+            say(rank, lane, "thread_sort_index", "sort_index", lane.into());
+        }
+    }
+    events
+}
+
+/// A mark where the record of a rank breaks off.
+fn losses(found: &Found, sheet: &Sheet, start: u64) -> Vec<Value> {
+    let full = found.parts.iter().filter(|part| part.lost > 0);
+    let mark = |part: &tasuki_core::engine::trace::Part| {
+        let spans = sheet.spans.iter().filter(|span| span.rank == part.rank.0);
+        let last = spans.map(|span| span.end).max().unwrap_or(start);
+        let name = format!("no room: {} events lost", part.lost);
+        json!({ "ph": "i", "s": "p", "pid": part.rank.0, "tid": 0, "ts": us(last - start), "name": name })
+    };
+    full.map(mark).collect()
+}
+
+fn other_data(found: &Found, start: u64) -> Value {
+    let is_virtual = found.parts.iter().any(|part| part.is_virtual);
+    let clock = if is_virtual { "virtual time" } else { "CLOCK_MONOTONIC, which the ranks of a node share" };
+    let lost: Map<String, Value> =
+        found.parts.iter().map(|part| (part.rank.to_string(), part.lost.into())).collect();
+    let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.word()).collect();
+    json!({
+        "by": format!("tasuki {}", env!("CARGO_PKG_VERSION")), "clock": clock, "start_ns": start, "lost": lost,
+        "missing": found.missing, "kinds": kinds,
+    })
+}

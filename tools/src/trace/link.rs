@@ -1,0 +1,386 @@
+//! Events of all ranks become spans, and arrows where it is known what led to what.
+//!
+//! From a post to the firing of its command, from there to whoever ran it, and from there to its effects, by the
+//! numbers of positions and flights. From an effect to the wait or the command that it let go on: the first that took
+//! the signal from below the awaited value to it. Where ranks do not see how far a signal has come, the effects are
+//! counted, which is right as long as nothing else raises that signal.
+
+use super::lanes::{Arrow, Kind, Sheet, Span};
+use super::names;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tasuki_core::engine::trace::{Brief, Event, Part, Place, QueueId, What};
+use tasuki_core::queue::parked::reached;
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+
+/// A signal was raised.
+struct Raise {
+    at: u64,
+    /// By how much, unless a program did it.
+    amount: Option<u64>,
+    /// How far it had come after that, if that is known.
+    value: Option<u64>,
+    span: usize,
+}
+
+/// Something went on because a signal had come so far.
+struct Goer {
+    signal: GlobalAddress,
+    value: u64,
+    /// From when on it may have waited.
+    since: u64,
+    at: u64,
+    span: usize,
+}
+
+/// A command that was under way.
+#[derive(Default)]
+struct Flight {
+    brief: Option<Brief>,
+    fired: Option<usize>,
+    began: Option<(u32, u64)>,
+    ended: Option<(u64, bool)>,
+    ran: Option<usize>,
+    shared: Vec<usize>,
+    retired: Option<usize>,
+}
+
+#[derive(Default)]
+struct Linker {
+    sheet: Sheet,
+    posts: HashMap<Place, usize>,
+    fired: Vec<(Place, usize)>,
+    flights: BTreeMap<Place, Flight>,
+    raises: BTreeMap<u64, Vec<Raise>>,
+    goers: Vec<Goer>,
+    /// What each thread of the rank at hand did last in a queue: effects are of that.
+    last: HashMap<(u16, QueueId), usize>,
+    /// The post that is being gathered: several commands may be posted by one call.
+    post: Option<(u16, u64, u64, usize)>,
+}
+
+/// Spans and arrows of those parts.
+pub(super) fn link(parts: &[Part]) -> Sheet {
+    let mut linker = Linker::default();
+    for part in parts {
+        (linker.last, linker.post) = (HashMap::new(), None);
+        part.events.iter().for_each(|event| linker.take(part.rank.0, event));
+    }
+    linker.finish()
+}
+
+impl Linker {
+    fn span(&mut self, rank: u32, event: &Event, kind: Kind, name: String) -> usize {
+        let (begin, end, lane) = (event.begin_ns, event.end_ns.max(event.begin_ns), u32::from(event.thread));
+        let (failed, facts) = (event.failed, Vec::new());
+        self.sheet.spans.push(Span { rank, lane, kind, begin, end, name, failed, facts });
+        self.sheet.spans.len() - 1
+    }
+
+    fn fact(&mut self, span: usize, name: &'static str, text: String) {
+        if !text.is_empty() {
+            self.sheet.spans[span].facts.push((name, text));
+        }
+    }
+
+    fn tell(&mut self, span: usize, queue: QueueId, brief: &Brief) {
+        self.fact(span, "command", names::long(brief));
+        self.fact(span, "in", names::queue(queue));
+        self.fact(span, "effects", names::effects(brief).join(", "));
+    }
+
+    fn take(&mut self, rank: u32, event: &Event) {
+        match event.what {
+            What::Posted(place, brief) => self.posted(rank, event, place, &brief),
+            What::Fired(place, flight, brief) => self.take_fired(rank, event, place, flight, brief),
+            What::Ran(flight) => {
+                let span = self.span(rank, event, Kind::Run, String::new());
+                self.flight(flight).ran = Some(span);
+            }
+            What::Began(flight) => self.flight(flight).began = Some((rank, event.begin_ns)),
+            What::Ended(flight) => self.flight(flight).ended = Some((event.end_ns, event.failed)),
+            What::Shared(flight, chunk) => {
+                let span = self.span(rank, event, Kind::Share, format!("part {chunk}"));
+                self.flight(flight).shared.push(span);
+            }
+            What::Retired(flight) => {
+                let span = self.span(rank, event, Kind::Effect, String::new());
+                self.flight(flight).retired = Some(span);
+                self.last.insert((event.thread, flight.queue), span);
+            }
+            What::Effect(queue, signal, amount, value) => {
+                if let (Some(&span), false) = (self.last.get(&(event.thread, queue)), event.failed) {
+                    self.raise(signal, Raise { at: event.begin_ns, amount: Some(amount), value, span });
+                    // The span in which it happened lasts until it has.
+                    let end = &mut self.sheet.spans[span].end;
+                    *end = event.end_ns.max(*end);
+                }
+            }
+            What::Raised(signal, value) => {
+                let span = self.span(rank, event, Kind::Raise, format!("raise {}", names::signal(signal)));
+                self.raise(signal, Raise { at: event.begin_ns, amount: None, value, span });
+            }
+            What::Handled(place, name) => {
+                let span = self.span(rank, event, Kind::Handler, name.text());
+                self.fact(span, "in", names::queue(place.queue));
+                self.last.insert((event.thread, place.queue), span);
+                self.fired.push((place, span));
+            }
+            What::Waited(awaited, text) => {
+                let span = self.span(rank, event, Kind::Wait, text.text());
+                if let (Some((signal, value)), false) = (awaited, event.failed) {
+                    let (since, at) = (event.begin_ns, event.end_ns);
+                    self.goers.push(Goer { signal, value, since, at, span });
+                }
+            }
+        }
+    }
+
+    fn flight(&mut self, place: Place) -> &mut Flight {
+        self.flights.entry(place).or_default()
+    }
+
+    fn raise(&mut self, signal: GlobalAddress, raise: Raise) {
+        self.raises.entry(signal.bits()).or_default().push(raise);
+    }
+
+    fn posted(&mut self, rank: u32, event: &Event, place: Place, brief: &Brief) {
+        let call = (event.thread, event.begin_ns, event.end_ns);
+        let span = match self.post {
+            Some((thread, begin, end, span)) if (thread, begin, end) == call => {
+                self.sheet.spans[span].name = "post several".into();
+                span
+            }
+            _ => {
+                let span = self.span(rank, event, Kind::Post, format!("post {}", names::short(brief)));
+                self.tell(span, place.queue, brief);
+                span
+            }
+        };
+        self.post = Some((call.0, call.1, call.2, span));
+        self.posts.insert(place, span);
+    }
+
+    fn take_fired(&mut self, rank: u32, event: &Event, place: Place, flight: Option<u64>, brief: Brief) {
+        let kind = if flight.is_some() { Kind::Fire } else { Kind::Run };
+        let span = self.span(rank, event, kind, names::short(&brief));
+        self.tell(span, place.queue, &brief);
+        self.last.insert((event.thread, place.queue), span);
+        self.fired.push((place, span));
+        if let Some(number) = flight {
+            let flight = self.flight(Place { number, ..place });
+            (flight.brief, flight.fired) = (Some(brief), Some(span));
+        }
+        if let Some(trigger) = brief.command().and_then(|command| command.trigger)
+            && !event.failed
+        {
+            let signal = GlobalAddress::new(place.queue.owner, signal_offset(trigger.signal));
+            let (value, at) = (trigger.threshold, event.begin_ns);
+            self.goers.push(Goer { signal, value, since: 0, at, span });
+        }
+    }
+
+    fn arrow(&mut self, kind: &'static str, from: usize, to: usize, at_end: bool) {
+        self.sheet.arrows.push(Arrow { kind, from, to, at_end });
+    }
+
+    fn finish(mut self) -> Sheet {
+        for (place, to) in std::mem::take(&mut self.fired) {
+            if let Some(&from) = self.posts.get(&place) {
+                self.arrow("post", from, to, false);
+            }
+        }
+        let mut under_way = Vec::new();
+        for (place, flight) in std::mem::take(&mut self.flights) {
+            self.fly(place, flight, &mut under_way);
+        }
+        self.let_go();
+        self.sheet.find_lanes(&under_way);
+        self.sheet.lay_out();
+        self.sheet
+    }
+
+    /// What is known of a command that was under way.
+    fn fly(&mut self, place: Place, flight: Flight, under_way: &mut Vec<usize>) {
+        let name = flight.brief.as_ref().map_or_else(|| "a command".to_string(), names::short);
+        let mut run = flight.ran;
+        if let (Some((rank, begin_ns)), Some((end_ns, failed))) = (flight.began, flight.ended)
+            && begin_ns <= end_ns
+        {
+            let what = What::Ran(place);
+            let event = Event { thread: 0, begin_ns, end_ns, failed, what };
+            run = Some(self.span(rank, &event, Kind::Run, String::new()));
+            under_way.extend(run);
+        }
+        match (run, flight.fired) {
+            (Some(run), fired) => {
+                self.sheet.spans[run].name.clone_from(&name);
+                if let Some(brief) = &flight.brief {
+                    self.tell(run, place.queue, brief);
+                }
+                fired.into_iter().for_each(|fired| self.arrow("fire", fired, run, false));
+            }
+            // It was run when it fired, and only its effects had to wait.
+            (None, Some(fired)) => {
+                self.sheet.spans[fired].kind = Kind::Run;
+                run = Some(fired);
+            }
+            (None, None) => {}
+        }
+        let Some(run) = run else { return };
+        // To where each rank begins to take part: an arrow to each part would hide what it is about.
+        let mut helping = HashSet::new();
+        for part in flight.shared {
+            let Span { rank, lane, .. } = self.sheet.spans[part];
+            if helping.insert((rank, lane)) {
+                self.arrow("share", run, part, false);
+            }
+        }
+        if let Some(retired) = flight.retired {
+            self.sheet.spans[retired].name = format!("effects of {name}");
+            self.arrow("end", run, retired, true);
+        }
+    }
+
+    /// From effects and raises to what they let go on.
+    fn let_go(&mut self) {
+        for raises in self.raises.values_mut() {
+            raises.sort_by_key(|raise| raise.at);
+            if raises.iter().all(|raise| raise.value.is_none() && raise.amount.is_some()) {
+                let mut sum = 0_u64;
+                for raise in raises {
+                    sum = sum.wrapping_add(raise.amount.unwrap_or(0));
+                    raise.value = Some(sum);
+                }
+            }
+        }
+        for goer in std::mem::take(&mut self.goers) {
+            let raises = self.raises.get(&goer.signal.bits()).map_or(&[][..], Vec::as_slice);
+            if let Some(from) = first_to_reach(raises, &goer) {
+                self.arrow("effect", from, goer.span, true);
+            }
+        }
+    }
+}
+
+/// The span of the raise that took the signal to what was waited for, if it is known and came in that time.
+fn first_to_reach(raises: &[Raise], goer: &Goer) -> Option<usize> {
+    let before = raises.iter().take_while(|raise| raise.at <= goer.at);
+    let takes = |raise: &&Raise| {
+        raise.value.is_some_and(|value| {
+            let was_below = |amount: u64| !reached(value.wrapping_sub(amount), goer.value);
+            reached(value, goer.value) && raise.amount.is_none_or(was_below)
+        })
+    };
+    let first = before.clone().find(takes)?;
+    (first.at >= goer.since && first.span != goer.span).then_some(first.span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasuki_core::base::Rank;
+    use tasuki_core::engine::trace::Text;
+    use tasuki_core::queue::command::{Command, Deed, Trigger};
+
+    const QUEUE: QueueId = QueueId { owner: Rank(0), number: 0, generation: 1 };
+
+    fn place(number: u64) -> Place {
+        Place { queue: QUEUE, number }
+    }
+
+    fn part(rank: u32, events: &[(u64, u64, What)]) -> Part {
+        let event = |&(begin_ns, end_ns, what)| Event { thread: 0, begin_ns, end_ns, failed: false, what };
+        let events = events.iter().map(event).collect();
+        let threads = vec!["program".into()];
+        Part { rank: Rank(rank), size: 2, is_virtual: false, lost: 0, threads, events }
+    }
+
+    fn signal(rank: u32) -> GlobalAddress {
+        GlobalAddress::new(Rank(rank), signal_offset(3))
+    }
+
+    /// The arrows of a trace as kinds and names.
+    fn arrows(sheet: &Sheet) -> Vec<(&str, &str, &str)> {
+        let name = |at: usize| sheet.spans[at].name.as_str();
+        sheet.arrows.iter().map(|arrow| (arrow.kind, name(arrow.from), name(arrow.to))).collect()
+    }
+
+    #[test]
+    fn from_a_post_to_the_wait_that_its_effect_ends() {
+        let brief = Brief::of(&Command::new(Deed::Nothing));
+        let sheet = link(&[
+            part(
+                0,
+                &[
+                    (12, 13, What::Fired(place(0), None, brief)),
+                    (13, 14, What::Effect(QUEUE, signal(1), 1, Some(1))),
+                    (10, 20, What::Posted(place(0), brief)),
+                ],
+            ),
+            part(
+                1,
+                &[
+                    (5, 9, What::Waited(Some((signal(1), 2)), Text::of("another value"))),
+                    (5, 15, What::Waited(Some((signal(1), 1)), Text::of("wait"))),
+                    (14, 16, What::Waited(Some((signal(1), 1)), Text::of("too late"))),
+                ],
+            ),
+        ]);
+        assert_eq!(arrows(&sheet), [("post", "post signal", "signal"), ("effect", "signal", "wait")]);
+    }
+
+    #[test]
+    fn from_an_effect_to_the_command_that_it_lets_fire() {
+        let plain = Brief::of(&Command::new(Deed::Nothing));
+        let mut command = Command::new(Deed::Nothing);
+        command.trigger = Some(Trigger { signal: 3, threshold: 2 });
+        let brief = Brief::of(&command);
+        for value in [Some(1), None] {
+            let second = value.map(|value| value + 1);
+            let sheet = link(&[part(
+                0,
+                &[
+                    (1, 2, What::Fired(place(0), None, plain)),
+                    (2, 3, What::Effect(QUEUE, signal(0), 1, value)),
+                    (4, 5, What::Fired(place(1), None, plain)),
+                    (5, 6, What::Effect(QUEUE, signal(0), 1, second)),
+                    (7, 8, What::Fired(place(2), None, brief)),
+                ],
+            )]);
+            let arrow = Arrow { kind: "effect", from: 1, to: 2, at_end: true };
+            assert_eq!(sheet.arrows, [arrow], "{value:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_under_way_has_its_own_lane_and_its_arrows() {
+        let brief = Brief::of(&Command::new(Deed::Copy {
+            from: GlobalAddress::new(Rank(0), 1 << 30),
+            to: GlobalAddress::new(Rank(1), 1 << 30),
+            len: 1 << 20,
+        }));
+        let sheet = link(&[
+            part(
+                0,
+                &[
+                    (1, 2, What::Fired(place(9), Some(4), brief)),
+                    (3, 3, What::Began(place(4))),
+                    (4, 6, What::Shared(place(4), 0)),
+                    (9, 9, What::Retired(place(4))),
+                ],
+            ),
+            part(1, &[(4, 8, What::Shared(place(4), 1)), (8, 8, What::Ended(place(4)))]),
+        ]);
+        let copy = "copy 1 MiB";
+        let expected = [
+            ("fire", copy, copy),
+            ("share", copy, "part 0"),
+            ("share", copy, "part 1"),
+            ("end", copy, "effects of copy 1 MiB"),
+        ];
+        assert_eq!(arrows(&sheet), expected);
+        let run = sheet.spans.iter().find(|span| span.lane >= super::super::lanes::UNDER_WAY).unwrap();
+        assert_eq!((run.rank, run.begin, run.end, run.kind), (0, 3, 8, Kind::Run));
+    }
+}

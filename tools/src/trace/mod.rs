@@ -1,0 +1,93 @@
+//! `tasuki trace`, and what `tasuki run --trace` does: what happened on the ranks of a job, as a file and as a picture.
+//!
+//! ```text
+//! parts      what ranks left beside the file            join      the whole: before the job, and after it
+//! lanes      spans and arrows, on lanes                 link      which arrow goes from where to where
+//! json       as Trace Event JSON                        reading   the same, read
+//! picture    drawn (scale: its axis; colours)           names     what things are called
+//! ```
+
+mod colours;
+mod join;
+mod json;
+mod lanes;
+mod link;
+mod names;
+mod parts;
+mod picture;
+mod reading;
+mod scale;
+
+use crate::say::misuse;
+pub(crate) use join::Trace;
+use std::path::PathBuf;
+
+const EXAMPLE: &str = "\
+Examples:
+  tasuki run -n 4 --trace run.json ./prog           what happened, for https://ui.perfetto.dev
+  tasuki trace draw run.json -o run.svg
+  tasuki trace draw run.json --from 1.2ms --to 1.4ms -o part.svg
+  TASUKI_TRACE=run.json mpiexec -n 4 ./prog; tasuki trace join run.json";
+
+/// Draw what happened on the ranks of a job, which `tasuki run --trace` writes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Draw the time line as SVG: a lane for each rank and thread, arrows from cause to effect
+    Draw(DrawArgs),
+    /// Join the parts that ranks left beside FILE, where no `tasuki run` has done that
+    Join {
+        /// The file that the ranks were told
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+struct DrawArgs {
+    /// What `tasuki run --trace` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The picture
+    #[arg(short, long, value_name = "SVG")]
+    output: PathBuf,
+    /// Where the picture begins, counted from the first event: 12us, 1.5ms, 0.2s
+    #[arg(long, value_name = "TIME", value_parser = scale::time)]
+    from: Option<f64>,
+    /// Where it ends
+    #[arg(long, value_name = "TIME", value_parser = scale::time)]
+    to: Option<f64>,
+}
+
+/// The subcommand; its exit code.
+pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
+    match &args.what {
+        What::Draw(args) => draw(args)?,
+        What::Join { file } => {
+            let remarks = join::join_again(file)?;
+            remarks.iter().for_each(|remark| crate::say::warn(remark));
+        }
+    }
+    Ok(0)
+}
+
+fn draw(args: &DrawArgs) -> anyhow::Result<()> {
+    let shown = args.file.display();
+    let text = std::fs::read_to_string(&args.file).map_err(|error| misuse(format!("{shown}: {error}")))?;
+    let run = reading::read(&text).map_err(|why| misuse(format!("{shown}: {why}")))?;
+    let (first, last) = run.times();
+    let (from, to) = (args.from.unwrap_or(first), args.to.unwrap_or(last));
+    if from >= to {
+        return Err(misuse(format!("--from {from} us is not before --to {to} us")));
+    }
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let svg = picture::draw(&run, &name, from..to)?;
+    let output = args.output.display();
+    std::fs::write(&args.output, svg).map_err(|error| misuse(format!("{output} cannot be written: {error}")))
+}

@@ -1,0 +1,62 @@
+//! The parts that ranks left beside the file of a job.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use tasuki_core::base::Rank;
+use tasuki_core::engine::trace::{Part, part_file};
+
+/// What ranks left, and what is to be said about it.
+#[derive(Default)]
+pub(super) struct Found {
+    /// By rank; some may be missing.
+    pub(super) parts: Vec<Part>,
+    /// Ranks of which there is no part.
+    pub(super) missing: Vec<usize>,
+    /// Files that are no parts, and why.
+    pub(super) remarks: Vec<String>,
+}
+
+/// Reads the parts of all ranks.
+pub(super) fn read(file: &Path, ranks: usize) -> Found {
+    let mut found = Found::default();
+    for rank in Rank::all(ranks) {
+        let path = part_file(file, rank);
+        let part = fs::read(&path).map_err(|error| (error.kind() == ErrorKind::NotFound, error.to_string()));
+        let part = part.and_then(|bytes| Part::of_bytes(&bytes).map_err(|why| (false, why.to_string())));
+        match part {
+            Ok(part) if part.rank == rank && part.size == ranks => found.parts.push(part),
+            Ok(_) => found.remarks.push(format!("{} is of another job", path.display())),
+            Err((true, _)) => {}
+            Err((false, why)) => found.remarks.push(format!("{}: {why}", path.display())),
+        }
+    }
+    let has = |rank: &usize| found.parts.iter().any(|part| part.rank.index() == *rank);
+    found.missing = (0..ranks).filter(|rank| !has(rank)).collect();
+    found
+}
+
+/// How many ranks the job had of which there are parts beside that file.
+pub(super) fn count(file: &Path) -> Option<usize> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let begin = format!("{}.rank", file.file_name()?.to_str()?);
+    let parts = fs::read_dir(folder).ok()?.flatten().filter(|entry| {
+        entry.file_name().to_str().and_then(|name| name.strip_prefix(&begin)).is_some_and(is_number)
+    });
+    let mut sizes = parts.filter_map(|entry| Some(Part::of_bytes(&fs::read(entry.path()).ok()?).ok()?.size));
+    sizes.next()
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Removes the parts of all ranks.
+pub(super) fn remove(file: &Path, ranks: usize) {
+    for rank in Rank::all(ranks) {
+        let _ = fs::remove_file(part_file(file, rank)); // most of the time there is none
+    }
+}

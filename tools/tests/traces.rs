@@ -1,0 +1,216 @@
+//! What `tasuki run --trace` writes of jobs of all kinds, and what becomes of it when something is wrong.
+
+mod launcher;
+
+use launcher::{Ended, Running, TASUKI, conformance_program, run, tasuki_run};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A case in which commands are short and long, fire at once and later, and let each other and waits go on.
+const CASE: &str = "d16_segments_are_forwarded_in_order";
+
+fn trace(folder: &Path, options: &[&str], program: &[&str]) -> (Ended, Value) {
+    let file = folder.join("run.json");
+    let ended = run(&[&["--trace", file.to_str().expect("a path in Unicode")], options, program].concat());
+    (ended, read(&file))
+}
+
+fn read(file: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(file).expect("a trace")).expect("JSON")
+}
+
+/// Events of that phase.
+fn of<'v>(trace: &'v Value, phase: &str) -> Vec<&'v Value> {
+    trace["traceEvents"].as_array().expect("an array").iter().filter(|event| event["ph"] == phase).collect()
+}
+
+fn lane(event: &Value) -> (u64, u64) {
+    (event["pid"].as_u64().expect("a number"), event["tid"].as_u64().expect("a number"))
+}
+
+/// In ns, as they are written.
+fn time(event: &Value, name: &str) -> i64 {
+    (event[name].as_f64().expect("a number") * 1000.0).round() as i64
+}
+
+/// Times rise on each lane; what begins in something ends in it; everything takes a time.
+fn spans_are_sound(trace: &Value) {
+    let mut lanes: BTreeMap<(u64, u64), Vec<(i64, i64)>> = BTreeMap::new();
+    for span in of(trace, "X") {
+        let (begin, length) = (time(span, "ts"), time(span, "dur"));
+        assert!(length > 0 && begin >= 0, "{span}");
+        let around = lanes.entry(lane(span)).or_default();
+        assert!(around.last().is_none_or(|last| begin > last.0), "time goes back: {span}");
+        let last = around.last().copied();
+        while around.last().is_some_and(|last| last.1 <= begin) {
+            around.pop();
+        }
+        assert!(around.last().is_none_or(|last| begin + length <= last.1), "{span} ends outside of {last:?}");
+        around.push((begin, begin + length));
+    }
+}
+
+/// Each arrow has both ends, in this order, each inside a span of its lane. How many there are of each kind.
+fn arrows_are_sound(trace: &Value) -> BTreeMap<String, usize> {
+    let mut spans: BTreeMap<(u64, u64), Vec<(i64, i64)>> = BTreeMap::new();
+    for span in of(trace, "X") {
+        let begin = time(span, "ts");
+        spans.entry(lane(span)).or_default().push((begin, begin + time(span, "dur")));
+    }
+    let inside = |end: &Value| {
+        let at = time(end, "ts");
+        spans[&lane(end)].iter().any(|&(begin, end)| (begin..end).contains(&at))
+    };
+    let ends: BTreeMap<u64, &Value> =
+        of(trace, "f").into_iter().map(|end| (end["id"].as_u64().expect("a number"), end)).collect();
+    let starts = of(trace, "s");
+    assert_eq!(starts.len(), ends.len());
+    let mut kinds = BTreeMap::new();
+    for start in starts {
+        let end = ends[&start["id"].as_u64().expect("a number")];
+        assert!(time(start, "ts") <= time(end, "ts"), "{start} {end}");
+        assert!(inside(start) && inside(end), "{start} {end}");
+        *kinds.entry(start["name"].as_str().expect("a text").to_string()).or_default() += 1;
+    }
+    kinds
+}
+
+fn ranks_in(trace: &Value) -> BTreeSet<u64> {
+    of(trace, "X").into_iter().map(|span| lane(span).0).collect()
+}
+
+fn kinds_in(trace: &Value) -> BTreeMap<&str, usize> {
+    let mut kinds = BTreeMap::new();
+    of(trace, "X")
+        .into_iter()
+        .for_each(|span| *kinds.entry(span["cat"].as_str().expect("a text")).or_default() += 1);
+    kinds
+}
+
+#[test]
+fn jobs_of_all_kinds_are_traced() {
+    let folder = tempfile::tempdir().unwrap();
+    for options in
+        [&["-n", "3"][..], &["-n", "3", "--threads"], &["-n", "3", "--fabric", "sim", "--seed", "5"]]
+    {
+        let (ended, trace) = trace(folder.path(), options, &[conformance_program(), CASE]);
+        assert_eq!(ended.expect(0).messages(), [""; 0], "{options:?}");
+        spans_are_sound(&trace);
+        let arrows = arrows_are_sound(&trace);
+        assert_eq!(ranks_in(&trace), [0, 1, 2].into(), "{options:?}");
+        let kinds = kinds_in(&trace);
+        assert!(kinds["wait"] > 0 && kinds["post"] > 0, "{kinds:?}");
+        // All that was posted was run, once, and somebody was let go on.
+        let commands = arrows["post"];
+        assert_eq!((commands % 16, kinds["run"]), (0, commands), "{options:?}: {kinds:?}, {arrows:?}");
+        assert!(arrows["effect"] > 0, "{options:?}: {arrows:?}");
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().flatten().map(|file| file.file_name()).collect();
+        assert_eq!(left, ["run.json"], "parts were left");
+    }
+}
+
+#[test]
+fn a_simulated_trace_is_the_same_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = ["5", "5", "6"].map(|seed| {
+        let options = ["-n", "2", "--fabric", "sim", "--seed", seed];
+        let (ended, trace) = trace(folder.path(), &options, &[conformance_program(), CASE]);
+        ended.expect(0);
+        trace.to_string()
+    });
+    assert_eq!(texts[0], texts[1]);
+    assert_ne!(texts[0], texts[2]);
+}
+
+#[test]
+fn a_full_buffer_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["-n", "2", "--env", "TASUKI_TRACE_EVENTS=20"];
+    let (ended, trace) = trace(folder.path(), &options, &[conformance_program(), CASE]);
+    let said = ended.expect(0).err;
+    assert!(
+        said.contains("of ranks 0, 1 are not in the trace") && said.contains("TASUKI_TRACE_EVENTS"),
+        "{said}"
+    );
+    assert!(trace["otherData"]["lost"]["0"].as_u64().unwrap() > 0, "{}", trace["otherData"]);
+    assert_eq!(of(&trace, "i").len(), 2);
+    spans_are_sound(&trace);
+}
+
+#[test]
+fn ranks_that_fail_are_in_it_and_killed_ones_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let failing = [conformance_program(), "who_leaves_a_barrier_is_named_of_2"];
+    let (ended, trace) = trace(folder.path(), &["-n", "2"], &failing);
+    assert_ne!(ended.code(), 0);
+    assert_eq!(trace["otherData"]["missing"], serde_json::json!([]), "{}", ended.err);
+    assert!(of(&trace, "X").iter().any(|span| span["args"]["failed"] == true), "{}", ended.err);
+    let script = "[ $TASUKI_RANK = 1 ] && kill -9 $$; exec \"$@\"";
+    let program = ["sh", "-c", script, "sh", conformance_program(), CASE];
+    let (ended, trace) = self::trace(folder.path(), &["-n", "3"], &program);
+    assert_eq!(ended.code(), 137);
+    assert!(trace["otherData"]["missing"].as_array().unwrap().contains(&1.into()), "{}", trace["otherData"]);
+    assert!(ended.err.contains("is in the trace: no rank of Tasuki, killed"), "{}", ended.err);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_told_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none").join("run.json");
+    let ended = run(&["-n", "2", "--trace", file.to_str().unwrap(), "echo", "started"]).expect(2);
+    assert!(
+        ended.err.contains("the trace cannot be written to") && ended.err.contains("none"),
+        "{}",
+        ended.err
+    );
+    assert_eq!(ended.out, "");
+    let mut command = tasuki_run(&["-n", "2", "echo", "started"]);
+    command.env("TASUKI_TRACE", &file);
+    assert_eq!(Running::start(command).wait().expect(2).out, "");
+}
+
+#[test]
+fn a_job_within_a_job_leaves_its_trace_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "\"$@\"; [ $TASUKI_RANK != 0 ] || \"$0\" run -n 2 \"$1\" d9_effects_and_chains";
+    let program = ["sh", "-c", script, TASUKI, conformance_program(), CASE];
+    let (ended, trace) = trace(folder.path(), &["-n", "3"], &program);
+    ended.expect(0);
+    assert_eq!(ranks_in(&trace), [0, 1, 2].into());
+}
+
+#[test]
+fn parts_that_nobody_joined_are_joined_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let mut command = Command::new(conformance_program());
+    command.arg(CASE).env("TASUKI_THREADS", "2").env("TASUKI_TRACE", &file);
+    assert!(command.status().unwrap().success());
+    assert!(!file.exists());
+    let tool = |args: &[&str]| {
+        let mut command = Command::new(TASUKI);
+        command.arg("trace").args(args);
+        Running::start(command).wait()
+    };
+    let name = file.to_str().unwrap();
+    tool(&["join", name]).expect(0);
+    spans_are_sound(&read(&file));
+    assert_eq!(ranks_in(&read(&file)), [0, 1].into());
+    assert!(tool(&["join", name]).expect(2).err.contains("there are no parts"));
+    let svg = folder.path().join("run.svg");
+    let svg_name = svg.to_str().unwrap();
+    tool(&["draw", name, "-o", svg_name]).expect(0);
+    assert!(fs::read_to_string(&svg).unwrap().starts_with("<svg"));
+    assert!(
+        tool(&["draw", name, "-o", svg_name, "--from", "2ms", "--to", "1ms"])
+            .expect(2)
+            .err
+            .contains("before")
+    );
+    assert!(tool(&["draw", svg_name, "-o", svg_name]).expect(2).err.contains("no trace"));
+    assert!(tool(&["draw", "/no/such/file", "-o", svg_name]).expect(2).err.contains("/no/such/file"));
+}

@@ -24,7 +24,8 @@ impl Job {
     ///
     /// `args` are read now. Errors: the rank has no room for another call ([`Cause::Full`]), which is an ordinary
     /// answer: serve others, and try again; there is no such handler, or it is given another number of bytes; the
-    /// rank has left. If the handler fails, [`Job::call_failure`] says so; [`Job::ask`] or [`Job::call_then`] tell more.
+    /// rank has left. If the handler fails, [`Job::call_failure`] says so; [`Job::ask`] or [`Job::call_then`] tell
+    /// more.
     /// Costs one line written, two for more than 8 bytes.
     pub fn call<A: Pod>(&self, to: Rank, handler: impl HandlerName, args: &A) -> Result<()> {
         self.call_in(to, handler, inline(args), None)

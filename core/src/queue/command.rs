@@ -1,27 +1,11 @@
-//! A command, and how it is written into one or two lines.
-//!
-//! | word | first line | second line |
-//! |---|---|---|
-//! | 0 | number of the position (`ring`) | the same |
-//! | 1 | kind:8, class:8, detail:8, lines:8, trigger:32 | bytes inline, or operands |
-//! | 2 | threshold | " |
-//! | 3 | source, or operand | " |
-//! | 4 | destination | " |
-//! | 5 | length:40, amount of the second effect:24 | " |
-//! | 6 | signal of the first effect | " |
-//! | 7 | amount of the first effect:32, second trigger:32 | signal of the second effect |
-//!
-//! A trigger is one more than the number of a signal of the queue's rank; 0: none. The threshold of the second one is
-//! the last of the words that bytes inline have else.
+//! A command: when it fires, what it does, and what follows. How it is written: `lines`.
 
-use super::call::{AnswerPlace, Args, BUFFER_MAX, Call};
-use super::inline::{INLINE_BYTES, Inline};
+use super::call::{Args, Call};
+use super::inline::Inline;
 use super::reduction::Reduction;
-use super::ring::LINE_WORDS;
 use crate::base::Rank;
-use crate::fabric::{Atomic, AtomicKind, Width};
+use crate::fabric::{Atomic, AtomicKind};
 use crate::segment::GlobalAddress;
-use crate::segment::layout::WINDOW;
 use std::fmt;
 
 /// Who may run a command. Fixed when it is posted.
@@ -118,76 +102,6 @@ pub struct Command {
     pub effects: [Option<Effect>; 2],
 }
 
-/// A command as lines; the second may be empty.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lines {
-    /// The words behind the number of each line.
-    pub words: [[u64; LINE_WORDS]; 2],
-}
-
-const NOTHING: u8 = 0;
-const COPY: u8 = 1;
-const PUT: u8 = 2;
-const ATOMIC: u8 = 3;
-const REDUCE: u8 = 4;
-const CALL: u8 = 5;
-const CALL_AT: u8 = 6;
-
-/// Where the fields of word 1 begin.
-const CLASS: u32 = 8;
-const DETAIL: u32 = 16;
-const COUNT: u32 = 24;
-const TRIGGER: u32 = 32;
-const LOW: u64 = (1 << TRIGGER) - 1;
-const LENGTH_BITS: u32 = 40;
-/// Where the second line has the threshold of the second trigger.
-const ALSO: usize = INLINE_BYTES / 8 - 1;
-
-/// Bytes that a command with two triggers can carry.
-pub const INLINE_BYTES_ALSO: usize = ALSO * 8;
-
-/// Where the peer of a call begins in the length, of which a call needs less. A buffer of 0 bytes is the largest: one
-/// that is empty is carried.
-const PEER: u32 = 16;
-const CALL_BYTES: u64 = (1 << PEER) - 1;
-const _: () = assert!(BUFFER_MAX == CALL_BYTES + 1 && (Rank::MAX.0 as u64) << PEER < 1 << LENGTH_BITS);
-
-impl Lines {
-    /// How many lines it takes: 1 or 2.
-    #[inline(always)]
-    pub fn count(&self) -> u64 {
-        self.words[0][0] >> COUNT & 0xff
-    }
-
-    /// Whether only a certain rank may run it.
-    #[inline(always)]
-    pub fn are_bound(&self) -> bool {
-        self.words[0][0] >> CLASS & 0xff != Class::Any as u64
-    }
-
-    /// When it fires.
-    #[inline(always)]
-    pub fn triggers(&self) -> [Option<Trigger>; 2] {
-        let [[first, threshold, .., last], second] = &self.words;
-        [trigger_of(*first, *threshold), trigger_of(*last, second[ALSO])]
-    }
-
-    /// The same, to wait only for the second trigger: the first one is met, and stays so.
-    pub fn past_first(&self) -> Lines {
-        let mut lines = *self;
-        let [[first, threshold, .., last], second] = &mut lines.words;
-        *first = *first & LOW | *last & !LOW;
-        *threshold = std::mem::take(&mut second[ALSO]);
-        *last &= LOW;
-        lines
-    }
-
-    /// It takes so many, whatever it needs.
-    pub fn set_count(&mut self, count: u64) {
-        self.words[0][0] = self.words[0][0] & !(0xff << COUNT) | count << COUNT;
-    }
-}
-
 impl Command {
     /// A command of that deed, with nothing else said.
     pub fn new(deed: Deed) -> Command {
@@ -216,114 +130,6 @@ impl Command {
         }
     }
 
-    #[inline(always)]
-    fn peer(&self) -> u64 {
-        self.calls().map_or(0, |call| u64::from(call.peer.0) << PEER)
-    }
-
-    /// What it is written as.
-    #[inline(always)]
-    pub fn lines(&self) -> Lines {
-        let mut words = [[0; LINE_WORDS]; 2];
-        let (kind, detail, source, destination, length) = self.operands(&mut words[1]);
-        let amounts = self.effects.map(|effect| effect.map_or(0, |effect| u64::from(effect.amount)));
-        let signals = self.effects.map(|effect| effect.map_or(0, |effect| effect.signal.bits()));
-        let [trigger, also] =
-            [self.trigger, self.also].map(|one| one.map_or(0, |trigger| u64::from(trigger.signal) + 1));
-        words[0] = [
-            u64::from(kind)
-                | (self.class as u64) << CLASS
-                | u64::from(detail) << DETAIL
-                | self.count() << COUNT
-                | trigger << TRIGGER,
-            self.trigger.map_or(0, |trigger| trigger.threshold),
-            source,
-            destination,
-            length | amounts[1] << LENGTH_BITS,
-            signals[0],
-            amounts[0] | also << TRIGGER,
-        ];
-        if let Some(also) = self.also {
-            words[1][ALSO] = also.threshold;
-        }
-        words[1][LINE_WORDS - 1] = signals[1];
-        Lines { words }
-    }
-
-    /// Kind, detail, source, destination and length; what the second line says is written there.
-    #[inline(always)]
-    fn operands(&self, second: &mut [u64; LINE_WORDS]) -> (u8, u8, u64, u64, u64) {
-        match self.deed {
-            Deed::Nothing => (NOTHING, 0, 0, 0, 0),
-            Deed::Copy { from, to, len } => (COPY, 0, from.bits(), to.bits(), len),
-            Deed::Put { to, bytes } if bytes.len() <= 8 => {
-                (PUT, 0, bytes.words()[0], to.bits(), bytes.len() as u64)
-            }
-            Deed::Put { to, bytes } => {
-                second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
-                (PUT, 0, 0, to.bits(), bytes.len() as u64)
-            }
-            Deed::Atomic { at, atomic, result } => {
-                let expected = if let AtomicKind::Cas { expected } = atomic.kind { expected } else { 0 };
-                (second[0], second[1]) = (expected, result.bits());
-                (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes())
-            }
-            Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len),
-            Deed::Call(Call { handler, args: Args::At { from, len }, answer, .. }) => {
-                (CALL_AT, handler, from.bits(), answer.bits(), (len & CALL_BYTES) | self.peer())
-            }
-            Deed::Call(Call { handler, args: Args::Inline(bytes), answer, .. }) => {
-                let short = bytes.len() <= 8;
-                if !short {
-                    second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
-                }
-                let word = if short { bytes.words()[0] } else { 0 };
-                (CALL, handler, word, answer.bits(), bytes.len() as u64 | self.peer())
-            }
-        }
-    }
-
-    /// The command of such lines. `None` if no command is written so.
-    #[inline(always)]
-    pub fn from_lines(lines: &Lines) -> Option<Command> {
-        let [first, threshold, source, destination, length, signal, amount] = lines.words[0];
-        let second = &lines.words[1];
-        let (detail, len) = ((first >> DETAIL) as u8, length & (WINDOW - 1));
-        let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
-        let deed = match first as u8 {
-            NOTHING => Deed::Nothing,
-            COPY => Deed::Copy { from, to, len },
-            PUT => Deed::Put { to, bytes: inline(source, second, len, amount > LOW) },
-            ATOMIC => {
-                let atomic = atomic_of(detail, source, second[0])?;
-                Deed::Atomic { at: to, atomic, result: GlobalAddress::from_bits(second[1]) }
-            }
-            REDUCE => Deed::Reduce { from, to, len, how: Reduction::of_number(detail)? },
-            kind @ (CALL | CALL_AT) => Deed::Call(Call {
-                peer: Rank((len >> PEER) as u32),
-                handler: detail,
-                args: match (kind, len & CALL_BYTES) {
-                    (CALL, len) => Args::Inline(inline(source, second, len, amount > LOW)),
-                    (_, 0) => Args::At { from, len: BUFFER_MAX },
-                    (_, len) => Args::At { from, len },
-                },
-                answer: AnswerPlace::from_bits(destination),
-            }),
-            _ => return None,
-        };
-        let effect = |signal: u64, amount: u64| {
-            let signal = GlobalAddress::from_bits(signal);
-            (!signal.is_null()).then_some(Effect { signal, amount: amount as u32 })
-        };
-        Some(Command {
-            class: class_of((first >> CLASS) as u8)?,
-            trigger: trigger_of(first, threshold),
-            also: trigger_of(amount, second[ALSO]),
-            deed,
-            effects: [effect(signal, amount), effect(second[LINE_WORDS - 1], length >> LENGTH_BITS)],
-        })
-    }
-
     /// The call that it is, if it is one.
     #[inline(always)]
     pub fn calls(&self) -> Option<&Call> {
@@ -339,53 +145,6 @@ impl Command {
             (_, Deed::Atomic { at, .. }) => Some(at.rank()),
         }
     }
-}
-
-/// The trigger of a command, in words 1 and 2 of its first line; the second one is written so, too.
-#[inline(always)]
-pub fn trigger_of(first: u64, threshold: u64) -> Option<Trigger> {
-    let signal = (first >> TRIGGER) as u32;
-    (signal != 0).then(|| Trigger { signal: signal - 1, threshold })
-}
-
-/// Bytes that a command carries, in its first line as far as they fit there; `also`: beside a second threshold.
-#[inline(always)]
-fn inline(first: u64, second: &[u64; LINE_WORDS], len: u64, also: bool) -> Inline {
-    match len {
-        0..=8 => Inline::from_words(&[first], len as usize),
-        _ if also => Inline::from_words(&second[..ALSO], len as usize),
-        _ => Inline::from_words(&second[..INLINE_BYTES / 8], len as usize),
-    }
-}
-
-fn class_of(number: u8) -> Option<Class> {
-    [Class::Any, Class::Source, Class::Destination].into_iter().find(|class| *class as u8 == number)
-}
-
-const KINDS: [AtomicKind; 8] = [
-    AtomicKind::Store,
-    AtomicKind::Swap,
-    AtomicKind::Add,
-    AtomicKind::Xor,
-    AtomicKind::Or,
-    AtomicKind::And,
-    AtomicKind::Cas { expected: 0 },
-    AtomicKind::Load,
-];
-
-/// Kind in bits 0-3, bit 4 for words of eight bytes.
-fn atomic_number(atomic: Atomic) -> u8 {
-    let same = |kind: &AtomicKind| std::mem::discriminant(kind) == std::mem::discriminant(&atomic.kind);
-    let kind = KINDS.iter().position(same).unwrap_or(0) as u8;
-    kind | u8::from(atomic.width == Width::W8) << 4
-}
-
-fn atomic_of(number: u8, operand: u64, expected: u64) -> Option<Atomic> {
-    let kind = match *KINDS.get(usize::from(number & 15))? {
-        AtomicKind::Cas { .. } => AtomicKind::Cas { expected },
-        kind => kind,
-    };
-    Some(Atomic { kind, operand, width: if number & 16 != 0 { Width::W8 } else { Width::W4 } })
 }
 
 impl fmt::Display for Command {
@@ -409,102 +168,5 @@ impl fmt::Display for Command {
             Some(Trigger { signal, threshold }) => write!(f, " when signal {signal} >= {threshold}"),
             None => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(rank: u32, offset: u64) -> GlobalAddress {
-        GlobalAddress::new(Rank(rank), offset)
-    }
-
-    fn every_deed() -> Vec<Deed> {
-        let mut deeds = vec![
-            Deed::Nothing,
-            Deed::Copy { from: at(1, 1 << 30), to: at(0xff_fffe, WINDOW - 1), len: WINDOW - 1 },
-            Deed::Put { to: at(2, 77), bytes: Inline::of(&[]).unwrap() },
-            Deed::Put { to: at(2, 77), bytes: Inline::of(&[1; 8]).unwrap() },
-            Deed::Put { to: at(2, 77), bytes: Inline::of(&[1; 9]).unwrap() },
-            Deed::Put { to: at(2, 77), bytes: Inline::of(&[255; INLINE_BYTES]).unwrap() },
-        ];
-        for kind in KINDS {
-            let kind = if let AtomicKind::Cas { .. } = kind { AtomicKind::Cas { expected: 9 } } else { kind };
-            for (width, result) in [(Width::W4, GlobalAddress::NULL), (Width::W8, at(3, 4096))] {
-                let atomic = Atomic { kind, operand: u64::MAX, width };
-                deeds.push(Deed::Atomic { at: at(1, 8), atomic, result });
-            }
-        }
-        let call = |args| {
-            let answer = AnswerPlace::new(at(4, 1 << 30), 5);
-            Deed::Call(Call { peer: Rank(0xff_fffe), handler: 255, args, answer })
-        };
-        deeds.extend(
-            [1, 8, 9, INLINE_BYTES].map(|len| call(Args::Inline(Inline::of(&vec![9; len]).unwrap()))),
-        );
-        deeds.push(call(Args::At { from: at(3, 64), len: 1 << 16 }));
-        deeds.extend(Reduction::all().map(|how| Deed::Reduce {
-            from: at(1, 8),
-            to: at(0, 16),
-            len: 80,
-            how,
-        }));
-        deeds
-    }
-
-    fn read_as_written(command: Command) {
-        let lines = command.lines();
-        assert_eq!(Command::from_lines(&lines), Some(command));
-        assert_eq!(lines.count(), command.count());
-        assert_eq!(lines.triggers(), [command.trigger, command.also]);
-        if command.also.is_some() {
-            let rest = Command { trigger: command.also, also: None, ..command };
-            assert_eq!(Command::from_lines(&lines.past_first()), Some(rest));
-        }
-    }
-
-    #[test]
-    fn every_command_is_read_as_it_was_written() {
-        let effects = [
-            [None, None],
-            [Some(Effect { signal: at(7, 1 << 28), amount: u32::MAX }), None],
-            [None, Some(Effect { signal: at(8, 1 << 28), amount: SECOND_AMOUNT_MAX })],
-        ];
-        let triggers = [None, Some(Trigger { signal: 0, threshold: 5 })];
-        let many = Some(Trigger { signal: (1 << 20) - 1, threshold: u64::MAX });
-        for deed in every_deed() {
-            let pairs = effects.iter().flat_map(|e| triggers.iter().chain([&many]).map(move |t| (e, t)));
-            for (effects, trigger) in pairs {
-                for class in [Class::Any, Class::Source, Class::Destination] {
-                    let command = Command { class, trigger: *trigger, also: None, deed, effects: *effects };
-                    read_as_written(command);
-                    let room = command.carries() <= INLINE_BYTES_ALSO;
-                    if room && trigger.is_some() {
-                        read_as_written(Command { also: many, ..command });
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_nobody_wrote_is_no_command() {
-        let mut lines = Command::new(Deed::Nothing).lines();
-        lines.words[0][0] |= 0xff;
-        assert_eq!(Command::from_lines(&lines), None);
-        let mut lines = Command::new(Deed::Nothing).lines();
-        lines.words[0][0] |= 7 << CLASS;
-        assert_eq!(Command::from_lines(&lines), None);
-    }
-
-    #[test]
-    fn short_commands_take_one_line() {
-        let short = |deed| Command::new(deed).lines().count() == 1;
-        assert!(short(Deed::Nothing) && short(Deed::Copy { from: at(0, 8), to: at(1, 8), len: 5 }));
-        assert!(short(Deed::Put { to: at(0, 8), bytes: Inline::of(&[1; 8]).unwrap() }));
-        assert!(!short(Deed::Put { to: at(0, 8), bytes: Inline::of(&[1; 9]).unwrap() }));
-        let atomic = Atomic { kind: AtomicKind::Add, operand: 1, width: Width::W8 };
-        assert!(short(Deed::Atomic { at: at(0, 8), atomic, result: GlobalAddress::NULL }));
     }
 }

@@ -10,7 +10,8 @@
 //! their effects happen in the order in which the commands fired. Commands of different streams do not wait for each
 //! other.
 
-use super::command::{Command, Effect, Lines};
+use super::command::{Command, Effect};
+use super::lines::Lines;
 use super::ring::LINE_WORDS;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 

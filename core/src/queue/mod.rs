@@ -22,6 +22,7 @@ pub mod command;
 pub mod flights;
 pub mod inline;
 pub mod lease;
+pub mod lines;
 pub mod parked;
 pub mod reduction;
 pub mod ring;

@@ -1,7 +1,8 @@
 //! Commands that were read before their trigger was met, each in the list of its signal: by threshold, then in the
 //! order of their posts. Only whoever holds the queue's lease touches any of it.
 
-use super::command::{Command, Lines, Trigger};
+use super::command::{Command, Trigger};
+use super::lines::Lines;
 use super::ring::LINE_WORDS;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,5 @@
-//! Breadth-first search of an R-MAT graph by handlers, and by messages. How it works stands in `tasuki_examples::graph`.
+//! Breadth-first search of an R-MAT graph by handlers, and by messages. How it works stands in
+//! `tasuki_examples::graph`.
 
 use clap::{Parser, ValueEnum};
 use comfy_table::presets::UTF8_BORDERS_ONLY;

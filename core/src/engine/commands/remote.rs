@@ -7,7 +7,8 @@ use crate::engine::machine::Machine;
 use crate::engine::trace::QueueId;
 use crate::fabric::{Atomic, AtomicKind, CommandWrite, Refused, Width};
 use crate::queue::area::{Card, Place, RemoteFacts};
-use crate::queue::command::{Command, Lines};
+use crate::queue::command::Command;
+use crate::queue::lines::Lines;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 

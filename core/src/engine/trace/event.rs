@@ -10,7 +10,8 @@
 //! | 7 to 15 | a command in short, or 72 bytes of text |
 
 use crate::base::Rank;
-use crate::queue::command::{Command, Lines};
+use crate::queue::command::Command;
+use crate::queue::lines::Lines;
 use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
 

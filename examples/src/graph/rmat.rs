@@ -1,8 +1,9 @@
 //! A graph with few vertices of many edges: R-MAT.
 //!
 //! Each bit of an edge's two ends is drawn from the four quarters of the matrix with the probabilities of Graph500
-//! (0.57, 0.19, 0.19, 0.05), and the numbers of vertices are scrambled then. Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: a
-//! recursive model for graph mining" (2004); Graph500 benchmark specification.
+//! (0.57, 0.19, 0.19, 0.05); the numbers of vertices are scrambled then.
+//!
+//! Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: a recursive model for graph mining" (2004); Graph500 specification.
 
 /// Which graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

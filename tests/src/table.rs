@@ -97,6 +97,7 @@ macro_rules! each_case {
             Everywhere "D17" 2..=4 poisoned::d17_failures_travel;
             Everywhere "D18" 2..=4 carrying::d18_somebody_runs_it;
             Everywhere "B3" 3..=4 carrying::b3_between_two_who_compute;
+            Everywhere "B3" 3..=5 carrying::b3_bound_to_a_third;
             Everywhere "B10" 1..=4 queues::b10_independent_commands_do_not_wait;
             Everywhere "D" 1..=4 carrying::long_copies_are_whole;
             Everywhere "D" 1..=8 carrying::reductions_on_arrival;

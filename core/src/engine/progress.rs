@@ -50,7 +50,7 @@ impl Machine {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
-        if self.commands().are_used() {
+        if self.commands().are_used() || self.has_errand() {
             self.serve_queues();
         }
         self.agent().is_some_and(|agent| agent.advance(self))

@@ -58,6 +58,8 @@ struct Books {
     failure: [AtomicU64; 3],
     /// Commands that have fired, wait for the queue's own rank to run them, and hold nobody else up.
     for_owner: AtomicU32,
+    /// The same of those that only a third rank may run.
+    for_others: AtomicU32,
 }
 
 #[repr(C)]
@@ -338,8 +340,15 @@ impl<'m> Queue<'m> {
         self.head.books.for_owner.load(Ordering::Relaxed)
     }
 
-    /// So many wait for it now. Under the lease.
-    pub fn set_for_owner(&self, count: u32) {
-        self.head.books.for_owner.store(count, Ordering::Relaxed);
+    /// How many wait for other ranks, that neither have the queue nor hold its lease.
+    #[inline(always)]
+    pub fn for_others(&self) -> u32 {
+        self.head.books.for_others.load(Ordering::Relaxed)
+    }
+
+    /// So many wait for it now, and for others. Under the lease.
+    pub fn set_waiting(&self, for_owner: u32, for_others: u32) {
+        self.head.books.for_owner.store(for_owner, Ordering::Relaxed);
+        self.head.books.for_others.store(for_others, Ordering::Relaxed);
     }
 }

@@ -72,12 +72,66 @@ impl Serving {
     }
 }
 
+/// A note of a queue of another rank that has a command which only this rank may run.
+///
+/// There is room for one queue; of several it says no more than that there are some. Whoever leaves a note does so by a
+/// compare-and-swap, a full fence, and then looks whether the rank is there to read it, as whoever posts does.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Errand {
+    /// 0: none; else the owner and one more than the number of its queue.
+    word: AtomicU64,
+}
+
+const ANY_QUEUE: u64 = u64::MAX;
+
+/// What a note says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// That queue of that rank.
+    Queue(u32, u32),
+    /// More than one.
+    Some,
+}
+
+impl Errand {
+    /// Leaves a note of that queue.
+    pub fn leave(&self, owner: u32, queue: u32) {
+        let ours = u64::from(owner) << 32 | u64::from(queue + 1);
+        let mut now = self.word.load(Ordering::Relaxed);
+        loop {
+            let next = if now == 0 || now == ours { ours } else { ANY_QUEUE };
+            match self.word.compare_exchange_weak(now, next, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => return, // SYNC errand
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Whether there is one.
+    #[inline(always)]
+    pub fn is_there(&self) -> bool {
+        self.word.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes it.
+    pub fn take(&self) -> Option<Note> {
+        match self.word.swap(0, Ordering::Acquire) {
+            0 => None, // SYNC errand
+            ANY_QUEUE => Some(Note::Some),
+            one => Some(Note::Queue((one >> 32) as u32, one as u32 - 1)),
+        }
+    }
+}
+
 /// The station of a rank, in its system piece.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Station {
     /// Whether it looks at its queues.
     pub serving: Serving,
+    /// What it is to do in queues of others.
+    pub errand: Errand,
     /// Numbers from here on were never used. Written by the rank.
     end: AtomicU32,
     /// Where each queue begins, as an offset in the rank's range; 0: there is none. Written by the rank.

@@ -134,6 +134,43 @@ pub fn b3_between_two_who_compute(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Commands that only one rank may run, in the queue of another, let go by a third: it runs them, asleep or in a wait
+/// before, whether it has queues or not; several queues at once, too.
+pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
+    let (me, ranks) = (job.rank(), job.size() as u32);
+    let data = job.alloc::<u64>(ranks as usize * 2)?;
+    let (go, done) = (job.signal()?, job.signal()?);
+    let queue = if me.0.is_multiple_of(2) { Some(job.queue(8)?) } else { None };
+    for round in 1..=effort(job, 100, 4) as u64 {
+        data.fill(round * 100 + u64::from(me.0))?;
+        job.barrier()?;
+        let (from, to) = (job.rank_after(1), job.rank_after(2));
+        if let Some(queue) = &queue {
+            let into = data.on(to).at(me.index() * 2);
+            let copy = || Command::copy(data.on(from).at(from.index() * 2 + 1), into, 1);
+            queue.post(copy().by_source().when(go.reaches(round)).then(done.on(from).add(1)))?;
+            queue.post(copy().by_destination().when(go.reaches(round)).then(done.on(to).add(1)))?;
+        }
+        job.barrier()?;
+        if round.is_multiple_of(3) && round.is_multiple_of(10) {
+            job.compute(Duration::from_millis(2)); // some are asleep by then
+        }
+        job.raise(go.on(previous(job)), 1)?;
+        // What this rank is the source or the destination of.
+        let of_mine =
+            [job.rank_after(-1), job.rank_after(-2)].iter().filter(|one| one.0.is_multiple_of(2)).count();
+        done.wait_at_least(round * of_mine as u64)?;
+        job.barrier()?;
+        let owner = job.rank_after(-2);
+        if owner.0.is_multiple_of(2) {
+            let source = job.rank_after(-1);
+            assert_eq!(data.get(owner.index() * 2)?, round * 100 + u64::from(source.0));
+        }
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 /// Values are combined on arrival, of every size, short and long.
 pub fn reductions_on_arrival(job: &Job) -> Result<()> {
     let all = job.size() as u64;

@@ -110,7 +110,7 @@ impl Machine {
             }
             match long.take() {
                 Some(flight) => self.begin_flight(named, flight),
-                None => return self.leave_to_owner(named),
+                None => return self.leave_to_others(named),
             }
             if !named.queue.lease().call(self.rank().0) {
                 return;
@@ -119,12 +119,15 @@ impl Machine {
         }
     }
 
-    /// What only the queue's rank may run, it finds when it looks; if it sleeps it is woken.
+    /// What only the queue's rank may run, it finds when it looks; if it sleeps it is woken. Others are told.
     #[inline]
-    fn leave_to_owner(&self, named: &Named<'_>) {
+    fn leave_to_others(&self, named: &Named<'_>) {
         if named.queue.for_owner() > 0 && named.owner != self.rank() {
             fence(Ordering::SeqCst); // as after a raised signal
             self.board().seat(named.owner).wake();
+        }
+        if named.queue.for_others() > 0 {
+            self.leave_notes(named);
         }
     }
 
@@ -345,13 +348,14 @@ impl Machine {
     /// Whether this rank may run a command that fired.
     #[inline]
     pub(super) fn may_run(&self, command: &Command) -> bool {
-        command.runner().is_none_or(|rank| rank == self.rank())
+        // Out of reach nobody else can take it from the queue.
+        command.runner().is_none_or(|rank| rank == self.rank() || !self.commands().is_direct())
     }
 
     /// Looks for commands that this rank can run, at once or, one of them, when it has given the lease back.
     fn take_flights(&self, named: &Named<'_>, long: &mut Option<u64>) -> bool {
         let flights = named.queue.flights();
-        let (mut moved, mut for_owner, mut calls_wait) = (false, 0, false);
+        let (mut moved, mut for_owner, mut for_others, mut calls_wait) = (false, 0, 0, false);
         for number in flights.numbers() {
             let stage = flights.stage(number);
             if !matches!(stage, Stage::Fired | Stage::Running(_)) {
@@ -373,7 +377,9 @@ impl Machine {
                 calls_wait = outcome.is_none();
                 moved |= outcome.is_some();
             } else if !self.may_run(&command) {
-                for_owner += u32::from(command.runner() == Some(named.owner));
+                let is_owners = command.runner() == Some(named.owner);
+                for_owner += u32::from(is_owners);
+                for_others += u32::from(!is_owners);
             } else if let Some(failure) = self.run_flight_at_once(named, number, &command) {
                 flights.end(number, failure.map(Poison::words));
                 moved = true;
@@ -384,7 +390,7 @@ impl Machine {
                 for_owner += 1; // whoever comes first
             }
         }
-        named.queue.set_for_owner(for_owner);
+        named.queue.set_waiting(for_owner, for_others);
         moved
     }
 

@@ -17,6 +17,7 @@
 mod attend;
 mod deeds;
 mod effects;
+mod errands;
 mod flight;
 mod forwarding;
 mod known;

@@ -109,6 +109,12 @@ impl Commands {
         !self.own.is_blank() || self.answers()
     }
 
+    /// Whether other ranks reach its queues.
+    #[inline(always)]
+    pub(super) fn is_direct(&self) -> bool {
+        self.direct
+    }
+
     /// Whether the rank answers calls.
     #[inline(always)]
     pub(super) fn answers(&self) -> bool {

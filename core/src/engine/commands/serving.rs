@@ -154,7 +154,7 @@ impl Machine {
     /// Looks at the rank's own queues; at what was posted only if `with_ring`. Whether that was of use.
     #[inline]
     fn serve_ready(&self, with_ring: bool) -> bool {
-        let mut served = false;
+        let mut served = self.has_errand() && self.run_errands();
         for own in self.commands().own.iter() {
             let named = self.named(own);
             if self.looks_ready(&named, with_ring, false) {
@@ -168,9 +168,14 @@ impl Machine {
     /// Whether [`Machine::serve_queues`] would find something. `strictly`: places that were reserved and are not
     /// written yet count, too.
     pub(in crate::engine) fn queues_look_ready(&self, strictly: bool) -> bool {
-        self.commands().are_used()
-            && (self.calls_look_ready()
-                || self.commands().own.iter().any(|own| self.looks_ready(&self.named(own), true, strictly)))
+        self.has_errand()
+            || self.commands().are_used()
+                && (self.calls_look_ready()
+                    || self
+                        .commands()
+                        .own
+                        .iter()
+                        .any(|own| self.looks_ready(&self.named(own), true, strictly)))
     }
 
     /// Whether commands are under way in the rank's own queues.

@@ -6,7 +6,7 @@ use crate::gate::{Gate, KEEPER};
 use crate::patience::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
-use tasuki::{After, Cause, Change, Error, GlobalPtr, Handle, Job, Rank, Result, Signal, Slot};
+use tasuki::{After, Cause, Change, Error, GlobalPtr, Handle, Handlers, Job, Rank, Result, Signal, Slot};
 
 /// A job that fails.
 #[derive(Clone, Debug)]
@@ -21,6 +21,13 @@ pub struct Failing {
     pub says: &'static [&'static str],
     /// The body.
     pub body: Body,
+}
+
+impl Failing {
+    /// The handlers that its job has.
+    pub fn handlers(&self) -> Handlers {
+        if self.name.starts_with("calling") { crate::cases::calls::handlers() } else { Handlers::new() }
+    }
 }
 
 /// Hands the list of failing jobs to the macro `$with`, as lines `ways ranks name [text, ..];`.
@@ -46,6 +53,7 @@ macro_rules! each_failing_job {
             Everywhere 3 a_message_that_nobody_takes ["2 messages were not taken, the first on slot 4 by rank 2"];
             Everywhere 1 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
             Everywhere 2 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
+            Everywhere 2 calling_a_rank_that_left ["rank 0: call(\"nothing\" of rank 1)", "rank 1 has left", "hint:"];
             Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "panicked: the keeper is gone"];
         }
     };
@@ -237,6 +245,18 @@ fn asking_a_rank_that_left(job: &Job) -> Result<()> {
     }
     while job.barrier().is_ok() {}
     job.fetch_add(word, 1).map(drop)
+}
+
+/// A rank that has left takes no calls: who calls is told at once, however many it calls.
+fn calling_a_rank_that_left(job: &Job) -> Result<()> {
+    job.barrier()?;
+    if job.rank() == KEEPER {
+        return Ok(());
+    }
+    while job.barrier().is_ok() {}
+    loop {
+        job.call(KEEPER, "nothing", &())?;
+    }
 }
 
 /// A rank leaves that had been asked for something and never looked before.

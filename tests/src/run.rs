@@ -29,7 +29,7 @@ pub fn on_threads(name: &str) {
 pub fn failing_on_threads(name: &str) {
     let failing = the_failing(name);
     let _watched = Watchdog::over(format!("{name} on threads"));
-    let outcome = tasuki::local(failing.ranks, failing.body);
+    let outcome = tasuki::local_with(failing.ranks, &failing.handlers(), failing.body);
     let error = outcome.expect_err("the job must fail");
     says_what_it_should(failing, &error.to_string());
 }
@@ -87,7 +87,7 @@ pub fn failing_on_sim(failing: &Failing, seeds: Range<u64>) {
             let what = format!("{} on {}, seed {seed}", failing.name, machine.name);
             let _watched = Watchdog::over(what.clone());
             let sim = (machine.of)(Sim::seed(seed).ranks(failing.ranks)).time_max_ns(VIRTUAL_NS_MAX);
-            let error = tasuki::sim(sim, failing.body).expect_err(&what);
+            let error = tasuki::sim_with(sim, &failing.handlers(), failing.body).expect_err(&what);
             says_what_it_should(failing, &error.to_string());
         }
     }

@@ -112,6 +112,7 @@ macro_rules! each_case {
             Everywhere "D19" 1..=4 calls::d19_calls_fire_in_queues;
             Everywhere "D19" 1..=4 calls::d19_handlers_post_commands;
             Everywhere "D19" 1..=3 calls::d19_answers_are_dropped;
+            Everywhere "D19" 3..=3 calls::d19_late_answers;
             Everywhere "D19" 1..=4 calls::d19_eight_threads_ask;
             Everywhere "D19" 2..=4 calls::d19_taken_calls_are_run;
             Everywhere "D20" 4..=4 sleep::d20_random_sleeps_and_wakes;

@@ -19,7 +19,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let _watched = Watchdog::over(name.clone());
-    let handlers = table::find(&name).map(Case::handlers).unwrap_or_default();
+    let handlers = table::find(&name).map(Case::handlers);
+    let handlers =
+        handlers.or_else(|| failing::find(&name).map(failing::Failing::handlers)).unwrap_or_default();
     tasuki::main_with(&handlers, |job: &Job| -> Result<()> { body(&name)?(job) })
 }
 

@@ -259,6 +259,9 @@ pub fn d19_calls_fire_in_queues(job: &Job) -> Result<()> {
     job.raise(go.on(me), 8)?;
     done.wait_at_least(rounds)?;
     job.barrier()?;
+    assert_eq!(done.value(), rounds, "once each");
+    let before = job.rank_after(-1).index();
+    assert_eq!(desk(job).expected.lock().expect("no handler panics here").get(before), Some(&rounds));
     assert_eq!(desk(job).disordered.load(Ordering::Relaxed), 0);
     let wrong = queue.post(Command::call(to, handler, &1_u8));
     assert!(wrong.is_err_and(|error| error.to_string().contains("is given 8 bytes, not 1")));
@@ -293,6 +296,30 @@ pub fn d19_answers_are_dropped(job: &Job) -> Result<()> {
         patiently(&idle, || job.ask::<_, u64>(next(job), "double", &1_u64).map(drop))?;
     }
     assert_eq!(job.ask::<_, u64>(next(job), "double", &4_u64)?.wait()?, 8);
+    job.barrier()
+}
+
+/// Answers that come after their asker has gone are not taken for others, nor put in their place.
+pub fn d19_late_answers(job: &Job) -> Result<()> {
+    let (back, idle) = (job.signal()?, Idle::new(job)?);
+    job.barrier()?;
+    if job.rank() == Rank(1) {
+        while back.value() == 0 {
+            stay_away(job);
+        }
+    } else if job.rank() == Rank(0) {
+        for _ in 0..150 {
+            drop(job.ask::<_, u64>(Rank(1), "double", &1_u64)?);
+        }
+        let kept = (0..50).map(|value| job.ask::<_, u64>(Rank(2), "double", &value));
+        let kept = kept.collect::<Result<Vec<_>>>()?;
+        idle.until(|| Ok(kept.iter().all(tasuki::Answer::has_come)))?;
+        job.raise(back.on(Rank(1)), 1)?;
+        assert_eq!(job.ask::<_, u64>(Rank(1), "double", &7_u64)?.wait()?, 14);
+        for (value, answer) in (0..).zip(kept) {
+            assert_eq!(answer.wait()?, 2 * value);
+        }
+    }
     job.barrier()
 }
 

@@ -60,6 +60,7 @@ impl<T: Copy> List<T> {
     fn push(&self, entry: T) {
         let mut entries = self.entries();
         entries.push_back(entry);
+        debug_assert!(entries.len() <= ENTRIES, "room was asked for before");
         self.count.store(entries.len(), Ordering::Relaxed);
     }
 

@@ -311,7 +311,7 @@ pub fn d19_late_answers(job: &Job) -> Result<()> {
         for _ in 0..150 {
             drop(job.ask::<_, u64>(Rank(1), "double", &1_u64)?);
         }
-        let kept = (0..50).map(|value| job.ask::<_, u64>(Rank(2), "double", &value));
+        let kept = (0..50_u64).map(|value| job.ask::<_, u64>(Rank(2), "double", &value));
         let kept = kept.collect::<Result<Vec<_>>>()?;
         idle.until(|| Ok(kept.iter().all(tasuki::Answer::has_come)))?;
         job.raise(back.on(Rank(1)), 1)?;

@@ -8,7 +8,7 @@ use crate::engine::machine::Machine;
 use crate::fabric::Poison;
 use crate::node::park::WakeMode;
 use crate::os::prefetch;
-use crate::queue::area::Queue;
+use crate::queue::area::{CALLS, Queue};
 use crate::queue::call::{Args, BUFFER_MAX, Call};
 use crate::queue::command::{Command, Deed, Effect, SECOND_AMOUNT_MAX};
 use crate::queue::lines::{INLINE_BYTES_ALSO, Lines};
@@ -123,7 +123,10 @@ impl Machine {
         let queue = &named.queue;
         let lines = self.check_all(commands.clone(), queue.credit().is_some())?;
         let reserved = queue.posters().reserve(lines, queue.capacity(), queue.reader());
-        let Some(first) = reserved else { return Err(no_room(named)) };
+        let Some(first) = reserved else {
+            let closed = queue.posters().are_closed();
+            return Err(no_room(named.number, named.owner, queue.capacity(), closed));
+        };
         let mut position = first;
         for command in commands.clone() {
             position += write(queue, position, &command.lines());
@@ -320,14 +323,14 @@ fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
 }
 
 #[cold]
-fn no_room(named: &Named<'_>) -> Cause {
-    let closed = named.queue.posters().are_closed();
-    match named.takes_calls() {
-        true if closed => Cause::PeerLeft { peer: named.owner },
-        false if closed => Cause::QueueDropped,
-        calls => {
+pub(super) fn no_room(number: u32, owner: Rank, capacity: u64, closed: bool) -> Cause {
+    let calls = number == CALLS;
+    match closed {
+        true if calls => Cause::PeerLeft { peer: owner },
+        true => Cause::QueueDropped,
+        false => {
             let what = if calls { "the queue of calls" } else { "the command queue" };
-            Cause::Full { what, capacity: named.queue.capacity() as usize }
+            Cause::Full { what, capacity: capacity as usize }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Posting to a queue that this process does not reach: places are reserved by the fabric's atomics, and lines are
 //! written by the fabric. The queue's owner looks, or its helper.
 
-use super::posting::{Post, QueueName};
+use super::posting::{Post, QueueName, no_room};
 use crate::base::{Cause, Error};
 use crate::engine::machine::Machine;
 use crate::engine::trace::QueueId;
@@ -9,6 +9,7 @@ use crate::fabric::{Atomic, AtomicKind, CommandWrite, Refused, Width};
 use crate::queue::area::{Card, Place, RemoteFacts};
 use crate::queue::command::Command;
 use crate::queue::lines::Lines;
+use crate::queue::ring::CLOSED;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
@@ -64,7 +65,8 @@ impl Machine {
         loop {
             let read = self.read_remotely(name)?;
             if first.saturating_add(count) > read + card.capacity {
-                return Err(Cause::Full { what: "the command queue", capacity: card.capacity as usize });
+                let (owner, closed) = (name.address().rank(), first & CLOSED != 0);
+                return Err(no_room(card.number, owner, card.capacity, closed));
             }
             let kind = AtomicKind::Cas { expected: first };
             let before = word(Place::Reserved, kind, first + count)?;

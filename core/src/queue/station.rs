@@ -8,15 +8,19 @@
 //! A post is spared its fence: it has reserved its places by a read-modify-write before it wrote them. A rank that goes
 //! away and finds places reserved and not yet written asks for a barrier on all processors, and looks once more.
 
-use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+use crate::base::sync::compiler_fence;
+#[cfg(any(not(target_arch = "x86_64"), loom))]
+use crate::base::sync::fence;
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::segment::layout::QUEUES_MAX;
 
 /// Whether a rank looks at its queues.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Serving {
-    /// How many look: the rank itself while a thread of it waits, and a helper of the node. Each adds and takes away
-    /// one, the rank itself also [`ITSELF`].
+    /// How many look: threads of the rank that wait, its helper, and a helper of the node. Each adds and takes away
+    /// one, those of the rank itself also [`ITSELF`].
     word: AtomicU32,
 }
 
@@ -52,11 +56,15 @@ impl Serving {
         self.word.fetch_add(server.weight(), Ordering::Relaxed);
     }
 
-    /// Who had begun looks once more after this, and then no longer.
-    pub fn end(&self, server: Server) {
-        self.word.fetch_sub(server.weight(), Ordering::Relaxed);
-        #[cfg(not(planted_fault = "serving_end_fence"))]
+    /// Who had begun looks once more after this, and then no longer. Whether no thread of the rank itself is left.
+    pub fn end(&self, server: Server) -> bool {
+        let before = self.word.fetch_sub(server.weight(), Ordering::Relaxed);
+        // On x86_64 the subtraction was a full fence.
+        #[cfg(all(any(not(target_arch = "x86_64"), loom), not(planted_fault = "serving_end_fence")))]
         fence(Ordering::SeqCst); // SYNC serving
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        compiler_fence(Ordering::SeqCst); // SYNC serving
+        before / ITSELF == 1
     }
 
     /// Whether somebody looks. Whoever asks has posted, or raised, and executed a full fence.

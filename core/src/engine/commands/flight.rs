@@ -15,6 +15,7 @@ use crate::fabric::{Atomic, Poison};
 use crate::queue::command::{Command, Deed};
 use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// Most bytes of a reduction: arrays are small, or a program reduces them itself.
@@ -136,7 +137,7 @@ impl Machine {
         let (owner, queue, generation) = (named.owner, named.number, named.generation);
         let one = UnderWay { owner, queue, generation, flight, course, operation: None };
         if let Some(one) = self.advance(named, one, &command, 0) {
-            self.flights_under_way().push(one);
+            self.push_flight(one);
         }
     }
 
@@ -184,13 +185,13 @@ impl Machine {
 
     /// Takes the next steps of commands that this rank carries out.
     pub(super) fn advance_flights(&self) {
-        let all = std::mem::take(&mut *self.flights_under_way());
+        let all = self.take_flights_under_way();
         for mut one in all {
             let mut outcome = Ok(0);
             if let Some(operation) = one.operation {
                 match self.landed(operation) {
                     None => {
-                        self.flights_under_way().push(one);
+                        self.push_flight(one);
                         continue;
                     }
                     Some(landed) => outcome = landed,
@@ -214,7 +215,7 @@ impl Machine {
             }
         };
         match left {
-            Some(one) => self.flights_under_way().push(one),
+            Some(one) => self.push_flight(one),
             None => {
                 self.attend_with_all_that_follows(&named);
             }
@@ -223,11 +224,19 @@ impl Machine {
 
     /// Whether this rank carries commands out.
     pub(super) fn has_flights(&self) -> bool {
-        !self.flights_under_way().is_empty()
+        self.commands().under_way_count.load(Ordering::Relaxed) > 0
     }
 
-    fn flights_under_way(&self) -> std::sync::MutexGuard<'_, Vec<UnderWay>> {
-        self.commands().under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    fn push_flight(&self, one: UnderWay) {
+        let mut flights = self.commands().under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        flights.push(one);
+        self.commands().under_way_count.store(flights.len(), Ordering::Relaxed);
+    }
+
+    fn take_flights_under_way(&self) -> Vec<UnderWay> {
+        let mut flights = self.commands().under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        self.commands().under_way_count.store(0, Ordering::Relaxed);
+        std::mem::take(&mut *flights)
     }
 
     /// Enters an operation whose outcome nobody asks for; a failure of it waits for `complete`.

@@ -39,7 +39,7 @@ pub(super) use serving::Attendance;
 
 use crate::base::Roll;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 /// What a rank's machine knows of command queues.
 #[derive(Debug)]
@@ -50,8 +50,6 @@ pub(super) struct Commands {
     direct: bool,
     /// Whether the processor's atomics and the fabric's agree: else all are the fabric's, the owner's, too.
     coherent: bool,
-    /// Threads of the rank that look at its queues.
-    attending: Mutex<u32>,
     own: roster::Roster,
     known: Roll<known::Known>,
     /// Held while a queue is made.
@@ -59,6 +57,8 @@ pub(super) struct Commands {
     /// Queues that were ever made.
     made: AtomicU32,
     under_way: Mutex<Vec<flight::UnderWay>>,
+    /// How many those are, to be looked at.
+    under_way_count: AtomicUsize,
     /// Queues of other ranks that are out of reach.
     remote: Mutex<remote::Remote>,
     /// Whether the rank answers calls.

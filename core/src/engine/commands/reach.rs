@@ -18,7 +18,7 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::{STATION, is_signal, signal_offset};
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// A queue with its name, and with the system piece of its rank, where the signals are that its commands wait for.
 #[derive(Clone, Copy, Debug)]
@@ -92,12 +92,12 @@ impl Commands {
             system: OwnPiece(system),
             direct,
             coherent: fabric.capabilities().cpu_atomics,
-            attending: Mutex::new(0),
             own: Roster::default(),
             known: Roll::default(),
             making: Mutex::default(),
             made: AtomicU32::new(0),
             under_way: Mutex::default(),
+            under_way_count: AtomicUsize::new(0),
             remote: Mutex::default(),
             answers: AtomicBool::new(false),
         })

@@ -1,6 +1,5 @@
 //! A rank looks at its own queues while a thread of it waits, and lets others know.
 
-use super::Commands;
 use super::reach::Named;
 use crate::base::Rank;
 use crate::engine::helping::Help;
@@ -10,11 +9,12 @@ use crate::queue::lines::Lines;
 use crate::queue::ring::LINE_WORDS;
 use crate::queue::station::{Server, Station};
 use std::cell::Cell;
-use std::sync::PoisonError;
 
 /// How often a thread that waits looks for posts, among its looks at signals. Whoever writes a line that it looks at
 /// has to wait for it, and many posts in a row are read in one go.
 const RING_EVERY: u32 = 4;
+/// Looks of a wait before it says that it looks at queues, too, which costs two locked instructions.
+const QUICK_LOOKS: u32 = 16;
 
 /// A thread that waits, and looks at the rank's queues meanwhile, or, as a helper, at those of the whole node. At its
 /// end, however it comes, they are looked at once more if it was the last.
@@ -24,26 +24,12 @@ pub(in crate::engine) struct Attendance<'m> {
     present: Cell<bool>,
 }
 
-impl Commands {
-    /// One thread more, or less, looks. Whether it was the last.
-    fn count(&self, by: i32) -> bool {
-        let mut attending = self.attending.lock().unwrap_or_else(PoisonError::into_inner);
-        *attending = attending.saturating_add_signed(by);
-        match (*attending, by) {
-            (0, _) => self.station().serving.end(Server::Itself),
-            (1, 1) => self.station().serving.begin(Server::Itself),
-            _ => {}
-        }
-        *attending == 0
-    }
-}
-
 impl<'m> Attendance<'m> {
     /// A thread of the program's begins to look.
     pub(in crate::engine) fn new(machine: &'m Machine) -> Attendance<'m> {
         let present = machine.commands().are_used();
         if present {
-            machine.commands().count(1);
+            machine.commands().station().serving.begin(Server::Itself);
         }
         Attendance { machine, helps: None, present: present.into() }
     }
@@ -66,8 +52,10 @@ impl<'m> Attendance<'m> {
     /// The thread is about to sleep, and looks for work once more when others can see that.
     pub(in crate::engine) fn rest(&self) {
         if self.present.replace(false) {
-            self.machine.commands().count(-1);
-            self.others().for_each(|(_, station)| station.serving.end(Server::Another));
+            self.machine.commands().station().serving.end(Server::Itself);
+            self.others().for_each(|(_, station)| {
+                station.serving.end(Server::Another);
+            });
         }
     }
 
@@ -75,7 +63,7 @@ impl<'m> Attendance<'m> {
     pub(in crate::engine) fn rise(&self) {
         let looks = self.helps.is_some() || self.machine.commands().are_used();
         if looks && !self.present.replace(true) {
-            self.machine.commands().count(1);
+            self.machine.commands().station().serving.begin(Server::Itself);
             self.others().for_each(|(_, station)| station.serving.begin(Server::Another));
         }
     }
@@ -111,8 +99,10 @@ impl Drop for Attendance<'_> {
         if !self.present.replace(false) {
             return;
         }
-        self.others().for_each(|(_, station)| station.serving.end(Server::Another));
-        if self.machine.commands().count(-1) || self.helps.is_some() {
+        self.others().for_each(|(_, station)| {
+            station.serving.end(Server::Another);
+        });
+        if self.machine.commands().station().serving.end(Server::Itself) || self.helps.is_some() {
             self.machine.look_once_more();
             self.serve_others();
             if self.others_queues().any(|named| has_unwritten(&named)) {
@@ -129,6 +119,13 @@ impl Machine {
     pub(in crate::engine) fn wait_and_serve(&self, spins: u32, met: &dyn Fn() -> bool) -> bool {
         if met() {
             return true;
+        }
+        // What is about to happen needs nobody told: until then others do not count on this rank.
+        for _ in 0..QUICK_LOOKS.min(spins) {
+            std::hint::spin_loop();
+            if met() {
+                return true;
+            }
         }
         let _attendance = Attendance::new(self);
         let mut left = spins;

@@ -27,7 +27,7 @@ fn the_list_names_every_case_in_100_columns() {
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let all = "limit put_near put message posted crowd rate get atomic post chain handler bandwidth_put \
                bandwidth_job bandwidth_own bandwidth_stream barrier bcast reduce allreduce gather allgather fuzzy \
-               fuzzy_hidden startup idle death memory";
+               fuzzy_hidden pressure startup idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }
@@ -38,6 +38,7 @@ fn misuse_is_told_with_the_nearest_right_word() {
         (&["put_naer"][..], "put_near"),
         (&["bandwidth"][..], "bandwidth_put"),
         (&["put", "--ranks", "3"][..], "startup"),
+        (&["pressure", "--ranks", "3"][..], "collective"),
         (&["memory", "--ranks", "0"][..], "1 to 4096"),
         (&["barrier", "--ranks", "4,1"][..], "two ranks"),
         (&["memory", "--sizes", "64K"][..], "bandwidths"),
@@ -123,7 +124,7 @@ fn two_processes_take_every_figure_in_turn() {
         "has_peers": false,
         "effort": {
             "hand_over": { "search": 5, "measure": 5 }, "rounds": 10, "words": 100, "passes": 1,
-            "posted_rounds": 10, "gap_windows": 2, "rate_windows": 2, "command_rounds": 2, "calls": 10,
+            "posted_rounds": 10, "gap_windows": 2, "rate_windows": 2, "command_rounds": 2, "commands": 100, "calls": 10,
             "moved_bytes": 16384, "blocks_max": 2, "cold_bytes": 65536,
             "patience": { "wanted": 1, "repetitions_max": 1, "time_max": { "secs": 5, "nanos": 0 } },
         },
@@ -138,6 +139,6 @@ fn two_processes_take_every_figure_in_turn() {
         assert!(names.contains(&format!("\"{name}\" \"\"")), "{names:?}");
     }
     // Four words and their two limits, messages by one way or the other and the postings between, commands in two forms
-    // each, the hand-over, and for each size and state four of ours, one and two copiers.
-    assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + (2 + 2) + 1 + 2 * 4 * (4 + 2), "{names:?}");
+    // each, a handler, the hand-over, and for each size and state four of ours, one and two copiers.
+    assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + (2 + 2) + 1 + 1 + 2 * 4 * (4 + 2), "{names:?}");
 }

@@ -1,5 +1,6 @@
 //! The cases, as they are typed and listed.
 
+use super::pressure;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,6 +58,8 @@ pub(super) enum Case {
     Fuzzy,
     /// A fuzzy barrier beside 20 us of work, without that work (--ranks)
     FuzzyHidden,
+    /// Commands a second that 16 ranks post to one queue of 1,024 places
+    Pressure,
     /// Start 64 ranks that meet and leave, exec to exit (--ranks)
     Startup,
     /// Processor time of a job of 4 that waits for 10 s, launcher included (--ranks)
@@ -78,6 +81,8 @@ pub(super) enum Kind {
     Blocks,
     /// Ranks that call all together, again and again.
     Collective,
+    /// Ranks of which each has a part of its own, in a job of their own.
+    Roles,
     /// Jobs that are started, watched and ended.
     Whole,
 }
@@ -101,6 +106,7 @@ impl Case {
             Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
             Case::Allreduce | Case::Gather | Case::Allgather => Kind::Collective,
             Case::Fuzzy | Case::FuzzyHidden => Kind::Collective,
+            Case::Pressure => Kind::Roles,
             Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
         }
     }
@@ -112,6 +118,7 @@ impl Case {
             _ if self == Case::Memory => &[4, 64, 1024], // the last are simulated
             Kind::Whole => &[4],
             Kind::Collective => &[2, 4, 8],
+            Kind::Roles => &[pressure::RANKS],
             _ => &[2],
         }
     }
@@ -119,6 +126,11 @@ impl Case {
     /// Whether two ranks, each on a processor of its own, play it against each other and the limits.
     pub(super) fn is_for_two(self) -> bool {
         matches!(self.kind(), Kind::Limit | Kind::Words | Kind::Blocks)
+    }
+
+    /// Whether `--ranks` has a meaning for it.
+    pub(super) fn has_ranks(self) -> bool {
+        matches!(self.kind(), Kind::Collective | Kind::Whole)
     }
 
     /// Whether `--sizes` has a meaning for it.

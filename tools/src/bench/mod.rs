@@ -6,7 +6,7 @@
 //! part                   what the processes are that they start: this program with a hidden subcommand
 //! pair, crew             the ranks that take turns, two or several; session, turns, measure, link    how they do it
 //! latency, message, rate, remote, commands, handler, blocks/, collective,
-//! crowd, startup, waiting, idle, death, memory                                the cases
+//! pressure, crowd, startup, waiting, idle, death, memory                          the cases
 //! peers/                 other libraries, measured by programs of their own, a repetition at a time
 //! limit/                 what bare loops reach: the only files that may go below the library
 //! figure, group, row, library, repetition    what was measured, by whom, and what of it counts
@@ -44,6 +44,7 @@ mod part;
 mod peers;
 mod plan;
 mod plot;
+mod pressure;
 mod processes;
 mod progress;
 mod ranks;

@@ -31,7 +31,7 @@ impl Metric {
         match (key.case.kind(), key.case) {
             (Kind::Blocks, _) => Metric::BandwidthBytesPerS,
             (Kind::Limit, _) if is_copy => Metric::BandwidthBytesPerS,
-            (_, Case::Rate) => Metric::RatePerS,
+            (_, Case::Rate | Case::Pressure) => Metric::RatePerS,
             (_, Case::Posted) if !key.variant.is_empty() => Metric::TimeNs,
             (_, Case::Post | Case::Chain | Case::Handler) => Metric::TimeNs,
             (_, Case::Memory) => Metric::Bytes,

@@ -1,6 +1,6 @@
 //! The cases, as they are typed and listed.
 
-use super::pressure;
+use super::{overlap, pressure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,6 +42,8 @@ pub(super) enum Case {
     BandwidthOwn,
     /// The same in windows of 64 with an answer each
     BandwidthStream,
+    /// Commands that copy large blocks of job memory while both ranks wait, one in flight
+    SharedCopy,
     /// Barriers back to back (--ranks)
     Barrier,
     /// Broadcasts of 8 bytes back to back, the root another rank in each (--ranks)
@@ -60,6 +62,10 @@ pub(super) enum Case {
     FuzzyHidden,
     /// Commands a second that 16 ranks post to one queue of 1,024 places
     Pressure,
+    /// Copies of 1 MiB from a rank that works and makes no call, by the other one
+    OverlapCopy,
+    /// The same from that rank to one that sleeps, by a third one
+    Thirdparty,
     /// Start 64 ranks that meet and leave, exec to exit (--ranks)
     Startup,
     /// Processor time of a job of 4 that waits for 10 s, launcher included (--ranks)
@@ -103,10 +109,11 @@ impl Case {
             Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
                 Kind::Blocks
             }
+            Case::SharedCopy => Kind::Blocks,
             Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
             Case::Allreduce | Case::Gather | Case::Allgather => Kind::Collective,
             Case::Fuzzy | Case::FuzzyHidden => Kind::Collective,
-            Case::Pressure => Kind::Roles,
+            Case::Pressure | Case::OverlapCopy | Case::Thirdparty => Kind::Roles,
             Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
         }
     }
@@ -115,10 +122,11 @@ impl Case {
     pub(super) fn ranks(self) -> &'static [usize] {
         match self.kind() {
             _ if self == Case::Startup => &[64],
+            _ if self == Case::Pressure => &[pressure::RANKS],
+            _ if self == Case::Thirdparty => &[overlap::THIRDPARTY_RANKS],
             _ if self == Case::Memory => &[4, 64, 1024], // the last are simulated
             Kind::Whole => &[4],
             Kind::Collective => &[2, 4, 8],
-            Kind::Roles => &[pressure::RANKS],
             _ => &[2],
         }
     }

@@ -7,6 +7,7 @@ use super::figure::{Key, Point};
 use super::fuzzy::Fuzzy;
 use super::link::Link;
 use super::measure::Measure;
+use super::overlap::Overlap;
 use super::plan::{Effort, Plan};
 use super::pressure::Pressure;
 use super::repetition::Series;
@@ -35,6 +36,10 @@ pub(super) fn app(job: &Job, plan: &Plan, link: Link<'_>) -> tasuki::Result<()> 
 /// The figures of a case. Collective.
 fn entries_of<'j>(job: &'j Job, case: Case, effort: &Effort) -> tasuki::Result<Vec<Entry<'j>>> {
     let measure: Box<dyn Measure + 'j> = match case {
+        Case::OverlapCopy | Case::Thirdparty => {
+            let all = Overlap::all(job, case, effort)?;
+            return Ok(all.map(|(key, measure)| (key, Player::Ours(Box::new(measure) as _))).collect());
+        }
         Case::Pressure => Box::new(Pressure::new(job, effort.commands)?),
         Case::Fuzzy | Case::FuzzyHidden => Box::new(Fuzzy::new(job, case, effort.calls)),
         _ => Box::new(Collective::new(job, case, effort.calls)),
@@ -91,5 +96,17 @@ mod tests {
     #[test]
     fn many_ranks_fill_a_queue() {
         assert_eq!(figures(&[Case::Pressure], 4), ["pressure ", "limit hand_over"]);
+    }
+
+    #[test]
+    fn work_and_copies_are_measured_beside_each_other_and_alone() {
+        for (case, ranks) in [(Case::OverlapCopy, 2), (Case::Thirdparty, 3)] {
+            let told = figures(&[case], ranks);
+            assert_eq!(told.len(), 6 + 1);
+            for what in ["work", "copy", "stencil"] {
+                assert!(told.contains(&format!("{case} {what}_alone")), "{told:?}");
+                assert!(told.contains(&format!("{case} {what}_beside")), "{told:?}");
+            }
+        }
     }
 }

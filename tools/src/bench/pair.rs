@@ -201,7 +201,7 @@ impl<'j> Pair<'j> {
             entries.push((Point::of_blocks(case, bytes, state).ours(), measure));
         }
         entries.push((Key::copy_limit("memcpy", state, bytes), copy(false)));
-        if self.wants(Case::Limit) {
+        if self.wants(Case::Limit) || self.block_cases(bytes).any(|case| case == Case::SharedCopy) {
             entries.push((Key::copy_limit("pair", state, bytes), copy(true)));
         }
         entries

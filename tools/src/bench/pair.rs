@@ -282,5 +282,6 @@ mod tests {
         };
         assert_eq!(names(&[Case::Get]), ["get ", "limit remote_load", "limit hand_over"]);
         assert!(!names(&[Case::BandwidthPut]).contains(&"limit pair_hot".to_string()));
+        assert!(names(&[Case::SharedCopy]).contains(&"limit pair_hot".to_string()));
     }
 }

@@ -7,7 +7,7 @@ use tasuki::{Array, Cause, Change, Command, Job, Queue, Rank, RemoteQueue, Signa
 
 /// Ranks: the one that the queue belongs to, and those that post.
 pub(super) const RANKS: usize = 17;
-/// Places of the queue: far fewer than commands, so that it is full much of the time. They are all the memory there is.
+/// Places of the queue: far fewer than commands, so that it is full again and again. They are all the memory there is.
 const PLACES: usize = 1_024;
 /// The rank of the queue; all others post.
 const OWNER: Rank = Rank(0);

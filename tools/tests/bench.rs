@@ -5,6 +5,7 @@ mod launcher;
 use launcher::{Ended, Running, TASUKI, tasuki_run};
 use serde_json::{Value, json};
 use std::fs::File;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 fn bench(args: &[&str]) -> Ended {
@@ -26,8 +27,8 @@ fn the_list_names_every_case_in_100_columns() {
     let ended = bench(&["--list"]).expect(0);
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let all = "limit put_near put message posted crowd rate get atomic post chain handler bandwidth_put \
-               bandwidth_job bandwidth_own bandwidth_stream barrier bcast reduce allreduce gather allgather fuzzy \
-               fuzzy_hidden startup idle death memory";
+               bandwidth_job bandwidth_own bandwidth_stream shared_copy barrier bcast reduce allreduce gather \
+               allgather fuzzy fuzzy_hidden pressure overlap_copy thirdparty startup idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }
@@ -38,6 +39,7 @@ fn misuse_is_told_with_the_nearest_right_word() {
         (&["put_naer"][..], "put_near"),
         (&["bandwidth"][..], "bandwidth_put"),
         (&["put", "--ranks", "3"][..], "startup"),
+        (&["pressure", "--ranks", "3"][..], "collective"),
         (&["memory", "--ranks", "0"][..], "1 to 4096"),
         (&["barrier", "--ranks", "4,1"][..], "two ranks"),
         (&["memory", "--sizes", "64K"][..], "bandwidths"),
@@ -106,29 +108,49 @@ fn a_library_that_is_not_there_is_off_and_what_it_decides_is_missed() {
     assert!(line.ends_with("peer off"), "{}", ended.out);
 }
 
+/// What ranks are to measure: very little of everything.
+fn plan(cases: &[&str], sizes: &[u64], shared: &Path) -> Value {
+    json!({
+        "cases": cases,
+        "sizes": sizes,
+        "shared": shared,
+        "limit_first": false,
+        "has_peers": false,
+        "effort": {
+            "hand_over": { "search": 5, "measure": 5 }, "rounds": 10, "words": 100, "passes": 1,
+            "posted_rounds": 10, "gap_windows": 2, "rate_windows": 2, "command_rounds": 2, "commands": 5000,
+            "overlaps": 1, "points": 1000, "calls": 10,
+            "moved_bytes": 16384, "blocks_max": 2, "cold_bytes": 65536,
+            "patience": { "wanted": 1, "repetitions_max": 1, "time_max": { "secs": 5, "nanos": 0 } },
+        },
+    })
+}
+
 #[test]
 fn two_processes_take_every_figure_in_turn() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("limit");
     // Words, and four areas of buffers: as large as the rotation through cold buffers, or two of the largest.
     File::create(&file).unwrap().set_len((16 << 20) + 4 * (64 << 10)).unwrap();
-    let plan = json!({ "Two": {
-        "cases": [
-            "limit", "put_near", "put", "message", "posted", "rate", "get", "atomic",
-            "post", "chain", "handler", "bandwidth_put", "bandwidth_job", "bandwidth_own", "bandwidth_stream",
-        ],
-        "sizes": [4096, 8192],
-        "shared": file,
-        "limit_first": false,
-        "has_peers": false,
-        "effort": {
-            "hand_over": { "search": 5, "measure": 5 }, "rounds": 10, "words": 100, "passes": 1,
-            "posted_rounds": 10, "gap_windows": 2, "rate_windows": 2, "command_rounds": 2, "calls": 10,
-            "moved_bytes": 16384, "blocks_max": 2, "cold_bytes": 65536,
-            "patience": { "wanted": 1, "repetitions_max": 1, "time_max": { "secs": 5, "nanos": 0 } },
-        },
-    } });
-    let said = play("2", &plan);
+    let cases = [
+        "limit",
+        "put_near",
+        "put",
+        "message",
+        "posted",
+        "rate",
+        "get",
+        "atomic",
+        "post",
+        "chain",
+        "handler",
+        "bandwidth_put",
+        "bandwidth_job",
+        "bandwidth_own",
+        "bandwidth_stream",
+        "shared_copy",
+    ];
+    let said = play("2", &json!({ "Two": plan(&cases, &[4096, 8192], &file) }));
     let figures: Vec<&Value> = said.iter().filter_map(|event| event.get("figure")).collect();
     let names: Vec<String> = figures
         .iter()
@@ -138,6 +160,18 @@ fn two_processes_take_every_figure_in_turn() {
         assert!(names.contains(&format!("\"{name}\" \"\"")), "{names:?}");
     }
     // Four words and their two limits, messages by one way or the other and the postings between, commands in two forms
-    // each, the hand-over, and for each size and state four of ours, one and two copiers.
-    assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + (2 + 2) + 1 + 2 * 4 * (4 + 2), "{names:?}");
+    // each, a handler, the hand-over, and for each size and state five of ours, one and two copiers.
+    assert_eq!(figures.len(), 4 + 2 + (2 + 2 + 1 + 2) + (2 + 2) + 1 + 1 + 2 * 4 * (5 + 2), "{names:?}");
+}
+
+#[test]
+fn processes_with_parts_of_their_own_take_their_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("limit");
+    File::create(&file).unwrap().set_len(16 << 20).unwrap();
+    for (case, ranks, figures) in [("pressure", "5", 1), ("overlap_copy", "2", 6), ("thirdparty", "3", 6)] {
+        let said = play(ranks, &json!({ "Crew": plan(&[case], &[], &file) }));
+        let told = said.iter().filter(|event| event["figure"]["key"]["case"] == case);
+        assert_eq!(told.count(), figures, "{case}: {said:?}");
+    }
 }

@@ -26,9 +26,15 @@ pub(super) enum With {
     Others,
     /// The case message: the same without what this one adds.
     Message,
+    /// The same alone: its variant that ends with [`ALONE`] instead of [`BESIDE`].
+    Alone,
     /// Nothing: the figure counts.
     Itself,
 }
+
+/// Ends of the names of variants: with something else going on, and without.
+const BESIDE: &str = "_beside";
+const ALONE: &str = "_alone";
 
 impl With {
     /// The other libraries that belong to it.
@@ -39,6 +45,11 @@ impl With {
             With::Others => &[Library::Mpich, Library::Openmpi, Library::Intel, Library::Ucx],
             _ => &[],
         }
+    }
+
+    /// The variant that one stands beside as [`With::Alone`], if it has one.
+    pub(super) fn alone(variant: &str) -> Option<String> {
+        Some(format!("{}{ALONE}", variant.strip_suffix(BESIDE)?))
     }
 }
 
@@ -62,6 +73,8 @@ const BLOCKS: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
 const OWN_BLOCKS: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 20;
 /// where it is to be better than others up to this size, and as good above.
 const OWN_BETTER: u64 = 4 << 20;
+/// Blocks that are long enough for two processors.
+const SHARED_BLOCKS: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 impl Bar {
     /// What is asked of a figure.
@@ -89,9 +102,17 @@ impl Bar {
             (Case::BandwidthOwn, _) if !OWN_BLOCKS.contains(&bytes) => &[],
             (Case::BandwidthOwn, _) if bytes <= OWN_BETTER => &[(With::Mpi, AtLeast(1.2))],
             (Case::BandwidthOwn, _) => &[(With::Mpi, AtLeast(1.0))],
+            (Case::SharedCopy, _) if SHARED_BLOCKS.contains(&bytes) => {
+                &[(With::Limit, AtLeast(0.9)), (With::Mpi, AtLeast(1.4))]
+            }
             (Case::Barrier, 2) => &[(With::Mpi, AtMost(0.6))],
             (Case::Barrier, 4 | 8) => &[(With::Mpi, AtMost(0.7))],
             (Case::Fuzzy, 2) => &[(With::Limit, AtMost(2.0))],
+            (Case::OverlapCopy | Case::Thirdparty, _) => match variant {
+                "work_beside" => &[(With::Alone, AtMost(1.02))],
+                "copy_beside" => &[(With::Alone, AtLeast(0.9))],
+                _ => &[],
+            },
             (Case::Startup, 64) => &[(With::Itself, TimeBelow(1e9))],
             (Case::Idle, 4) => &[(With::Itself, TimeBelow(20e6))],
             (Case::Death, 4) => &[(With::Itself, TimeBelow(2e9))],
@@ -148,6 +169,8 @@ mod tests {
         assert_eq!(of(Case::BandwidthPut, 8, 2), [""; 0]);
         assert_eq!(of(Case::BandwidthJob, 1 << 20, 2), ["Limit >= 0.90", "Mpi >= 1.00"]);
         assert_eq!(of(Case::BandwidthOwn, 16 << 20, 2), ["Mpi >= 1.00"]);
+        assert_eq!(of(Case::SharedCopy, 64 << 10, 2), [""; 0]);
+        assert_eq!(of(Case::SharedCopy, 1 << 20, 2), ["Limit >= 0.90", "Mpi >= 1.40"]);
         assert_eq!(of(Case::Barrier, 8, 2), ["Mpi <= 0.60"]);
         assert_eq!(of(Case::Message, 8, 2), ["Limit <= 1.35", "Mpi <= 0.70", "Ucx <= 0.75"]);
     }

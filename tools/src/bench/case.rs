@@ -1,5 +1,6 @@
 //! The cases, as they are typed and listed.
 
+use super::{overlap, pressure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -41,6 +42,8 @@ pub(super) enum Case {
     BandwidthOwn,
     /// The same in windows of 64 with an answer each
     BandwidthStream,
+    /// Commands that copy large blocks of job memory while both ranks wait, one in flight
+    SharedCopy,
     /// Barriers back to back (--ranks)
     Barrier,
     /// Broadcasts of 8 bytes back to back, the root another rank in each (--ranks)
@@ -57,6 +60,12 @@ pub(super) enum Case {
     Fuzzy,
     /// A fuzzy barrier beside 20 us of work, without that work (--ranks)
     FuzzyHidden,
+    /// Commands a second that 16 ranks post to one queue of 1,024 places
+    Pressure,
+    /// Copies of 1 MiB from a rank that works and makes no call, by the other one
+    OverlapCopy,
+    /// The same from that rank to one that sleeps, by a third one
+    Thirdparty,
     /// Start 64 ranks that meet and leave, exec to exit (--ranks)
     Startup,
     /// Processor time of a job of 4 that waits for 10 s, launcher included (--ranks)
@@ -78,6 +87,8 @@ pub(super) enum Kind {
     Blocks,
     /// Ranks that call all together, again and again.
     Collective,
+    /// Ranks of which each has a part of its own, in a job of their own.
+    Roles,
     /// Jobs that are started, watched and ended.
     Whole,
 }
@@ -98,9 +109,11 @@ impl Case {
             Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
                 Kind::Blocks
             }
+            Case::SharedCopy => Kind::Blocks,
             Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
             Case::Allreduce | Case::Gather | Case::Allgather => Kind::Collective,
             Case::Fuzzy | Case::FuzzyHidden => Kind::Collective,
+            Case::Pressure | Case::OverlapCopy | Case::Thirdparty => Kind::Roles,
             Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
         }
     }
@@ -109,6 +122,8 @@ impl Case {
     pub(super) fn ranks(self) -> &'static [usize] {
         match self.kind() {
             _ if self == Case::Startup => &[64],
+            _ if self == Case::Pressure => &[pressure::RANKS],
+            _ if self == Case::Thirdparty => &[overlap::THIRDPARTY_RANKS],
             _ if self == Case::Memory => &[4, 64, 1024], // the last are simulated
             Kind::Whole => &[4],
             Kind::Collective => &[2, 4, 8],
@@ -119,6 +134,11 @@ impl Case {
     /// Whether two ranks, each on a processor of its own, play it against each other and the limits.
     pub(super) fn is_for_two(self) -> bool {
         matches!(self.kind(), Kind::Limit | Kind::Words | Kind::Blocks)
+    }
+
+    /// Whether `--ranks` has a meaning for it.
+    pub(super) fn has_ranks(self) -> bool {
+        matches!(self.kind(), Kind::Collective | Kind::Whole)
     }
 
     /// Whether `--sizes` has a meaning for it.

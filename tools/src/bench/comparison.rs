@@ -77,6 +77,9 @@ pub(super) fn compare(rows: &mut [Row], field: &Field) {
         if !with(With::Limit) {
             plain.push(With::Limit);
         }
+        if !with(With::Alone) {
+            plain.push(With::Alone);
+        }
         if row.case.has_peers() && ![With::Mpi, With::Ucx, With::Others].into_iter().any(with) {
             plain.push(With::Others);
         }
@@ -96,6 +99,10 @@ fn compare_one(row: &Row, all: &[Row], with: With, bar: Option<Bar>, field: &Fie
             let message = Key::ours(Case::Message, "", row.bytes);
             let is_it = |other: &&Row| other.is_of(&message);
             (message.case.to_string(), Some(all.iter().find(is_it)?))
+        }
+        With::Alone => {
+            let alone = Key::ours(row.case, &With::alone(&row.variant)?, row.bytes);
+            ("alone".into(), Some(all.iter().find(|other| other.is_of(&alone))?))
         }
         With::Mpi | With::Ucx | With::Others => {
             // Of those that were asked for; if there is none, nobody wants to know.
@@ -208,6 +215,28 @@ mod tests {
         rows[0].steady = false;
         assert!(verdicts(&mut rows, &ALL, vec![]).iter().all(|(_, verdict)| *verdict == Verdict::Unsteady));
         assert_eq!((rows[0].ratio_to_limit, rows[0].ratio_to_best), (None, None));
+    }
+
+    #[test]
+    fn what_has_something_beside_it_is_held_against_the_same_alone() {
+        let of = |variant: &str, median| {
+            let summary = Summary { median, min: 1.0, max: 2.0, repetitions: 5, steady: true };
+            Row::new(Key::ours(Case::Thirdparty, variant, 8).by("a"), 3, summary)
+        };
+        for (beside, median, verdict) in [
+            ("work_beside", 101.0, Verdict::Met),
+            ("work_beside", 103.0, Verdict::Missed),
+            ("copy_beside", 91.0, Verdict::Met),
+            ("copy_beside", 89.0, Verdict::Missed),
+            ("stencil_beside", 300.0, Verdict::None),
+        ] {
+            let alone = beside.replace("beside", "alone");
+            let mut rows = vec![of(beside, median), of("other_alone", 1.0), of(&alone, 100.0)];
+            let told = verdicts(&mut rows, &[], vec![]);
+            assert_eq!(told, [("alone".to_string(), verdict)]);
+            assert_eq!(rows[0].ratio(With::Alone), Some(median / 100.0));
+            assert!(rows[2].comparisons.is_empty());
+        }
     }
 
     #[test]

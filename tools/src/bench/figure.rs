@@ -53,9 +53,9 @@ impl Key {
             Case::Get => Some(Key::limit("remote_load")),
             Case::Atomic => Some(Key::limit("remote_add")),
             Case::BandwidthPut | Case::BandwidthJob | Case::BandwidthOwn | Case::BandwidthStream => {
-                let state = State::all().into_iter().find(|state| state.to_string() == self.variant)?;
-                Some(Key::copy_limit("memcpy", state, self.bytes))
+                Some(Key::copy_limit("memcpy", State::named(&self.variant)?, self.bytes))
             }
+            Case::SharedCopy => Some(Key::copy_limit("pair", State::named(&self.variant)?, self.bytes)),
             _ => None,
         }
     }
@@ -160,6 +160,8 @@ mod tests {
             (limit.variant.as_str(), limit.setting.as_str(), limit.bytes),
             ("memcpy_cold", "fresh", 64)
         );
+        let both = Key::ours(Case::SharedCopy, "hot_reused", 64).bounded_by().unwrap();
+        assert_eq!((both.variant.as_str(), both.setting.as_str()), ("pair_hot", "reused"));
         assert_eq!(Key::limit("hand_over").bounded_by(), None);
     }
 }

@@ -6,7 +6,7 @@
 //! part                   what the processes are that they start: this program with a hidden subcommand
 //! pair, crew             the ranks that take turns, two or several; session, turns, measure, link    how they do it
 //! latency, message, rate, remote, commands, handler, blocks/, collective,
-//! crowd, startup, waiting, idle, death, memory                                the cases
+//! pressure, overlap, stencil, crowd, startup, waiting, idle, death, memory        the cases
 //! peers/                 other libraries, measured by programs of their own, a repetition at a time
 //! limit/                 what bare loops reach: the only files that may go below the library
 //! figure, group, row, library, repetition    what was measured, by whom, and what of it counts
@@ -39,11 +39,13 @@ mod machine;
 mod measure;
 mod memory;
 mod message;
+mod overlap;
 mod pair;
 mod part;
 mod peers;
 mod plan;
 mod plot;
+mod pressure;
 mod processes;
 mod progress;
 mod ranks;
@@ -57,6 +59,7 @@ mod sink;
 mod sizes;
 mod startup;
 mod state;
+mod stencil;
 mod table;
 mod talking;
 mod tuning;
@@ -112,7 +115,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ranks)]
     ranks: Vec<usize>,
     /// Sizes of the blocks of bandwidths and limit, as in 64K,1M [default: 64K,256K,1M,4M,16M,64M; bandwidth_own from
-    /// 4K, bandwidth_stream to 4M]
+    /// 4K, bandwidth_stream to 4M, shared_copy from 1M]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = sizes::parse)]
     sizes: Vec<u64>,
     /// Write the figures to this file, one JSON object a line

@@ -201,7 +201,7 @@ impl<'j> Pair<'j> {
             entries.push((Point::of_blocks(case, bytes, state).ours(), measure));
         }
         entries.push((Key::copy_limit("memcpy", state, bytes), copy(false)));
-        if self.wants(Case::Limit) {
+        if self.wants(Case::Limit) || self.block_cases(bytes).any(|case| case == Case::SharedCopy) {
             entries.push((Key::copy_limit("pair", state, bytes), copy(true)));
         }
         entries
@@ -282,5 +282,6 @@ mod tests {
         };
         assert_eq!(names(&[Case::Get]), ["get ", "limit remote_load", "limit hand_over"]);
         assert!(!names(&[Case::BandwidthPut]).contains(&"limit pair_hot".to_string()));
+        assert!(names(&[Case::SharedCopy]).contains(&"limit pair_hot".to_string()));
     }
 }

@@ -47,6 +47,12 @@ pub(super) struct Effort {
     pub(super) rate_windows: u64,
     /// Rows of commands that are posted, and chains of them.
     pub(super) command_rounds: u64,
+    /// Commands that many ranks post to one queue.
+    pub(super) commands: u64,
+    /// Rounds of work beside which is copied, of which a repetition is the median,
+    pub(super) overlaps: u64,
+    /// and values that are worked out in each.
+    pub(super) points: u64,
     /// Collective calls back to back.
     pub(super) calls: u64,
     /// Words that get and atomic visit,
@@ -73,6 +79,10 @@ impl Effort {
         gap_windows: 200,
         rate_windows: 2000,
         command_rounds: 40,
+        commands: 1_000_000,
+        // Some milliseconds: a hundred copies.
+        overlaps: 5,
+        points: 4 << 20,
         calls: 1000,
         words: 10_000,
         passes: 10,
@@ -104,6 +114,9 @@ impl Effort {
         gap_windows: 2,
         rate_windows: 3,
         command_rounds: 3,
+        commands: 5_000,
+        overlaps: 1,
+        points: 10_000,
         calls: 10,
         words: 100,
         passes: 2,

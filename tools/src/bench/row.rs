@@ -28,14 +28,15 @@ pub(super) enum Metric {
 impl Metric {
     fn of(key: &Key) -> Metric {
         let is_copy = key.variant.starts_with("memcpy") || key.variant.starts_with("pair");
+        let is_copy = is_copy || (key.case.kind() == Kind::Roles && key.variant.starts_with("copy"));
         match (key.case.kind(), key.case) {
             (Kind::Blocks, _) => Metric::BandwidthBytesPerS,
-            (Kind::Limit, _) if is_copy => Metric::BandwidthBytesPerS,
-            (_, Case::Rate) => Metric::RatePerS,
+            (Kind::Limit | Kind::Roles, _) if is_copy => Metric::BandwidthBytesPerS,
+            (_, Case::Rate | Case::Pressure) => Metric::RatePerS,
             (_, Case::Posted) if !key.variant.is_empty() => Metric::TimeNs,
             (_, Case::Post | Case::Chain | Case::Handler) => Metric::TimeNs,
             (_, Case::Memory) => Metric::Bytes,
-            (Kind::Collective | Kind::Whole, _) => Metric::TimeNs,
+            (Kind::Collective | Kind::Whole | Kind::Roles, _) => Metric::TimeNs,
             _ => Metric::LatencyNs,
         }
     }

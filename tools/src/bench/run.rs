@@ -56,7 +56,7 @@ impl Wanted {
     /// Everything that was typed has a meaning for one of the cases.
     fn check(&self, args: &Args) -> anyhow::Result<()> {
         let any = |has: fn(&Case) -> bool| self.cases.iter().any(has);
-        if !self.ranks.is_empty() && !any(|case| !case.is_for_two()) {
+        if !self.ranks.is_empty() && !any(|case| case.has_ranks()) {
             return Err(misuse(
                 "--ranks has a meaning for collective cases, startup, idle, death and memory only",
             ));
@@ -100,6 +100,7 @@ impl Wanted {
             Kind::Blocks | Kind::Limit => groups * (1.0 + 4.0 * peers),
             Kind::Words => 1.0 + 20.0 * peers,
             Kind::Collective => self.ranks_of(case).len() as f64 * (1.0 + 10.0 * peers),
+            Kind::Roles => 8.0,
             Kind::Whole if case == Case::Idle => 60.0,
             Kind::Whole => 5.0,
         }
@@ -140,6 +141,7 @@ impl Wanted {
             machine,
             &mut progress,
         );
+        self.roles(&mut taken, &of_kind(|case| case.kind() == Kind::Roles), machine, &mut progress);
         self.whole(&mut taken, &of_kind(|case| case.kind() == Kind::Whole), machine, &mut progress);
         taken.rows.sort_by_key(Row::place);
         self.compare(&mut taken);
@@ -164,6 +166,16 @@ impl Wanted {
         }
     }
 
+    /// Each in a job of its own: so many ranks it has.
+    fn roles(&self, taken: &mut Taken, cases: &[Case], machine: &Machine, progress: &mut Progress) {
+        for &case in cases {
+            for &ranks in case.ranks() {
+                progress.begin(&case.to_string(), self.seconds(case));
+                self.by_ranks(taken, &[case], ranks, machine, progress);
+            }
+        }
+    }
+
     /// Figures of ranks that take turns with each other and with other libraries.
     fn by_ranks(
         &self,
@@ -175,7 +187,8 @@ impl Wanted {
     ) {
         let effort = self.effort();
         let processors = machine.processors.iter().copied().take(2).collect();
-        let (peers, home, sizes) = (self.peers.clone(), self.home.clone(), self.sizes.clone());
+        let peers = if cases.iter().any(|case| case.has_peers()) { self.peers.clone() } else { Vec::new() };
+        let (home, sizes) = (self.home.clone(), self.sizes.clone());
         let invited = Invited { peers, home, processors, ranks, sizes, rounds: effort.rounds };
         let (sizes, processors) = (&self.sizes, &machine.processors);
         let wanted = ranks::Wanted { cases, sizes, ranks, effort, processors, tune: None };

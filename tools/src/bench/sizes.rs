@@ -11,6 +11,8 @@ const USUAL: &[u64] = &[64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 2
 const OWN: &[u64] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
 /// A window of 64 larger ones would take seconds; OSU's programs end there, too.
 const STREAM: &[u64] = &[64 << 10, 256 << 10, 1 << 20, 4 << 20];
+/// Below, a copy is over before another processor has taken much of it.
+const SHARED: &[u64] = &[1 << 20, 4 << 20, 16 << 20, 64 << 20];
 /// Values are sent as words of this many bytes.
 const WORD: u64 = 8;
 /// More than this would not tell more.
@@ -23,6 +25,7 @@ pub(super) fn of(case: Case, asked: &[u64]) -> &[u64] {
         _ if !asked.is_empty() => asked,
         Case::BandwidthOwn => OWN,
         Case::BandwidthStream => STREAM,
+        Case::SharedCopy => SHARED,
         _ => USUAL,
     }
 }

@@ -19,6 +19,11 @@ impl State {
             .map(|(cold, fresh)| State { cold, fresh })
     }
 
+    /// The one of that name.
+    pub(super) fn named(name: &str) -> Option<State> {
+        State::all().into_iter().find(|state| state.to_string() == name)
+    }
+
     /// `hot` or `cold`.
     pub(super) fn temperature(self) -> &'static str {
         if self.cold { "cold" } else { "hot" }

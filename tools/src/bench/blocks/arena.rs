@@ -1,6 +1,7 @@
 //! Memory of all sizes and states for the cases that are asked for, and how two ranks meet before a block.
 
 use super::pages::Pages;
+use super::shared::Commands;
 use crate::bench::case::Case;
 use crate::bench::clock::Stopwatch;
 use crate::bench::limit::Side;
@@ -15,6 +16,7 @@ pub(in crate::bench) struct Areas {
     own_target: bool,
     job_source: bool,
     job_target: bool,
+    commands: bool,
 }
 
 impl Areas {
@@ -24,8 +26,9 @@ impl Areas {
         let areas = Areas {
             own_source: has(&[Case::BandwidthPut, Case::BandwidthOwn, Case::BandwidthStream]),
             own_target: has(&[Case::BandwidthOwn, Case::BandwidthStream]),
-            job_source: has(&[Case::BandwidthJob]),
-            job_target: has(&[Case::BandwidthPut, Case::BandwidthJob]),
+            job_source: has(&[Case::BandwidthJob, Case::SharedCopy]),
+            job_target: has(&[Case::BandwidthPut, Case::BandwidthJob, Case::SharedCopy]),
+            commands: has(&[Case::SharedCopy]),
         };
         (areas != Areas::default()).then_some(areas)
     }
@@ -40,6 +43,7 @@ pub(in crate::bench) struct Arena<'j> {
     own_target: Option<RefCell<Pages>>,
     job_source: Option<Array<u64>>,
     job_target: Option<Array<u64>>,
+    commands: Option<Commands<'j>>,
     pub(super) arrived: Signal<'j>,
     ready: Signal<'j>,
     /// Blocks so far.
@@ -65,6 +69,7 @@ impl<'j> Arena<'j> {
             own_target: own(areas.own_target),
             job_source: of_job(areas.job_source)?,
             job_target: of_job(areas.job_target)?,
+            commands: areas.commands.then(|| Commands::new(job)).transpose()?,
             arrived: job.signal()?,
             ready: job.signal()?,
             number: Cell::new(0),
@@ -104,6 +109,10 @@ impl<'j> Arena<'j> {
 
     pub(super) fn job_target(&self) -> tasuki::Result<&Array<u64>> {
         self.job_target.as_ref().ok_or_else(absent)
+    }
+
+    pub(super) fn commands(&self) -> tasuki::Result<&Commands<'j>> {
+        self.commands.as_ref().ok_or_else(absent)
     }
 
     /// The number of the next block.

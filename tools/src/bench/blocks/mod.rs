@@ -1,9 +1,10 @@
-//! Bandwidth: large blocks between two ranks, one in flight or in windows, by put and by messages.
+//! Bandwidth: large blocks between two ranks, one in flight or in windows, by put, by
+//! messages and by commands.
 //!
 //! ```text
 //! arena      memory of all sizes and states, and how two ranks meet before a block
 //! pages      the two kinds of memory: the job's, and what the program merely owns
-//! put, job, own      half a ping-pong, by one call each            stream     windows
+//! put, job, own, shared      half a ping-pong, by one call each    stream     windows
 //! ```
 
 mod arena;
@@ -11,6 +12,7 @@ mod job;
 mod own;
 mod pages;
 mod put;
+mod shared;
 mod stream;
 
 pub(super) use arena::{Areas, Arena};
@@ -79,6 +81,7 @@ impl<'a> Bandwidth<'a> {
     pub(super) fn new(arena: &'a Arena<'a>, case: Case, shape: Shape, blocks: u64) -> Bandwidth<'a> {
         let carrier: Box<dyn Carrier + 'a> = match case {
             Case::BandwidthJob => Box::new(job::Job(arena)),
+            Case::SharedCopy => Box::new(shared::Shared(arena)),
             Case::BandwidthOwn => Box::new(own::Own(arena)),
             _ => Box::new(put::Put(arena)),
         };

@@ -249,7 +249,8 @@ fn name_of(point: &Point) -> Option<&'static str> {
         Case::Posted => "post_gap",
         Case::Crowd => "crowd",
         Case::Rate => "rate",
-        Case::BandwidthJob => "bandwidth_job",
+        // They have no copy that both ends make: one way, as they are quickest.
+        Case::BandwidthJob | Case::SharedCopy => "bandwidth_job",
         Case::BandwidthOwn => "bandwidth_own",
         Case::BandwidthStream => "bandwidth_stream",
         Case::Barrier => "barrier",

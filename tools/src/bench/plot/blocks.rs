@@ -66,14 +66,18 @@ fn panels(case: Case, rows: &[Row]) -> [Panel; 2] {
     }
 }
 
+/// Who copies in the limit of a case: one processor, or both.
+fn limit_of(case: Case) -> &'static str {
+    if case == Case::SharedCopy { "pair" } else { "memcpy" }
+}
+
 /// Ours and the limit, in reused and in fresh buffers.
 fn alone(case: Case, cold: bool, name: &str, rows: &[Row]) -> Panel {
     let mut curves = Vec::new();
-    for (fresh, color, ours, limit) in
-        [(true, OURS_TOO, "fresh", "memcpy, fresh"), (false, OURS, "reused", "memcpy")]
-    {
+    for (fresh, color, ours) in [(true, OURS_TOO, "fresh"), (false, OURS, "reused")] {
         let state = State { cold, fresh };
-        curves.push(Curve::of_limit(state, rows, color, limit));
+        let limit = Curve::of_limit(limit_of(case), state, rows, color);
+        curves.push(Curve { name: if fresh { "memcpy, fresh" } else { limit.name }, ..limit });
         curves.push(Curve::of(case, state, Library::Tasuki, rows, color, ours));
     }
     Panel { caption: format!("{case}, {name}"), curves }
@@ -84,7 +88,7 @@ fn beside_others(case: Case, state: State, rows: &[Row]) -> Panel {
     let buffers = state.buffers();
     let caption = format!("{case}, {}, {buffers} buffers", state.temperature());
     let curve = |library| match library {
-        Library::Limit => Curve::of_limit(state, rows, LIMIT, "memcpy"),
+        Library::Limit => Curve::of_limit(limit_of(case), state, rows, LIMIT),
         _ => Curve::of(case, state, library, rows, palette::color(library), palette::name(library)),
     };
     let curves = ORDER.into_iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
@@ -105,8 +109,8 @@ impl Curve {
         Curve { mark: Mark::Line(color), name, points: points(rows, is_of_it) }
     }
 
-    fn of_limit(state: State, rows: &[Row], color: RGBColor, name: &'static str) -> Curve {
-        let is_of_it = |row: &Row| row.key() == Key::copy_limit("memcpy", state, row.bytes);
+    fn of_limit(name: &'static str, state: State, rows: &[Row], color: RGBColor) -> Curve {
+        let is_of_it = |row: &Row| row.key() == Key::copy_limit(name, state, row.bytes);
         Curve { mark: Mark::Dashed(color), name, points: points(rows, is_of_it) }
     }
 }

@@ -7,7 +7,7 @@ use tasuki_examples::heat::{Plate, Solution, Way, serial, solve, solve_by};
 const GRIDS: &[(usize, usize, usize)] =
     &[(1, 1, 3), (1, 8, 5), (8, 1, 5), (3, 17, 40), (7, 7, 33), (16, 5, 20), (37, 53, 101), (64, 64, 100)];
 
-const WAYS: [Way; 2] = [Way::Puts, Way::Messages];
+const WAYS: [Way; 3] = [Way::Puts, Way::Messages, Way::Commands];
 
 fn solution(way: Way, ranks: usize, plate: Plate, iterations: usize) -> Solution {
     let mut outcomes = tasuki::local(ranks, |job| solve_by(way, job, plate, iterations, |_| ())).unwrap();

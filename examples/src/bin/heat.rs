@@ -61,8 +61,16 @@ fn report(solution: &Solution, options: &Options) -> tasuki::Result<()> {
     let checked = if options.no_check { "not compared with" } else { "bit for bit as" };
     let picture = options.output.display();
     let ranks = ranks(parts.len());
-    println!("residual {residual:.1e} on {ranks}, {checked} the serial run; see {picture}");
+    let speed = speed(solution, options);
+    println!("residual {residual:.1e} on {ranks}, {speed}, {checked} the serial run; see {picture}");
     Ok(())
+}
+
+/// How fast it went: by the slowest rank, since the others waited for it.
+fn speed(solution: &Solution, options: &Options) -> String {
+    let nanoseconds = solution.parts.iter().map(|part| part.nanoseconds).max().unwrap_or(0);
+    let each = nanoseconds as f64 / options.iterations.max(1) as f64;
+    format!("{:.2} us an iteration", each / 1000.0)
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Error {

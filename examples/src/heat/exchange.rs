@@ -3,6 +3,7 @@
 use super::halo::Halo;
 use super::mail::Mail;
 use super::moved::Moved;
+use super::prepared::Prepared;
 use super::strip::Strip;
 use tasuki::Job;
 
@@ -27,6 +28,8 @@ pub enum Way {
     Puts,
     /// Each sends its rows, and receives the other's
     Messages,
+    /// Commands prepared once fetch the rows when a signal says so, by whichever of the two has time
+    Commands,
 }
 
 impl Way {
@@ -42,6 +45,7 @@ impl Way {
         Ok(match self {
             Way::Puts => Box::new(Halo::new(job, columns, above, below)?),
             Way::Messages => Box::new(Mail::new(job, columns, above, below)),
+            Way::Commands => Box::new(Prepared::new(job, columns, above, below)?),
         })
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn run(shell: &Shell) -> Result<Outcome> {
 /// With which arguments to start an example: what it cannot do without, and its other ways.
 fn variants(example: &Path, folder: &Path) -> Result<Vec<Vec<OsString>>> {
     if example.ends_with("heat") {
-        return Ok(vec![Vec::new(), vec!["--by".into(), "messages".into()]]);
+        return Ok(["puts", "messages", "commands"].map(|way| vec!["--by".into(), way.into()]).to_vec());
     }
     if !example.ends_with("kmer") {
         return Ok(vec![Vec::new()]);

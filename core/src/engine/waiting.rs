@@ -111,8 +111,12 @@ impl Machine {
         });
         let mut told = Told { machine: self, by_us: false };
         let attendance = Attendance::new(self);
+        let mut useful_at = start;
         loop {
             self.progress();
+            if self.commands().are_used() && self.serve_on(&|| self.met(condition)) {
+                useful_at = self.host().now_ns();
+            }
             if self.has_shares() {
                 self.share();
             }
@@ -127,10 +131,10 @@ impl Machine {
             if now >= until_ns {
                 return Err(self.report(Cause::TimedOut { after: limit.unwrap_or_default() }, call));
             }
-            let waited_ns = now - start;
-            if waited_ns > PUBLISH_AFTER_NS {
+            if now - start > PUBLISH_AFTER_NS {
                 told.publish(call, start);
             }
+            let waited_ns = now.saturating_sub(useful_at); // who is of use stays awake
             let met = |condition: &Condition| {
                 self.met(condition) || self.queues_look_ready(false) || self.has_shares()
             };

@@ -19,7 +19,7 @@ fn distances(ranks: u64) -> u64 {
 
 /// Pages of the memory file of a rank that has waited, without job memory.
 fn fixed_pages(ranks: u64, signals: u64) -> u64 {
-    11 + (128 * (2 * distances(ranks) + signals)).div_ceil(PAGE).max(1)
+    12 + (128 * (2 * distances(ranks) + signals)).div_ceil(PAGE).max(1)
 }
 
 /// Private tables of a rank that has touched so many others.

@@ -140,6 +140,19 @@ impl Machine {
         false
     }
 
+    /// Runs what is ready, and looks on for a while for what comes next. Whether it was of use.
+    pub(in crate::engine) fn serve_on(&self, met: &dyn Fn() -> bool) -> bool {
+        let (mut of_use, mut left) = (false, 1);
+        while left > 0 && !met() {
+            left -= 1;
+            if self.run_calls() | self.serve_ready(true) {
+                (of_use, left) = (true, self.spins(None));
+            }
+            std::hint::spin_loop();
+        }
+        of_use
+    }
+
     /// Looks at the rank's own queues, and goes on with what it carries out for any.
     pub(in crate::engine) fn serve_queues(&self) {
         if self.has_flights() {

@@ -2,10 +2,12 @@
 
 pub mod error;
 pub mod log;
+mod panic;
 mod rank;
 mod roll;
 pub mod sync;
 
 pub use error::{Blame, Cause, Error, Result};
+pub use panic::panic_message;
 pub use rank::Rank;
 pub use roll::{Numbered, Roll};

@@ -157,7 +157,7 @@ pub(crate) fn live<R>(run: &Run, actor: usize, body: impl FnOnce() -> R) -> Resu
     }
     let outcome = catch_unwind(AssertUnwindSafe(body)).map_err(|panic| match panic.downcast::<Killed>() {
         Ok(_) => Fate::Killed,
-        Err(panic) => Fate::Panicked(message(&*panic)),
+        Err(panic) => Fate::Panicked(tasuki_core::base::panic_message(&*panic).to_string()),
     });
     let panicked = if let Err(Fate::Panicked(message)) = &outcome { Some(&message[..]) } else { None };
     run.end(actor, panicked);
@@ -169,10 +169,4 @@ pub(crate) fn live<R>(run: &Run, actor: usize, body: impl FnOnce() -> R) -> Resu
 pub(crate) enum Fate {
     Killed,
     Panicked(String),
-}
-
-/// What a panic said.
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
 }

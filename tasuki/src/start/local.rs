@@ -4,7 +4,7 @@ use super::rank;
 use crate::{Handlers, Job, Rank, Result};
 use std::sync::Arc;
 use tasuki_core::base::log::{Level, Log};
-use tasuki_core::base::{Cause, Error};
+use tasuki_core::base::{Cause, Error, panic_message};
 use tasuki_core::bootstrap::settings::Door;
 use tasuki_core::bootstrap::{Membership, Settings, launched};
 use tasuki_core::engine::{Machine, NodeHost};
@@ -82,7 +82,7 @@ pub(super) fn threads<T: Send>(
 fn joined<T>(rank: Rank, thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<T> {
     match thread {
         Ok(thread) => thread.join().unwrap_or_else(|panic| {
-            Err(Error::new(Cause::Bug(format!("a rank's thread panicked: {}", rank::message(&*panic)))))
+            Err(Error::new(Cause::Bug(format!("a rank's thread panicked: {}", panic_message(&*panic)))))
         }),
         Err(error) => {
             let why =

@@ -1,9 +1,8 @@
 //! One rank's run of the program: made, run, left, and its failure told.
 
 use crate::{Error, Handlers, Job, Rank, Result};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, panic_message};
 use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::engine::Machine;
 use tasuki_core::node::board::Board;
@@ -36,9 +35,9 @@ pub(super) fn run<T>(
         // The simulation has killed this rank and tells the others itself.
         Err(panic) if panic.is::<tasuki_fabric_sim::Killed>() => resume_unwind(panic),
         Err(panic) => {
-            let how = format!("panicked: {}", message(&*panic));
+            let how = format!("panicked: {}", panic_message(&*panic));
             machine.fail(&how);
-            Err(panicked(&message(&*panic)).on_rank(machine.rank()))
+            Err(panicked(panic_message(&*panic)).on_rank(machine.rank()))
         }
     };
     machine.write_trace();
@@ -48,12 +47,6 @@ pub(super) fn run<T>(
 /// The error of a rank that panicked.
 pub(super) fn panicked(message: &str) -> Error {
     Error::new(Cause::Program(format!("panicked: {message}")))
-}
-
-/// What a panic said.
-pub(super) fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
 }
 
 /// Of the ranks' outcomes, all values, or the error that came first: the one that no other rank's death explains.

@@ -2,7 +2,7 @@
 
 use super::Calls;
 use crate::base::{Cause, Rank};
-use crate::engine::commands::{QueueName, Taken};
+use crate::engine::commands::QueueName;
 use crate::engine::machine::Machine;
 use crate::fabric::{CommandWrite, Poison, Refused};
 use crate::queue::command::Command;
@@ -10,36 +10,20 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Entries of a list. Handlers are run while there is room for all that one may post.
+/// Entries of a list. Handlers are run while there is room for all that one may post, and for its answer.
 const ENTRIES: usize = 256;
 const _: () = assert!(ENTRIES >= 2 * super::table::EACH_MAX);
-/// Answers that wait for their fabric; while there are more, no handler is run.
-const ANSWERS: usize = 256;
 
-/// Posts that wait for room, in their order. Only who runs handlers changes it.
-#[derive(Debug, Default)]
-pub(super) struct Following {
-    list: List<(QueueName, Command)>,
-}
-
-/// Calls that fired in queues of commands and are still to be handed on.
-#[derive(Debug, Default)]
-pub(super) struct TakenCalls {
-    list: List<Taken>,
-}
-
-/// Answers that wait for their fabric.
-#[derive(Debug, Default)]
-pub(super) struct Unsent {
-    list: List<CommandWrite>,
-}
-
-/// A list, and how many are in it where that is only to be looked at.
+/// What waits for room, in its order, and how much that is where it is only to be looked at. Only who runs handlers
+/// takes from it.
 #[derive(Debug)]
-struct List<T> {
+pub(super) struct List<T> {
     entries: Mutex<VecDeque<T>>,
     count: AtomicUsize,
 }
+
+/// A post that waits for room.
+pub(super) type Post = (QueueName, Command);
 
 impl<T> Default for List<T> {
     fn default() -> List<T> {
@@ -48,16 +32,22 @@ impl<T> Default for List<T> {
 }
 
 impl<T: Copy> List<T> {
+    /// Whether so many more may be entered.
     #[inline]
-    fn len(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+    pub(super) fn has_room(&self, count: usize) -> bool {
+        self.count.load(Ordering::Relaxed) + count <= ENTRIES
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
     }
 
     fn entries(&self) -> MutexGuard<'_, VecDeque<T>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, entry: T) {
+    pub(super) fn push(&self, entry: T) {
         let mut entries = self.entries();
         entries.push_back(entry);
         debug_assert!(entries.len() <= ENTRIES, "room was asked for before");
@@ -65,7 +55,7 @@ impl<T: Copy> List<T> {
     }
 
     fn first(&self) -> Option<T> {
-        if self.len() == 0 { None } else { self.entries().front().copied() }
+        if self.is_empty() { None } else { self.entries().front().copied() }
     }
 
     fn pop(&self) {
@@ -75,50 +65,11 @@ impl<T: Copy> List<T> {
     }
 }
 
-impl Following {
-    /// Whether so many more may be entered.
-    #[inline]
-    pub(super) fn has_room(&self, count: usize) -> bool {
-        self.list.len() + count <= ENTRIES
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.list.len() == 0
-    }
-}
-
-impl TakenCalls {
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.list.len() == 0
-    }
-}
-
-impl Calls {
-    /// A call is to be handed on by a thread that may wait.
-    pub(in crate::engine) fn hand_on_later(&self, taken: Taken) {
-        self.taken.list.push(taken);
-    }
-}
-
-impl Unsent {
-    #[inline]
-    pub(super) fn has_room(&self) -> bool {
-        self.list.len() < ANSWERS
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.list.len() == 0
-    }
-}
-
 impl Machine {
     /// Posts what a handler wants posted, now or when there is room.
     pub(super) fn follow(
         &self,
-        following: &Following,
+        following: &List<Post>,
         to: QueueName,
         command: &Command,
     ) -> Result<(), Cause> {
@@ -128,7 +79,7 @@ impl Machine {
                 other => return other.map(drop),
             }
         }
-        following.list.push((to, *command));
+        following.push((to, *command));
         Ok(())
     }
 
@@ -137,21 +88,21 @@ impl Machine {
         let lists = calls.levels.iter().map(|level| &level.following).chain([&calls.commands_following]);
         let mut posted = false;
         for following in lists {
-            while let Some((to, command)) = following.list.first() {
+            while let Some((to, command)) = following.first() {
                 match self.post_commands(to, std::iter::once(&command)) {
                     Err(Cause::Full { .. }) => break,
                     Ok(_) => {}
                     Err(cause) => self.fail_call(calls, self.rank(), &command.effects, &cause),
                 }
-                following.list.pop();
+                following.pop();
                 posted = true;
             }
         }
-        while let Some(taken) = calls.taken.list.first() {
+        while let Some(taken) = calls.taken.first() {
             if !self.forward_taken(taken) {
                 break;
             }
-            calls.taken.list.pop();
+            calls.taken.pop();
             posted = true;
         }
         posted | self.send_answers(calls)
@@ -160,17 +111,17 @@ impl Machine {
     /// Sends an answer by the fabric, now or when it has room.
     pub(super) fn send_answer(&self, calls: &Calls, write: CommandWrite) {
         if !calls.unsent.is_empty() || !self.was_sent(&write) {
-            calls.unsent.list.push(write);
+            calls.unsent.push(write);
         }
     }
 
     fn send_answers(&self, calls: &Calls) -> bool {
         let mut sent = false;
-        while let Some(write) = calls.unsent.list.first() {
+        while let Some(write) = calls.unsent.first() {
             if !self.was_sent(&write) {
                 break;
             }
-            calls.unsent.list.pop();
+            calls.unsent.pop();
             sent = true;
         }
         sent

@@ -25,15 +25,15 @@ pub use asking::Asked;
 pub use running::Arrived;
 pub use table::{Entry, Handler, Table, Takes};
 
-use super::commands::{OwnQueue, QueueName};
+use super::commands::{OwnQueue, QueueName, Taken};
 use super::machine::Machine;
 use crate::base::{Cause, Error, Rank, Result};
-use crate::fabric::Poison;
+use crate::fabric::{CommandWrite, Poison};
 use crate::queue::call::Call;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 use answers::Answers;
-use following::{Following, TakenCalls, Unsent};
+use following::{List, Post};
 use running::Bringing;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -52,9 +52,11 @@ pub(super) struct Calls {
     answers: Arc<Answers>,
     /// Commands that handlers post, if any may.
     commands: Option<Arc<OwnQueue>>,
-    commands_following: Following,
-    unsent: Unsent,
-    taken: TakenCalls,
+    commands_following: List<Post>,
+    /// Answers that wait for their fabric.
+    unsent: List<CommandWrite>,
+    /// Calls that fired in queues of commands and are still to be handed on.
+    taken: List<Taken>,
     /// The signal that is poisoned by calls which failed and had nobody else to tell.
     failures: u32,
     /// Whether a thread of the rank is running handlers.
@@ -68,7 +70,7 @@ pub(super) struct Calls {
 struct Level {
     queue: OwnQueue,
     /// What handlers of this rank call at this level, and finds no room yet.
-    following: Following,
+    following: List<Post>,
     /// The buffer of the call at the head that is on its way.
     bringing: Mutex<Option<Bringing>>,
 }
@@ -83,7 +85,7 @@ impl Machine {
         for level in 0..=table.depth() {
             let queue = self.lay_out_queue_of_calls(PLACES, level as u32)?;
             fingerprint = fingerprint.rotate_left(7) ^ queue.name().address().offset();
-            levels.push(Level { queue, following: Following::default(), bringing: Mutex::default() });
+            levels.push(Level { queue, following: List::default(), bringing: Mutex::default() });
         }
         let answers = Arc::new(self.make_answers()?);
         let failures = self.registry().signal()?;
@@ -94,9 +96,9 @@ impl Machine {
             levels,
             answers,
             commands: wanted.map_err(Error::new)?,
-            commands_following: Following::default(),
-            unsent: Unsent::default(),
-            taken: TakenCalls::default(),
+            commands_following: List::default(),
+            unsent: List::default(),
+            taken: List::default(),
             failures,
             running: AtomicBool::new(false),
             buffer: Mutex::default(),
@@ -129,5 +131,12 @@ impl Machine {
     #[inline]
     fn queue_of_calls(&self, calls: &Calls, to: Rank, level: usize) -> QueueName {
         calls.levels[level].queue.name().on(to)
+    }
+}
+
+impl Calls {
+    /// A call that fired in a queue of commands is handed on by a thread of this rank that may wait.
+    pub(super) fn take_over(&self, taken: Taken) {
+        self.taken.push(taken);
     }
 }

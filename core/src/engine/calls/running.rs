@@ -1,9 +1,10 @@
 //! Running handlers: calls are read, their buffers brought, their answers and effects sent.
 
+use super::following::{List, Post};
 use super::table::{Entry, Handler};
 use super::{Calls, Level};
 use crate::base::log::Level as Loud;
-use crate::base::{Cause, Rank};
+use crate::base::{Cause, Rank, panic_message};
 use crate::engine::commands::Named;
 use crate::engine::machine::Machine;
 use crate::engine::{Caching, Launched, Loan, View};
@@ -12,7 +13,6 @@ use crate::queue::call::{Answer, AnswerPlace, Args, BUFFER_MAX, Call};
 use crate::queue::command::{Class, Command, Deed, Effect};
 use crate::queue::inline::{INLINE_BYTES, Inline};
 use crate::segment::GlobalAddress;
-use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -124,7 +124,7 @@ impl Machine {
         let queue = level.queue.queue();
         let position = queue.reader().read();
         let line = queue.line(position);
-        if !line.holds(position) || !calls.unsent.has_room() {
+        if !line.holds(position) || !calls.unsent.has_room(1) {
             return false;
         }
         let named = self.named(&level.queue);
@@ -137,7 +137,7 @@ impl Machine {
         let entry = calls.table.check(call.handler, call.args.len());
         let each = entry.as_ref().map_or(0, |entry| entry.each);
         let below = at.checked_sub(1).map(|below| &calls.levels[below].following);
-        let has_room = |following: &super::Following| following.has_room(each);
+        let has_room = |following: &List<Post>| following.has_room(each);
         if !below.is_none_or(has_room) || !has_room(&calls.commands_following) {
             return false;
         }
@@ -320,12 +320,6 @@ fn run(entry: &Entry, arrived: &Arrived<'_>, bytes: &[u8]) -> Result<Inline, Cau
     let handler: &dyn Handler = &*entry.handler;
     match catch_unwind(AssertUnwindSafe(|| handler.run(arrived, bytes))) {
         Ok(outcome) => outcome,
-        Err(panic) => Err(Cause::Program(format!("panicked: {}", message(&*panic)))),
+        Err(panic) => Err(Cause::Program(format!("panicked: {}", panic_message(&*panic)))),
     }
-}
-
-/// What a panic said.
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }

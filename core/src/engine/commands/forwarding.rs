@@ -42,7 +42,7 @@ impl Machine {
     pub(super) fn forward_later(&self, named: &Named<'_>, flight: u64) {
         if let Some(calls) = self.calls() {
             let Named { owner, number, generation, .. } = *named;
-            calls.hand_on_later(Taken { owner, number, generation, flight });
+            calls.take_over(Taken { owner, number, generation, flight });
         }
     }
 

@@ -113,6 +113,14 @@ impl Drop for Attendance<'_> {
     }
 }
 
+/// What came of some looks.
+struct Looked {
+    /// What was waited for has happened.
+    met: bool,
+    /// Something was run.
+    of_use: bool,
+}
+
 impl Machine {
     /// Looks whether something is `met`, so many times after the last time that it was of use to look at the rank's own
     /// queues, at which it looks meanwhile.
@@ -128,29 +136,32 @@ impl Machine {
             }
         }
         let _attendance = Attendance::new(self);
-        let mut left = spins;
-        while left > 0 {
-            if met() {
-                return true;
-            }
-            let with_ring = left.is_multiple_of(RING_EVERY);
-            left = if self.run_calls() | self.serve_ready(with_ring) { spins } else { left - 1 };
-            std::hint::spin_loop();
-        }
-        false
+        self.look_on(spins, spins, met).met
     }
 
     /// Runs what is ready, and looks on for a while for what comes next. Whether it was of use.
     pub(in crate::engine) fn serve_on(&self, met: &dyn Fn() -> bool) -> bool {
-        let (mut of_use, mut left) = (false, 1);
-        while left > 0 && !met() {
-            left -= 1;
-            if self.run_calls() | self.serve_ready(true) {
-                (of_use, left) = (true, self.spins(None));
+        self.look_on(RING_EVERY, self.spins(None), met).of_use
+    }
+
+    /// Looks at what this rank serves, so many times, and after each time that it was of use as many times as `again`
+    /// says.
+    #[inline]
+    fn look_on(&self, looks: u32, again: u32, met: &dyn Fn() -> bool) -> Looked {
+        let (mut left, mut of_use) = (looks, false);
+        while left > 0 {
+            if met() {
+                return Looked { met: true, of_use };
+            }
+            let with_ring = left.is_multiple_of(RING_EVERY);
+            if self.run_calls() | self.serve_ready(with_ring) {
+                (left, of_use) = (again, true);
+            } else {
+                left -= 1;
             }
             std::hint::spin_loop();
         }
-        of_use
+        Looked { met: false, of_use }
     }
 
     /// Looks at the rank's own queues, and goes on with what it carries out for any.

@@ -40,6 +40,9 @@ fn variants(example: &Path, folder: &Path) -> Result<Vec<Vec<OsString>>> {
     if example.ends_with("heat") {
         return Ok(["puts", "messages", "commands"].map(|way| vec!["--by".into(), way.into()]).to_vec());
     }
+    if example.ends_with("graph") {
+        return Ok(vec![["--scale", "10", "--roots", "2", "--check"].map(OsString::from).to_vec()]);
+    }
     if !example.ends_with("kmer") {
         return Ok(vec![Vec::new()]);
     }

@@ -12,7 +12,7 @@ fn roots() -> [u32; 2] {
     let whole = Part::new(&GRAPH, Rank(0), 1);
     let mut busy =
         (0..GRAPH.vertices() as u32).filter(|&vertex| whole.neighbours(vertex as usize).len() > 20);
-    [busy.next().unwrap(), busy.last().unwrap()]
+    [busy.next().unwrap(), busy.next_back().unwrap()]
 }
 
 /// All searches, one after the other; where each vertex was found from, on rank 0.

@@ -38,11 +38,12 @@ impl Rmat {
 
     /// The ends of an edge.
     pub fn edge(&self, number: u64) -> [u32; 2] {
-        let mut random = mixed(self.seed ^ mixed(number));
+        let own = mixed(self.seed ^ mixed(number));
+        let mut random = own;
         let mut ends = [0_u64; 2];
         for bit in 0..self.scale {
             if bit > 0 && bit % 4 == 0 {
-                random = mixed(random);
+                random = mixed(own.wrapping_add(u64::from(bit))); // the one before is used up
             }
             // Sixteen bits decide one quarter.
             let share = (random & 0xffff) as f64 / 65536.0;
@@ -93,6 +94,8 @@ mod tests {
         let largest: u64 = degrees.iter().rev().take(102).sum();
         let all: u64 = degrees.iter().sum();
         assert!(largest * 5 > all * 2, "a tenth of the vertices has {largest} of {all} ends");
+        let touched = degrees.iter().filter(|&&degree| degree > 0).count();
+        assert!(touched > 512, "{touched} of 1024 vertices have an edge");
         assert_ne!(graph.edge(3), Rmat { seed: 2, ..graph }.edge(3));
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::waiting::{Condition, Event};
 use crate::fabric::Poison;
 use crate::node::board::Stage;
 use crate::queue::call::{Answer, AnswerPlace, Args, Call};
-use crate::queue::command::{Class, Command, Deed, Effect};
+use crate::queue::command::{Command, Deed, Effect};
 use crate::queue::inline::Inline;
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl Machine {
     }
 
     /// The answer, which has come.
-    pub fn read_answer(&self, mut asked: Asked) -> Result<Inline, Cause> {
+    fn read_answer(&self, mut asked: Asked) -> Result<Inline, Cause> {
         let answer = asked.answers.read(asked.ticket);
         asked.answers.give_back(asked.ticket);
         asked.is_over = true;
@@ -140,8 +140,7 @@ impl Machine {
         effects: [Option<Effect>; 2],
     ) -> Result<(), Cause> {
         let call = Call { peer: self.rank(), handler, args, answer };
-        let command =
-            Command { class: Class::Any, trigger: None, also: None, deed: Deed::Call(call), effects };
+        let command = Command { effects, ..Command::new(Deed::Call(call)) };
         self.post_commands(self.queue_of_calls(calls, to, level), std::iter::once(&command)).map(drop)
     }
 
@@ -154,12 +153,8 @@ impl Machine {
     ) -> Result<bool, Poison> {
         let posted = self.calls_to(call.peer).and_then(|calls| {
             let level = calls.table.check(call.handler, call.args.len())?.depth;
-            let onward = Command {
-                deed: Deed::Call(Call { peer: from, ..*call }),
-                trigger: None,
-                also: None,
-                ..*command
-            };
+            let deed = Deed::Call(Call { peer: from, ..*call });
+            let onward = Command { effects: command.effects, ..Command::new(deed) };
             self.post_commands(self.queue_of_calls(calls, call.peer, level), std::iter::once(&onward))
         });
         match posted {

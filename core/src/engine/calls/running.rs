@@ -10,7 +10,7 @@ use crate::engine::machine::Machine;
 use crate::engine::{Caching, Launched, Loan, View};
 use crate::fabric::{CommandWrite, Poison};
 use crate::queue::call::{Answer, AnswerPlace, Args, BUFFER_MAX, Call};
-use crate::queue::command::{Class, Command, Deed, Effect};
+use crate::queue::command::{Command, Deed, Effect};
 use crate::queue::inline::{INLINE_BYTES, Inline};
 use crate::segment::GlobalAddress;
 use std::cell::Cell;
@@ -60,8 +60,7 @@ impl<'m> Arrived<'m> {
         };
         self.count()?;
         let call = Call { peer: self.machine.rank(), handler, args, answer: AnswerPlace::NONE };
-        let command =
-            Command { class: Class::Any, trigger: None, also: None, deed: Deed::Call(call), effects };
+        let command = Command { effects, ..Command::new(Deed::Call(call)) };
         let queue = self.machine.queue_of_calls(self.calls, to, level);
         self.machine.follow(&self.calls.levels[level].following, queue, &command)
     }
@@ -123,8 +122,7 @@ impl Machine {
     fn run_next(&self, calls: &Calls, at: usize, level: &Level) -> bool {
         let queue = level.queue.queue();
         let position = queue.reader().read();
-        let line = queue.line(position);
-        if !line.holds(position) || !calls.unsent.has_room(1) {
+        if !calls.unsent.has_room(1) {
             return false;
         }
         let named = self.named(&level.queue);

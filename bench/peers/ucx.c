@@ -1,4 +1,4 @@
-/* The peer UCX: cases of two ranks by UCP's tagged messages, blocks also by its puts.
+/* The peer UCX: cases of two ranks by UCP's tagged messages, blocks also by its puts, handlers by its active messages.
  *
  *   peer_ucx CASE [--size BYTES] [--state hot|cold] [--fresh] [--by WAY] [--repetitions N]
  *                 [--iterations N] [--processors A,B,..] [--on-line]
@@ -94,9 +94,8 @@ static void *swap_piece(const void *mine, size_t bytes) {
     return piece;
 }
 
-static void connect_ranks(void) {
-    ucp_params_t of_context = {.field_mask = UCP_PARAM_FIELD_FEATURES,
-                               .features = UCP_FEATURE_TAG | UCP_FEATURE_RMA};
+static void connect_ranks(uint64_t features) {
+    ucp_params_t of_context = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_TAG | features};
     ucp_worker_params_t of_worker = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                      .thread_mode = UCS_THREAD_MODE_SINGLE};
     expect_ok(ucp_init(&of_context, NULL, &context), "ucp_init");
@@ -136,6 +135,7 @@ static void *window_memory(size_t bytes) {
 #include "words.h"
 #include "blocks.h"
 #include "two.h"
+#include "handler.h"
 
 /* Rank 0 hears what is wanted and tells rank 1, which sleeps until then. */
 static bool agree(const struct options *begun, struct options *o, long done) {
@@ -183,19 +183,39 @@ static void split(void) {
     if (rank_here == 1) end_with_parent();
 }
 
-int main(int count, char **words) {
-    struct options begun = parse_options(count, words), o = begun;
-    split();
-    bind_rank(&o, rank_here);
-    connect_ranks();
-    struct two two = begin_two(&o);
-    if (rank_here == 0) print_ready(&o);
-    for (long done = 0; agree(&begun, &o, done); done++) {
-        double value = measure_two(&two, &o);
-        if (rank_here == 0) print_figure(&two.figure, &o, 2, value);
+static void run_handler(const struct options *begun) {
+    static const struct figure figure = {"handler", "", "time_ns"};
+    struct options now = *begun, *o = &now;
+    uint64_t number = 0;
+    begin_handler(o);
+    if (rank_here == 0) print_ready(o);
+    for (long done = 0; agree(begun, o, done); done++) {
+        double value = measure_handler(&number, iterations(o, HANDLER_CALLS));
+        if (rank_here == 0) print_figure(&figure, o, 2, value);
+    }
+    is_ending = 1;
+}
+
+static void run_two(const struct options *begun) {
+    struct options now = *begun, *o = &now;
+    struct two two = begin_two(o);
+    if (rank_here == 0) print_ready(o);
+    for (long done = 0; agree(begun, o, done); done++) {
+        double value = measure_two(&two, o);
+        if (rank_here == 0) print_figure(&two.figure, o, 2, value);
     }
     is_ending = 1;
     end_two(&two);
+}
+
+int main(int count, char **words) {
+    struct options o = parse_options(count, words);
+    bool is_handler = !strcmp(o.name, "handler");
+    split();
+    bind_rank(&o, rank_here);
+    connect_ranks(is_handler ? UCP_FEATURE_AM : UCP_FEATURE_RMA);
+    if (is_handler) run_handler(&o);
+    else run_two(&o);
     leave();
     if (rank_here == 0) wait(NULL);
     return 0;

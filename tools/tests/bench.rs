@@ -43,7 +43,7 @@ fn misuse_is_told_with_the_nearest_right_word() {
         (&["memory", "--ranks", "0"][..], "1 to 4096"),
         (&["barrier", "--ranks", "4,1"][..], "two ranks"),
         (&["memory", "--sizes", "64K"][..], "bandwidths"),
-        (&["put", "--against", "ucx"][..], "messages"),
+        (&["put", "--against", "ucx"][..], "handlers"),
         (&["message", "--against", "mpi"][..], "openmpi"),
         (&["limit", "--sizes", "7"][..], "multiple of 8"),
         (&["memory", "--plot", "a.svg"][..], "latencies"),

@@ -14,9 +14,9 @@ pub(super) fn head() -> Vec<&'static str> {
     vec!["case", "variant", "size", "unit", "tasuki", "mpich", "openmpi", "intel", "ucx"]
 }
 
-/// A line for each figure that more than one library has.
+/// A line for each figure that others have, or might have.
 pub(super) fn lines(rows: &[Row]) -> Vec<Vec<String>> {
-    let ours = rows.iter().filter(|row| row.library == Library::Tasuki && row.case.has_peers());
+    let ours = rows.iter().filter(|row| row.library == Library::Tasuki && row.case.is_shown_beside());
     ours.map(|row| line(row, rows)).collect()
 }
 
@@ -54,6 +54,10 @@ mod tests {
         };
         let rows = [row(Library::Tasuki, 1500.0, true), row(Library::Intel, 3210.0, false)];
         assert_eq!(lines(&rows), [["barrier", "4 ranks", "", "us", "1.5", "-", "-", "3.2?", "-"]]);
+        let key = Key::ours(Case::Post, "by_50", 8);
+        let summary = Summary { median: 20.0, min: 1.0, max: 30.0, repetitions: 5, steady: true };
+        let alone = ["post", "by_50", "8", "ns", "20", "-", "-", "-", "-"];
+        assert_eq!(lines(&[Row::new(key, 2, summary)]), [alone]);
         assert_eq!(head().len(), 4 + LIBRARIES.len());
     }
 }

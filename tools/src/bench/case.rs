@@ -148,9 +148,14 @@ impl Case {
 
     /// Whether other libraries can play it, too.
     pub(super) fn has_peers(self) -> bool {
-        let is_message = matches!(self, Case::Message | Case::Posted | Case::Rate);
+        let is_of_words = matches!(self, Case::Message | Case::Posted | Case::Rate | Case::Handler);
         let is_put = self == Case::BandwidthPut;
-        is_message || (self.kind() == Kind::Blocks && !is_put) || self.kind() == Kind::Collective
+        is_of_words || (self.kind() == Kind::Blocks && !is_put) || self.kind() == Kind::Collective
+    }
+
+    /// Whether it is shown beside other libraries: also where they have nothing like it.
+    pub(super) fn is_shown_beside(self) -> bool {
+        self.has_peers() || matches!(self, Case::Post | Case::Chain)
     }
 
     /// What `--list` says.

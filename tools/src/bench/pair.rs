@@ -261,7 +261,9 @@ mod tests {
         let keys: BTreeSet<&Key> = told.iter().map(|(key, _)| key).collect();
         assert_eq!(keys.len(), told.len(), "each figure is told once");
         for case in cases {
-            assert!(keys.iter().any(|key| key.case == case), "{case}");
+            let by = |library| keys.iter().any(|key| (key.case, key.library) == (case, library));
+            assert!(by(Library::Tasuki) || case == Case::Limit || case == Case::Crowd, "{case}");
+            assert_eq!(by(Library::Ucx), case.has_peers() || case == Case::Crowd, "{case}");
         }
         for key in &keys {
             assert!(key.bounded_by().is_none_or(|limit| keys.contains(&limit)), "{key:?}");

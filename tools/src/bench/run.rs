@@ -67,9 +67,10 @@ impl Wanted {
         if !self.sizes.is_empty() && !any(|case| case.has_sizes()) {
             return Err(misuse("--sizes has a meaning for bandwidths and limit only"));
         }
-        if !self.peers.is_empty() && !any(|case| case.has_peers()) {
+        if !self.peers.is_empty() && !any(|case| case.is_shown_beside()) {
             return Err(misuse(
-                "--against has a meaning for messages, their bandwidths and collective cases only",
+                "--against has a meaning for messages, their bandwidths, handlers, commands and collective \
+                 cases only",
             ));
         }
         let is_svg = |plot: &PathBuf| plot.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("svg"));

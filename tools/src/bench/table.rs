@@ -42,7 +42,7 @@ pub(super) fn show(rows: &[Row], limits_too: bool, around: &Circumstances) -> St
         let lines = of(Library::Limit).map(|row| limit_cells(row).to_vec());
         append(&mut text, &head, lines, 2..5);
     }
-    if rows.iter().any(|row| row.library.is_peer()) {
+    if !around.peers.is_empty() {
         let head = beside::head();
         append(&mut text, &head, beside::lines(rows).into_iter(), 2..4 + beside::LIBRARIES.len());
     }

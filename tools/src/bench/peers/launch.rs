@@ -98,10 +98,14 @@ impl Peer {
         }
     }
 
-    /// Whether it can play a case with that many ranks: UCP has no collectives, and our program for it two ranks.
+    /// Whether it can play a case with that many ranks: UCP has no collectives, and our program for it two ranks; MPI
+    /// has no handlers.
     pub(in crate::bench) fn plays(self, case: &str, ranks: usize) -> bool {
-        let is_for_two = FOR_TWO.contains(&case);
-        (is_for_two && ranks == 2) || (self != Peer::Ucx && COLLECTIVES.contains(&case) && ranks > 0)
+        match case {
+            "handler" => self == Peer::Ucx && ranks == 2,
+            _ if FOR_TWO.contains(&case) => ranks == 2,
+            _ => self != Peer::Ucx && COLLECTIVES.contains(&case) && ranks > 0,
+        }
     }
 
     /// The calls by which it may play a case, of which the best counts: the usual one, and those that the program is
@@ -112,6 +116,10 @@ impl Peer {
             "bandwidth_job" => &[None, Some("put")],
             // Sends by the call that returns when the value may be overwritten.
             "rate" => &[None, Some("send")],
+            // The word as an active message's header instead of its data.
+            "handler" => &[None, Some("header")],
+            // Looks, also between pieces of work, instead of one wait behind it.
+            "fuzzy" | "fuzzy_hidden" => &[None, Some("test")],
             // Receives by the call that returns with the message. UCX has none.
             "message" | "posted" if self != Peer::Ucx => &[None, Some("recv")],
             _ => &[None],
@@ -150,10 +158,11 @@ impl Peer {
     }
 }
 
-/// Cases for two ranks. `post_gap` is the variant of `posted`.
+/// Cases for two ranks that all play. `post_gap` is the variant of `posted`.
 const FOR_TWO: &[&str] =
     &["message", "posted", "post_gap", "rate", "bandwidth_job", "bandwidth_own", "bandwidth_stream"];
-const COLLECTIVES: &[&str] = &["barrier", "bcast", "reduce", "allreduce", "gather", "allgather"];
+const COLLECTIVES: &[&str] =
+    &["barrier", "bcast", "reduce", "allreduce", "gather", "allgather", "fuzzy", "fuzzy_hidden"];
 
 /// What one program is to measure.
 #[derive(Clone, Debug)]
@@ -269,9 +278,12 @@ mod tests {
         assert!(Peer::Intel.plays("barrier", 4) && Peer::Ucx.plays("message", 2));
         assert!(!Peer::Ucx.plays("barrier", 2) && !Peer::Mpich.plays("message", 4));
         assert!(!Peer::Mpich.plays("put_near", 2));
+        assert!(Peer::Ucx.plays("handler", 2) && !Peer::Ucx.plays("handler", 3));
+        assert!(!Peer::Openmpi.plays("handler", 2) && Peer::Openmpi.plays("fuzzy_hidden", 8));
         assert_eq!(Peer::Ucx.ways("bandwidth_job"), [None, Some("put")]);
         assert_eq!(Peer::Intel.ways("message"), [None, Some("recv")]);
         assert_eq!(Peer::Ucx.ways("message"), [None]);
+        assert_eq!(Peer::Mpich.ways("fuzzy"), [None, Some("test")]);
     }
 
     #[test]

@@ -235,10 +235,12 @@ impl Opponents {
 /// By which calls our own ranks exchange messages in a crowd.
 const CROWD_WAYS: &[Option<&str>] = &[Some("begun"), Some("call")];
 
-/// Whether two parts are played in one setting.
+/// Whether two parts are played in one setting. Barriers that go on beside something ask for others than calls do that
+/// return when they are over.
 fn is_chosen_alike(a: &Part, b: &Part) -> bool {
     let are_collective = [a, b].iter().all(|part| part.case.kind() == Kind::Collective);
-    a == b || (a.peer == b.peer && are_collective)
+    let are_calls = [a, b].iter().all(|part| !matches!(part.case, Case::Fuzzy | Case::FuzzyHidden));
+    a == b || (a.peer == b.peer && are_collective && (are_calls || a.case == b.case))
 }
 
 /// What programs call a case.
@@ -249,6 +251,7 @@ fn name_of(point: &Point) -> Option<&'static str> {
         Case::Posted => "post_gap",
         Case::Crowd => "crowd",
         Case::Rate => "rate",
+        Case::Handler => "handler",
         // They have no copy that both ends make: one way, as they are quickest.
         Case::BandwidthJob | Case::SharedCopy => "bandwidth_job",
         Case::BandwidthOwn => "bandwidth_own",
@@ -336,6 +339,17 @@ mod tests {
         assert_eq!(opponents.measure(0), None);
         assert!(opponents.off()[1].why.contains("exit status: 3"));
         assert_eq!(opponents.who(&[message], &progress), []);
+    }
+
+    #[test]
+    fn every_case_that_has_peers_is_played_by_one() {
+        for &case in Case::all() {
+            let point = Point::of_word(case, "");
+            let is_played = |&ranks: &usize| {
+                name_of(&point).is_some_and(|name| Peer::ALL.iter().any(|peer| peer.plays(name, ranks)))
+            };
+            assert_eq!(case.ranks().iter().all(is_played), case.has_peers(), "{case}");
+        }
     }
 
     #[test]

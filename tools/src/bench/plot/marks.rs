@@ -34,8 +34,9 @@ impl<'r> Marks<'r> {
     /// Messages of a word, where other libraries were measured.
     pub(super) fn of_messages(rows: &'r [Row]) -> Option<Marks<'r>> {
         let caption = "8 bytes: one way of a message, posting a receive, a message of many (less is better)";
-        Marks::new(rows, caption, |row| row.case.kind() == Kind::Words && row.case.has_peers())
-            .filter(|_| rows.iter().any(|row| row.library.is_peer() && row.case.kind() == Kind::Words))
+        let is_message = |row: &Row| matches!(row.case, Case::Message | Case::Posted | Case::Rate);
+        Marks::new(rows, caption, is_message)
+            .filter(|_| rows.iter().any(|row| row.library.is_peer() && is_message(row)))
     }
 
     /// Collective calls.

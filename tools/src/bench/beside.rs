@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(lines(&rows), [["barrier", "4 ranks", "", "us", "1.5", "-", "-", "3.2?", "-"]]);
         let key = Key::ours(Case::Post, "by_50", 8);
         let summary = Summary { median: 20.0, min: 1.0, max: 30.0, repetitions: 5, steady: true };
-        let alone = ["post", "by_50", "8", "ns", "20", "-", "-", "-", "-"];
+        let alone = ["post", "by_50", "8 B", "ns", "20", "-", "-", "-", "-"];
         assert_eq!(lines(&[Row::new(key, 2, summary)]), [alone]);
         assert_eq!(head().len(), 4 + LIBRARIES.len());
     }

@@ -116,8 +116,6 @@ impl Peer {
             "bandwidth_job" => &[None, Some("put")],
             // Sends by the call that returns when the value may be overwritten.
             "rate" => &[None, Some("send")],
-            // The word as an active message's header instead of its data.
-            "handler" => &[None, Some("header")],
             // Looks, also between pieces of work, instead of one wait behind it.
             "fuzzy" | "fuzzy_hidden" => &[None, Some("test")],
             // Receives by the call that returns with the message. UCX has none.

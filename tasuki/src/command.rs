@@ -13,6 +13,7 @@ use tasuki_core::queue::command::{
     Class, Command as Core, Deed, Effect as CoreEffect, Trigger as CoreTrigger,
 };
 use tasuki_core::queue::inline::{INLINE_BYTES, Inline};
+use tasuki_core::queue::lines::Lines;
 pub use tasuki_core::queue::reduction::Combine;
 use tasuki_core::queue::reduction::{Number, Reduction};
 
@@ -43,13 +44,14 @@ use tasuki_core::queue::reduction::{Number, Reduction};
 ///
 /// What is wrong with it is told when it is posted, or, where that shows only when it runs, by the poison of its
 /// signals.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Command {
-    core: Core,
+    /// As it is posted: a post does no more than check and copy it.
+    lines: Lines,
     /// The job of its trigger, by its machine.
     job: Option<usize>,
-    wrong: Option<Cause>,
+    wrong: Option<Box<Cause>>,
 }
 
 /// When a command fires. Made by [`Signal::reaches`](crate::Signal::reaches).
@@ -92,12 +94,21 @@ macro_rules! reducible {
 reducible!(i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64: U64, f32: F32, f64: F64);
 
 impl Command {
+    #[inline]
     fn new(deed: Deed) -> Command {
-        Command { core: Core::new(deed), job: None, wrong: None }
+        Command { lines: Lines::of(&deed), job: None, wrong: None }.unless(deed.check())
     }
 
-    fn wrong(mut self, text: String) -> Command {
-        self.wrong.get_or_insert(Cause::Argument(text));
+    fn wrong(self, text: String) -> Command {
+        self.unless(Err(Cause::Argument(text)))
+    }
+
+    /// The same, if nothing was wrong.
+    #[inline]
+    fn unless(mut self, outcome: Result<(), Cause>) -> Command {
+        if let Err(cause) = outcome {
+            self.wrong.get_or_insert_with(|| cause.into());
+        }
         self
     }
 
@@ -191,13 +202,8 @@ impl Command {
             return self.wrong("its triggers are signals of two jobs".into());
         }
         self.job = Some(trigger.job);
-        if self.core.also.is_some() {
-            return self.wrong("a command has two triggers at most".into());
-        }
-        let is_first = self.core.trigger.is_none();
-        let place = if is_first { &mut self.core.trigger } else { &mut self.core.also };
-        *place = Some(trigger.core);
-        self
+        let added = self.lines.when(trigger.core);
+        self.unless(added)
     }
 
     /// What follows when it has ended well, its bytes visible: a signal of any rank is raised. Twice at most; the
@@ -207,29 +213,27 @@ impl Command {
     /// Commands of one queue that raise the same signal are a *stream*: they may end in any order, and their effects
     /// happen in the order in which they fired.
     pub fn then(mut self, effect: Effect) -> Command {
-        match self.core.effects.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(effect.0),
-            None => return self.wrong("a command has two effects at most".into()),
-        }
-        self
+        let added = self.lines.then(effect.0);
+        self.unless(added)
     }
 
     /// Only the rank whose memory is read may run it.
     pub fn by_source(mut self) -> Command {
-        self.core.class = Class::Source;
+        self.lines.bind(Class::Source);
         self
     }
 
     /// Only the rank whose memory is written may run it.
     pub fn by_destination(mut self) -> Command {
-        self.core.class = Class::Destination;
+        self.lines.bind(Class::Destination);
         self
     }
 
     /// Whether the machine of that job takes it.
+    #[inline]
     pub(crate) fn check(&self, machine: usize) -> Result<(), Cause> {
         if let Some(wrong) = &self.wrong {
-            return Err(wrong.clone());
+            return Err((**wrong).clone());
         }
         if self.job.is_some_and(|job| job != machine) {
             return Err(Cause::Argument("its trigger is a signal of another job".into()));
@@ -237,13 +241,23 @@ impl Command {
         Ok(())
     }
 
-    pub(crate) fn core(&self) -> &Core {
-        &self.core
+    #[inline]
+    pub(crate) fn lines(&self) -> &Lines {
+        &self.lines
     }
 }
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.core.fmt(f)
+        match Core::from_lines(&self.lines) {
+            Some(command) => command.fmt(f),
+            None => f.write_str("a command that nobody made"),
+        }
+    }
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Command({self})")
     }
 }

@@ -331,7 +331,7 @@ impl HandlerCx<'_> {
     pub fn post(&self, command: &Command) -> Result<()> {
         let machine = self.arrived.machine();
         let posted = command.check(std::ptr::from_ref(machine) as usize);
-        let posted = posted.and_then(|()| self.arrived.post(command.core()));
+        let posted = posted.and_then(|()| self.arrived.post(command.lines()));
         posted.map_err(|cause| machine.fault(cause, || format!("post({command})")))
     }
 

@@ -76,7 +76,7 @@ impl Job {
     /// Posts commands to a queue of any rank. As [`Queue::post_many`].
     pub fn post_many(&self, queue: RemoteQueue, commands: &[Command]) -> Result<Posted> {
         let posted = check(&self.machine, commands)
-            .and_then(|()| self.machine.post_commands(queue.0, commands.iter().map(Command::core)));
+            .and_then(|()| self.machine.post_commands(queue.0, commands.iter().map(Command::lines)));
         posted.map(Posted).map_err(|cause| refusal(&self.machine, cause, commands, queue.rank()))
     }
 }
@@ -94,7 +94,7 @@ impl Queue {
     /// Posts several commands, one behind the other, or none of them. The first of them; cheaper than one by one.
     pub fn post_many(&self, commands: &[Command]) -> Result<Posted> {
         let posted = check(&self.machine, commands)
-            .and_then(|()| self.machine.post_own(&self.own, commands.iter().map(Command::core)));
+            .and_then(|()| self.machine.post_own(&self.own, commands.iter().map(Command::lines)));
         posted.map(Posted).map_err(|cause| refusal(&self.machine, cause, commands, self.machine.rank()))
     }
 

@@ -1,11 +1,12 @@
 //! A command: when it fires, what it does, and what follows. How it is written: `lines`.
 
-use super::call::{Args, Call};
+use super::call::{Args, BUFFER_MAX, Call};
 use super::inline::Inline;
 use super::reduction::Reduction;
-use crate::base::Rank;
-use crate::fabric::{Atomic, AtomicKind};
+use crate::base::{Cause, Rank};
+use crate::fabric::Atomic;
 use crate::segment::GlobalAddress;
+use crate::segment::layout::WINDOW;
 use std::fmt;
 
 /// Who may run a command. Fixed when it is posted.
@@ -86,6 +87,22 @@ pub enum Deed {
     Call(Call),
 }
 
+impl Deed {
+    /// What can be said against it, whoever is to do it.
+    pub fn check(&self) -> Result<(), Cause> {
+        match *self {
+            Deed::Copy { len, .. } | Deed::Reduce { len, .. } if len >= WINDOW => {
+                Err(Cause::Argument(format!("{len} bytes: a command moves less than 2^40")))
+            }
+            Deed::Call(Call { args: Args::At { len, .. }, .. }) if len > BUFFER_MAX => {
+                let text = format!("a call brings at most {BUFFER_MAX} bytes along, not {len}");
+                Err(Cause::Argument(text))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// `(trigger) -> deed -> (effects)`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Command {
@@ -106,28 +123,6 @@ impl Command {
     /// A command of that deed, with nothing else said.
     pub fn new(deed: Deed) -> Command {
         Command { class: Class::Any, trigger: None, also: None, deed, effects: [None, None] }
-    }
-
-    /// How many lines it takes.
-    #[inline]
-    pub fn count(&self) -> u64 {
-        let long = match self.deed {
-            Deed::Put { bytes, .. } => bytes.len() > 8,
-            Deed::Atomic { atomic, result, .. } => {
-                !result.is_null() || matches!(atomic.kind, AtomicKind::Cas { expected } if expected != 0)
-            }
-            Deed::Call(Call { args: Args::Inline(bytes), .. }) => bytes.len() > 8,
-            Deed::Nothing | Deed::Copy { .. } | Deed::Reduce { .. } | Deed::Call(_) => false,
-        };
-        1 + u64::from(long || self.effects[1].is_some() || self.also.is_some())
-    }
-
-    /// How many bytes it carries.
-    pub fn carries(&self) -> usize {
-        match self.deed {
-            Deed::Put { bytes, .. } | Deed::Call(Call { args: Args::Inline(bytes), .. }) => bytes.len(),
-            _ => 0,
-        }
     }
 
     /// The call that it is, if it is one.

@@ -15,16 +15,16 @@
 //! the last of the words that bytes inline have else.
 
 use super::call::{AnswerPlace, Args, BUFFER_MAX, Call};
-use super::command::{Class, Command, Deed, Effect, Trigger};
+use super::command::{Class, Command, Deed, Effect, SECOND_AMOUNT_MAX, Trigger};
 use super::inline::{INLINE_BYTES, Inline};
 use super::reduction::Reduction;
 use super::ring::LINE_WORDS;
-use crate::base::Rank;
+use crate::base::{Cause, Rank};
 use crate::fabric::{Atomic, AtomicKind, Width};
 use crate::segment::GlobalAddress;
-use crate::segment::layout::WINDOW;
+use crate::segment::layout::{SIGNALS_MAX, WINDOW};
 
-/// A command as lines; the second may be empty.
+/// A command as it is posted: one line or two. Made of a deed, to which the rest is added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lines {
     /// The words behind the number of each line.
@@ -46,23 +46,140 @@ const COUNT: u32 = 24;
 const TRIGGER: u32 = 32;
 const LOW: u64 = (1 << TRIGGER) - 1;
 const LENGTH_BITS: u32 = 40;
-/// Where the second line has the threshold of the second trigger.
+/// Where the second line has the threshold of the second trigger, and the signal of the second effect.
 const ALSO: usize = INLINE_BYTES / 8 - 1;
+const SECOND_SIGNAL: usize = LINE_WORDS - 1;
 
 /// Bytes that a command with two triggers can carry.
-pub const INLINE_BYTES_ALSO: usize = ALSO * 8;
+const INLINE_BYTES_ALSO: usize = ALSO * 8;
 
 /// Where the peer of a call begins in the length, of which a call needs less. A buffer of 0 bytes is the largest: one
 /// that is empty is carried.
 const PEER: u32 = 16;
 const CALL_BYTES: u64 = (1 << PEER) - 1;
+const RANKS: u64 = (1 << (LENGTH_BITS - PEER)) - 1;
 const _: () = assert!(BUFFER_MAX == CALL_BYTES + 1 && (Rank::MAX.0 as u64) << PEER < 1 << LENGTH_BITS);
 
 impl Lines {
+    /// That deed, at once, by anyone, with nothing to follow.
+    #[inline(always)]
+    pub fn of(deed: &Deed) -> Lines {
+        let mut second = [0; LINE_WORDS];
+        let mut carried = |bytes: &Inline| {
+            let short = bytes.len() <= 8;
+            if !short {
+                second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
+            }
+            (if short { bytes.words()[0] } else { 0 }, short)
+        };
+        let one = true;
+        let (kind, detail, source, destination, length, short) = match *deed {
+            Deed::Nothing => (NOTHING, 0, 0, 0, 0, one),
+            Deed::Copy { from, to, len } => (COPY, 0, from.bits(), to.bits(), len, one),
+            Deed::Put { to, bytes } => {
+                let (word, short) = carried(&bytes);
+                (PUT, 0, word, to.bits(), bytes.len() as u64, short)
+            }
+            Deed::Atomic { at, atomic, result } => {
+                let expected = if let AtomicKind::Cas { expected } = atomic.kind { expected } else { 0 };
+                (second[0], second[1]) = (expected, result.bits());
+                let short = expected == 0 && result.is_null();
+                (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes(), short)
+            }
+            Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len, one),
+            Deed::Call(Call { peer, handler, args: Args::At { from, len }, answer }) => {
+                let length = (len & CALL_BYTES) | u64::from(peer.0) << PEER;
+                (CALL_AT, handler, from.bits(), answer.bits(), length, one)
+            }
+            Deed::Call(Call { peer, handler, args: Args::Inline(bytes), answer }) => {
+                let (word, short) = carried(&bytes);
+                let length = bytes.len() as u64 | u64::from(peer.0) << PEER;
+                (CALL, handler, word, answer.bits(), length, short)
+            }
+        };
+        let head = u64::from(kind) | u64::from(detail) << DETAIL | (2 - u64::from(short)) << COUNT;
+        Lines { words: [[head, 0, source, destination, length, 0, 0], second] }
+    }
+
+    /// It fires when that has happened, too.
+    pub fn when(&mut self, trigger: Trigger) -> Result<(), Cause> {
+        let refuse = |text: String| Err(Cause::Argument(text));
+        if u64::from(trigger.signal) >= SIGNALS_MAX {
+            return refuse(format!("no signal has the number {}", trigger.signal));
+        }
+        match self.triggers() {
+            [None, _] => {}
+            [_, None] if self.carries() <= INLINE_BYTES_ALSO => {}
+            [_, None] => {
+                return refuse(format!(
+                    "a command with two triggers carries at most {INLINE_BYTES_ALSO} bytes"
+                ));
+            }
+            [_, Some(_)] => return refuse("a command has two triggers at most".into()),
+        }
+        self.add_trigger(trigger);
+        Ok(())
+    }
+
+    /// What follows when it has ended well.
+    pub fn then(&mut self, effect: Effect) -> Result<(), Cause> {
+        let refuse = |text: String| Err(Cause::Argument(text));
+        match self.effects() {
+            [None, _] => {}
+            [_, None] if effect.amount <= SECOND_AMOUNT_MAX => {}
+            [_, None] => {
+                let most = SECOND_AMOUNT_MAX;
+                return refuse(format!("a second effect adds at most {most}, not {}", effect.amount));
+            }
+            [_, Some(_)] => return refuse("a command has two effects at most".into()),
+        }
+        self.add_effect(effect);
+        Ok(())
+    }
+
+    /// Who may run it.
+    #[inline(always)]
+    pub fn bind(&mut self, class: Class) {
+        self.words[0][0] = self.words[0][0] & !(0xff << CLASS) | (class as u64) << CLASS;
+    }
+
+    #[inline(always)]
+    fn add_trigger(&mut self, trigger: Trigger) {
+        let [[head, threshold, .., last], second] = &mut self.words;
+        let number = (u64::from(trigger.signal) + 1) << TRIGGER;
+        if *head & !LOW == 0 {
+            *head |= number;
+            *threshold = trigger.threshold;
+        } else {
+            *last |= number;
+            second[ALSO] = trigger.threshold;
+            self.set_count(2);
+        }
+    }
+
+    #[inline(always)]
+    fn add_effect(&mut self, effect: Effect) {
+        let [[.., length, signal, amount], second] = &mut self.words;
+        if *signal == 0 {
+            *signal = effect.signal.bits();
+            *amount |= u64::from(effect.amount);
+        } else {
+            second[SECOND_SIGNAL] = effect.signal.bits();
+            *length |= u64::from(effect.amount) << LENGTH_BITS;
+            self.set_count(2);
+        }
+    }
+
     /// How many lines it takes: 1 or 2.
     #[inline(always)]
     pub fn count(&self) -> u64 {
         self.words[0][0] >> COUNT & 0xff
+    }
+
+    /// It takes so many, whatever it needs.
+    #[inline(always)]
+    pub fn set_count(&mut self, count: u64) {
+        self.words[0][0] = self.words[0][0] & !(0xff << COUNT) | count << COUNT;
     }
 
     /// Whether only a certain rank may run it.
@@ -88,84 +205,69 @@ impl Lines {
         lines
     }
 
-    /// It takes so many, whatever it needs.
-    pub fn set_count(&mut self, count: u64) {
-        self.words[0][0] = self.words[0][0] & !(0xff << COUNT) | count << COUNT;
+    /// What follows when it has ended well.
+    #[inline(always)]
+    pub fn effects(&self) -> [Option<Effect>; 2] {
+        let [[.., length, signal, amount], second] = &self.words;
+        let effect = |signal: u64, amount: u64| {
+            let signal = GlobalAddress::from_bits(signal);
+            (!signal.is_null()).then_some(Effect { signal, amount: amount as u32 })
+        };
+        [effect(*signal, *amount), effect(second[SECOND_SIGNAL], length >> LENGTH_BITS)]
+    }
+
+    /// The addresses of what it reads and of what it changes, as far as there are such.
+    #[inline(always)]
+    pub fn ends(&self) -> [Option<GlobalAddress>; 2] {
+        let [head, _, source, destination, ..] = self.words[0];
+        let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
+        match head as u8 {
+            COPY | REDUCE => [Some(from), Some(to)],
+            PUT | ATOMIC => [None, Some(to)],
+            CALL_AT => [Some(from), None],
+            _ => [None, None],
+        }
+    }
+
+    /// Whom it calls, which handler, and with how many bytes, if it is a call.
+    #[inline(always)]
+    pub fn call(&self) -> Option<(Rank, u8, u64)> {
+        let [head, _, _, _, length, ..] = self.words[0];
+        let bytes = match (head as u8, length & CALL_BYTES) {
+            (CALL, len) => len,
+            (CALL_AT, 0) => BUFFER_MAX,
+            (CALL_AT, len) => len,
+            _ => return None,
+        };
+        Some((Rank((length >> PEER & RANKS) as u32), (head >> DETAIL) as u8, bytes))
+    }
+
+    /// How many bytes it carries.
+    fn carries(&self) -> usize {
+        let [head, _, _, _, length, ..] = self.words[0];
+        match head as u8 {
+            PUT => (length & (WINDOW - 1)) as usize,
+            CALL => (length & CALL_BYTES) as usize,
+            _ => 0,
+        }
     }
 }
 
 impl Command {
-    #[inline(always)]
-    fn peer(&self) -> u64 {
-        self.calls().map_or(0, |call| u64::from(call.peer.0) << PEER)
-    }
-
     /// What it is written as.
     #[inline(always)]
     pub fn lines(&self) -> Lines {
-        let mut words = [[0; LINE_WORDS]; 2];
-        let (kind, detail, source, destination, length) = self.operands(&mut words[1]);
-        let amounts = self.effects.map(|effect| effect.map_or(0, |effect| u64::from(effect.amount)));
-        let signals = self.effects.map(|effect| effect.map_or(0, |effect| effect.signal.bits()));
-        let [trigger, also] =
-            [self.trigger, self.also].map(|one| one.map_or(0, |trigger| u64::from(trigger.signal) + 1));
-        words[0] = [
-            u64::from(kind)
-                | (self.class as u64) << CLASS
-                | u64::from(detail) << DETAIL
-                | self.count() << COUNT
-                | trigger << TRIGGER,
-            self.trigger.map_or(0, |trigger| trigger.threshold),
-            source,
-            destination,
-            length | amounts[1] << LENGTH_BITS,
-            signals[0],
-            amounts[0] | also << TRIGGER,
-        ];
-        if let Some(also) = self.also {
-            words[1][ALSO] = also.threshold;
-        }
-        words[1][LINE_WORDS - 1] = signals[1];
-        Lines { words }
-    }
-
-    /// Kind, detail, source, destination and length; what the second line says is written there.
-    #[inline(always)]
-    fn operands(&self, second: &mut [u64; LINE_WORDS]) -> (u8, u8, u64, u64, u64) {
-        match self.deed {
-            Deed::Nothing => (NOTHING, 0, 0, 0, 0),
-            Deed::Copy { from, to, len } => (COPY, 0, from.bits(), to.bits(), len),
-            Deed::Put { to, bytes } if bytes.len() <= 8 => {
-                (PUT, 0, bytes.words()[0], to.bits(), bytes.len() as u64)
-            }
-            Deed::Put { to, bytes } => {
-                second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
-                (PUT, 0, 0, to.bits(), bytes.len() as u64)
-            }
-            Deed::Atomic { at, atomic, result } => {
-                let expected = if let AtomicKind::Cas { expected } = atomic.kind { expected } else { 0 };
-                (second[0], second[1]) = (expected, result.bits());
-                (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes())
-            }
-            Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len),
-            Deed::Call(Call { handler, args: Args::At { from, len }, answer, .. }) => {
-                (CALL_AT, handler, from.bits(), answer.bits(), (len & CALL_BYTES) | self.peer())
-            }
-            Deed::Call(Call { handler, args: Args::Inline(bytes), answer, .. }) => {
-                let short = bytes.len() <= 8;
-                if !short {
-                    second[..INLINE_BYTES / 8].copy_from_slice(bytes.words());
-                }
-                let word = if short { bytes.words()[0] } else { 0 };
-                (CALL, handler, word, answer.bits(), bytes.len() as u64 | self.peer())
-            }
-        }
+        let mut lines = Lines::of(&self.deed);
+        lines.bind(self.class);
+        [self.trigger, self.also].into_iter().flatten().for_each(|trigger| lines.add_trigger(trigger));
+        self.effects.into_iter().flatten().for_each(|effect| lines.add_effect(effect));
+        lines
     }
 
     /// The command of such lines. `None` if no command is written so.
     #[inline(always)]
     pub fn from_lines(lines: &Lines) -> Option<Command> {
-        let [first, threshold, source, destination, length, signal, amount] = lines.words[0];
+        let [first, _, source, destination, length, _, amount] = lines.words[0];
         let second = &lines.words[1];
         let (detail, len) = ((first >> DETAIL) as u8, length & (WINDOW - 1));
         let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
@@ -190,16 +292,13 @@ impl Command {
             }),
             _ => return None,
         };
-        let effect = |signal: u64, amount: u64| {
-            let signal = GlobalAddress::from_bits(signal);
-            (!signal.is_null()).then_some(Effect { signal, amount: amount as u32 })
-        };
+        let [trigger, also] = lines.triggers();
         Some(Command {
             class: class_of((first >> CLASS) as u8)?,
-            trigger: trigger_of(first, threshold),
-            also: trigger_of(amount, second[ALSO]),
+            trigger,
+            also,
             deed,
-            effects: [effect(signal, amount), effect(second[LINE_WORDS - 1], length >> LENGTH_BITS)],
+            effects: lines.effects(),
         })
     }
 }
@@ -253,7 +352,6 @@ fn atomic_of(number: u8, operand: u64, expected: u64) -> Option<Atomic> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command::SECOND_AMOUNT_MAX;
     use super::*;
 
     fn at(rank: u32, offset: u64) -> GlobalAddress {
@@ -296,8 +394,7 @@ mod tests {
     fn read_as_written(command: Command) {
         let lines = command.lines();
         assert_eq!(Command::from_lines(&lines), Some(command));
-        assert_eq!(lines.count(), command.count());
-        assert_eq!(lines.triggers(), [command.trigger, command.also]);
+        assert_eq!((lines.triggers(), lines.effects()), ([command.trigger, command.also], command.effects));
         if command.also.is_some() {
             let rest = Command { trigger: command.also, also: None, ..command };
             assert_eq!(Command::from_lines(&lines.past_first()), Some(rest));
@@ -309,7 +406,7 @@ mod tests {
         let effects = [
             [None, None],
             [Some(Effect { signal: at(7, 1 << 28), amount: u32::MAX }), None],
-            [None, Some(Effect { signal: at(8, 1 << 28), amount: SECOND_AMOUNT_MAX })],
+            [1, SECOND_AMOUNT_MAX].map(|amount| Some(Effect { signal: at(8, 1 << 28), amount })),
         ];
         let triggers = [None, Some(Trigger { signal: 0, threshold: 5 })];
         let many = Some(Trigger { signal: (1 << 20) - 1, threshold: u64::MAX });
@@ -319,7 +416,7 @@ mod tests {
                 for class in [Class::Any, Class::Source, Class::Destination] {
                     let command = Command { class, trigger: *trigger, also: None, deed, effects: *effects };
                     read_as_written(command);
-                    let room = command.carries() <= INLINE_BYTES_ALSO;
+                    let room = command.lines().carries() <= INLINE_BYTES_ALSO;
                     if room && trigger.is_some() {
                         read_as_written(Command { also: many, ..command });
                     }

@@ -243,7 +243,7 @@ impl Fuzzy {
     fn leave_behind(&self, machine: &Machine, from: usize, instance: u64) -> Result<(), Cause> {
         let Some(queue) = &self.queue else { return Ok(()) };
         for stage in from..self.stages.len() {
-            let command = self.stages.command(machine.rank(), stage, from, instance);
+            let command = self.stages.command(machine.rank(), stage, from, instance).lines();
             while let Err(cause) = machine.post_own(queue, std::iter::once(&command)) {
                 // Whoever told the last stage of the oldest instance may not have run its commands yet.
                 let Cause::Full { .. } = cause else { return Err(cause) };

@@ -10,6 +10,7 @@ use crate::node::board::Stage;
 use crate::queue::call::{Answer, AnswerPlace, Args, Call};
 use crate::queue::command::{Command, Deed, Effect};
 use crate::queue::inline::Inline;
+use crate::queue::lines::Lines;
 use std::sync::Arc;
 
 /// A call whose answer has not been read.
@@ -140,7 +141,7 @@ impl Machine {
         effects: [Option<Effect>; 2],
     ) -> Result<(), Cause> {
         let call = Call { peer: self.rank(), handler, args, answer };
-        let command = Command { effects, ..Command::new(Deed::Call(call)) };
+        let command = written(call, &effects)?;
         self.post_commands(self.queue_of_calls(calls, to, level), std::iter::once(&command)).map(drop)
     }
 
@@ -153,8 +154,7 @@ impl Machine {
     ) -> Result<bool, Poison> {
         let posted = self.calls_to(call.peer).and_then(|calls| {
             let level = calls.table.check(call.handler, call.args.len())?.depth;
-            let deed = Deed::Call(Call { peer: from, ..*call });
-            let onward = Command { effects: command.effects, ..Command::new(deed) };
+            let onward = written(Call { peer: from, ..*call }, &command.effects)?;
             self.post_commands(self.queue_of_calls(calls, call.peer, level), std::iter::once(&onward))
         });
         match posted {
@@ -163,6 +163,16 @@ impl Machine {
             Err(cause) => Err(Poison::of(&cause, self.rank())),
         }
     }
+}
+
+/// A call as it is posted.
+#[inline]
+pub(super) fn written(call: Call, effects: &[Option<Effect>; 2]) -> Result<Lines, Cause> {
+    let deed = Deed::Call(call);
+    deed.check()?;
+    let mut lines = Lines::of(&deed);
+    effects.iter().flatten().try_for_each(|effect| lines.then(*effect))?;
+    Ok(lines)
 }
 
 /// The beginning of what a handler said.

@@ -5,7 +5,8 @@ use crate::base::{Cause, Rank};
 use crate::engine::commands::QueueName;
 use crate::engine::machine::Machine;
 use crate::fabric::{CommandWrite, Poison, Refused};
-use crate::queue::command::Command;
+use crate::queue::command::Effect;
+use crate::queue::lines::Lines;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,7 @@ pub(super) struct List<T> {
 }
 
 /// A post that waits for room.
-pub(super) type Post = (QueueName, Command);
+pub(super) type Post = (QueueName, Lines);
 
 impl<T> Default for List<T> {
     fn default() -> List<T> {
@@ -67,12 +68,7 @@ impl<T: Copy> List<T> {
 
 impl Machine {
     /// Posts what a handler wants posted, now or when there is room.
-    pub(super) fn follow(
-        &self,
-        following: &List<Post>,
-        to: QueueName,
-        command: &Command,
-    ) -> Result<(), Cause> {
+    pub(super) fn follow(&self, following: &List<Post>, to: QueueName, command: &Lines) -> Result<(), Cause> {
         if following.is_empty() {
             match self.post_commands(to, std::iter::once(command)) {
                 Err(Cause::Full { .. }) => {}
@@ -92,7 +88,7 @@ impl Machine {
                 match self.post_commands(to, std::iter::once(&command)) {
                     Err(Cause::Full { .. }) => break,
                     Ok(_) => {}
-                    Err(cause) => self.fail_call(calls, self.rank(), &command.effects, &cause),
+                    Err(cause) => self.fail_call(calls, self.rank(), &command.effects(), &cause),
                 }
                 following.pop();
                 posted = true;
@@ -144,13 +140,7 @@ impl Machine {
     }
 
     /// A call that `from` posted failed: whoever waits for its effects is told, or else `from`.
-    pub(super) fn fail_call(
-        &self,
-        calls: &Calls,
-        from: Rank,
-        effects: &[Option<crate::queue::command::Effect>; 2],
-        cause: &Cause,
-    ) {
+    pub(super) fn fail_call(&self, calls: &Calls, from: Rank, effects: &[Option<Effect>; 2], cause: &Cause) {
         let poison = Poison::of(cause, self.rank());
         if effects.iter().any(Option::is_some) {
             self.let_happen(None, effects, Some(poison));

@@ -29,7 +29,6 @@ use super::commands::{OwnQueue, QueueName, Taken};
 use super::machine::Machine;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::{CommandWrite, Poison};
-use crate::queue::call::Call;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 use answers::Answers;
@@ -115,10 +114,13 @@ impl Machine {
         }
     }
 
-    /// Whether a call can be made, as far as its handler goes.
-    pub(super) fn check_handler(&self, call: &Call) -> Result<(), Cause> {
-        let none = || Table::default().check(call.handler, call.args.len()).map(drop);
-        self.calls().map_or_else(none, |calls| calls.table.check(call.handler, call.args.len()).map(drop))
+    /// Whether that handler can be called with so many bytes.
+    #[inline]
+    pub(super) fn check_handler(&self, handler: u8, len: u64) -> Result<(), Cause> {
+        match self.calls() {
+            Some(calls) => calls.table.check(handler, len).map(drop),
+            None => Table::default().check(handler, len).map(drop),
+        }
     }
 
     /// Why a call of this rank's failed that had nobody else to tell; the first.

@@ -1,5 +1,6 @@
 //! Running handlers: calls are read, their buffers brought, their answers and effects sent.
 
+use super::asking::written;
 use super::following::{List, Post};
 use super::table::{Entry, Handler};
 use super::{Calls, Level};
@@ -12,6 +13,7 @@ use crate::fabric::{CommandWrite, Poison};
 use crate::queue::call::{Answer, AnswerPlace, Args, BUFFER_MAX, Call};
 use crate::queue::command::{Command, Deed, Effect};
 use crate::queue::inline::{INLINE_BYTES, Inline};
+use crate::queue::lines::Lines;
 use crate::segment::GlobalAddress;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,14 +62,13 @@ impl<'m> Arrived<'m> {
         };
         self.count()?;
         let call = Call { peer: self.machine.rank(), handler, args, answer: AnswerPlace::NONE };
-        let command = Command { effects, ..Command::new(Deed::Call(call)) };
         let queue = self.machine.queue_of_calls(self.calls, to, level);
-        self.machine.follow(&self.calls.levels[level].following, queue, &command)
+        self.machine.follow(&self.calls.levels[level].following, queue, &written(call, &effects)?)
     }
 
     /// Posts a command without a trigger, that calls no handler.
-    pub fn post(&self, command: &Command) -> Result<(), Cause> {
-        if command.trigger.is_some() || command.also.is_some() || matches!(command.deed, Deed::Call(_)) {
+    pub fn post(&self, command: &Lines) -> Result<(), Cause> {
+        if command.triggers()[0].is_some() || command.call().is_some() {
             let text = "a handler posts commands without triggers, and calls handlers by call()";
             return Err(Cause::Argument(text.into()));
         }

@@ -23,6 +23,7 @@ mod forwarding;
 mod known;
 mod noting;
 mod own;
+mod pace;
 mod posting;
 mod reach;
 mod remote;

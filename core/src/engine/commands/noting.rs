@@ -10,6 +10,7 @@ use crate::engine::machine::Machine;
 use crate::engine::trace::{Brief, Place, QueueId, Recorder, Text, What};
 use crate::engine::waiting::Condition;
 use crate::queue::command::{Command, Effect};
+use crate::queue::lines::Lines;
 use crate::segment::GlobalAddress;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ impl Machine {
         recorder: &Recorder,
         named: &Named<'_>,
         first: u64,
-        commands: impl Iterator<Item = &'c Command>,
+        commands: impl Iterator<Item = &'c Lines>,
     ) {
         let begin = self.host().glance_ns();
         self.announce(named);
@@ -41,7 +42,7 @@ impl Machine {
         begin: u64,
         queue: QueueId,
         first: u64,
-        commands: impl Iterator<Item = &'c Command>,
+        commands: impl Iterator<Item = &'c Lines>,
     ) {
         let end = self.host().glance_ns();
         let mut number = first;
@@ -69,7 +70,7 @@ impl Machine {
         let flight = is_flight.then(|| named.queue.flights().numbers().end);
         let place = Place { queue: id(named), number: position };
         let failed = outcome.is_some_and(|failure| failure.is_some());
-        recorder.record(begin, end, failed, What::Fired(place, flight, Brief::of(command)));
+        recorder.record(begin, end, failed, What::Fired(place, flight, Brief::of(&command.lines())));
         self.follow_up(named, command, outcome, todo);
     }
 

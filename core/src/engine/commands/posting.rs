@@ -9,11 +9,10 @@ use crate::fabric::Poison;
 use crate::node::park::WakeMode;
 use crate::os::prefetch;
 use crate::queue::area::{CALLS, Queue};
-use crate::queue::call::{Args, BUFFER_MAX, Call};
-use crate::queue::command::{Command, Deed, Effect, SECOND_AMOUNT_MAX};
-use crate::queue::lines::{INLINE_BYTES_ALSO, Lines};
+use crate::queue::command::{Deed, Effect};
+use crate::queue::lines::Lines;
 use crate::queue::ring::Posters;
-use crate::segment::layout::{GRANULE, SIGNALS_MAX, WINDOW, is_signal};
+use crate::segment::layout::{GRANULE, is_signal};
 use crate::segment::{GlobalAddress, layout};
 use std::sync::atomic::{Ordering, fence};
 
@@ -76,7 +75,7 @@ impl Machine {
     pub fn post_own<'c>(
         &self,
         own: &OwnQueue,
-        commands: impl Iterator<Item = &'c Command> + Clone,
+        commands: impl Iterator<Item = &'c Lines> + Clone,
     ) -> Result<Post, Cause> {
         self.check()?;
         if self.commands().coherent {
@@ -90,7 +89,7 @@ impl Machine {
     pub fn post_commands<'c>(
         &self,
         name: QueueName,
-        commands: impl Iterator<Item = &'c Command> + Clone,
+        commands: impl Iterator<Item = &'c Lines> + Clone,
     ) -> Result<Post, Cause> {
         self.check()?;
         let at = name.address();
@@ -106,7 +105,7 @@ impl Machine {
     fn post_from_afar<'c>(
         &self,
         name: QueueName,
-        commands: impl Iterator<Item = &'c Command> + Clone,
+        commands: impl Iterator<Item = &'c Lines> + Clone,
     ) -> Result<Post, Cause> {
         let card = self.remote_card(name)?;
         let lines = self.check_all(commands.clone(), card.credit.is_some())?;
@@ -118,7 +117,7 @@ impl Machine {
         &self,
         named: &Named<'_>,
         name: QueueName,
-        commands: impl Iterator<Item = &'c Command> + Clone,
+        commands: impl Iterator<Item = &'c Lines> + Clone,
     ) -> Result<Post, Cause> {
         let queue = &named.queue;
         let lines = self.check_all(commands.clone(), queue.credit().is_some())?;
@@ -129,7 +128,7 @@ impl Machine {
         };
         let mut position = first;
         for command in commands.clone() {
-            position += write(queue, position, &command.lines());
+            position += write(queue, position, command);
         }
         match self.recorder() {
             None => self.announce(named),
@@ -158,10 +157,10 @@ impl Machine {
     }
 
     /// How many lines those commands take, if nothing can be said against them.
-    #[inline]
+    #[inline(always)]
     fn check_all<'c>(
         &self,
-        commands: impl Iterator<Item = &'c Command>,
+        commands: impl Iterator<Item = &'c Lines>,
         in_session: bool,
     ) -> Result<u64, Cause> {
         let mut lines = 0;
@@ -172,59 +171,31 @@ impl Machine {
         Ok(lines)
     }
 
-    /// What can be said against a command without looking at its operands.
-    pub(in crate::engine) fn check_command(&self, command: &Command, in_session: bool) -> Result<(), Cause> {
-        if command.also.is_some() && command.carries() > INLINE_BYTES_ALSO {
-            let text = format!("a command with two triggers carries at most {INLINE_BYTES_ALSO} bytes");
-            return Err(Cause::Argument(text));
+    /// What can be said against a command in this job, without looking at its operands.
+    #[inline(always)]
+    pub(in crate::engine) fn check_command(&self, command: &Lines, in_session: bool) -> Result<(), Cause> {
+        if in_session && command.triggers()[0].is_some() {
+            return Err(triggered_in_session());
         }
-        for trigger in [command.trigger, command.also].into_iter().flatten() {
-            if u64::from(trigger.signal) >= SIGNALS_MAX {
-                return Err(Cause::Argument(format!("no signal has the number {}", trigger.signal)));
-            }
-            if in_session {
-                let text =
-                    "a command of a session queue has no trigger: the queue's own signal lets it go on";
-                return Err(Cause::Argument(text.into()));
-            }
+        for end in command.ends().into_iter().flatten() {
+            self.check_end(end)?;
         }
-        for Effect { signal, amount } in command.effects.into_iter().flatten() {
+        for Effect { signal, .. } in command.effects().into_iter().flatten() {
             self.check_rank(signal.rank())?;
             if !is_signal(signal.offset()) {
-                return Err(Cause::Argument(format!("no signal lies at {signal}")));
-            }
-            let second = command.effects[1].is_some_and(|effect| effect.amount == amount);
-            if second && amount > SECOND_AMOUNT_MAX {
-                let text = format!("a second effect adds at most {SECOND_AMOUNT_MAX}, not {amount}");
-                return Err(Cause::Argument(text));
+                return Err(no_signal(signal));
             }
         }
-        let (ends, len) = match command.deed {
-            Deed::Nothing => return Ok(()),
-            Deed::Copy { from, to, len } | Deed::Reduce { from, to, len, .. } => ([from, to], len),
-            Deed::Put { to, bytes } => ([to, to], bytes.len() as u64),
-            Deed::Atomic { at, .. } => ([at, at], 1),
-            Deed::Call(call) => return self.check_call(&call),
-        };
-        if len >= WINDOW {
-            return Err(Cause::Argument(format!("{len} bytes: a command moves less than 2^40")));
-        }
-        ends.into_iter().try_for_each(|end| self.check_end(end))
-    }
-
-    fn check_call(&self, call: &Call) -> Result<(), Cause> {
-        self.check_rank(call.peer)?;
-        self.check_handler(call)?;
-        if call.args.len() > BUFFER_MAX {
-            let text = format!("a call brings at most {BUFFER_MAX} bytes along, not {}", call.args.len());
-            return Err(Cause::Argument(text));
-        }
-        match call.args {
-            Args::At { from, .. } => self.check_end(from),
-            Args::Inline(_) => Ok(()),
+        match command.call() {
+            None => Ok(()),
+            Some((peer, handler, len)) => {
+                self.check_rank(peer)?;
+                self.check_handler(handler, len)
+            }
         }
     }
 
+    #[inline(always)]
     fn check_end(&self, at: GlobalAddress) -> Result<(), Cause> {
         if at.is_null() { Err(Cause::NullAddress) } else { self.check_rank(at.rank()) }
     }
@@ -268,7 +239,7 @@ impl Machine {
         }
         // Not read yet: it is overwritten by one that does nothing.
         let lines = self.lines_at(named, position)?;
-        let mut nothing = Command::new(Deed::Nothing).lines();
+        let mut nothing = Lines::of(&Deed::Nothing);
         nothing.set_count(lines.count());
         queue.line(position).write(position, &nothing.words[0]);
         Some(true)
@@ -320,6 +291,17 @@ fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
     }
     queue.line(position).write(position, &lines.words[0]);
     count
+}
+
+#[cold]
+fn triggered_in_session() -> Cause {
+    let text = "a command of a session queue has no trigger: the queue's own signal lets it go on";
+    Cause::Argument(text.into())
+}
+
+#[cold]
+fn no_signal(at: GlobalAddress) -> Cause {
+    Cause::Argument(format!("no signal lies at {at}"))
 }
 
 #[cold]

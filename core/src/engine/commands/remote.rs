@@ -7,7 +7,6 @@ use crate::engine::machine::Machine;
 use crate::engine::trace::QueueId;
 use crate::fabric::{Atomic, AtomicKind, CommandWrite, Refused, Width};
 use crate::queue::area::{Card, Place, RemoteFacts};
-use crate::queue::command::Command;
 use crate::queue::lines::Lines;
 use crate::queue::ring::CLOSED;
 use std::collections::BTreeMap;
@@ -23,15 +22,14 @@ impl Machine {
         name: QueueName,
         card: &Card,
         lines: u64,
-        commands: impl Iterator<Item = &'c Command> + Clone,
+        commands: impl Iterator<Item = &'c Lines> + Clone,
     ) -> Result<Post, Cause> {
         let begin = self.recorder().map(|_| self.host().glance_ns());
         let first = self.reserve_remotely(name, card, lines)?;
         let mut position = first;
         for command in commands.clone() {
-            let lines = command.lines();
-            self.write_remotely(name, card, position, &lines)?;
-            position += lines.count();
+            self.write_remotely(name, card, position, command)?;
+            position += command.count();
         }
         if let (Some(recorder), Some(begin)) = (self.recorder(), begin) {
             let Card { number, generation, .. } = *card;

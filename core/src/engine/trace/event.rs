@@ -100,8 +100,7 @@ pub enum What {
 
 impl Brief {
     /// That command in short.
-    pub fn of(command: &Command) -> Brief {
-        let lines = command.lines();
+    pub fn of(lines: &Lines) -> Brief {
         let mut words = [0; LINE_WORDS + 1];
         words[..LINE_WORDS].copy_from_slice(&lines.words[0]);
         words[LINE_WORDS] = lines.words[1][LINE_WORDS - 1];
@@ -239,7 +238,7 @@ pub(super) mod tests {
         let queue = QueueId { owner: Rank(7), number: 4095, generation: 65_535 };
         let place = Place { queue, number: 1 << 40 };
         let signal = GlobalAddress::new(Rank(3), crate::segment::layout::signal_offset(9));
-        let brief = Brief::of(&Command::new(Deed::Nothing));
+        let brief = Brief::of(&Lines::of(&Deed::Nothing));
         vec![
             What::Posted(place, brief),
             What::Fired(place, None, brief),
@@ -279,6 +278,6 @@ pub(super) mod tests {
         let at = |rank, offset| GlobalAddress::new(Rank(rank), offset);
         let mut command = Command::new(Deed::Copy { from: at(0, 1 << 30), to: at(1, 1 << 30), len: 9 });
         command.effects = [1, 2].map(|amount| Some(Effect { signal: at(1, 256 << 20), amount }));
-        assert_eq!(Brief::of(&command).command(), Some(command));
+        assert_eq!(Brief::of(&command.lines()).command(), Some(command));
     }
 }

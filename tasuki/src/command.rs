@@ -230,15 +230,16 @@ impl Command {
     }
 
     /// Whether the machine of that job takes it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(&self, machine: usize) -> Result<(), Cause> {
-        if let Some(wrong) = &self.wrong {
-            return Err((**wrong).clone());
-        }
-        if self.job.is_some_and(|job| job != machine) {
-            return Err(Cause::Argument("its trigger is a signal of another job".into()));
-        }
-        Ok(())
+        let is_fine = self.wrong.is_none() && self.job.is_none_or(|job| job == machine);
+        if is_fine { Ok(()) } else { Err(self.what_is_wrong()) }
+    }
+
+    #[cold]
+    fn what_is_wrong(&self) -> Cause {
+        let elsewhere = || Cause::Argument("its trigger is a signal of another job".into());
+        self.wrong.as_deref().cloned().unwrap_or_else(elsewhere)
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
 pub use tasuki_core::engine::Standing;
-use tasuki_core::engine::{Machine, OwnQueue, Post, QueueName};
+use tasuki_core::engine::{Machine, OwnQueue, QueueName};
 
 /// A queue of commands of this rank. Made by [`Job::queue`] or [`Job::session_queue`].
 ///
@@ -30,7 +30,10 @@ pub struct RemoteQueue(QueueName);
 
 /// A command that was posted, to take it back by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Posted(Post);
+pub struct Posted {
+    queue: QueueName,
+    position: u64,
+}
 
 impl RemoteQueue {
     /// Whose queue it is.
@@ -75,9 +78,14 @@ impl Job {
 
     /// Posts commands to a queue of any rank. As [`Queue::post_many`].
     pub fn post_many(&self, queue: RemoteQueue, commands: &[Command]) -> Result<Posted> {
-        let posted = check(&self.machine, commands)
-            .and_then(|()| self.machine.post_commands(queue.0, commands.iter().map(Command::lines)));
-        posted.map(Posted).map_err(|cause| refusal(&self.machine, cause, commands, queue.rank()))
+        let posted = match check(&self.machine, commands) {
+            Ok(()) => self.machine.post_commands(queue.0, commands.iter().map(Command::lines)),
+            Err(cause) => Err(cause),
+        };
+        match posted {
+            Ok(position) => Ok(Posted { queue: queue.0, position }),
+            Err(cause) => Err(refusal(&self.machine, cause, commands, queue.rank())),
+        }
     }
 }
 
@@ -93,9 +101,14 @@ impl Queue {
 
     /// Posts several commands, one behind the other, or none of them. The first of them; cheaper than one by one.
     pub fn post_many(&self, commands: &[Command]) -> Result<Posted> {
-        let posted = check(&self.machine, commands)
-            .and_then(|()| self.machine.post_own(&self.own, commands.iter().map(Command::lines)));
-        posted.map(Posted).map_err(|cause| refusal(&self.machine, cause, commands, self.machine.rank()))
+        let posted = match check(&self.machine, commands) {
+            Ok(()) => self.machine.post_own(&self.own, commands.iter().map(Command::lines)),
+            Err(cause) => Err(cause),
+        };
+        match posted {
+            Ok(position) => Ok(Posted { queue: self.own.name(), position }),
+            Err(cause) => Err(refusal(&self.machine, cause, commands, self.machine.rank())),
+        }
     }
 
     /// Takes a command back. True: it never fires, and its signals are left alone. False: it has fired, or will, once.
@@ -103,9 +116,9 @@ impl Queue {
     /// Waits only for whoever runs the queue at the moment, for microseconds. Errors: the command is of another queue;
     /// the queue begins anew ([`Queue::repeat`]).
     pub fn cancel(&self, posted: Posted) -> Result<bool> {
-        let of_this = posted.0.queue == self.own.name();
+        let of_this = posted.queue == self.own.name();
         let cancelled = if of_this {
-            self.machine.cancel(&self.own, posted.0.position)
+            self.machine.cancel(&self.own, posted.position)
         } else {
             Err(Cause::Argument("a command of another queue".into()))
         };

@@ -24,7 +24,7 @@ mod waiting;
 pub use crate::node::{board, park};
 pub use action::{Action, Local};
 pub use calls::{Arrived, Asked, Entry, Handler, Table, Takes};
-pub use commands::{OwnQueue, Post, QueueName, Standing};
+pub use commands::{OwnQueue, QueueName, Standing};
 pub use helping::{Help, HelperEnd};
 pub use host::{Host, Pause};
 pub use launch::Launched;

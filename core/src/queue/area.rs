@@ -83,19 +83,31 @@ const _: () = {
     assert!(size_of::<Parked>() == 128 && size_of::<Awaited>() == 24);
 };
 
-/// A queue in memory that this process reaches.
+/// A queue in memory that this process reaches. No more than two words: it is handed on all the time, and where its
+/// parts are is found by adding.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue<'m> {
     head: &'m Head,
-    lists: Lists<'m>,
-    flights: Flights<'m>,
-    ring: &'m [Line],
+    /// Where the whole begins; `head` is the same place, as something of which no more than the head may be reached.
+    place: NonNull<u8>,
+    capacity: u64,
+}
+
+/// Where the parts begin: flights, waiting commands, ring, and the list of signals.
+const FLIGHTS_AT: usize = size_of::<Head>();
+const PARKED_AT: usize = FLIGHTS_AT + FLIGHTS as usize * size_of::<Flight>();
+
+const fn ring_at(capacity: u64) -> usize {
+    PARKED_AT + capacity as usize * size_of::<Parked>()
+}
+
+const fn awaited_at(capacity: u64) -> usize {
+    ring_at(capacity) + capacity as usize * size_of::<Line>()
 }
 
 /// Bytes of a queue whose ring has that many lines.
 pub fn bytes(capacity: u64) -> u64 {
-    let each = size_of::<Parked>() + size_of::<Awaited>() + size_of::<Line>();
-    (size_of::<Head>() + FLIGHTS as usize * size_of::<Flight>()) as u64 + capacity * each as u64
+    awaited_at(capacity) as u64 + capacity * size_of::<Awaited>() as u64
 }
 
 /// Bytes of the part whose facts say how long the whole is.
@@ -157,9 +169,7 @@ impl Place {
             Place::Read => offset_of!(Head, reader),
             Place::Facts => offset_of!(Head, facts),
             Place::Line { position, capacity } => {
-                let before = size_of::<Head>() + FLIGHTS as usize * size_of::<Flight>();
-                let lists = capacity as usize * size_of::<Parked>();
-                before + lists + (position % capacity) as usize * size_of::<Line>()
+                ring_at(capacity) + (position % capacity) as usize * size_of::<Line>()
             }
         };
         queue.add(offset as u64)
@@ -191,37 +201,20 @@ impl<'m> Queue<'m> {
     ///
     /// # Safety
     /// The place is aligned to 128 bytes, and [`bytes`] of that capacity from there are mapped for `'m`.
+    #[inline(always)]
     pub unsafe fn over(place: NonNull<u8>, capacity: u64) -> Queue<'m> {
-        let count = capacity as usize;
-        let mut at = place;
-        let mut part = |bytes: usize| {
-            let here = at;
-            // SAFETY: inside, by the caller's promise.
-            at = unsafe { at.add(bytes) };
-            here
-        };
-        let head = part(size_of::<Head>());
-        let flights = part(FLIGHTS as usize * size_of::<Flight>());
-        let parked = part(count * size_of::<Parked>());
-        let ring = part(count * size_of::<Line>());
-        let awaited = part(count * size_of::<Awaited>());
-        // SAFETY: inside, aligned by the order of the parts, and made of atomics.
-        unsafe {
-            let head: &'m Head = head.cast::<Head>().as_ref();
-            Queue {
-                head,
-                lists: Lists {
-                    books: &head.books.parked,
-                    awaited: slice::from_raw_parts(awaited.cast().as_ptr(), count),
-                    parked: slice::from_raw_parts(parked.cast().as_ptr(), count),
-                },
-                flights: Flights {
-                    books: &head.books.flights,
-                    flights: slice::from_raw_parts(flights.cast().as_ptr(), FLIGHTS as usize),
-                },
-                ring: slice::from_raw_parts(ring.cast().as_ptr(), count),
-            }
-        }
+        // SAFETY: the caller's promise; a head is made of atomics.
+        Queue { head: unsafe { place.cast().as_ref() }, place, capacity }
+    }
+
+    /// A part of it: so many of those that begin there.
+    ///
+    /// # Safety
+    /// They do, all of them, and are made of atomics.
+    #[inline(always)]
+    unsafe fn part<T>(&self, at: usize, count: u64) -> &'m [T] {
+        // SAFETY: mapped for `'m` by the promise of `over`, inside by the caller's; aligned by the order of the parts.
+        unsafe { slice::from_raw_parts(self.place.add(at).cast().as_ptr(), count as usize) }
     }
 
     /// Makes a queue of zeroed memory.
@@ -267,25 +260,33 @@ impl<'m> Queue<'m> {
     /// The line of a position.
     #[inline(always)]
     pub fn line(&self, position: u64) -> &'m Line {
-        &self.ring[position as usize & (self.ring.len() - 1)]
+        // SAFETY: where the ring is.
+        let ring: &'m [Line] = unsafe { self.part(ring_at(self.capacity), self.capacity) };
+        &ring[(position & (self.capacity - 1)) as usize]
     }
 
     /// How many lines the ring has.
     #[inline(always)]
     pub fn capacity(&self) -> u64 {
-        self.ring.len() as u64
+        self.capacity
     }
 
     /// Commands that wait for their triggers.
     #[inline(always)]
     pub fn parked(&self) -> Lists<'m> {
-        self.lists
+        // SAFETY: where those are.
+        let (awaited, parked) = unsafe {
+            (self.part(awaited_at(self.capacity), self.capacity), self.part(PARKED_AT, self.capacity))
+        };
+        Lists { books: &self.head.books.parked, awaited, parked }
     }
 
     /// Commands under way.
     #[inline(always)]
     pub fn flights(&self) -> Flights<'m> {
-        self.flights
+        // SAFETY: where those are.
+        let flights = unsafe { self.part(FLIGHTS_AT, FLIGHTS) };
+        Flights { books: &self.head.books.flights, flights }
     }
 
     /// The signal that lets a session queue go on.

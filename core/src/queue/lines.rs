@@ -216,17 +216,36 @@ impl Lines {
         [effect(*signal, *amount), effect(second[SECOND_SIGNAL], length >> LENGTH_BITS)]
     }
 
-    /// The addresses of what it reads and of what it changes, as far as there are such.
+    /// Whether all addresses of what it reads or changes are so.
     #[inline(always)]
-    pub fn ends(&self) -> [Option<GlobalAddress>; 2] {
+    pub fn all_ends(&self, mut are_so: impl FnMut(GlobalAddress) -> bool) -> bool {
         let [head, _, source, destination, ..] = self.words[0];
         let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
         match head as u8 {
-            COPY | REDUCE => [Some(from), Some(to)],
-            PUT | ATOMIC => [None, Some(to)],
-            CALL_AT => [Some(from), None],
-            _ => [None, None],
+            COPY | REDUCE => are_so(from) && are_so(to),
+            PUT | ATOMIC => are_so(to),
+            CALL_AT => are_so(from),
+            _ => true,
         }
+    }
+
+    /// Whether all signals that it raises are so.
+    #[inline(always)]
+    pub fn all_effects(&self, are_so: impl Fn(GlobalAddress) -> bool) -> bool {
+        let signals = [self.words[0][5], self.words[1][SECOND_SIGNAL]];
+        signals.into_iter().all(|bits| bits == 0 || are_so(GlobalAddress::from_bits(bits)))
+    }
+
+    /// Whether it waits for a signal.
+    #[inline(always)]
+    pub fn is_triggered(&self) -> bool {
+        self.words[0][0] >> TRIGGER != 0
+    }
+
+    /// Whether it calls a handler.
+    #[inline(always)]
+    pub fn is_call(&self) -> bool {
+        matches!(self.words[0][0] as u8, CALL | CALL_AT)
     }
 
     /// Whom it calls, which handler, and with how many bytes, if it is a call.

@@ -34,7 +34,7 @@ mod todo;
 
 pub(super) use forwarding::Taken;
 pub use own::OwnQueue;
-pub use posting::{Post, QueueName, Standing};
+pub use posting::{QueueName, Standing};
 pub(super) use reach::Named;
 pub(super) use serving::Attendance;
 

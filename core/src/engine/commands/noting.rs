@@ -14,26 +14,14 @@ use crate::queue::lines::Lines;
 use crate::segment::GlobalAddress;
 use std::time::Duration;
 
-/// What the queue is called in a trace.
-fn id(named: &Named<'_>) -> QueueId {
-    QueueId { owner: named.owner, number: named.number, generation: named.generation }
+impl Named<'_> {
+    /// What the queue is called in a trace.
+    pub(super) fn id(&self) -> QueueId {
+        QueueId { owner: self.owner, number: self.number, generation: self.generation }
+    }
 }
 
 impl Machine {
-    /// Tells of commands that were written, as one call with all that follows at once.
-    #[cold]
-    pub(super) fn announce_and_note<'c>(
-        &self,
-        recorder: &Recorder,
-        named: &Named<'_>,
-        first: u64,
-        commands: impl Iterator<Item = &'c Lines>,
-    ) {
-        let begin = self.host().glance_ns();
-        self.announce(named);
-        self.note_posts(recorder, begin, id(named), first, commands);
-    }
-
     /// Commands were posted from that position on, in a call that began then and ends now.
     #[cold]
     pub(super) fn note_posts<'c>(
@@ -68,7 +56,7 @@ impl Machine {
         let end = self.host().glance_ns();
         let is_flight = outcome.is_none() || !self.may_take_effect(named, command);
         let flight = is_flight.then(|| named.queue.flights().numbers().end);
-        let place = Place { queue: id(named), number: position };
+        let place = Place { queue: named.id(), number: position };
         let failed = outcome.is_some_and(|failure| failure.is_some());
         recorder.record(begin, end, failed, What::Fired(place, flight, Brief::of(&command.lines())));
         self.follow_up(named, command, outcome, todo);
@@ -85,7 +73,7 @@ impl Machine {
         let begin = self.host().glance_ns();
         let outcome = self.run_at_once(command);
         if let Some(failure) = outcome {
-            let what = What::Ran(Place { queue: id(named), number });
+            let what = What::Ran(Place { queue: named.id(), number });
             recorder.record(begin, self.host().glance_ns(), failure.is_some(), what);
         }
         outcome
@@ -95,7 +83,7 @@ impl Machine {
     pub(super) fn note_flight(&self, named: &Named<'_>, number: u64, failed: bool, what: fn(Place) -> What) {
         if let Some(recorder) = self.recorder() {
             let now = self.host().glance_ns();
-            recorder.record(now, now, failed, what(Place { queue: id(named), number }));
+            recorder.record(now, now, failed, what(Place { queue: named.id(), number }));
         }
     }
 
@@ -112,7 +100,7 @@ impl Machine {
         let begin = self.host().glance_ns();
         let happened = self.bring_about(effect, failure, todo);
         let value = self.signal_now(effect.signal);
-        let what = What::Effect(id(named), effect.signal, u64::from(effect.amount), value);
+        let what = What::Effect(named.id(), effect.signal, u64::from(effect.amount), value);
         recorder.record(begin, self.host().glance_ns(), failure.is_some(), what);
         happened
     }
@@ -127,7 +115,7 @@ impl Machine {
         position: u64,
         (name, failed): (&str, bool),
     ) {
-        let place = Place { queue: id(named), number: position };
+        let place = Place { queue: named.id(), number: position };
         let end = self.host().glance_ns();
         recorder.record(begin, end, failed, What::Handled(place, Text::of(name)));
     }

@@ -21,15 +21,6 @@ use std::sync::atomic::{Ordering, fence};
 #[repr(transparent)]
 pub struct QueueName(u64);
 
-/// A command that was posted: where it was written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Post {
-    /// Which queue.
-    pub queue: QueueName,
-    /// The position of its first line.
-    pub position: u64,
-}
-
 /// What is in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
@@ -70,35 +61,42 @@ impl QueueName {
 }
 
 impl Machine {
-    /// Posts commands to a queue of this rank's own: all of them, one behind the other, or none. The first of them.
+    /// Posts commands to a queue of this rank's own: all of them, one behind the other, or none. Where the first is.
     #[inline]
     pub fn post_own<'c>(
         &self,
         own: &OwnQueue,
         commands: impl Iterator<Item = &'c Lines> + Clone,
-    ) -> Result<Post, Cause> {
+    ) -> Result<u64, Cause> {
         self.check()?;
-        if self.commands().coherent {
-            self.post_to(&self.named(own), own.name(), commands)
-        } else {
-            self.post_from_afar(own.name(), commands)
+        if !self.commands().coherent {
+            return self.post_from_afar(own.name(), commands);
         }
+        let named = self.named(own);
+        let first = self.write_all(&named, commands.clone())?;
+        self.announce_all(&named, first, commands, || self.attend_with_all_that_follows(&self.named(own)));
+        Ok(first)
     }
 
     /// The same to a queue of any rank.
+    #[inline]
     pub fn post_commands<'c>(
         &self,
         name: QueueName,
         commands: impl Iterator<Item = &'c Lines> + Clone,
-    ) -> Result<Post, Cause> {
+    ) -> Result<u64, Cause> {
         self.check()?;
         let at = name.address();
         self.check_end(at)?;
-        if self.commands().coherent && (at.rank() == self.rank() || self.commands().direct) {
-            let named = self.queue_at(at).filter(|named| named.generation == name.generation());
-            return self.post_to(&named.ok_or(Cause::Stale { address: at.bits() })?, name, commands);
+        if !self.commands().coherent || at.rank() != self.rank() && !self.commands().direct {
+            return self.post_from_afar(name, commands);
         }
-        self.post_from_afar(name, commands)
+        let Some(named) = self.queue_at(at).filter(|named| named.generation == name.generation()) else {
+            return Err(Cause::Stale { address: at.bits() });
+        };
+        let first = self.write_all(&named, commands.clone())?;
+        self.announce_all(&named, first, commands, || self.attend_at(at));
+        Ok(first)
     }
 
     #[cold]
@@ -106,53 +104,74 @@ impl Machine {
         &self,
         name: QueueName,
         commands: impl Iterator<Item = &'c Lines> + Clone,
-    ) -> Result<Post, Cause> {
+    ) -> Result<u64, Cause> {
         let card = self.remote_card(name)?;
         let lines = self.check_all(commands.clone(), card.credit.is_some())?;
         self.post_remotely(name, &card, lines, commands)
     }
 
-    #[inline]
-    fn post_to<'c>(
+    /// Writes commands where places are reserved for them; where the first is.
+    #[inline(always)]
+    fn write_all<'c>(
         &self,
         named: &Named<'_>,
-        name: QueueName,
         commands: impl Iterator<Item = &'c Lines> + Clone,
-    ) -> Result<Post, Cause> {
+    ) -> Result<u64, Cause> {
         let queue = &named.queue;
         let lines = self.check_all(commands.clone(), queue.credit().is_some())?;
-        let reserved = queue.posters().reserve(lines, queue.capacity(), queue.reader());
-        let Some(first) = reserved else {
+        let Some(first) = queue.posters().reserve(lines, queue.capacity(), queue.reader()) else {
             let closed = queue.posters().are_closed();
             return Err(no_room(named.number, named.owner, queue.capacity(), closed));
         };
         let mut position = first;
-        for command in commands.clone() {
+        for command in commands {
             position += write(queue, position, command);
         }
-        match self.recorder() {
-            None => self.announce(named),
-            Some(recorder) => self.announce_and_note(recorder, named, first, commands),
-        }
-        Ok(Post { queue: name, position: first })
+        Ok(first)
     }
 
-    /// Commands have been written: the owner looks, if it serves; else this thread.
-    #[inline]
-    pub(super) fn announce(&self, named: &Named<'_>) {
+    /// Commands have been written: somebody looks, and it is recorded, if the rank is traced.
+    #[inline(always)]
+    fn announce_all<'c>(
+        &self,
+        named: &Named<'_>,
+        first: u64,
+        commands: impl Iterator<Item = &'c Lines>,
+        attend: impl FnOnce(),
+    ) {
+        let begin = self.recorder().map(|recorder| (recorder, self.host().glance_ns()));
+        if !self.is_attended(named) {
+            attend();
+        }
+        if let Some((recorder, begin)) = begin {
+            self.note_posts(recorder, begin, named.id(), first, commands);
+        }
+    }
+
+    /// Commands have been written. True: the owner sees them; false: it does not serve, and this thread has to look.
+    #[inline(always)]
+    fn is_attended(&self, named: &Named<'_>) -> bool {
         Posters::fence_after_reserve();
         if self.board().wake_mode() == WakeMode::Fence {
             fence(Ordering::SeqCst); // SYNC serving
         } else {
             crate::base::sync::compiler_fence(Ordering::SeqCst);
         }
-        let station = self.station_of(named.owner);
-        if named.takes_calls() {
-            if !station.is_some_and(|station| station.serving.is_by_itself()) {
-                self.board().seat(named.owner).wake();
-            }
-        } else if !station.is_some_and(|station| station.serving.is_on()) {
-            self.attend_with_all_that_follows(named);
+        let serving = &named.station().serving;
+        if !named.takes_calls() {
+            return serving.is_on();
+        }
+        if !serving.is_by_itself() {
+            self.board().seat(named.owner).wake();
+        }
+        true
+    }
+
+    /// Looks at the queue that begins there.
+    #[inline(never)]
+    fn attend_at(&self, at: GlobalAddress) {
+        if let Some(named) = self.queue_at(at) {
+            self.attend_with_all_that_follows(&named);
         }
     }
 
@@ -174,25 +193,39 @@ impl Machine {
     /// What can be said against a command in this job, without looking at its operands.
     #[inline(always)]
     pub(in crate::engine) fn check_command(&self, command: &Lines, in_session: bool) -> Result<(), Cause> {
-        if in_session && command.triggers()[0].is_some() {
-            return Err(triggered_in_session());
+        let size = self.size() as u64;
+        let is_there = |at: GlobalAddress| !at.is_null() & (u64::from(at.rank().0) < size);
+        let is_signal = |at: GlobalAddress| is_there(at) & is_signal(at.offset());
+        let is_plain = !(in_session && command.is_triggered()) && !command.is_call();
+        if is_plain && command.all_ends(is_there) && command.all_effects(is_signal) {
+            return Ok(());
         }
-        for end in command.ends().into_iter().flatten() {
-            self.check_end(end)?;
+        self.check_closely(command, in_session)
+    }
+
+    /// The same, to say what it is; or it is a call.
+    #[inline(never)]
+    fn check_closely(&self, command: &Lines, in_session: bool) -> Result<(), Cause> {
+        let refuse = |text: String| Err(Cause::Argument(text));
+        if in_session && command.is_triggered() {
+            let text = "a command of a session queue has no trigger: the queue's own signal lets it go on";
+            return refuse(text.into());
         }
+        let mut outcome = Ok(());
+        command.all_ends(|at| {
+            outcome = self.check_end(at);
+            outcome.is_ok()
+        });
+        outcome?;
         for Effect { signal, .. } in command.effects().into_iter().flatten() {
             self.check_rank(signal.rank())?;
             if !is_signal(signal.offset()) {
-                return Err(no_signal(signal));
+                return refuse(format!("no signal lies at {signal}"));
             }
         }
-        match command.call() {
-            None => Ok(()),
-            Some((peer, handler, len)) => {
-                self.check_rank(peer)?;
-                self.check_handler(handler, len)
-            }
-        }
+        let Some((peer, handler, len)) = command.call() else { return Ok(()) };
+        self.check_rank(peer)?;
+        self.check_handler(handler, len)
     }
 
     #[inline(always)]
@@ -291,17 +324,6 @@ fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
     }
     queue.line(position).write(position, &lines.words[0]);
     count
-}
-
-#[cold]
-fn triggered_in_session() -> Cause {
-    let text = "a command of a session queue has no trigger: the queue's own signal lets it go on";
-    Cause::Argument(text.into())
-}
-
-#[cold]
-fn no_signal(at: GlobalAddress) -> Cause {
-    Cause::Argument(format!("no signal lies at {at}"))
 }
 
 #[cold]

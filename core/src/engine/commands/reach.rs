@@ -41,6 +41,13 @@ impl<'m> Named<'m> {
         unsafe { self.system.add(signal_offset(signal) as usize + 64).cast::<Arming>().as_ref() }
     }
 
+    /// The station of its rank.
+    #[inline(always)]
+    pub(super) fn station(&self) -> &'m Station {
+        // SAFETY: the system piece is mapped for `'m`.
+        unsafe { station_in(self.system) }
+    }
+
     /// Whether it is one of calls, which only its own rank's process reads.
     #[inline(always)]
     pub(super) fn takes_calls(&self) -> bool {

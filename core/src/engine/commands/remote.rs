@@ -1,7 +1,7 @@
 //! Posting to a queue that this process does not reach: places are reserved by the fabric's atomics, and lines are
 //! written by the fabric. The queue's owner looks, or its helper.
 
-use super::posting::{Post, QueueName, no_room};
+use super::posting::{QueueName, no_room};
 use crate::base::{Cause, Error};
 use crate::engine::machine::Machine;
 use crate::engine::trace::QueueId;
@@ -23,7 +23,7 @@ impl Machine {
         card: &Card,
         lines: u64,
         commands: impl Iterator<Item = &'c Lines> + Clone,
-    ) -> Result<Post, Cause> {
+    ) -> Result<u64, Cause> {
         let begin = self.recorder().map(|_| self.host().glance_ns());
         let first = self.reserve_remotely(name, card, lines)?;
         let mut position = first;
@@ -36,7 +36,7 @@ impl Machine {
             let queue = QueueId { owner: name.address().rank(), number, generation };
             self.note_posts(recorder, begin, queue, first, commands);
         }
-        Ok(Post { queue: name, position: first })
+        Ok(first)
     }
 
     /// The facts of a queue, asked for once.

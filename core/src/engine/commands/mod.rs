@@ -23,7 +23,6 @@ mod forwarding;
 mod known;
 mod noting;
 mod own;
-mod pace;
 mod posting;
 mod reach;
 mod remote;

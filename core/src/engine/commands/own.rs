@@ -3,7 +3,6 @@
 //! Unsafe: a queue over job memory of this rank, which it frees only when the queue is gone; what is freed stays
 //! mapped while the fabric lives, and the machine keeps that.
 
-use super::pace::Pace;
 use super::posting::QueueName;
 use super::reach::Named;
 use super::todo::Todo;
@@ -26,7 +25,6 @@ pub struct OwnQueue {
     place: NonNull<u8>,
     at: GlobalAddress,
     card: Card,
-    pace: Pace,
 }
 
 // SAFETY: a pointer to shared memory that is mapped while the machine lives.
@@ -43,11 +41,6 @@ impl OwnQueue {
     /// Lines that its ring has.
     pub fn capacity(&self) -> u64 {
         self.card.capacity
-    }
-
-    #[inline(always)]
-    pub(super) fn pace(&self) -> &Pace {
-        &self.pace
     }
 
     #[inline]
@@ -101,7 +94,7 @@ impl Machine {
         let place = NonNull::new(place).ok_or_else(|| Error::new(Cause::NullAddress))?;
         // SAFETY: zeroed, of that size, aligned to a granule, and ours until the queue is dropped.
         unsafe { Queue::over(place, card.capacity) }.begin(card);
-        Ok(OwnQueue { place, at, card, pace: Pace::default() })
+        Ok(OwnQueue { place, at, card })
     }
 
     /// Takes a queue down. What has not fired never will, and its signals are poisoned; what is under way is waited

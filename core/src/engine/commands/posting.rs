@@ -196,7 +196,7 @@ impl Machine {
         let size = self.size() as u64;
         let is_there = |at: GlobalAddress| !at.is_null() & (u64::from(at.rank().0) < size);
         let is_signal = |at: GlobalAddress| is_there(at) & is_signal(at.offset());
-        let is_plain = !(in_session && command.is_triggered()) && !command.is_call();
+        let is_plain = !(command.is_call() || in_session && command.is_triggered());
         if is_plain && command.all_ends(is_there) && command.all_effects(is_signal) {
             return Ok(());
         }

@@ -1,6 +1,5 @@
 //! A rank looks at its own queues while a thread of it waits, and lets others know.
 
-use super::own::OwnQueue;
 use super::reach::Named;
 use crate::base::Rank;
 use crate::engine::helping::Help;
@@ -155,8 +154,7 @@ impl Machine {
                 return Looked { met: true, of_use };
             }
             let with_ring = left.is_multiple_of(RING_EVERY);
-            let looks = |own: &OwnQueue| with_ring && own.pace().lets_look(&own.queue());
-            if self.run_calls() | self.serve_ready(&looks) {
+            if self.run_calls() | self.serve_ready(with_ring) {
                 (left, of_use) = (again, true);
             } else {
                 left -= 1;
@@ -171,22 +169,18 @@ impl Machine {
         if self.has_flights() {
             self.advance_flights();
         }
-        self.serve_ready(&|_| true);
+        self.serve_ready(true);
     }
 
-    /// Looks at the rank's own queues; at what was posted where `with_ring` says so. Whether that was of use.
-    #[inline(always)]
-    fn serve_ready(&self, with_ring: &impl Fn(&OwnQueue) -> bool) -> bool {
+    /// Looks at the rank's own queues; at what was posted only if `with_ring`. Whether that was of use.
+    #[inline]
+    fn serve_ready(&self, with_ring: bool) -> bool {
         let mut served = self.has_errand() && self.run_errands();
         for own in self.commands().own.iter() {
-            let (named, with_ring) = (self.named(own), with_ring(own));
-            let read = named.queue.reader().read();
+            let named = self.named(own);
             if self.looks_ready(&named, with_ring, false) {
                 self.attend_with_all_that_follows(&named);
                 served = true;
-            }
-            if with_ring {
-                own.pace().looked(named.queue.reader().read() != read);
             }
         }
         served

@@ -14,7 +14,7 @@ use tasuki_core::queue::call::Args;
 #[must_use = "what the handler answers, or why it failed, is told by wait()"]
 pub struct Answer<'job, R> {
     job: &'job Job,
-    asked: Asked,
+    asked: Asked<'job>,
     value: PhantomData<fn() -> R>,
 }
 

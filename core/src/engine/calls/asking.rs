@@ -15,15 +15,15 @@ use std::sync::Arc;
 
 /// A call whose answer has not been read.
 #[derive(Debug)]
-pub struct Asked {
-    answers: Arc<Answers>,
+pub struct Asked<'m> {
+    answers: &'m Arc<Answers>,
     ticket: Ticket,
     to: Rank,
     /// Whether the line was given back.
     is_over: bool,
 }
 
-impl Asked {
+impl Asked<'_> {
     /// Whether the answer has come.
     #[inline]
     pub fn has_come(&self) -> bool {
@@ -36,7 +36,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for Asked<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.answers.abandon(self.ticket);
@@ -69,12 +69,12 @@ impl Machine {
     pub fn call(&self, to: Rank, handler: u8, args: Args, effects: [Option<Effect>; 2]) -> Result<(), Cause> {
         let calls = self.calls_to(to)?;
         let level = calls.table.check(handler, args.len())?.depth;
-        self.post_call(calls, to, level, handler, args, AnswerPlace::NONE, effects)
+        self.write_call(calls, to, level, handler, args, AnswerPlace::NONE, effects)
     }
 
     /// Calls a handler and asks for its answer.
     #[inline]
-    pub fn ask(&self, to: Rank, handler: u8, args: Args) -> Result<Asked, Cause> {
+    pub fn ask(&self, to: Rank, handler: u8, args: Args) -> Result<Asked<'_>, Cause> {
         let calls = self.calls_to(to)?;
         let level = calls.table.check(handler, args.len())?.depth;
         let ticket = calls.answers.take().ok_or(Cause::Full {
@@ -82,10 +82,10 @@ impl Machine {
             capacity: super::answers::ANSWERS,
         })?;
         let place = calls.answers.place(ticket);
-        match self.post_call(calls, to, level, handler, args, place, [None, None]) {
+        match self.write_call(calls, to, level, handler, args, place, [None, None]) {
             Ok(()) => {
                 calls.answers.expect(ticket);
-                Ok(Asked { answers: calls.answers.clone(), ticket, to, is_over: false })
+                Ok(Asked { answers: &calls.answers, ticket, to, is_over: false })
             }
             Err(cause) => {
                 calls.answers.give_back(ticket);
@@ -96,7 +96,7 @@ impl Machine {
 
     /// Waits for an answer. `call` names the wait where it is told.
     #[inline]
-    pub fn wait_answer(&self, asked: Asked, call: &dyn Fn() -> String) -> Result<Inline> {
+    pub fn wait_answer(&self, asked: Asked<'_>, call: &dyn Fn() -> String) -> Result<Inline> {
         let spins = self.spins(Some(asked.to));
         if !self.wait_and_serve(spins, &|| asked.has_come()) {
             let coming = Coming { answers: asked.answers.clone(), ticket: asked.ticket, from: asked.to };
@@ -106,7 +106,7 @@ impl Machine {
     }
 
     /// The answer, which has come.
-    fn read_answer(&self, mut asked: Asked) -> Result<Inline, Cause> {
+    fn read_answer(&self, mut asked: Asked<'_>) -> Result<Inline, Cause> {
         let answer = asked.answers.read(asked.ticket);
         asked.answers.give_back(asked.ticket);
         asked.is_over = true;
@@ -130,7 +130,7 @@ impl Machine {
 
     #[inline]
     #[allow(clippy::too_many_arguments)] // the parts of a call, named once
-    pub(super) fn post_call(
+    fn write_call(
         &self,
         calls: &Calls,
         to: Rank,
@@ -142,7 +142,7 @@ impl Machine {
     ) -> Result<(), Cause> {
         let call = Call { peer: self.rank(), handler, args, answer };
         let command = written(call, &effects)?;
-        self.post_commands(self.queue_of_calls(calls, to, level), std::iter::once(&command)).map(drop)
+        self.post_call(self.queue_of_calls(calls, to, level), &command)
     }
 
     /// A call that has fired in a queue of commands goes on to its own. False: there is no room for it now.
@@ -155,10 +155,10 @@ impl Machine {
         let posted = self.calls_to(call.peer).and_then(|calls| {
             let level = calls.table.check(call.handler, call.args.len())?.depth;
             let onward = written(Call { peer: from, ..*call }, &command.effects)?;
-            self.post_commands(self.queue_of_calls(calls, call.peer, level), std::iter::once(&onward))
+            self.post_call(self.queue_of_calls(calls, call.peer, level), &onward)
         });
         match posted {
-            Ok(_) => Ok(true),
+            Ok(()) => Ok(true),
             Err(Cause::Full { .. }) => Ok(false),
             Err(cause) => Err(Poison::of(&cause, self.rank())),
         }

@@ -37,7 +37,7 @@ pub use posting::{QueueName, Standing};
 pub(super) use reach::Named;
 pub(super) use serving::Attendance;
 
-use crate::base::Roll;
+use crate::base::{Rank, Roll};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
@@ -63,4 +63,12 @@ pub(super) struct Commands {
     remote: Mutex<remote::Remote>,
     /// Whether the rank answers calls.
     answers: AtomicBool,
+}
+
+impl Commands {
+    /// Whether the rank posts to that queue by loads and stores.
+    #[inline(always)]
+    fn reach(&self, rank: Rank, name: QueueName) -> bool {
+        self.coherent && (self.direct || name.address().rank() == rank)
+    }
 }

@@ -69,11 +69,12 @@ impl Machine {
         commands: impl Iterator<Item = &'c Lines> + Clone,
     ) -> Result<u64, Cause> {
         self.check()?;
-        if !self.commands().coherent {
-            return self.post_from_afar(own.name(), commands);
-        }
         let named = self.named(own);
-        let first = self.write_all(&named, commands.clone())?;
+        let lines = self.check_all(commands.clone(), named.queue.credit().is_some())?;
+        if !self.commands().coherent {
+            return self.post_remotely(own.name(), &own.card(), lines, commands);
+        }
+        let first = write_all(&named, lines, commands.clone())?;
         self.announce_all(&named, first, commands, || self.attend_with_all_that_follows(&self.named(own)));
         Ok(first)
     }
@@ -86,48 +87,43 @@ impl Machine {
         commands: impl Iterator<Item = &'c Lines> + Clone,
     ) -> Result<u64, Cause> {
         self.check()?;
-        let at = name.address();
-        self.check_end(at)?;
-        if !self.commands().coherent || at.rank() != self.rank() && !self.commands().direct {
-            return self.post_from_afar(name, commands);
+        self.check_end(name.address())?;
+        if !self.commands().reach(self.rank(), name) {
+            let card = self.remote_card(name)?;
+            let lines = self.check_all(commands.clone(), card.credit.is_some())?;
+            return self.post_remotely(name, &card, lines, commands);
         }
-        let Some(named) = self.queue_at(at).filter(|named| named.generation == name.generation()) else {
-            return Err(Cause::Stale { address: at.bits() });
-        };
-        let first = self.write_all(&named, commands.clone())?;
-        self.announce_all(&named, first, commands, || self.attend_at(at));
+        let named = self.named_so(name)?;
+        let lines = self.check_all(commands.clone(), named.queue.credit().is_some())?;
+        let first = write_all(&named, lines, commands.clone())?;
+        self.announce_all(&named, first, commands, || self.attend_at(name.address()));
         Ok(first)
     }
 
-    #[cold]
-    fn post_from_afar<'c>(
-        &self,
-        name: QueueName,
-        commands: impl Iterator<Item = &'c Lines> + Clone,
-    ) -> Result<u64, Cause> {
-        let card = self.remote_card(name)?;
-        let lines = self.check_all(commands.clone(), card.credit.is_some())?;
-        self.post_remotely(name, &card, lines, commands)
+    /// Posts a call, of which the handler was checked, to the queue of calls of a rank.
+    #[inline]
+    pub(in crate::engine) fn post_call(&self, name: QueueName, call: &Lines) -> Result<(), Cause> {
+        self.check()?;
+        if !self.has_places_of(call) {
+            self.check_closely(call, false)?;
+        }
+        let (lines, call) = (call.count(), std::iter::once(call));
+        if !self.commands().reach(self.rank(), name) {
+            return self.post_remotely(name, &self.remote_card(name)?, lines, call).map(drop);
+        }
+        let named = self.named_so(name)?;
+        let first = write_all(&named, lines, call.clone())?;
+        self.announce_all(&named, first, call, || {});
+        Ok(())
     }
 
-    /// Writes commands where places are reserved for them; where the first is.
+    /// The queue of that name, which is in reach.
     #[inline(always)]
-    fn write_all<'c>(
-        &self,
-        named: &Named<'_>,
-        commands: impl Iterator<Item = &'c Lines> + Clone,
-    ) -> Result<u64, Cause> {
-        let queue = &named.queue;
-        let lines = self.check_all(commands.clone(), queue.credit().is_some())?;
-        let Some(first) = queue.posters().reserve(lines, queue.capacity(), queue.reader()) else {
-            let closed = queue.posters().are_closed();
-            return Err(no_room(named.number, named.owner, queue.capacity(), closed));
-        };
-        let mut position = first;
-        for command in commands {
-            position += write(queue, position, command);
+    fn named_so(&self, name: QueueName) -> Result<Named<'_>, Cause> {
+        match self.queue_at(name.address()) {
+            Some(named) if named.generation == name.generation() => Ok(named),
+            _ => Err(Cause::Stale { address: name.address().bits() }),
         }
-        Ok(first)
     }
 
     /// Commands have been written: somebody looks, and it is recorded, if the rank is traced.
@@ -193,17 +189,20 @@ impl Machine {
     /// What can be said against a command in this job, without looking at its operands.
     #[inline(always)]
     pub(in crate::engine) fn check_command(&self, command: &Lines, in_session: bool) -> Result<(), Cause> {
+        let is_plain = !(command.is_call() || in_session && command.is_triggered());
+        if is_plain && self.has_places_of(command) { Ok(()) } else { self.check_closely(command, in_session) }
+    }
+
+    /// Whether all that it names can be there.
+    #[inline(always)]
+    fn has_places_of(&self, command: &Lines) -> bool {
         let size = self.size() as u64;
         let is_there = |at: GlobalAddress| !at.is_null() & (u64::from(at.rank().0) < size);
         let is_signal = |at: GlobalAddress| is_there(at) & is_signal(at.offset());
-        let is_plain = !(command.is_call() || in_session && command.is_triggered());
-        if is_plain && command.all_ends(is_there) && command.all_effects(is_signal) {
-            return Ok(());
-        }
-        self.check_closely(command, in_session)
+        command.all_ends(is_there) && command.all_effects(is_signal)
     }
 
-    /// The same, to say what it is; or it is a call.
+    /// The same of a call, or to say what it is.
     #[inline(never)]
     fn check_closely(&self, command: &Lines, in_session: bool) -> Result<(), Cause> {
         let refuse = |text: String| Err(Cause::Argument(text));
@@ -313,6 +312,25 @@ impl Machine {
 /// How many lines ahead of a post the ring's lines are taken from whoever read them last: it takes as long as a few
 /// posts, and whoever reads what is posted does not look that far.
 const AHEAD: u64 = 8;
+
+/// Writes commands, which take so many lines, where places are reserved for them; where the first is.
+#[inline(always)]
+fn write_all<'c>(
+    named: &Named<'_>,
+    lines: u64,
+    commands: impl Iterator<Item = &'c Lines>,
+) -> Result<u64, Cause> {
+    let queue = &named.queue;
+    let Some(first) = queue.posters().reserve(lines, queue.capacity(), queue.reader()) else {
+        let closed = queue.posters().are_closed();
+        return Err(no_room(named.number, named.owner, queue.capacity(), closed));
+    };
+    let mut position = first;
+    for command in commands {
+        position += write(queue, position, command);
+    }
+    Ok(first)
+}
 
 /// Writes a command that has places reserved; how many lines it took. The first line last: who sees it sees both.
 #[inline]

@@ -14,7 +14,7 @@ use std::cell::Cell;
 /// has to wait for it, and many posts in a row are read in one go.
 const RING_EVERY: u32 = 4;
 /// Looks of a wait before it says that it looks at queues, too, which costs two locked instructions.
-const QUICK_LOOKS: u32 = 16;
+const QUICK_LOOKS: u32 = 32;
 
 /// A thread that waits, and looks at the rank's queues meanwhile, or, as a helper, at those of the whole node. At its
 /// end, however it comes, they are looked at once more if it was the last.

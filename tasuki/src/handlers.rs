@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Effect};
 use crate::word::Word;
-use crate::{Error, GlobalPtr, Pod, Rank, RemoteSignal, Result};
+use crate::{GlobalPtr, Pod, Rank, RemoteSignal, Result};
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tasuki_core::engine::{Arrived, Entry, Machine, Table, Takes};
 use tasuki_core::queue::call::Args;
 use tasuki_core::queue::inline::{INLINE_BYTES, Inline};
 
-type Function = dyn Fn(&HandlerCx<'_>, &[u8]) -> Result<Inline, Cause> + Send + Sync;
+type Function = dyn Fn(&HandlerCx<'_>, &[u8], &mut Inline) -> Result<(), Cause> + Send + Sync;
 type Maker = dyn Fn() -> Box<dyn Any + Send + Sync> + Send + Sync;
 
 /// The handlers of a job, and what they work on. Equal on all ranks, which is checked when the job starts.
@@ -137,9 +137,11 @@ impl Handlers {
         name: &str,
         run: impl Fn(&HandlerCx<'_>, A) -> Result<R> + Send + Sync + 'static,
     ) -> Handlers {
-        let function = move |cx: &HandlerCx<'_>, bytes: &[u8]| {
-            let value = bytemuck::try_pod_read_unaligned(bytes).map_err(|_| too_many(bytes.len()))?;
-            answer(run(cx, value))
+        let function = move |cx: &HandlerCx<'_>, bytes: &[u8], into: &mut Inline| {
+            let Ok(value) = bytemuck::try_pod_read_unaligned(bytes) else {
+                return Err(too_many(bytes.len()));
+            };
+            answer(run(cx, value), into)
         };
         if size_of::<A>() > INLINE_BYTES {
             return self.refuse(format!("handler {name:?} is given {} bytes at once", size_of::<A>()));
@@ -154,13 +156,16 @@ impl Handlers {
         name: &str,
         run: impl Fn(&HandlerCx<'_>, &[A]) -> R + Send + Sync + 'static,
     ) -> Handlers {
-        let function = move |cx: &HandlerCx<'_>, bytes: &[u8]| match bytemuck::try_cast_slice(bytes) {
-            Ok(values) => answer(Ok(run(cx, values))),
-            // Of a type that is aligned to more than a word.
-            Err(_) => {
-                let values = bytes.chunks_exact(size_of::<A>().max(1)).map(bytemuck::pod_read_unaligned);
-                answer(Ok(run(cx, &values.collect::<Vec<A>>())))
-            }
+        let function = move |cx: &HandlerCx<'_>, bytes: &[u8], into: &mut Inline| {
+            let value = match bytemuck::try_cast_slice(bytes) {
+                Ok(values) => run(cx, values),
+                // Of a type that is aligned to more than a word.
+                Err(_) => {
+                    let values = bytes.chunks_exact(size_of::<A>().max(1)).map(bytemuck::pod_read_unaligned);
+                    run(cx, &values.collect::<Vec<A>>())
+                }
+            };
+            answer(Ok(value), into)
         };
         self.enter::<R>(name, Takes::ManyOf(size_of::<A>()), Arc::new(function))
     }
@@ -236,8 +241,8 @@ struct OfRank {
 }
 
 impl tasuki_core::engine::Handler for OfRank {
-    fn run(&self, call: &Arrived<'_>, args: &[u8]) -> Result<Inline, Cause> {
-        (self.function)(&HandlerCx { arrived: call, locals: &self.locals }, args)
+    fn run(&self, call: &Arrived<'_>, args: &[u8], answer: &mut Inline) -> Result<(), Cause> {
+        (self.function)(&HandlerCx { arrived: call, locals: &self.locals }, args, answer)
     }
 }
 
@@ -358,7 +363,11 @@ fn too_many(bytes: usize) -> Cause {
     Cause::Argument(text)
 }
 
-fn answer<R: Pod>(outcome: Result<R>) -> Result<Inline, Cause> {
-    let value = outcome.map_err(|error: Error| Cause::Program(error.cause().to_string()))?;
-    Inline::of(bytemuck::bytes_of(&value)).ok_or_else(|| too_many(size_of::<R>()))
+#[inline(always)]
+fn answer<R: Pod>(outcome: Result<R>, into: &mut Inline) -> Result<(), Cause> {
+    match outcome {
+        Ok(value) if into.set(bytemuck::bytes_of(&value)) => Ok(()),
+        Ok(_) => Err(too_many(size_of::<R>())),
+        Err(error) => Err(Cause::Program(error.cause().to_string())),
+    }
 }

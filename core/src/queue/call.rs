@@ -107,6 +107,21 @@ impl AnswerPlace {
     }
 }
 
+/// What the lines of a call say of it; bytes that it carries are left there.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Called {
+    /// As in [`Call`].
+    pub peer: Rank,
+    /// The number of the handler.
+    pub handler: u8,
+    /// How many bytes it is given.
+    pub len: u64,
+    /// Where they are, if they do not travel with the call.
+    pub buffer: Option<GlobalAddress>,
+    /// Where its answer goes.
+    pub answer: AnswerPlace,
+}
+
 /// How a call ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Answer {
@@ -124,26 +139,25 @@ const SAID: u64 = 3;
 
 impl Answer {
     /// As the words of a line: kind and length, then the bytes.
-    #[inline]
     pub fn words(&self) -> [u64; LINE_WORDS] {
-        let mut words = [0; LINE_WORDS];
-        let mut bytes = |kind: u64, inline: &Inline| {
-            words[0] = kind | (inline.len() as u64) << 8;
-            words[1..].copy_from_slice(inline.words());
-        };
         match self {
-            Answer::Value(value) => bytes(VALUE, value),
-            Answer::Said(text) => bytes(SAID, text),
+            Answer::Value(value) => Answer::value_words(value),
+            Answer::Said(text) => worded(SAID, text),
             Answer::Failed(poison) => {
-                words[0] = FAILED;
-                words[1..4].copy_from_slice(&poison.words());
+                let [first, second, third] = poison.words();
+                [FAILED, first, second, third, 0, 0, 0]
             }
         }
-        words
+    }
+
+    /// The words of an answer of that value.
+    #[inline(always)]
+    pub fn value_words(value: &Inline) -> [u64; LINE_WORDS] {
+        worded(VALUE, value)
     }
 
     /// What such words say; `None` if nobody can have written them.
-    #[inline]
+    #[inline(always)]
     pub fn from_words(words: &[u64; LINE_WORDS]) -> Option<Answer> {
         let inline = || Inline::from_words(&words[1..], (words[0] >> 8) as usize);
         match words[0] & 0xff {
@@ -153,6 +167,12 @@ impl Answer {
             _ => None,
         }
     }
+}
+
+#[inline(always)]
+fn worded(kind: u64, bytes: &Inline) -> [u64; LINE_WORDS] {
+    let [a, b, c, d, e, f] = *bytes.words();
+    [kind | (bytes.len() as u64) << 8, a, b, c, d, e, f]
 }
 
 #[cfg(test)]

@@ -16,12 +16,22 @@ impl Inline {
 
     /// A copy of `bytes`; `None` if there are too many.
     pub fn of(bytes: &[u8]) -> Option<Inline> {
-        let mut words = [0; INLINE_BYTES / 8];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut words).get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Inline { words, len: bytes.len() as u8 })
+        let mut inline = Inline::EMPTY;
+        inline.set(bytes).then_some(inline)
+    }
+
+    /// It is empty, and holds those bytes from now on. False: there are too many.
+    #[inline(always)]
+    pub fn set(&mut self, bytes: &[u8]) -> bool {
+        let room = bytemuck::cast_slice_mut::<u64, u8>(&mut self.words).get_mut(..bytes.len());
+        room.map(|room| room.copy_from_slice(bytes)).is_some_and(|()| {
+            self.len = bytes.len() as u8;
+            true
+        })
     }
 
     /// The bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.len()]
     }

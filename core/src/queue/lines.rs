@@ -14,7 +14,7 @@
 //! A trigger is one more than the number of a signal of the queue's rank; 0: none. The threshold of the second one is
 //! the last of the words that bytes inline have else.
 
-use super::call::{AnswerPlace, Args, BUFFER_MAX, Call};
+use super::call::{AnswerPlace, Args, BUFFER_MAX, Call, Called};
 use super::command::{Class, Command, Deed, Effect, SECOND_AMOUNT_MAX, Trigger};
 use super::inline::{INLINE_BYTES, Inline};
 use super::reduction::Reduction;
@@ -248,20 +248,31 @@ impl Lines {
         matches!(self.words[0][0] as u8, CALL | CALL_AT)
     }
 
-    /// Whom it calls, which handler, and with how many bytes, if it is a call.
+    /// What it says of a call, if it is one.
     #[inline(always)]
-    pub fn call(&self) -> Option<(Rank, u8, u64)> {
-        let [head, _, _, _, length, ..] = self.words[0];
-        let bytes = match (head as u8, length & CALL_BYTES) {
-            (CALL, len) => len,
-            (CALL_AT, 0) => BUFFER_MAX,
-            (CALL_AT, len) => len,
+    pub fn call(&self) -> Option<Called> {
+        let [head, _, source, destination, length, ..] = self.words[0];
+        let (buffer, len) = match (head as u8, length & CALL_BYTES) {
+            (CALL, len) => (None, len),
+            (CALL_AT, 0) => (Some(GlobalAddress::from_bits(source)), BUFFER_MAX),
+            (CALL_AT, len) => (Some(GlobalAddress::from_bits(source)), len),
             _ => return None,
         };
-        Some((Rank((length >> PEER & RANKS) as u32), (head >> DETAIL) as u8, bytes))
+        let (peer, handler) = (Rank((length >> PEER & RANKS) as u32), (head >> DETAIL) as u8);
+        Some(Called { peer, handler, len, buffer, answer: AnswerPlace::from_bits(destination) })
+    }
+
+    /// The bytes that it carries.
+    #[inline(always)]
+    pub fn carried(&self) -> &[u8] {
+        let len = self.carries();
+        let words = if len <= 8 { &self.words[0][2..3] } else { &self.words[1][..INLINE_BYTES / 8] };
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        &bytes[..len.min(bytes.len())]
     }
 
     /// How many bytes it carries.
+    #[inline(always)]
     fn carries(&self) -> usize {
         let [head, _, _, _, length, ..] = self.words[0];
         match head as u8 {
@@ -299,16 +310,14 @@ impl Command {
                 Deed::Atomic { at: to, atomic, result: GlobalAddress::from_bits(second[1]) }
             }
             REDUCE => Deed::Reduce { from, to, len, how: Reduction::of_number(detail)? },
-            kind @ (CALL | CALL_AT) => Deed::Call(Call {
-                peer: Rank((len >> PEER) as u32),
-                handler: detail,
-                args: match (kind, len & CALL_BYTES) {
-                    (CALL, len) => Args::Inline(inline(source, second, len, amount > LOW)),
-                    (_, 0) => Args::At { from, len: BUFFER_MAX },
-                    (_, len) => Args::At { from, len },
-                },
-                answer: AnswerPlace::from_bits(destination),
-            }),
+            CALL | CALL_AT => {
+                let Called { peer, handler, len, buffer, answer } = lines.call()?;
+                let args = match buffer {
+                    Some(from) => Args::At { from, len },
+                    None => Args::Inline(inline(source, second, len, amount > LOW)),
+                };
+                Deed::Call(Call { peer, handler, args, answer })
+            }
             _ => return None,
         };
         let [trigger, also] = lines.triggers();

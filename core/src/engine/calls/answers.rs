@@ -7,7 +7,7 @@ use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{Cause, Error, Result};
 use crate::engine::machine::Machine;
 use crate::queue::call::{Answer, AnswerPlace, TURNS};
-use crate::queue::ring::Line;
+use crate::queue::ring::{LINE_WORDS, Line};
 use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
 use std::slice;
@@ -164,14 +164,14 @@ impl Machine {
     }
 
     /// Writes an answer where it is waited for, and wakes whoever does. False if the line is out of reach.
-    #[inline]
-    pub(super) fn write_answer(&self, place: AnswerPlace, answer: &Answer) -> bool {
+    #[inline(always)]
+    pub(super) fn write_answer(&self, place: AnswerPlace, words: &[u64; LINE_WORDS]) -> bool {
         if !self.reaches_words() {
             return false;
         }
         let Some(line) = self.fabric().mapped(place.line(), size_of::<Line>() as u64) else { return false };
         // SAFETY: just found, and aligned, as the place of an answer is; a line is made of atomics.
-        unsafe { line.cast::<Line>().as_ref() }.write(place.turn(), &answer.words());
+        unsafe { line.cast::<Line>().as_ref() }.write(place.turn(), words);
         self.rouse(place.line().rank());
         true
     }

@@ -10,10 +10,11 @@ use crate::engine::commands::Named;
 use crate::engine::machine::Machine;
 use crate::engine::{Caching, Launched, Loan, View};
 use crate::fabric::{CommandWrite, Poison};
-use crate::queue::call::{Answer, AnswerPlace, Args, BUFFER_MAX, Call};
-use crate::queue::command::{Command, Deed, Effect};
+use crate::queue::call::{Answer, AnswerPlace, Args, BUFFER_MAX, Call, Called};
+use crate::queue::command::Effect;
 use crate::queue::inline::{INLINE_BYTES, Inline};
 use crate::queue::lines::Lines;
+use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -128,12 +129,11 @@ impl Machine {
         }
         let named = self.named(&level.queue);
         let Some(lines) = self.lines_at(&named, position) else { return false };
-        let command = Command::from_lines(&lines);
-        let Some(Command { deed: Deed::Call(call), effects, .. }) = command else {
+        let Some(call) = lines.call() else {
             queue.reader().set_read(position + lines.count().max(1));
             return true; // nobody can have posted it
         };
-        let entry = calls.table.check(call.handler, call.args.len());
+        let entry = calls.table.check(call.handler, call.len);
         let each = entry.as_ref().map_or(0, |entry| entry.each);
         let below = at.checked_sub(1).map(|below| &calls.levels[below].following);
         let has_room = |following: &List<Post>| following.has_room(each);
@@ -143,20 +143,16 @@ impl Machine {
         let begin = self.recorder().map_or(0, |_| self.host().glance_ns());
         let done = || queue.reader().set_read(position + lines.count());
         let arrived = Arrived { machine: self, calls, from: call.peer, level: at, left: Cell::new(each) };
-        let outcome = match (entry, call.args) {
+        let mut answer = Inline::EMPTY;
+        let outcome = match (entry, call.buffer) {
             (Err(cause), _) => Err(cause),
-            (Ok(entry), Args::Inline(bytes)) => {
+            (Ok(entry), None) => {
                 done();
-                run(entry, &arrived, bytes.bytes())
+                run(entry, &arrived, lines.carried(), &mut answer)
             }
-            (Ok(entry), Args::At { from, len }) => {
-                let mut buffer = std::mem::take(&mut *calls.buffer());
-                buffer.resize(BUFFER_MAX as usize / 8, 0);
-                let bytes = &mut bytemuck::cast_slice_mut(&mut buffer)[..len.min(BUFFER_MAX) as usize];
-                let brought = self.bring(level, from, bytes);
-                let outcome = brought.map(|brought| brought.and_then(|()| run(entry, &arrived, bytes)));
-                *calls.buffer() = buffer;
-                match outcome {
+            (Ok(entry), Some(from)) => {
+                let run = |bytes: &[u8]| run(entry, &arrived, bytes, &mut answer);
+                match self.run_with(calls, level, from, call.len, run) {
                     Some(outcome) => outcome,
                     None => return false,
                 }
@@ -167,8 +163,26 @@ impl Machine {
             let name = calls.table.get(call.handler).map_or("handler", |entry| &entry.name);
             self.note_handled(recorder, begin, &named, position, (name, outcome.is_err()));
         }
-        self.tell(calls, &named, &call, &effects, outcome);
+        self.tell(calls, &named, &call, &lines.effects(), outcome.map(|()| &answer));
         true
+    }
+
+    /// Runs a handler with a buffer from there. `None`: it is on its way.
+    fn run_with(
+        &self,
+        calls: &Calls,
+        level: &Level,
+        from: GlobalAddress,
+        len: u64,
+        run: impl FnOnce(&[u8]) -> Result<(), Cause>,
+    ) -> Option<Result<(), Cause>> {
+        let mut buffer = std::mem::take(&mut *calls.buffer());
+        buffer.resize(BUFFER_MAX as usize / 8, 0);
+        let bytes = &mut bytemuck::cast_slice_mut(&mut buffer)[..len.min(BUFFER_MAX) as usize];
+        let brought = self.bring(level, from, bytes);
+        let outcome = brought.map(|brought| brought.and_then(|()| run(bytes)));
+        *calls.buffer() = buffer;
+        outcome
     }
 
     /// Copies a call's buffer here. `None`: it is on its way.
@@ -214,55 +228,60 @@ impl Machine {
     }
 
     /// Tells how a call ended: who asked, whoever waits for its effects, or else who called.
-    #[inline]
+    #[inline(always)]
     fn tell(
         &self,
         calls: &Calls,
         named: &Named<'_>,
-        call: &Call,
+        call: &Called,
         effects: &[Option<Effect>; 2],
-        outcome: Result<Inline, Cause>,
+        outcome: Result<&Inline, Cause>,
     ) {
-        let (asks, follows) = (!call.answer.is_none(), effects.iter().any(Option::is_some));
-        if asks {
-            self.answer(calls, call.answer, &self.answer_of(&outcome));
-        }
-        match &outcome {
-            Ok(_) if follows => self.let_happen(Some(named), effects, None),
-            Ok(_) => {}
-            Err(cause) => {
-                let name = calls.table.get(call.handler).map_or("", |entry| &entry.name);
-                let level = if asks || follows { Loud::Info } else { Loud::Warn };
-                let what = format_args!("handler {name:?}, called by rank {}: {cause}", call.peer);
-                self.log().say(level, what);
-                if follows || !asks {
-                    self.fail_call(calls, call.peer, effects, cause);
+        let (asks, follows) = (!call.answer.is_none(), effects[0].is_some());
+        match outcome {
+            Ok(value) => {
+                if asks {
+                    self.answer(calls, call.answer, Answer::value_words(value));
+                }
+                if follows {
+                    self.let_happen(Some(named), effects, None);
                 }
             }
+            Err(cause) => self.tell_failure(calls, call, effects, &cause),
         }
     }
 
-    fn answer_of(&self, outcome: &Result<Inline, Cause>) -> Answer {
-        match outcome {
-            Ok(value) => Answer::Value(*value),
-            Err(cause @ (Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_))) => {
-                let text = cause.to_string();
-                let text = &text.as_bytes()[..text.len().min(INLINE_BYTES)];
-                Inline::of(text).map_or(Answer::Failed(Poison::of(cause, self.rank())), Answer::Said)
-            }
-            Err(cause) => Answer::Failed(Poison::of(cause, self.rank())),
+    #[cold]
+    fn tell_failure(&self, calls: &Calls, call: &Called, effects: &[Option<Effect>; 2], cause: &Cause) {
+        let (asks, follows) = (!call.answer.is_none(), effects[0].is_some());
+        if asks {
+            self.answer(calls, call.answer, self.failed_answer(cause).words());
+        }
+        let name = calls.table.get(call.handler).map_or("", |entry| &entry.name);
+        let level = if asks || follows { Loud::Info } else { Loud::Warn };
+        self.log().say(level, format_args!("handler {name:?}, called by rank {}: {cause}", call.peer));
+        if follows || !asks {
+            self.fail_call(calls, call.peer, effects, cause);
+        }
+    }
+
+    fn failed_answer(&self, cause: &Cause) -> Answer {
+        if let Cause::Program(_) | Cause::Argument(_) | Cause::Unsupported(_) = cause {
+            let text = cause.to_string();
+            let text = &text.as_bytes()[..text.len().min(INLINE_BYTES)];
+            Inline::of(text).map_or(Answer::Failed(Poison::of(cause, self.rank())), Answer::Said)
+        } else {
+            Answer::Failed(Poison::of(cause, self.rank()))
         }
     }
 
     /// Writes an answer where it is waited for.
-    #[inline]
-    fn answer(&self, calls: &Calls, place: AnswerPlace, answer: &Answer) {
-        if self.write_answer(place, answer) {
-            return;
+    #[inline(always)]
+    fn answer(&self, calls: &Calls, place: AnswerPlace, words: [u64; LINE_WORDS]) {
+        if !self.write_answer(place, &words) {
+            let (places, words) = ([place.line(); 2], [words, [0; LINE_WORDS]]);
+            self.send_answer(calls, CommandWrite { places, position: place.turn(), words, lines: 1 });
         }
-        let words = [answer.words(), [0; 7]];
-        let write = CommandWrite { places: [place.line(); 2], position: place.turn(), words, lines: 1 };
-        self.send_answer(calls, write);
     }
 
     /// The rank leaves: takes no more calls, and runs those that it has taken.
@@ -314,10 +333,10 @@ impl Level {
 }
 
 /// Runs a handler. Its panic is a failure of its call, and of nothing else.
-#[inline]
-fn run(entry: &Entry, arrived: &Arrived<'_>, bytes: &[u8]) -> Result<Inline, Cause> {
+#[inline(always)]
+fn run(entry: &Entry, arrived: &Arrived<'_>, bytes: &[u8], answer: &mut Inline) -> Result<(), Cause> {
     let handler: &dyn Handler = &*entry.handler;
-    match catch_unwind(AssertUnwindSafe(|| handler.run(arrived, bytes))) {
+    match catch_unwind(AssertUnwindSafe(|| handler.run(arrived, bytes, answer))) {
         Ok(outcome) => outcome,
         Err(panic) => Err(Cause::Program(format!("panicked: {}", panic_message(&*panic)))),
     }

@@ -14,8 +14,8 @@ pub(super) const EACH_MAX: usize = 64;
 
 /// A function of the program's. It may panic, and must not wait.
 pub trait Handler: Send + Sync {
-    /// Runs it with what it was given; what it answers.
-    fn run(&self, call: &Arrived<'_>, args: &[u8]) -> Result<Inline, Cause>;
+    /// Runs it with what it was given. What it answers goes into `answer`, which is empty.
+    fn run(&self, call: &Arrived<'_>, args: &[u8], answer: &mut Inline) -> Result<(), Cause>;
 }
 
 /// How many bytes a handler is given.
@@ -177,7 +177,7 @@ mod tests {
     struct Nothing;
 
     impl Handler for Nothing {
-        fn run(&self, _: &Arrived<'_>, _: &[u8]) -> Result<Inline, Cause> {
+        fn run(&self, _: &Arrived<'_>, _: &[u8], _: &mut Inline) -> Result<(), Cause> {
             Err(Cause::JobOver)
         }
     }

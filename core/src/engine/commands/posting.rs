@@ -9,6 +9,7 @@ use crate::fabric::Poison;
 use crate::node::park::WakeMode;
 use crate::os::prefetch;
 use crate::queue::area::{CALLS, Queue};
+use crate::queue::call::Called;
 use crate::queue::command::{Deed, Effect};
 use crate::queue::lines::Lines;
 use crate::queue::ring::Posters;
@@ -222,7 +223,7 @@ impl Machine {
                 return refuse(format!("no signal lies at {signal}"));
             }
         }
-        let Some((peer, handler, len)) = command.call() else { return Ok(()) };
+        let Some(Called { peer, handler, len, .. }) = command.call() else { return Ok(()) };
         self.check_rank(peer)?;
         self.check_handler(handler, len)
     }

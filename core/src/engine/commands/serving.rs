@@ -14,7 +14,7 @@ use std::cell::Cell;
 /// has to wait for it, and many posts in a row are read in one go.
 const RING_EVERY: u32 = 4;
 /// Looks of a wait before it says that it looks at queues, too, which costs two locked instructions.
-const QUICK_LOOKS: u32 = 32;
+const QUICK_LOOKS: u32 = 16;
 
 /// A thread that waits, and looks at the rank's queues meanwhile, or, as a helper, at those of the whole node. At its
 /// end, however it comes, they are looked at once more if it was the last.
@@ -130,6 +130,9 @@ impl Machine {
         }
         // What is about to happen needs nobody told: until then others do not count on this rank.
         for _ in 0..QUICK_LOOKS.min(spins) {
+            if self.queues_look_ready(false) {
+                break;
+            }
             std::hint::spin_loop();
             if met() {
                 return true;
@@ -158,8 +161,8 @@ impl Machine {
                 (left, of_use) = (again, true);
             } else {
                 left -= 1;
+                std::hint::spin_loop();
             }
-            std::hint::spin_loop();
         }
         Looked { met: false, of_use }
     }

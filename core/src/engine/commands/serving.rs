@@ -266,8 +266,13 @@ fn has_unwritten(named: &Named<'_>) -> bool {
     queue.cycle().is_none() && queue.posters().reserved() > read && !queue.line(read).holds(read)
 }
 
-/// Whether the effects of a command may happen now.
+/// Whether the effects of a command may happen now. Those that wait for an earlier command are nothing to look at:
+/// whoever runs that may be dead, which is found out only by who does not look here all the time.
 fn has_ended(named: &Named<'_>) -> bool {
     let flights = named.queue.flights();
-    flights.numbers().any(|number| matches!(flights.stage(number), Stage::Ended(_)))
+    let may_happen = |number: u64| {
+        matches!(flights.stage(number), Stage::Ended(_))
+            && flights.command(number).is_none_or(|command| !flights.holds_back(&command.effects, number))
+    };
+    flights.numbers().any(may_happen)
 }

@@ -102,7 +102,9 @@ impl Drop for Attendance<'_> {
         self.others().for_each(|(_, station)| {
             station.serving.end(Server::Another);
         });
-        if self.machine.commands().station().serving.end(Server::Itself) || self.helps.is_some() {
+        let is_last = self.machine.commands().station().serving.end(Server::Itself) || self.helps.is_some();
+        // A thread that panics looks no more: what it was at may have been what panicked.
+        if is_last && !std::thread::panicking() {
             self.machine.look_once_more();
             self.serve_others();
             if self.others_queues().any(|named| has_unwritten(&named)) {

@@ -5,7 +5,6 @@ use crate::job::Job;
 use crate::word::Word;
 use crate::{Change, GlobalPtr, Pod, Rank};
 use std::fmt;
-use std::sync::Arc;
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::{Atomic, AtomicKind};
 use tasuki_core::queue::call::{AnswerPlace, Args, Call};
@@ -47,8 +46,8 @@ use tasuki_core::queue::reduction::{Number, Reduction};
 #[must_use = "a command does nothing until it is posted"]
 pub struct Command {
     core: Core,
-    /// The job of its trigger, by its machine.
-    job: Option<usize>,
+    /// The job of its trigger, by the number of its machine.
+    job: Option<u64>,
     wrong: Option<Cause>,
 }
 
@@ -56,7 +55,7 @@ pub struct Command {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trigger {
     core: CoreTrigger,
-    job: usize,
+    job: u64,
 }
 
 /// What follows when a command has ended well: a signal is raised. Made by
@@ -66,13 +65,8 @@ pub struct Effect(pub(crate) CoreEffect);
 
 impl Trigger {
     pub(crate) fn new(job: &Job, signal: u32, threshold: u64) -> Trigger {
-        Trigger { core: CoreTrigger { signal, threshold }, job: number_of(job) }
+        Trigger { core: CoreTrigger { signal, threshold }, job: job.machine.serial() }
     }
-}
-
-/// Tells the jobs of a process apart.
-fn number_of(job: &Job) -> usize {
-    Arc::as_ptr(&job.machine) as usize
 }
 
 /// Values that a command can combine on arrival.
@@ -227,12 +221,13 @@ impl Command {
     }
 
     /// Whether the machine of that job takes it.
-    pub(crate) fn check(&self, machine: usize) -> Result<(), Cause> {
+    pub(crate) fn check(&self, machine: u64) -> Result<(), Cause> {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());
         }
         if self.job.is_some_and(|job| job != machine) {
-            return Err(Cause::Argument("its trigger is a signal of another job".into()));
+            let text = "its trigger is a signal of another job, or of this one as another rank has it";
+            return Err(Cause::Argument(text.into()));
         }
         Ok(())
     }

@@ -103,6 +103,8 @@ macro_rules! each_case {
             Everywhere "D" 1..=8 carrying::reductions_on_arrival;
             Everywhere "D" 1..=4 poisoned::dropped_queues_tell;
             Everywhere "D" 1..=4 poisoned::wrong_commands_are_refused;
+            Everywhere "D17" 1..=4 poisoned::d17_poisoned_credits_and_joins;
+            Everywhere "D" 1..=3 poisoned::foreign_signals_and_queues_are_refused;
             Everywhere "D19" 1..=5 calls::d19_calls_are_answered;
             Everywhere "D19" 1..=4 calls::d19_calls_bring_buffers;
             Everywhere "D19" 1..=5 calls::d19_calls_keep_their_order;

@@ -12,7 +12,7 @@ use crate::fabric::Fabric;
 use crate::node::board::{Board, Seat, Stage};
 use crate::segment::Registry;
 use std::fmt::Debug;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Machine {
     rank: Rank,
+    serial: u64,
     board: Arc<Board>,
     fabric: Arc<dyn Fabric>,
     host: Arc<dyn Host>,
@@ -35,6 +36,9 @@ pub struct Machine {
     recorder: Option<Box<Recorder>>,
     log: Log,
 }
+
+/// Machines that this process has made.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// What a model has under way that any waiting call of the rank moves on.
 pub trait Agent: Send + Sync + Debug {
@@ -67,6 +71,7 @@ impl Machine {
         let commands = Commands::new(rank, &*fabric).map_err(Error::new)?;
         Ok(Machine {
             rank,
+            serial: MADE.fetch_add(1, Ordering::Relaxed),
             fabric,
             commands,
             life: Life::new()?,
@@ -93,6 +98,12 @@ impl Machine {
             self.spins = 0;
         }
         self
+    }
+
+    /// A number that no other machine of this process has, or had: addresses are used again.
+    #[inline]
+    pub fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// What it records into, if it does.

@@ -61,7 +61,8 @@ impl Drop for Gone<'_> {
 
 /// How long a helper goes on looking after it last had something to do, in ns. Waking it costs whoever does 3 to 6 us.
 const AWAKE_NS: u64 = 50_000;
-/// The longest that the end of a helper is waited for without a look, where the job is over, in ns.
+/// The longest that a helper sleeps while messages of its rank are under way, in ns: peers that move them on do not
+/// wake it, which would cost each of them a look at its line.
 const NAP_NS: u64 = 500_000;
 
 impl Machine {
@@ -83,11 +84,15 @@ impl Machine {
             }
             let met =
                 |condition: &Condition| self.met(condition) || attendance.has_work() || self.has_shares();
-            let work = || self.has_work() || attendance.has_work() || end.asked.happened();
+            let work =
+                || self.has_work() || attendance.has_work() || self.has_shares() || end.asked.happened();
             let (rest, rise) = (|| attendance.rest(), || attendance.rise());
             let (met, work, rest, rise) = (&met, &work, &rest, &rise);
             let waited_ns = now - useful_at;
-            let pause = Pause { condition: &over, waited_ns, until_ns: u64::MAX, met, work, rest, rise };
+            // Virtual time brings the news itself, and must not go on for naps where nothing happens any more.
+            let naps = self.agent_is_busy() && self.host().lets_threads_sleep();
+            let until_ns = if naps { now + NAP_NS } else { u64::MAX };
+            let pause = Pause { condition: &over, waited_ns, until_ns, met, work, rest, rise };
             self.host().pause_helper(pause, AWAKE_NS);
         }
     }
@@ -106,6 +111,12 @@ impl Machine {
                 self.host().pause(Pause { condition, waited_ns: 0, until_ns, met, work, rest, rise });
             }
         }
+    }
+
+    /// Wakes this rank's own helper, if it has one and that sleeps: there is something under way for it to look at.
+    #[inline]
+    pub fn rouse_own_helper(&self) {
+        self.rouse_helper(self.rank());
     }
 
     /// Wakes the helper of a rank, if it has one and that sleeps. What it is to look at has been stored before.

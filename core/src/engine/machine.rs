@@ -52,6 +52,9 @@ pub trait Agent: Send + Sync + Debug {
     /// Whether that would do something. Asked before the rank sleeps.
     fn has_work(&self) -> bool;
 
+    /// Whether something is under way that a peer's word may move on, for which no helper is woken.
+    fn is_busy(&self) -> bool;
+
     /// The rank is about to say that it is leaving: tells its peers what they may still expect.
     fn promise(&self, machine: &Machine);
 
@@ -167,6 +170,10 @@ impl Machine {
 
     pub(super) fn agent_has_work(&self) -> bool {
         self.agent().is_some_and(Agent::has_work)
+    }
+
+    pub(super) fn agent_is_busy(&self) -> bool {
+        self.agent().is_some_and(Agent::is_busy)
     }
 
     /// What it has where it answers calls.

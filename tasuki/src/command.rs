@@ -5,7 +5,6 @@ use crate::job::Job;
 use crate::word::Word;
 use crate::{Change, GlobalPtr, Pod, Rank};
 use std::fmt;
-use std::sync::Arc;
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::{Atomic, AtomicKind};
 use tasuki_core::queue::call::{AnswerPlace, Args, Call};
@@ -49,8 +48,8 @@ use tasuki_core::queue::reduction::{Number, Reduction};
 pub struct Command {
     /// As it is posted: a post does no more than check and copy it.
     lines: Lines,
-    /// The job of its trigger, by its machine.
-    job: Option<usize>,
+    /// The job of its trigger, by the number of its machine.
+    job: Option<u64>,
     wrong: Option<Box<Cause>>,
 }
 
@@ -58,7 +57,7 @@ pub struct Command {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trigger {
     core: CoreTrigger,
-    job: usize,
+    job: u64,
 }
 
 /// What follows when a command has ended well: a signal is raised. Made by
@@ -68,13 +67,8 @@ pub struct Effect(pub(crate) CoreEffect);
 
 impl Trigger {
     pub(crate) fn new(job: &Job, signal: u32, threshold: u64) -> Trigger {
-        Trigger { core: CoreTrigger { signal, threshold }, job: number_of(job) }
+        Trigger { core: CoreTrigger { signal, threshold }, job: job.machine.serial() }
     }
-}
-
-/// Tells the jobs of a process apart.
-fn number_of(job: &Job) -> usize {
-    Arc::as_ptr(&job.machine) as usize
 }
 
 /// Values that a command can combine on arrival.
@@ -231,15 +225,15 @@ impl Command {
 
     /// Whether the machine of that job takes it.
     #[inline(always)]
-    pub(crate) fn check(&self, machine: usize) -> Result<(), Cause> {
+    pub(crate) fn check(&self, machine: u64) -> Result<(), Cause> {
         let is_fine = self.wrong.is_none() && self.job.is_none_or(|job| job == machine);
         if is_fine { Ok(()) } else { Err(self.what_is_wrong()) }
     }
 
     #[cold]
     fn what_is_wrong(&self) -> Cause {
-        let elsewhere = || Cause::Argument("its trigger is a signal of another job".into());
-        self.wrong.as_deref().cloned().unwrap_or_else(elsewhere)
+        let text = "its trigger is a signal of another job, or of this one as another rank has it";
+        self.wrong.as_deref().cloned().unwrap_or_else(|| Cause::Argument(text.into()))
     }
 
     #[inline]

@@ -335,7 +335,7 @@ impl HandlerCx<'_> {
     /// poisons the command's effects.
     pub fn post(&self, command: &Command) -> Result<()> {
         let machine = self.arrived.machine();
-        let posted = command.check(std::ptr::from_ref(machine) as usize);
+        let posted = command.check(machine.serial());
         let posted = posted.and_then(|()| self.arrived.post(command.lines()));
         posted.map_err(|cause| machine.fault(cause, || format!("post({command})")))
     }

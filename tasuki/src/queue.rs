@@ -165,8 +165,8 @@ impl Drop for Queue {
 /// Whether the machine takes such commands.
 #[inline]
 fn check(machine: &Arc<Machine>, commands: &[Command]) -> Result<(), Cause> {
-    let job = Arc::as_ptr(machine) as usize;
-    commands.iter().try_for_each(|command| command.check(job))
+    let serial = machine.serial();
+    commands.iter().try_for_each(|command| command.check(serial))
 }
 
 #[cold]

@@ -54,6 +54,7 @@ macro_rules! each_failing_job {
             Everywhere 1 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
             Everywhere 2 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
             Everywhere 2 calling_a_rank_that_left ["rank 0: call(\"nothing\" of rank 1)", "rank 1 has left", "hint:"];
+            Everywhere 2 calling_what_panics_beyond_its_call ["rank 1", "panicked: it comes apart"];
             Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "panicked: the keeper is gone"];
         }
     };
@@ -257,6 +258,20 @@ fn calling_a_rank_that_left(job: &Job) -> Result<()> {
     loop {
         job.call(KEEPER, "nothing", &())?;
     }
+}
+
+/// A handler's panic is caught, but what it leaves behind panics where it is dropped: in the rank's helper, if it has
+/// one that looks, else in a wait of the rank's. Both are the rank's death.
+fn calling_what_panics_beyond_its_call(job: &Job) -> Result<()> {
+    let (never, queue) = (job.signal()?, job.queue(1)?);
+    job.barrier()?;
+    if job.rank() == KEEPER {
+        (0..1000).for_each(|_| stay_away(job));
+        return never.wait_at_least(1);
+    }
+    let outcome = job.ask::<_, ()>(KEEPER, "comes apart", &())?.wait();
+    drop(queue);
+    ended_by(job, KEEPER, outcome)
 }
 
 /// A rank leaves that had been asked for something and never looked before.

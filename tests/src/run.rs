@@ -71,7 +71,7 @@ fn simulated(case: &Case, machine: &Machine, ranks: usize, seed: u64) -> Simulat
 
 /// Of a simulation's threads one runs at a time. Kept to one processor they take turns two to three times as fast:
 /// none wakes a processor for the next one. The simulation's threads inherit it from this one.
-fn stay_on_one_processor() {
+pub fn stay_on_one_processor() {
     let mut one = CpuSet::new();
     if let Ok(here) = sched_getcpu()
         && one.set(here).is_ok()

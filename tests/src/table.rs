@@ -103,6 +103,13 @@ macro_rules! each_case {
             Everywhere "D" 1..=8 carrying::reductions_on_arrival;
             Everywhere "D" 1..=4 poisoned::dropped_queues_tell;
             Everywhere "D" 1..=4 poisoned::wrong_commands_are_refused;
+            Everywhere "D17" 1..=4 poisoned::d17_poisoned_credits_and_joins;
+            Everywhere "D" 1..=3 poisoned::foreign_signals_and_queues_are_refused;
+            Everywhere "B5" 1..=4 successors::b5_after_a_stream_or_after_one;
+            Everywhere "B6 B8" 1..=4 successors::b6_b8_after_all_that_was_posted;
+            Everywhere "B7" 1..=4 successors::b7_copies_in_a_row;
+            Everywhere "B9" 1..=3 successors::b9_a_million_copies_by_commands;
+            Everywhere "B11" 1..=4 successors::b11_followers_of_a_failed_copy;
             Everywhere "D19" 1..=5 calls::d19_calls_are_answered;
             Everywhere "D19" 1..=4 calls::d19_calls_bring_buffers;
             Everywhere "D19" 1..=5 calls::d19_calls_keep_their_order;
@@ -162,6 +169,7 @@ macro_rules! each_case {
             Everywhere "G6" 2..=2 midway::g6_the_spool_of_a_rank_that_left;
             Everywhere "G6" 2..=2 midway::g6_what_a_rank_that_left_owes;
             Everywhere "G6" 2..=2 midway::g6_what_met_a_dropped_receive_of_a_rank_that_left;
+            Everywhere "G6" 2..=2 midway::g6_a_helper_pushes_the_spool;
             Everywhere "G6" 2..=2 midway::g6_room_in_the_spool_comes_back;
             Everywhere "G8" 1..=3 midway::g8_sends_name_their_slot;
             Everywhere "G12" 2..=5 midway::g12_collective_calls_beside_a_spool;

@@ -9,7 +9,7 @@ use crate::patience::Idle;
 use crate::pattern;
 use crate::watchdog::Watchdog;
 use std::ops::Range;
-use tasuki::{After, Array, Change, Handle, Job, Request, Result, Sim};
+use tasuki::{After, Array, Change, Command, Handle, Job, Request, Result, Sim};
 
 /// A program in two forms: in the order that makes it right, and without. How often it found something stale.
 pub type Twin = fn(&Job, Order) -> Result<usize>;
@@ -231,4 +231,33 @@ pub fn g11b_reset_after_sending(job: &Job, order: Order) -> Result<usize> {
     }
     job.barrier()?;
     Ok(lost)
+}
+
+/// D16: segments long and short by turns, of which the count that has arrived says which: commands of one queue, whose
+/// effects happen in the order in which they fire, or of two. Counts the segments that were not there.
+pub fn d16_one_stream(job: &Job, order: Order) -> Result<usize> {
+    const SEGMENTS: usize = 6;
+    let (inbox, arrived) = (job.alloc::<u8>(SEGMENTS * LEN)?, job.signal()?);
+    let queues = [job.queue(16)?, job.queue(16)?];
+    let mut stale = 0;
+    for round in 0..ROUNDS {
+        let bytes = pattern::bytes(round, SEGMENTS * LEN);
+        let lengths = (0..SEGMENTS).map(|at| if at % 2 == 0 { LEN } else { 8 });
+        if job.rank() == ISSUER {
+            inbox.write(0, &bytes)?;
+            for (at, len) in lengths.clone().enumerate() {
+                let copy = Command::copy(inbox.on(ISSUER).at(at * LEN), inbox.on(KEEPER).at(at * LEN), len);
+                let queue = if order == Order::Kept { 0 } else { at % 2 };
+                queues[queue].post(copy.then(arrived.on(KEEPER).add(1)))?;
+            }
+        } else if job.rank() == KEEPER {
+            for (at, len) in lengths.enumerate() {
+                arrived.wait_at_least(round * SEGMENTS as u64 + at as u64 + 1)?;
+                let place = at * LEN..at * LEN + len;
+                stale += usize::from(inbox.to_vec()?[place.clone()] != bytes[place]);
+            }
+        }
+        job.barrier()?;
+    }
+    Ok(stale)
 }

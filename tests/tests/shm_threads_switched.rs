@@ -48,6 +48,23 @@ macro_rules! test_in {
     (HELPER_RANK carrying $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (HELPER_RANK poisoned $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (HELPER_RANK midway $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
+    (HELPER_NODE midway $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
+    (HELPER_RANK messages $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
+    (BARRIER successors $ways:ident $name:ident) => { test_in!(BARRIER $name); };
+    (VIA successors $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (HELPER_NODE successors $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
+    (HELPER_RANK successors $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
+    // Fuzzy barriers and counted transfers are made of commands.
+    (FENCE fuzzy $ways:ident $name:ident) => { test_in!(FENCE $name); };
+    (BARRIER fuzzy $ways:ident $name:ident) => { test_in!(BARRIER $name); };
+    (VIA fuzzy $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (HELPER_NODE fuzzy $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
+    (HELPER_RANK fuzzy $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
+    (FENCE transfers $ways:ident $name:ident) => { test_in!(FENCE $name); };
+    (BARRIER transfers $ways:ident $name:ident) => { test_in!(BARRIER $name); };
+    (VIA transfers $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (HELPER_NODE transfers $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
+    (HELPER_RANK transfers $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (BARRIER calls $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (VIA calls $ways:ident $name:ident) => { test_in!(VIA $name); };
     (HELPER_RANK calls $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };

@@ -16,6 +16,7 @@ fn seeds(name: &str) -> u64 {
         "b1_any_rank_to_any_rank",
         "b2_sizes_and_guards",
         "b9_a_chain_of_copies",
+        "b9_a_million_copies_by_commands",
         "c9_lock_excludes_and_starves_nobody",
         "d1_bytes_are_there_when_the_signal_is_seen",
         "freed_memory_is_given_back",

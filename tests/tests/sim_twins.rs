@@ -46,6 +46,11 @@ fn c10_copy_beside_its_atomic_misses_the_result() {
 }
 
 #[test]
+fn d16_a_count_of_two_streams_does_not_say_which() {
+    needs_its_order("D16", twins::d16_one_stream, 2, 0..60);
+}
+
+#[test]
 fn g11b_resetting_a_slot_after_sending_loses_the_next_posting() {
     needs_its_order("G11b", twins::g11b_reset_after_sending, 2, 0..60);
 }

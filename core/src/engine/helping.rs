@@ -46,8 +46,24 @@ impl Event for Moment {
     }
 }
 
+/// Lets the end of a helper come, also when it panics: whoever ends it waits for that.
+struct Gone<'h> {
+    machine: &'h Machine,
+    end: &'h HelperEnd,
+}
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.end.come.let_happen();
+        self.machine.stir();
+    }
+}
+
 /// How long a helper goes on looking after it last had something to do, in ns. Waking it costs whoever does 3 to 6 us.
 const AWAKE_NS: u64 = 50_000;
+/// The longest that a helper sleeps while messages of its rank are under way, in ns: peers that move them on do not
+/// wake it, which would cost each of them a look at its line.
+const NAP_NS: u64 = 500_000;
 
 impl Machine {
     /// The life of a helper; returns when its end is asked for.
@@ -56,6 +72,7 @@ impl Machine {
             recorder.name_thread("helper");
         }
         let over = Condition::Event(end.asked.clone());
+        let _gone = Gone { machine: self, end };
         let attendance = Attendance::of_helper(self, help);
         let mut useful_at = self.host().now_ns();
         while !end.asked.happened() && self.check().is_ok() {
@@ -67,16 +84,17 @@ impl Machine {
             }
             let met =
                 |condition: &Condition| self.met(condition) || attendance.has_work() || self.has_shares();
-            let work = || self.has_work() || attendance.has_work() || end.asked.happened();
+            let work =
+                || self.has_work() || attendance.has_work() || self.has_shares() || end.asked.happened();
             let (rest, rise) = (|| attendance.rest(), || attendance.rise());
             let (met, work, rest, rise) = (&met, &work, &rest, &rise);
             let waited_ns = now - useful_at;
-            let pause = Pause { condition: &over, waited_ns, until_ns: u64::MAX, met, work, rest, rise };
+            // Virtual time brings the news itself, and must not go on for naps where nothing happens any more.
+            let naps = self.agent_is_busy() && self.host().lets_threads_sleep();
+            let until_ns = if naps { now + NAP_NS } else { u64::MAX };
+            let pause = Pause { condition: &over, waited_ns, until_ns, met, work, rest, rise };
             self.host().pause_helper(pause, AWAKE_NS);
         }
-        drop(attendance);
-        end.come.let_happen();
-        self.stir();
     }
 
     /// Ends a helper of this rank, and waits until it has. For the thread that started it.
@@ -85,11 +103,20 @@ impl Machine {
         let come = Condition::Event(end.come.clone());
         while !end.come.happened() {
             self.rouse_helper(self.rank());
-            // An error says that the job is over: the helper finds that out, too.
+            // An error says that the job is over: the helper finds that out, too, unless it sleeps.
             if self.wait(&come, None, &|| "leave()".into()).is_err() {
-                self.breathe();
+                let until_ns = self.host().now_ns() + NAP_NS;
+                let (met, work, rest) = (|condition: &Condition| self.met(condition), || true, || ());
+                let (condition, met, work, rest, rise) = (&come, &met, &work, &rest, &rest);
+                self.host().pause(Pause { condition, waited_ns: 0, until_ns, met, work, rest, rise });
             }
         }
+    }
+
+    /// Wakes this rank's own helper, if it has one and that sleeps: there is something under way for it to look at.
+    #[inline]
+    pub fn rouse_own_helper(&self) {
+        self.rouse_helper(self.rank());
     }
 
     /// Wakes the helper of a rank, if it has one and that sleeps. What it is to look at has been stored before.

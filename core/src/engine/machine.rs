@@ -12,7 +12,7 @@ use crate::fabric::Fabric;
 use crate::node::board::{Board, Seat, Stage};
 use crate::segment::Registry;
 use std::fmt::Debug;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Machine {
     rank: Rank,
+    serial: u64,
     board: Arc<Board>,
     fabric: Arc<dyn Fabric>,
     host: Arc<dyn Host>,
@@ -36,6 +37,9 @@ pub struct Machine {
     log: Log,
 }
 
+/// Machines that this process has made.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
 /// What a model has under way that any waiting call of the rank moves on.
 pub trait Agent: Send + Sync + Debug {
     /// Moves on what can be moved on now; never waits. One thread at a time calls it. Whether [`Agent::tell`] is to be
@@ -47,6 +51,9 @@ pub trait Agent: Send + Sync + Debug {
 
     /// Whether that would do something. Asked before the rank sleeps.
     fn has_work(&self) -> bool;
+
+    /// Whether something is under way that a peer's word may move on, for which no helper is woken.
+    fn is_busy(&self) -> bool;
 
     /// The rank is about to say that it is leaving: tells its peers what they may still expect.
     fn promise(&self, machine: &Machine);
@@ -67,6 +74,7 @@ impl Machine {
         let commands = Commands::new(rank, &*fabric).map_err(Error::new)?;
         Ok(Machine {
             rank,
+            serial: MADE.fetch_add(1, Ordering::Relaxed),
             fabric,
             commands,
             life: Life::new()?,
@@ -93,6 +101,12 @@ impl Machine {
             self.spins = 0;
         }
         self
+    }
+
+    /// A number that no other machine of this process has, or had: addresses are used again.
+    #[inline]
+    pub fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// What it records into, if it does.
@@ -156,6 +170,10 @@ impl Machine {
 
     pub(super) fn agent_has_work(&self) -> bool {
         self.agent().is_some_and(Agent::has_work)
+    }
+
+    pub(super) fn agent_is_busy(&self) -> bool {
+        self.agent().is_some_and(Agent::is_busy)
     }
 
     /// What it has where it answers calls.

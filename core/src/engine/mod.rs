@@ -23,6 +23,8 @@ mod waiting;
 
 pub use crate::node::{board, park};
 pub use action::{Action, Local};
+#[cfg(loom)]
+pub use calls::{AnswerLine, AnswerLines};
 pub use calls::{Arrived, Asked, Entry, Handler, Table, Takes};
 pub use commands::{OwnQueue, QueueName, Standing};
 pub use helping::{Help, HelperEnd};

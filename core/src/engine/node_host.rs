@@ -150,9 +150,14 @@ impl Host for NodeHost {
             return;
         }
         let line = self.seat().helper();
-        (pause.rest)();
-        let (epoch, limit) = self.lie_down(line);
-        if !(pause.work)() {
+        let lie_down = |line: &ParkLine| match pause.until_ns {
+            u64::MAX => self.lie_down(line),
+            // A nap: the most that a wake-up lost between two stores can cost.
+            until => {
+                (line.lie_down(DROWSY, || ()), Duration::from_nanos(until.saturating_sub(self.now_ns())))
+            }
+        };
+        if let Some((epoch, limit)) = line.settle(pause.rest, lie_down, pause.work) {
             futex::wait(line.futex(), epoch.0, limit, Scope::Shared);
         }
         line.get_up();

@@ -106,6 +106,26 @@ impl ParkLine {
         epoch
     }
 
+    /// A helper's part in one: nobody counts on it any more, it lies down, and looks once more whether there is `work`;
+    /// what it is to sleep on. `None`: there is, and it is up again.
+    pub fn settle<S>(
+        &self,
+        rest: impl FnOnce(),
+        lie_down: impl FnOnce(&ParkLine) -> S,
+        work: impl FnOnce() -> bool,
+    ) -> Option<S> {
+        #[cfg(planted_fault = "helper_looks_first")]
+        let found = work();
+        rest();
+        let sleep = lie_down(self);
+        #[cfg(not(planted_fault = "helper_looks_first"))]
+        let found = work(); // SYNC park-look, and serving
+        if found {
+            self.get_up();
+        }
+        (!found).then_some(sleep)
+    }
+
     /// The sleeper is up again, for whatever reason.
     pub fn get_up(&self) {
         self.state.store(AWAKE, Ordering::Relaxed);

@@ -138,6 +138,7 @@ impl Context {
         let state = page.state(block);
         self.pump.spool.take(bytes.len() as u64, state).map_err(|cause| self.fault(cause, call))?;
         self.pump.add(&Operation::spooled(&self.pump.rings, page, block, bytes, operation.behind()));
+        self.machine.rouse_own_helper();
         Ok(())
     }
 

@@ -171,6 +171,10 @@ impl Agent for Pump {
         count > 0 && !self.to_wake().is_empty()
     }
 
+    fn is_busy(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
     fn tell(&self) {
         // One at a time: if waking one panics, the others are woken by the next call.
         while let Some(waker) = { self.to_wake().pop() } {

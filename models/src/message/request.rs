@@ -101,6 +101,7 @@ impl Context {
         }
         let operation = Operation::new(&self.pump.rings, page, block, way, behind);
         self.pump.add(&operation);
+        self.machine.rouse_own_helper();
         self.machine.progress();
         Some(operation)
     }
@@ -173,6 +174,7 @@ impl Context {
             Progress::Waits { .. } => {
                 let operation = Operation::new(&self.pump.rings, page, block, way, None);
                 self.pump.add(&operation);
+                self.machine.rouse_own_helper();
                 operation
             }
         }

@@ -1,7 +1,9 @@
 //! The helper of a rank: started when it is wanted, ended before the rank leaves.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::log::Level;
+use tasuki_core::base::panic_message;
 use tasuki_core::bootstrap::helper::{Helper as Wanted, HelperKind};
 use tasuki_core::engine::{Help, HelperEnd, Machine};
 use tasuki_core::os::processors;
@@ -75,7 +77,14 @@ impl Helper {
             if let Some(Err(error)) = processor.map(processors::bind) {
                 machine.log().say(Level::Warn, format_args!("the helper runs anywhere: {error}"));
             }
-            machine.help(help, &over);
+            // Its rank goes on, but what others have left to the helper nobody would do: that is a death.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| machine.help(help, &over))) {
+                if panic.is::<tasuki_fabric_sim::Killed>() {
+                    resume_unwind(panic); // the simulation has killed this rank and tells the others itself
+                }
+                let how = format!("its helper panicked: {}", panic_message(&*panic));
+                machine.board().declare_dead(machine.rank(), &how, machine.host().now_ns());
+            }
         };
         match self.machine.host().spawn(Box::new(body)) {
             Ok(join) => Some(Running { end, join }),

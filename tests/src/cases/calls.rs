@@ -41,6 +41,15 @@ const LEVELS: u64 = 3;
 /// Runs that one call leads to, itself included.
 const RUNS: u64 = 15;
 
+/// What a handler panics with: it panics itself when it is dropped.
+struct ComesApart;
+
+impl Drop for ComesApart {
+    fn drop(&mut self) {
+        panic!("it comes apart");
+    }
+}
+
 fn in_order(cx: &HandlerCx<'_>, number: u64) {
     let desk = cx.local::<Desk>();
     let mut expected = desk.expected.lock().expect("no handler panics here");
@@ -84,6 +93,7 @@ pub(crate) fn handlers() -> Handlers {
         })
         .follow_ups(1, 2)
         .add("panics", |cx: &HandlerCx<'_>, ()| assert!(cx.size() == 0, "there are ranks"))
+        .add("comes apart", |_: &HandlerCx<'_>, ()| -> () { std::panic::panic_any(ComesApart) })
         .add_fallible("deliver", |cx: &HandlerCx<'_>, order: Order| {
             cx.post(&Command::copy(order.from, order.to, order.count as usize).then(order.done.add(1)))
         })

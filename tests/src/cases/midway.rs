@@ -1,7 +1,8 @@
 //! Messages that do not go their way: memory that is freed under them, receives that are withdrawn, members who
 //! disagree, peers that leave what the spool has for them.
 
-use crate::exchange::effort;
+use crate::exchange::{effort, is_simulated};
+use crate::patience::stay_away;
 use crate::pattern;
 use crate::refusal::{misused, refused};
 use std::time::Duration;
@@ -178,6 +179,39 @@ pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
         }
     }
     job.barrier()
+}
+
+/// G6: a rank that computes has its spool pushed by its helper, short messages and long ones.
+pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
+    let helped = std::env::var("TASUKI_HELPER").is_ok_and(|helper| helper == "rank" || helper == "node");
+    if !is_simulated(job) && !helped {
+        return Ok(());
+    }
+    let (world, told) = (job.world(), job.alloc::<u64>(1)?);
+    let _queue = job.queue(1)?; // the simulator's helper comes with it
+    let lengths = [8, 40, 100, 5_000, 100_000];
+    for round in 1..=effort(job, 20, 2) as u64 {
+        if job.rank() == 0 {
+            job.set_spool(200_000, Some(Duration::ZERO))?;
+            for (slot, len) in (0..).zip(lengths) {
+                world.send(&pattern::bytes(round, len), Rank(1), Slot(slot))?;
+            }
+            job.barrier()?;
+            while told.get(0)? < round {
+                stay_away(job);
+            }
+        } else {
+            job.barrier()?;
+            for (slot, len) in (0..5).zip(lengths).rev() {
+                let mut got = vec![0; len];
+                world.recv(&mut got, Rank(0), Slot(slot))?;
+                pattern::check(&got, round, "pushed by a helper");
+            }
+            job.put(told.on(Rank(0)), &[round])?;
+        }
+        job.barrier()?;
+    }
+    job.set_spool(0, None)
 }
 
 /// G12: collective calls whose partners come late beside a spool that takes everything at once.

@@ -31,6 +31,7 @@ pub mod registrations;
 pub mod requests;
 pub mod signals;
 pub mod sleep;
+pub mod successors;
 pub mod threads;
 pub mod transfers;
 

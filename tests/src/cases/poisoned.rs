@@ -3,7 +3,9 @@
 use super::queues::{count, post};
 use crate::exchange::{is_simulated, next, tell_all};
 use crate::patience::Idle;
-use tasuki::{Cause, Combine, Command, Job, Rank, RemoteQueue, Result};
+use crate::refusal::misused;
+use std::time::Duration;
+use tasuki::{Cause, Change, Combine, Command, Job, Rank, RemoteQueue, RemoteSignal, Result, Signal};
 
 /// A failed command poisons its signal with its cause; what was to follow fails with that cause, on every rank that the
 /// chain goes through, and nobody waits for ever.
@@ -99,5 +101,104 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     assert_eq!(queue.standing(), tasuki::Standing::default());
     queue.post(count(&word, me).then(effect))?;
     signal.wait_at_least(1)?;
+    job.barrier()
+}
+
+/// A command that fails when it runs, and poisons that signal.
+fn failing(job: &Job, poisons: RemoteSignal) -> Result<Command> {
+    let word = job.alloc_local::<u64>(1)?; // gone when it runs
+    Ok(Command::change(word.pointer(), Change::Add(1)).then(poisons.add(1)))
+}
+
+/// That the signal is poisoned, by what another rank's error names, too.
+fn is_poisoned(signal: &Signal<'_>) {
+    let failed = signal.wait_at_least(1 << 40).expect_err("its signal is poisoned");
+    assert!(matches!(failed.cause(), Cause::Poisoned { .. }), "{failed}");
+    let text = failed.to_string();
+    assert!(text.contains("wait(signal") && text.contains("rank"), "{text}");
+}
+
+/// What waits for a poisoned signal fails, be it the credit of a session queue, also of one that begins anew, or the
+/// second trigger of a command; what was let go on before runs.
+pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
+    let word = job.alloc::<u64>(1)?;
+    let (me, to, idle) = (job.rank(), next(job), Idle::new(job)?);
+    let queue = job.queue(8)?;
+    for repeats in [false, true] {
+        let (credit, ran, told, late) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
+        let session = job.session_queue(8, &credit)?;
+        session.post(count(&word, me).then(ran.on(me).add(1)))?;
+        session.post(count(&word, me).then(told.on(to).add(1)))?;
+        if repeats {
+            session.repeat()?;
+        }
+        job.raise(credit.on(me), 1)?;
+        ran.wait_at_least(1)?;
+        job.barrier()?;
+        queue.post(failing(job, credit.on(me))?)?;
+        is_poisoned(&told);
+        job.barrier()?;
+        if !repeats {
+            session.post(count(&word, me).then(late.on(me).add(1)))?;
+            is_poisoned(&late);
+        }
+        idle.until(|| Ok(session.standing().failed >= 2 - u64::from(repeats)))?;
+        let failure = session.failure().expect("it failed").to_string();
+        assert!(failure.contains("failed on rank"), "{failure}");
+        job.barrier()?;
+    }
+    assert_eq!(job.load(word.pointer())?, 2, "as many as there was credit for");
+    for bad_first in [false, true] {
+        let (good, bad, told) = (job.signal()?, job.signal()?, job.signal()?);
+        let [one, other] = if bad_first { [&bad, &good] } else { [&good, &bad] };
+        let both = count(&word, me).when(one.reaches(1)).when(other.reaches(1));
+        queue.post(both.then(told.on(to).add(1)))?;
+        queue.post(failing(job, bad.on(me))?)?;
+        job.raise(good.on(me), 1)?;
+        is_poisoned(&told);
+    }
+    job.barrier()?;
+    assert_eq!(job.load(word.pointer())?, 2);
+    job.barrier()
+}
+
+/// Triggers, effects and queues that are another job's, a former job's, or nobody's, are refused where they are posted.
+pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
+    let (word, signal, me) = (job.alloc::<u64>(1)?, job.signal()?, job.rank());
+    let queue = job.queue(4)?;
+    // Of jobs that are over: what the next ones have may lie where theirs did.
+    let mut former: Option<Command> = None;
+    for _ in 0..20 {
+        let outcome = tasuki::local(1, |inner| {
+            let (own, queue) = (inner.signal()?, inner.queue(1)?);
+            if let Some(command) = &former {
+                misused(inner, queue.post(command), &["post(", "another job"]);
+            }
+            Ok(Command::nothing().when(own.reaches(1)))
+        })?;
+        former = outcome.into_iter().next();
+    }
+    let former = former.expect("there was a job");
+    misused(job, queue.post(&former), &["post(", &format!("queue of rank {me}"), "another job"]);
+    misused(job, queue.post(former.when(signal.reaches(1))), &["signals of two jobs"]);
+    let nothing = bytemuck::Zeroable::zeroed();
+    let effect = |signal: RemoteSignal| Command::nothing().then(signal.add(1));
+    misused(job, queue.post(effect(nothing)), &["post(", "no signal lies at"]);
+    let misplaced = bytemuck::cast::<u64, RemoteSignal>(word.pointer().address().bits());
+    misused(job, queue.post(effect(misplaced)), &["no signal lies at"]);
+    let crooked = bytemuck::cast::<u64, RemoteSignal>(bytemuck::cast::<_, u64>(signal.on(me)) + 8);
+    misused(job, queue.post(effect(crooked)), &["no signal lies at"]);
+    // Queues that are none: null, of no rank, a place without one.
+    let named = bytemuck::cast::<u64, RemoteQueue>;
+    misused(job, job.post(named(0), Command::nothing()), &["post("]);
+    misused(job, job.post(named(u64::MAX), Command::nothing()), &["post(", "no rank"]);
+    for rank in job.ranks() {
+        let text = format!("queue of rank {rank}");
+        let at = word.on(rank).address().bits() / 4096 * 4096;
+        misused(job, job.post(named(at), Command::nothing()), &["post(", &text]);
+    }
+    assert_eq!(queue.standing(), tasuki::Standing::default());
+    queue.post(count(&word, me).then(signal.on(me).add(1)))?;
+    signal.wait_timeout(1, Duration::from_secs(60))?;
     job.barrier()
 }

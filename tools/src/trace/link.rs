@@ -282,6 +282,7 @@ mod tests {
     use tasuki_core::base::Rank;
     use tasuki_core::engine::trace::Text;
     use tasuki_core::queue::command::{Command, Deed, Trigger};
+    use tasuki_core::queue::lines::Lines;
 
     const QUEUE: QueueId = QueueId { owner: Rank(0), number: 0, generation: 1 };
 
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn from_a_post_to_the_wait_that_its_effect_ends() {
-        let brief = Brief::of(&Command::new(Deed::Nothing));
+        let brief = Brief::of(&Lines::of(&Deed::Nothing));
         let sheet = link(&[
             part(
                 0,
@@ -332,10 +333,10 @@ mod tests {
 
     #[test]
     fn from_an_effect_to_the_command_that_it_lets_fire() {
-        let plain = Brief::of(&Command::new(Deed::Nothing));
+        let plain = Brief::of(&Lines::of(&Deed::Nothing));
         let mut command = Command::new(Deed::Nothing);
         command.trigger = Some(Trigger { signal: 3, threshold: 2 });
-        let brief = Brief::of(&command);
+        let brief = Brief::of(&command.lines());
         for value in [Some(1), None] {
             let second = value.map(|value| value + 1);
             let sheet = link(&[part(
@@ -355,7 +356,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_has_its_own_lane_and_its_arrows() {
-        let brief = Brief::of(&Command::new(Deed::Copy {
+        let brief = Brief::of(&Lines::of(&Deed::Copy {
             from: GlobalAddress::new(Rank(0), 1 << 30),
             to: GlobalAddress::new(Rank(1), 1 << 30),
             len: 1 << 20,

@@ -46,6 +46,12 @@ pub(crate) fn queueing_program() -> &'static str {
     PATH.get_or_init(|| built(&["--workspace", "--bin", "queueing"], "queueing"))
 }
 
+/// The program of which one rank is killed at work: one of the conformance suite's.
+pub(crate) fn dying_program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "dying"], "dying"))
+}
+
 /// Builds another package's program, for `cargo test` builds those of its own only; its path.
 fn built(what: &[&str], place: &str) -> String {
     let profile = Path::new(TASUKI).parent().expect("the command lies in a folder");

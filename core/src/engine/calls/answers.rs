@@ -12,9 +12,10 @@ use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
 use std::slice;
 
-/// Calls of a rank that may wait for their answers at once.
-pub(super) const ANSWERS: usize = 256;
-const WORDS: usize = ANSWERS / 64;
+/// Calls of a rank that may wait for their answers at once; a model needs no more than one.
+pub(super) const ANSWERS: usize = if cfg!(loom) { 1 } else { 256 };
+const WORDS: usize = ANSWERS.div_ceil(64);
+const ALL_OF_A_WORD: u64 = if cfg!(loom) { 1 } else { u64::MAX };
 
 /// The answer lines of a rank.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl Answers {
         Answers {
             lines: place.cast(),
             at,
-            free: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
+            free: std::array::from_fn(|_| AtomicU64::new(ALL_OF_A_WORD)),
             abandoned: std::array::from_fn(|_| AtomicU64::new(0)),
             turns: std::array::from_fn(|_| AtomicU32::new(0)),
         }
@@ -107,9 +108,16 @@ impl Answers {
             let turn = self.turns[usize::from(line)].load(Ordering::Relaxed);
             let ticket = Ticket { line, turn: turn as u8 };
             let (word, bit) = ticket.bit();
+            #[cfg(not(planted_fault = "answer_swept_twice"))]
             let is_ours = || self.abandoned[word].fetch_and(!bit, Ordering::Acquire) & bit != 0; // SYNC answer-line
+            #[cfg(planted_fault = "answer_swept_twice")]
+            let is_ours = || self.abandoned[word].fetch_and(!bit, Ordering::Acquire) & bit != 0 || true;
+            #[cfg(not(planted_fault = "answer_not_come"))]
+            let has_come = || self.has_come(ticket);
+            #[cfg(planted_fault = "answer_not_come")]
+            let has_come = || true;
             if self.abandoned[word].load(Ordering::Relaxed) & bit != 0 && is_ours() {
-                if self.has_come(ticket) { self.give_back(ticket) } else { self.abandon(ticket) }
+                if has_come() { self.give_back(ticket) } else { self.abandon(ticket) }
             }
         }
     }
@@ -143,7 +151,11 @@ impl Answers {
     #[inline]
     pub(super) fn give_back(&self, ticket: Ticket) {
         let (word, bit) = ticket.bit();
-        self.free[word].fetch_or(bit, Ordering::Release); // SYNC answer-line
+        #[cfg(not(planted_fault = "answer_back_relaxed"))]
+        let order = Ordering::Release; // SYNC answer-line
+        #[cfg(planted_fault = "answer_back_relaxed")]
+        let order = Ordering::Relaxed;
+        self.free[word].fetch_or(bit, order);
     }
 
     /// Nobody waits for the answer any more: the line is used again when it has come.
@@ -174,6 +186,65 @@ impl Machine {
         unsafe { line.cast::<Line>().as_ref() }.write(place.turn(), words);
         self.rouse(place.line().rank());
         true
+    }
+}
+
+/// Answer lines as models use them, without a machine.
+#[cfg(loom)]
+#[derive(Debug)]
+pub struct AnswerLines {
+    answers: Answers,
+    _lines: Vec<Line>,
+}
+
+/// A line that a model has taken.
+#[cfg(loom)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnswerLine(Ticket);
+
+#[cfg(loom)]
+impl AnswerLines {
+    /// Lines of a rank, as if they were there.
+    pub fn new(at: GlobalAddress) -> AnswerLines {
+        let lines: Vec<Line> = (0..ANSWERS).map(|_| Line::default()).collect();
+        let place = NonNull::from(&lines[0]).cast();
+        // SAFETY: the lines are kept beside, and do not move with the list.
+        AnswerLines { answers: unsafe { Answers::new(at, place) }, _lines: lines }
+    }
+
+    /// A line; `None` if all are taken.
+    pub fn take(&self) -> Option<AnswerLine> {
+        self.answers.take().map(AnswerLine)
+    }
+
+    /// The call has been posted.
+    pub fn expect(&self, line: AnswerLine) {
+        self.answers.expect(line.0);
+    }
+
+    /// Writes an answer, as the rank that was asked does.
+    pub fn answer(&self, line: AnswerLine, answer: &Answer) {
+        self.answers.line(line.0).write(u64::from(line.0.turn), &answer.words());
+    }
+
+    /// Whether the answer has come.
+    pub fn has_come(&self, line: AnswerLine) -> bool {
+        self.answers.has_come(line.0)
+    }
+
+    /// The answer, which has come.
+    pub fn read(&self, line: AnswerLine) -> Option<Answer> {
+        self.answers.read(line.0)
+    }
+
+    /// The line may be used again.
+    pub fn give_back(&self, line: AnswerLine) {
+        self.answers.give_back(line.0);
+    }
+
+    /// Nobody waits for the answer any more.
+    pub fn abandon(&self, line: AnswerLine) {
+        self.answers.abandon(line.0);
     }
 }
 

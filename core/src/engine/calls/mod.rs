@@ -21,6 +21,8 @@ mod following;
 mod running;
 mod table;
 
+#[cfg(loom)]
+pub use answers::{AnswerLine, AnswerLines};
 pub use asking::Asked;
 pub use running::Arrived;
 pub use table::{Entry, Handler, Table, Takes};

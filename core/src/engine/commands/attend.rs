@@ -258,6 +258,9 @@ impl Machine {
         if !named.queue.flights().has_room() {
             return Taken::No;
         }
+        if named.queue.credit().is_some() {
+            failure = named.spoilt_credit(self);
+        }
         match Command::from_lines(lines) {
             Some(command) => self.fire(named, &command, position, failure, todo),
             None => self.unreadable(named),

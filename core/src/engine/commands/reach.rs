@@ -9,7 +9,7 @@ use super::own::OwnQueue;
 use super::roster::Roster;
 use crate::base::{Cause, Rank, Roll};
 use crate::engine::machine::Machine;
-use crate::fabric::{Arming, DirectCell, Fabric, SignalCell};
+use crate::fabric::{Arming, DirectCell, Fabric, Poison, SignalCell};
 use crate::queue::area::{self, CALLS, Card, Queue};
 use crate::queue::command::Trigger;
 use crate::queue::parked::reached;
@@ -57,8 +57,24 @@ impl<'m> Named<'m> {
     /// Whether a session queue may read its next command; another always may.
     #[inline(always)]
     pub(super) fn has_credit(&self, machine: &Machine) -> bool {
-        let left = |credit| self.count(machine, credit).wrapping_sub(self.queue.commands()) as i64;
-        self.queue.credit().is_none_or(|credit| left(credit) > 0)
+        self.queue.credit().is_none_or(|credit| {
+            self.credit_left(machine, credit) > 0 || self.spoilt_credit(machine).is_some()
+        })
+    }
+
+    #[inline(always)]
+    fn credit_left(&self, machine: &Machine, credit: u32) -> i64 {
+        self.count(machine, credit).wrapping_sub(self.queue.commands()) as i64
+    }
+
+    /// Why the next command of a session queue will never be let go on: what was to do that has failed. A queue that
+    /// begins anew fails as many commands as it has lines: then all of their signals know.
+    #[cold]
+    pub(super) fn spoilt_credit(&self, machine: &Machine) -> Option<Poison> {
+        let credit = self.queue.credit()?;
+        let left = self.credit_left(machine, credit);
+        let most = self.queue.cycle().map_or(i64::MAX, |lines| lines as i64);
+        (left <= 0 && left > -most).then(|| self.arming(credit).poisoned()).flatten()
     }
 
     /// Whether a command of that trigger fires: it is met, or never will be.

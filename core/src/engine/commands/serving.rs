@@ -102,7 +102,9 @@ impl Drop for Attendance<'_> {
         self.others().for_each(|(_, station)| {
             station.serving.end(Server::Another);
         });
-        if self.machine.commands().station().serving.end(Server::Itself) || self.helps.is_some() {
+        let is_last = self.machine.commands().station().serving.end(Server::Itself) || self.helps.is_some();
+        // A thread that panics looks no more: what it was at may have been what panicked.
+        if is_last && !std::thread::panicking() {
             self.machine.look_once_more();
             self.serve_others();
             if self.others_queues().any(|named| has_unwritten(&named)) {
@@ -269,8 +271,13 @@ fn has_unwritten(named: &Named<'_>) -> bool {
     queue.cycle().is_none() && queue.posters().reserved() > read && !queue.line(read).holds(read)
 }
 
-/// Whether the effects of a command may happen now.
+/// Whether the effects of a command may happen now. Those that wait for an earlier command are nothing to look at:
+/// whoever runs that may be dead, which is found out only by who does not look here all the time.
 fn has_ended(named: &Named<'_>) -> bool {
     let flights = named.queue.flights();
-    flights.numbers().any(|number| matches!(flights.stage(number), Stage::Ended(_)))
+    let may_happen = |number: u64| {
+        matches!(flights.stage(number), Stage::Ended(_))
+            && flights.command(number).is_none_or(|command| !flights.holds_back(&command.effects, number))
+    };
+    flights.numbers().any(may_happen)
 }

@@ -1,0 +1,251 @@
+//! Three ranks of which one is killed in the middle of what it does for the others: what the tests of deaths at work
+//! start. Each other rank says on standard error by which error it ended.
+//!
+//! `dying WAY [VICTIM]` says in the middle of what. Moments are met exactly: the victim cannot touch a part of its own
+//! memory any more, and is killed by what it does there.
+#![allow(unsafe_code)]
+//! Unsafe: pages of one's own that nobody has a reference to are made unreachable, and a signal's handler makes one
+//! system call.
+
+use nix::sys::mman::{ProtFlags, mprotect};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal as KernelSignal, kill, sigaction};
+use nix::unistd::getpid;
+use std::io::Write;
+use std::process::ExitCode;
+use std::ptr::NonNull;
+use std::time::Duration;
+use tasuki::{Array, Cause, Command, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteQueue, Result};
+use tasuki_tests::watchdog::Watchdog;
+
+const PAGE: usize = 4096;
+/// Bytes of which one rank copies at a time when several share a copy.
+const CHUNK: usize = 32 << 10;
+const CHUNKS: usize = 64;
+const OWNER: Rank = Rank(0);
+
+extern "C" fn die_of_it(_: i32) {
+    die();
+}
+
+fn die() {
+    let _ = kill(getpid(), KernelSignal::SIGKILL);
+}
+
+/// Memory of the victim's that kills it when it touches it; others may.
+struct Trap {
+    memory: Array<u8>,
+    victim: Rank,
+    /// Where in it the first page begins: the same on all ranks.
+    first: usize,
+}
+
+impl Trap {
+    fn new(job: &Job, victim: Rank) -> Result<Trap> {
+        let memory = job.alloc::<u8>((CHUNKS + 1) * CHUNK)?;
+        // Pages of the ranges of all ranks lie alike.
+        let first = (memory.pointer().address().offset() as usize).next_multiple_of(PAGE)
+            - memory.pointer().address().offset() as usize;
+        // What is not mapped yet would go another way.
+        job.ranks().try_for_each(|rank| job.get(memory.on(rank), &mut [0_u8]))?;
+        Ok(Trap { memory, victim, first })
+    }
+
+    /// The place of the victim's from where on the second half of each chunk is deadly.
+    fn place(&self) -> GlobalPtr<u8> {
+        self.memory.on(self.victim).at(self.first)
+    }
+
+    /// A copy that kills the victim if it carries it out.
+    fn copy(&self, len: usize) -> Command {
+        // From another's: a copy of a place to itself touches nothing.
+        let from = Rank(if self.victim == OWNER { 2 } else { 0 });
+        Command::copy(self.memory.on(from), self.place().at(if len < CHUNK { CHUNK / 2 } else { 0 }), len)
+    }
+
+    /// From now on.
+    fn set(&self) {
+        let action = SigAction::new(SigHandler::Handler(die_of_it), SaFlags::empty(), SigSet::empty());
+        for signal in [KernelSignal::SIGSEGV, KernelSignal::SIGBUS] {
+            // SAFETY: the handler makes one system call, which handlers may make.
+            unsafe { sigaction(signal, &action) }.expect("a handler");
+        }
+        // SAFETY: only its address is used.
+        let start = unsafe { self.memory.as_slice() }.as_ptr();
+        for chunk in 0..CHUNKS {
+            let half = start.wrapping_add(self.first + chunk * CHUNK + CHUNK / 2);
+            let half = NonNull::new(half.cast_mut().cast()).expect("it is somewhere");
+            // SAFETY: whole pages of job memory to which there are no references.
+            unsafe { mprotect(half, CHUNK / 2, ProtFlags::PROT_NONE) }.expect("its own memory");
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let _watched = Watchdog::over("dying");
+    let mut args = std::env::args().skip(1);
+    let way = args.next().unwrap_or_default();
+    let victim = Rank(args.next().and_then(|rank| rank.parse().ok()).unwrap_or(1));
+    let handlers =
+        Handlers::new().add("dies", |_: &HandlerCx<'_>, ()| die()).add("nothing", |_: &HandlerCx<'_>, ()| ());
+    tasuki::main_with(&handlers, |job: &Job| -> Result<()> {
+        work(job, &way, victim).inspect_err(|error| {
+            let _ = writeln!(std::io::stderr(), "rank {} heard: {error}", job.rank());
+        })
+    })
+}
+
+fn work(job: &Job, way: &str, victim: Rank) -> Result<()> {
+    let trap = Trap::new(job, victim)?;
+    if job.rank() == victim {
+        trap.set();
+    }
+    job.barrier()?;
+    match way {
+        "ahead" => with_a_lease_taken_ahead(job, &trap),
+        "lease" => with_a_lease_that_is_wanted(job, &trap),
+        "flight" => with_a_command_under_way(job, &trap),
+        "errand" => with_a_command_that_only_it_may_run(job, &trap),
+        "chunk" => half_way_through_a_chunk(job, &trap),
+        "handler" => in_a_handler(job),
+        "helper" => by_its_helper(job, &trap),
+        other => panic!("{other} is no way"),
+    }
+}
+
+/// Each rank's queue, as all know it.
+fn queues(job: &Job, own: RemoteQueue) -> Result<Vec<RemoteQueue>> {
+    let names = job.alloc::<RemoteQueue>(job.size())?;
+    job.ranks().try_for_each(|rank| job.put(names.on(rank).at(job.rank().index()), &[own]))?;
+    job.barrier()?;
+    names.to_vec()
+}
+
+/// The victim raises a signal for which a command of the owner's waits, and runs that with the owner's lease, which it
+/// took before. The owner waits and looks at its queue all the time.
+fn with_a_lease_taken_ahead(job: &Job, trap: &Trap) -> Result<()> {
+    let (go, done, never) = (job.signal()?, job.signal()?, job.signal()?);
+    let queue = job.queue(8)?;
+    if job.rank() == OWNER {
+        let kept = queue.post(Command::nothing().when(never.reaches(1)))?;
+        queue.post(trap.copy(PAGE).when(go.reaches(1)).then(done.on(Rank(2)).add(1)))?;
+        job.barrier()?;
+        let heard = never.wait_at_least(1);
+        assert!(queue.cancel(kept).is_err(), "nobody had the lease");
+        assert!(queue.post(Command::nothing()).is_err(), "the job is over");
+        return heard;
+    }
+    job.barrier()?;
+    if job.rank() == trap.victim {
+        queue.post(Command::nothing().then(go.on(OWNER).add(1)))?;
+        panic!("somebody else ran it");
+    }
+    done.wait_at_least(1)
+}
+
+/// The victim runs a queue whose owner wants it at the same time: one that waits for the lease, not for a signal.
+fn with_a_lease_that_is_wanted(job: &Job, trap: &Trap) -> Result<()> {
+    let (done, never) = (job.signal()?, job.signal()?);
+    let queue = job.queue(8)?;
+    let names = queues(job, queue.remote())?;
+    if job.rank() == OWNER {
+        loop {
+            match queue.post(Command::nothing().when(never.reaches(1))) {
+                Ok(kept) => drop(queue.cancel(kept)?),
+                Err(error) if matches!(error.cause(), Cause::Full { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    while job.rank() == trap.victim {
+        match job.post(names[OWNER.index()], trap.copy(PAGE).then(done.on(Rank(2)).add(1))) {
+            Err(error) if !matches!(error.cause(), Cause::Full { .. }) => return Err(error),
+            _ => {}
+        }
+    }
+    done.wait_at_least(u64::MAX / 4)
+}
+
+/// The victim has taken a command of the owner's, who computed, and given the lease back.
+fn with_a_command_under_way(job: &Job, trap: &Trap) -> Result<()> {
+    let (done, never) = (job.signal()?, job.signal()?);
+    let queue = job.queue(8)?;
+    let names = queues(job, queue.remote())?;
+    if job.rank() == OWNER {
+        let kept = queue.post(Command::nothing().when(never.reaches(1)))?;
+        job.raise(done.on(trap.victim), 1)?;
+        while queue.standing().under_way == 0 {
+            job.compute(Duration::from_micros(5));
+        }
+        assert!(queue.cancel(kept)?, "it waits");
+        // Its effect comes after that of the command which never ends.
+        queue.post(Command::nothing().then(done.on(Rank(2)).add(1)))?;
+        return never.wait_at_least(1);
+    }
+    if job.rank() == trap.victim {
+        done.wait_at_least(1)?;
+        job.post(names[OWNER.index()], trap.copy(2 * CHUNK).then(done.on(Rank(2)).add(1)))?;
+        panic!("somebody else ran it");
+    }
+    done.wait_at_least(1)
+}
+
+/// The owner has handed the victim a command, and waits with another that has ended and whose effect comes after that.
+fn with_a_command_that_only_it_may_run(job: &Job, trap: &Trap) -> Result<()> {
+    let (done, never) = (job.signal()?, job.signal()?);
+    let queue = job.queue(8)?;
+    if job.rank() == OWNER {
+        let effect = done.on(Rank(2)).add(1);
+        queue.post(trap.copy(2 * CHUNK).by_destination().then(effect))?;
+        queue.post(Command::nothing().then(effect))?;
+    }
+    if job.rank() == trap.victim {
+        job.compute(Duration::from_millis(1)); // the others wait by then
+    }
+    if job.rank() == Rank(2) { done.wait_at_least(1) } else { never.wait_at_least(1) }
+}
+
+/// All ranks share a copy of the owner's, again and again, until the victim takes part.
+fn half_way_through_a_chunk(job: &Job, trap: &Trap) -> Result<()> {
+    let (done, never) = (job.signal()?, job.signal()?);
+    let queue = job.queue(8)?;
+    if job.rank() != OWNER {
+        return never.wait_at_least(1);
+    }
+    for round in 1.. {
+        queue.post(trap.copy(CHUNKS * CHUNK).then(done.on(OWNER).add(1)))?;
+        done.wait_at_least(round)?;
+    }
+    Ok(())
+}
+
+/// One waits for the answer of the handler that kills, another for its turn.
+fn in_a_handler(job: &Job) -> Result<()> {
+    let (never, ready) = (job.signal()?, job.signal()?);
+    match job.rank().0 {
+        0 => {
+            ready.wait_at_least(1)?;
+            job.ask::<_, ()>(Rank(1), "dies", &())?.wait()
+        }
+        1 => never.wait_at_least(1),
+        _ => loop {
+            job.ask::<_, ()>(Rank(1), "nothing", &())?.wait()?;
+            job.raise(ready.on(Rank(0)), 1)?;
+        },
+    }
+}
+
+/// The victim computes, and its helper carries out what only it may.
+fn by_its_helper(job: &Job, trap: &Trap) -> Result<()> {
+    let (done, never) = (job.signal()?, job.signal()?);
+    let queue = job.queue(8)?;
+    if job.rank() == trap.victim {
+        loop {
+            job.compute(Duration::from_micros(5));
+        }
+    }
+    if job.rank() == Rank(2) {
+        queue.post(trap.copy(2 * CHUNK).by_destination().then(done.on(Rank(2)).add(1)))?;
+        return done.wait_at_least(1);
+    }
+    never.wait_at_least(1)
+}

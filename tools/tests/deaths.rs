@@ -1,0 +1,57 @@
+//! D15: a rank that is killed in the middle of what it does for others. Their calls end by themselves with errors that
+//! name it, and the job with one message.
+
+mod launcher;
+
+use launcher::{Ended, dying_program, run};
+
+/// Runs `dying` with three ranks, of which that one dies, in that way.
+fn dies(options: &[&str], way: &str, victim: usize) -> Ended {
+    let victim_text = victim.to_string();
+    let ended = run(&[&["-n", "3"], options, &[dying_program(), way, &victim_text]].concat()).expect(137);
+    let died = format!("tasuki: rank {victim} died: signal 9, SIGKILL");
+    assert!(matches!(ended.messages()[..], [message] if message.starts_with(&died)), "{ended:?}");
+    for other in (0..3).filter(|&other| other != victim) {
+        let (said, names) = (format!("rank {other} heard: "), format!("rank {victim} died"));
+        let heard = |line: &str| line.starts_with(&said) && line.contains(&names);
+        assert!(ended.err.lines().any(heard), "rank {other} did not hear it: {ended:?}");
+    }
+    ended
+}
+
+const OFF: &[&str] = &["--helper", "off"];
+
+#[test]
+fn with_the_lease_of_a_queue_that_its_owner_looks_at() {
+    dies(OFF, "ahead", 1);
+}
+
+#[test]
+fn with_the_lease_of_a_queue_that_its_owner_wants() {
+    dies(OFF, "lease", 1);
+}
+
+#[test]
+fn with_a_command_of_another_under_way() {
+    dies(OFF, "flight", 1);
+    dies(OFF, "errand", 1);
+}
+
+#[test]
+fn half_way_through_a_chunk_of_a_shared_copy() {
+    dies(OFF, "chunk", 1);
+}
+
+#[test]
+fn in_a_handler() {
+    for helper in ["off", "rank"] {
+        dies(&["--helper", helper], "handler", 1);
+    }
+}
+
+/// What its helper does while it computes kills it all the same.
+#[test]
+fn by_its_helper() {
+    dies(&["--helper", "rank"], "helper", 1);
+    dies(&["--helper", "node"], "helper", 0);
+}

@@ -22,7 +22,7 @@ use super::ring::LINE_WORDS;
 use crate::base::{Cause, Rank};
 use crate::fabric::{Atomic, AtomicKind, Width};
 use crate::segment::GlobalAddress;
-use crate::segment::layout::{SIGNALS_MAX, WINDOW};
+use crate::segment::layout::{SIGNALS_MAX, WINDOW, is_signal};
 
 /// A command as it is posted: one line or two. Made of a deed, to which the rest is added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,6 +124,9 @@ impl Lines {
     /// What follows when it has ended well.
     pub fn then(&mut self, effect: Effect) -> Result<(), Cause> {
         let refuse = |text: String| Err(Cause::Argument(text));
+        if !is_signal(effect.signal.offset()) {
+            return refuse(format!("no signal lies at {}", effect.signal));
+        }
         match self.effects() {
             [None, _] => {}
             [_, None] if effect.amount <= SECOND_AMOUNT_MAX => {}

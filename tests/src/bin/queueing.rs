@@ -12,10 +12,12 @@ fn main() -> ExitCode {
     let file = PathBuf::from(std::env::args().nth(1).unwrap_or_default());
     tasuki::main(|job: &Job| -> Result<()> {
         let (steps, credit, done, word) = (job.signal()?, job.signal()?, job.signal()?, job.alloc::<u64>(1)?);
+        let away = job.signal()?;
         let (bound, names) = (job.queue(4)?, job.alloc::<RemoteQueue>(2)?);
         job.put(names.on(Rank(0)).at(job.rank().index()), &[bound.remote()])?;
         job.barrier()?;
         if job.rank() == Rank(1) {
+            job.raise(away.on(Rank(0)), 1)?; // from now on it looks at nothing
             while !file.exists() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
             job.raise(credit.on(Rank(0)), 2)?;
             return job.barrier();
         }
+        away.wait_at_least(1)?;
         let (waiting, session) = (job.queue(64)?, job.session_queue(8, &credit)?);
         job.raise(steps.on(Rank(0)), 2)?;
         for threshold in [9, 4, 9] {

@@ -13,7 +13,7 @@ use crate::queue::call::Called;
 use crate::queue::command::{Deed, Effect};
 use crate::queue::lines::Lines;
 use crate::queue::ring::Posters;
-use crate::segment::layout::{GRANULE, is_signal};
+use crate::segment::layout::GRANULE;
 use crate::segment::{GlobalAddress, layout};
 use std::sync::atomic::{Ordering, fence};
 
@@ -199,17 +199,15 @@ impl Machine {
     fn has_places_of(&self, command: &Lines) -> bool {
         let size = self.size() as u64;
         let is_there = |at: GlobalAddress| !at.is_null() & (u64::from(at.rank().0) < size);
-        let is_signal = |at: GlobalAddress| is_there(at) & is_signal(at.offset());
-        command.all_ends(is_there) && command.all_effects(is_signal)
+        command.all_ends(is_there) && command.all_effects(is_there)
     }
 
     /// The same of a call, or to say what it is.
     #[inline(never)]
     fn check_closely(&self, command: &Lines, in_session: bool) -> Result<(), Cause> {
-        let refuse = |text: String| Err(Cause::Argument(text));
         if in_session && command.is_triggered() {
             let text = "a command of a session queue has no trigger: the queue's own signal lets it go on";
-            return refuse(text.into());
+            return Err(Cause::Argument(text.into()));
         }
         let mut outcome = Ok(());
         command.all_ends(|at| {
@@ -219,9 +217,6 @@ impl Machine {
         outcome?;
         for Effect { signal, .. } in command.effects().into_iter().flatten() {
             self.check_rank(signal.rank())?;
-            if !is_signal(signal.offset()) {
-                return refuse(format!("no signal lies at {signal}"));
-            }
         }
         let Some(Called { peer, handler, len, .. }) = command.call() else { return Ok(()) };
         self.check_rank(peer)?;

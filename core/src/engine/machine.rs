@@ -246,6 +246,12 @@ impl Machine {
         }
     }
 
+    /// Whether the rank has a processor of its own.
+    #[inline(always)]
+    pub(super) fn has_processor(&self) -> bool {
+        self.has_processor
+    }
+
     /// Whether `with` needs this rank's processor to do what this rank waits for, as far as that is known.
     #[inline]
     pub fn shares_processor(&self, with: Rank) -> bool {

@@ -25,9 +25,10 @@ pub(in crate::engine) struct Attendance<'m> {
 }
 
 impl<'m> Attendance<'m> {
-    /// A thread of the program's begins to look.
+    /// A thread of the program's begins to look. Nobody is told where it has no processor of its own: what others
+    /// left to it would wait for its turn.
     pub(in crate::engine) fn new(machine: &'m Machine) -> Attendance<'m> {
-        let present = machine.commands().are_used();
+        let present = machine.commands().are_used() && machine.has_processor();
         if present {
             machine.commands().station().serving.begin(Server::Itself);
         }
@@ -61,7 +62,8 @@ impl<'m> Attendance<'m> {
 
     /// It has slept.
     pub(in crate::engine) fn rise(&self) {
-        let looks = self.helps.is_some() || self.machine.commands().are_used();
+        let looks =
+            self.helps.is_some() || self.machine.commands().are_used() && self.machine.has_processor();
         if looks && !self.present.replace(true) {
             self.machine.commands().station().serving.begin(Server::Itself);
             self.others().for_each(|(_, station)| station.serving.begin(Server::Another));

@@ -4,7 +4,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use tasuki_core::node::bulk::{Bulk, WORDS};
+use tasuki_core::node::bulk::{Bulk, End, WORDS};
 
 struct Node {
     bulk: Bulk,
@@ -18,9 +18,9 @@ impl Node {
     }
 
     /// Copies as long as there are chunks; how many copies it has completed.
-    fn share(&self, parts: usize) -> usize {
+    fn share(&self, parts: usize, end: End) -> usize {
         let mut complete = 0;
-        while let Some(chunk) = self.bulk.claim() {
+        while let Some(chunk) = self.bulk.claim(end) {
             assert!(
                 chunk.words.iter().all(|word| *word == chunk.words[0] && *word != 0),
                 "a torn description"
@@ -45,10 +45,10 @@ fn chunks_are_copied_once_and_their_end_is_the_end() {
         let node = Arc::new(Node::new());
         let other = {
             let node = node.clone();
-            thread::spawn(move || node.share(2))
+            thread::spawn(move || node.share(2, End::Back))
         };
         assert!(node.bulk.open([1; WORDS], 2));
-        let ours = node.share(2);
+        let ours = node.share(2, End::Front);
         assert_eq!(ours + other.join().unwrap(), 1);
         assert!(!node.bulk.has_any());
     });
@@ -63,12 +63,12 @@ fn a_slot_is_used_again() {
         let node = Arc::new(Node::new());
         let other = {
             let node = node.clone();
-            thread::spawn(move || node.share(1))
+            thread::spawn(move || node.share(1, End::Back))
         };
         let mut ours = 0;
         for round in 1..=2 {
             assert!(node.bulk.open([round; WORDS], 1));
-            ours += node.share(1);
+            ours += node.share(1, End::Front);
             while node.bulk.has_any() {
                 thread::yield_now();
             }

@@ -8,11 +8,16 @@
 //! Who wants a chunk reads the word, then the description, and then moves the word on by a compare-and-swap: if that
 //! succeeds the description was that of the same copy, because the slot is not used again before all chunks are done,
 //! this one, too (`SYNC bulk-done`). A chunk that was claimed is never taken by another: the first might write late.
+//!
+//! Chunks are taken from both ends, by each rank always from the same: of a copy that is done again each processor then
+//! has its part at hand.
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Copies that may be shared at a time; a model needs no more than one.
 pub const SLOTS: usize = if cfg!(loom) { 1 } else { 8 };
+/// Most chunks of a copy.
+pub const CHUNKS_MAX: u32 = ENDS - 2;
 /// Words that say what a copy is about, and whose it is.
 pub const WORDS: usize = 6;
 
@@ -28,7 +33,8 @@ struct Slot {
     done: AtomicU32,
     /// Chunks that failed.
     failed: AtomicU32,
-    /// Generation above; below, one more than the next chunk, or 0 while nothing is offered.
+    /// Generation above; below, chunks that were taken from the back, and one more than those from the front, or 0
+    /// while nothing is offered: 16 bits each.
     claim: AtomicU64,
     words: [AtomicU64; WORDS],
 }
@@ -41,6 +47,18 @@ pub struct Bulk {
     open: AtomicU32,
     slots: [Slot; SLOTS],
 }
+
+/// From where a rank takes chunks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The first that is left.
+    Front,
+    /// The last.
+    Back,
+}
+
+/// Values that each half of a claim has.
+const ENDS: u32 = 1 << 16;
 
 /// A chunk that was claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,8 +112,9 @@ impl Bulk {
         self.open.load(Ordering::Acquire) != 0
     }
 
-    /// Offers a copy of so many chunks. False: all slots are in use.
+    /// Offers a copy of so many chunks, at most [`CHUNKS_MAX`]. False: all slots are in use.
     pub fn open(&self, words: [u64; WORDS], chunks: u32) -> bool {
+        debug_assert!(chunks <= CHUNKS_MAX);
         let take = |slot: &&Slot| {
             slot.state.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() // SYNC bulk-done
         };
@@ -117,21 +136,30 @@ impl Bulk {
     }
 
     /// Claims a chunk of any copy.
-    pub fn claim(&self) -> Option<Chunk> {
-        (0..SLOTS).find_map(|slot| self.claim_of(slot))
+    pub fn claim(&self, end: End) -> Option<Chunk> {
+        (0..SLOTS).find_map(|slot| self.claim_of(slot, end))
     }
 
-    fn claim_of(&self, number: usize) -> Option<Chunk> {
+    fn claim_of(&self, number: usize, end: End) -> Option<Chunk> {
         let slot = &self.slots[number];
         let mut word = slot.claim.load(Ordering::Acquire); // SYNC bulk-open
         loop {
             let (words, total) = (slot.words(), slot.total.load(Ordering::Relaxed));
-            let index = (word as u32).checked_sub(1).filter(|index| *index < total)?;
+            let (front, back) = ((word as u32 % ENDS).checked_sub(1)?, word as u32 / ENDS);
+            #[cfg(not(planted_fault = "bulk_ends_cross"))]
+            let left = total.saturating_sub(front + back);
+            #[cfg(planted_fault = "bulk_ends_cross")]
+            let left = total.saturating_sub(front);
+            let (index, next) = match end {
+                _ if left == 0 => return None,
+                End::Front => (front, word + 1),
+                End::Back => (front + left - 1, word + u64::from(ENDS)),
+            };
             #[cfg(not(planted_fault = "bulk_claim_by_store"))]
-            let claimed = slot.claim.compare_exchange(word, word + 1, Ordering::AcqRel, Ordering::Acquire);
+            let claimed = slot.claim.compare_exchange(word, next, Ordering::AcqRel, Ordering::Acquire);
             #[cfg(planted_fault = "bulk_claim_by_store")]
             let claimed = {
-                slot.claim.store(word + 1, Ordering::Release);
+                slot.claim.store(next, Ordering::Release);
                 Ok(word)
             };
             match claimed {

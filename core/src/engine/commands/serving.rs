@@ -161,7 +161,8 @@ impl Machine {
                 return Looked { met: true, of_use };
             }
             let with_ring = left.is_multiple_of(RING_EVERY);
-            if self.run_calls() | self.serve_ready(with_ring) {
+            let shares = self.has_shares() && self.share();
+            if self.run_calls() | self.serve_ready(with_ring) | shares {
                 (left, of_use) = (again, true);
             } else {
                 left -= 1;

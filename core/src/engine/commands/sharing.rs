@@ -7,7 +7,7 @@ use crate::engine::Caching;
 use crate::engine::machine::Machine;
 use crate::engine::trace::{Place, QueueId, Recorder, What};
 use crate::fabric::Poison;
-use crate::node::bulk::{Chunk, Complete};
+use crate::node::bulk::{CHUNKS_MAX, Chunk, Complete, End};
 use crate::queue::command::{Command, Deed};
 use crate::segment::GlobalAddress;
 
@@ -15,8 +15,14 @@ use crate::segment::GlobalAddress;
 const SHARED_FROM: u64 = 128 << 10;
 /// From how many bytes on it is worth while to wake a helper for it: that takes 5 us, in which 200 KiB are copied.
 const HELPED_FROM: u64 = 512 << 10;
-/// Bytes of a chunk: some microseconds, for which a rank that waits is kept from what it waits for.
-const CHUNK: u64 = 32 << 10;
+/// Bytes of a chunk, of all but the longest copies: some microseconds, for which a rank that waits is kept from what it
+/// waits for.
+const CHUNK: u64 = 64 << 10;
+
+/// Bytes of each chunk of a copy.
+fn chunk_of(len: u64) -> u64 {
+    len.div_ceil(u64::from(CHUNKS_MAX)).next_multiple_of(CHUNK)
+}
 
 /// A copy as it is offered.
 #[derive(Clone, Copy)]
@@ -58,7 +64,7 @@ impl Machine {
         }
         let (owner, queue, generation) = (named.owner, named.number, named.generation);
         let offer = Offer { from, to, len, owner, queue, generation, flight };
-        let offered = self.board().bulk().open(offer.words(), len.div_ceil(CHUNK) as u32);
+        let offered = self.board().bulk().open(offer.words(), len.div_ceil(chunk_of(len)) as u32);
         if offered && len >= HELPED_FROM {
             self.rouse_helper(Rank(0));
         }
@@ -68,7 +74,8 @@ impl Machine {
 
     /// Copies a chunk of what the ranks of the node share. False if there is none.
     pub(in crate::engine) fn share(&self) -> bool {
-        let Some(chunk) = self.board().bulk().claim() else { return false };
+        let end = if self.rank().0.is_multiple_of(2) { End::Front } else { End::Back };
+        let Some(chunk) = self.board().bulk().claim(end) else { return false };
         let is_good = match self.recorder() {
             None => self.copy_chunk(&chunk),
             Some(recorder) => self.copy_chunk_and_note(recorder, &chunk),
@@ -99,8 +106,8 @@ impl Machine {
 
     fn copy_chunk(&self, chunk: &Chunk) -> bool {
         let Offer { from, to, len, .. } = Offer::of(chunk.words);
-        let at = u64::from(chunk.index) * CHUNK;
-        let size = CHUNK.min(len - at);
+        let at = u64::from(chunk.index) * chunk_of(len);
+        let size = chunk_of(len).min(len - at);
         let (from, to) = (from.add(at), to.add(at));
         let copy = || self.copy_across(from, to, size, Caching::of(len));
         copy() || self.has_in_reach(from, size) && self.has_in_reach(to, size) && copy()

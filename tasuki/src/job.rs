@@ -52,6 +52,7 @@ pub struct Memory {
 impl Job {
     pub(crate) fn new(machine: Machine, helper: Wanted, handlers: &Handlers) -> Result<Job> {
         let meeting = Meeting::new(&machine)?;
+        machine.open_inbox()?;
         let locals = Arc::new(handlers.make_locals());
         if !handlers.are_none() {
             take_handlers(&machine, &meeting, handlers, &locals)?;

@@ -98,6 +98,9 @@ macro_rules! each_case {
             Everywhere "D18" 2..=4 carrying::d18_somebody_runs_it;
             Everywhere "B3" 3..=4 carrying::b3_between_two_who_compute;
             Everywhere "B3" 3..=5 carrying::b3_bound_to_a_third;
+            Everywhere "B3 D18" 3..=5 travelling::b3_sizes_between_two_others;
+            Everywhere "D18" 3..=5 travelling::d18_bound_ones_are_run_by_who_they_are_bound_to;
+            Everywhere "D18" 2..=5 travelling::d18_more_than_an_inbox_has_places;
             Everywhere "B10" 1..=4 queues::b10_independent_commands_do_not_wait;
             Everywhere "D" 1..=4 carrying::long_copies_are_whole;
             Everywhere "D" 1..=8 carrying::reductions_on_arrival;

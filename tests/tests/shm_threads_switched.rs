@@ -42,6 +42,11 @@ macro_rules! test_in {
     (BARRIER queues $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (BARRIER carrying $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (VIA queues $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (VIA carrying $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (VIA travelling $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (VIA poisoned $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (HELPER_RANK travelling $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
+    (HELPER_NODE travelling $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_NODE queues $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_NODE carrying $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_RANK queues $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };

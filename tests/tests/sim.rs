@@ -60,7 +60,7 @@ fn sim_fails_as_it_should() {
 }
 
 /// What a seed found is found again: by a case that rests on order, one with sleepers, one with requests, one with
-/// several threads of a rank.
+/// several threads of a rank, one with commands that travel.
 #[test]
 fn sim_repeats_itself() {
     for name in [
@@ -68,6 +68,7 @@ fn sim_repeats_itself() {
         "d20_every_wait_is_woken",
         "puts_outlive_their_request",
         "d20_threads_of_a_rank_are_woken",
+        "b3_sizes_between_two_others",
     ] {
         run::the_same_again_on_sim(name);
     }

@@ -24,6 +24,15 @@ pub enum Help {
 pub struct HelperEnd {
     asked: Arc<Moment>,
     come: Arc<Moment>,
+    /// Nobody needs it yet.
+    stands_by: AtomicBool,
+}
+
+impl HelperEnd {
+    /// Of a helper that only stands by until it is called up, or another rank has sent a command.
+    pub fn of_one_standing_by() -> HelperEnd {
+        HelperEnd { stands_by: AtomicBool::new(true), ..HelperEnd::default() }
+    }
 }
 
 /// Something that one thread of the rank lets happen, and another waits for.
@@ -73,6 +82,10 @@ impl Machine {
         }
         let over = Condition::Event(end.asked.clone());
         let _gone = Gone { machine: self, end };
+        let is_free = || !end.asked.happened() && !self.inbox_has_come() && self.check().is_ok();
+        while end.stands_by.load(Ordering::Acquire) && is_free() {
+            self.host().stand_by(&over);
+        }
         let attendance = Attendance::of_helper(self, help);
         let mut useful_at = self.host().now_ns();
         while !end.asked.happened() && self.check().is_ok() {
@@ -91,9 +104,16 @@ impl Machine {
             let waited_ns = now - useful_at;
             // Virtual time brings the news itself, and must not go on for naps where nothing happens any more.
             let naps = self.agent_is_busy() && self.host().lets_threads_sleep();
-            let until_ns = if naps { now + NAP_NS } else { u64::MAX };
+            let until_ns = self.until_room(if naps { now + NAP_NS } else { u64::MAX }, now);
             let pause = Pause { condition: &over, waited_ns, until_ns, met, work, rest, rise };
             self.host().pause_helper(pause, AWAKE_NS);
+        }
+    }
+
+    /// A helper that stands by is needed from now on.
+    pub fn call_up_helper(&self, end: &HelperEnd) {
+        if end.stands_by.swap(false, Ordering::AcqRel) {
+            self.host().call_up();
         }
     }
 

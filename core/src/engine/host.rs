@@ -43,6 +43,13 @@ pub trait Host: Send + Sync + Debug {
         self.pause(pause);
     }
 
+    /// A helper that nobody needs yet sleeps, whatever happens to its rank, until a command has been written for that,
+    /// the job is over, `over` holds, or it is called up; or for no reason returns sooner.
+    fn stand_by(&self, _over: &Condition) {}
+
+    /// Wakes the rank's helper if it stands by.
+    fn call_up(&self) {}
+
     /// A wait that began at `since_ns` ended well: how long to stay awake in the next ones may follow.
     fn waited(&self, since_ns: u64);
 

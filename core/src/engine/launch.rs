@@ -7,7 +7,7 @@ use super::order::Order;
 use super::table::{Draft, Keep};
 use crate::base::Cause;
 use crate::fabric::{Atomic, Posted, Refused};
-use crate::segment::GlobalAddress;
+use crate::segment::{GlobalAddress, Kind};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,7 +50,23 @@ impl Machine {
 
     /// Starts a copy between two global addresses.
     pub fn launch_copy(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Result<Launched, Cause> {
-        self.launch(Action::Copy { from, to, len }, &|| None)
+        match self.sent_from(from, to, len) {
+            Some(from) => self.launch(Action::Put { to, from, len }, &|| None),
+            None => self.launch(Action::Copy { from, to, len }, &|| None),
+        }
+    }
+
+    /// This rank's job memory at `from`, where a fabric that knows no third party would fetch it from here to here
+    /// before it goes to another rank. It stays mapped, also when it is freed.
+    fn sent_from(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Option<Local> {
+        let can = self.fabric().capabilities();
+        if can.third_party || can.map || from.rank() != self.rank() || to.rank() == self.rank() {
+            return None;
+        }
+        let window = self.registry().window();
+        let place = window.directory().ok()?.find(from.offset(), len, from.bits()).ok()?;
+        let Kind::Job = place.kind else { return None };
+        window.at(from.offset(), place.start, place.len).ok().map(|at| Local(at.as_ptr()))
     }
 
     /// Starts a change of one word.

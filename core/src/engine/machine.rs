@@ -320,6 +320,7 @@ impl Machine {
             return Ok(());
         }
         self.end_calls();
+        self.close_inbox();
         let completed = self.complete(super::Handle(self.operations.issued()));
         self.agent().into_iter().for_each(|agent| agent.promise(self));
         // Fails only if the job is over, and then nobody waits for what is on its way.

@@ -22,6 +22,7 @@ impl Machine {
         let tells = self.poll();
         self.polling().store(false, Ordering::Release);
         self.run_calls();
+        self.hand_on_taken();
         if tells && let Some(agent) = self.agent() {
             agent.tell();
         }
@@ -50,7 +51,7 @@ impl Machine {
         if self.operations().unfinished() > 0 {
             self.start_ready();
         }
-        if self.commands().are_used() || self.has_errand() {
+        if self.commands().are_used() || self.has_errand() || self.inbox_has_come() {
             self.serve_queues();
         }
         self.agent().is_some_and(|agent| agent.advance(self))

@@ -135,6 +135,7 @@ impl Machine {
                 told.publish(call, start);
             }
             let waited_ns = now.saturating_sub(useful_at); // who is of use stays awake
+            let until_ns = self.until_room(until_ns, now);
             let met = |condition: &Condition| {
                 self.met(condition) || self.queues_look_ready(false) || self.has_shares()
             };

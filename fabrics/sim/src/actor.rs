@@ -41,9 +41,18 @@ pub(crate) struct Actor {
     pub(crate) breaks: u32,
     /// What it waits for, while paused.
     pub(crate) condition: Option<Condition>,
+    /// It is paused until a command is written for its rank: nothing else that concerns that concerns it.
+    pub(crate) stands_by: bool,
     /// The thread whose end it waits for. Nothing but that end, not even its own death, takes it out of this wait:
     /// the other thread may use what this one has lent it.
     pub(crate) joins: Option<usize>,
+}
+
+impl Actor {
+    /// Whether it has paused in a call of the rank's.
+    pub(crate) fn waits_in_a_call(&self) -> bool {
+        self.state == State::Paused && !self.stands_by
+    }
 }
 
 /// Whether a condition is about the rank's own table of operations, which other threads of the rank change.
@@ -67,6 +76,7 @@ impl World {
             seen: 0,
             breaks: 0,
             condition: None,
+            stands_by: false,
             joins: None,
         });
         let number = self.actors.len() - 1;
@@ -123,7 +133,19 @@ impl World {
         self.rank_mut(rank).news += 1;
         for place in 0..self.rank(rank).actors.len() {
             let actor = self.rank(rank).actors[place];
-            self.wake(actor);
+            if !self.actors[actor].stands_by || self.over {
+                self.wake(actor);
+            }
+        }
+    }
+
+    /// Who stands by at a rank looks around.
+    pub(crate) fn call_up(&mut self, rank: Rank) {
+        for place in 0..self.rank(rank).actors.len() {
+            let actor = self.rank(rank).actors[place];
+            if self.actors[actor].stands_by {
+                self.wake(actor);
+            }
         }
     }
 
@@ -135,12 +157,17 @@ impl World {
     /// A thread did something that may change the rank's table of operations: others that wait for that look.
     pub(crate) fn stir(&mut self, me: usize) {
         let rank = self.actors[me].rank;
-        if self.rank(rank).alive < 2 {
-            return;
+        if self.rank(rank).alive > 1 {
+            self.stir_all(rank);
         }
+    }
+
+    /// The same of all threads of the rank.
+    pub(crate) fn stir_all(&mut self, rank: Rank) {
         for place in 0..self.rank(rank).actors.len() {
             let actor = self.rank(rank).actors[place];
-            if self.actors[actor].condition.as_ref().is_some_and(is_about_operations) {
+            let one = &self.actors[actor];
+            if !one.stands_by && one.condition.as_ref().is_some_and(is_about_operations) {
                 self.wake(actor);
             }
         }
@@ -179,7 +206,7 @@ impl World {
                 Some(Condition::Event(_)) => stage >= Stage::Leaving,
                 _ => false,
             };
-            if concerned {
+            if concerned && !self.actors[actor].stands_by {
                 self.wake(actor);
             }
         }

@@ -100,6 +100,20 @@ impl Host for SimHost {
         self.note_news(world, me);
     }
 
+    fn stand_by(&self, over: &Condition) {
+        // Nothing comes between the caller's last look and the sleep: no time passes.
+        let mut world = self.run.lock();
+        let me = world.running;
+        world.actors[me].condition = Some(over.clone());
+        world.actors[me].stands_by = true;
+        let mut world = self.run.block(world, me, u64::MAX);
+        world.actors[me].stands_by = false;
+    }
+
+    fn call_up(&self) {
+        self.run.enter(self.rank, Call::Ask).call_up(self.rank);
+    }
+
     fn spins(&self) -> u32 {
         0
     }

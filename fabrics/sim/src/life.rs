@@ -21,7 +21,7 @@ impl World {
             self.watch.fail(self.counts.steps, Error::new(Cause::Program(how)).on_rank(rank));
         }
         self.notice(rank);
-        self.stir(actor);
+        self.stir_all(rank);
         for other in 0..self.actors.len() {
             if self.actors[other].joins == Some(actor) {
                 self.wake(other);
@@ -68,7 +68,8 @@ impl World {
     /// Whether the rank is in a call in which its fabric makes progress.
     pub(crate) fn is_in_call(&self, rank: Rank) -> bool {
         let state = self.rank(rank);
-        state.serving || state.actors.iter().any(|&actor| self.actors[actor].state == State::Paused)
+        let waits = |&actor: &usize| self.actors[actor].waits_in_a_call();
+        state.serving || state.actors.iter().any(waits)
     }
 
     /// A call of the rank: what waited for one takes effect.

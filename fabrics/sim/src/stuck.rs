@@ -89,8 +89,8 @@ impl World {
     /// Who waits, and for what.
     fn waits(&self) -> Vec<(Rank, String)> {
         let waiting = |rank: &Rank| {
-            let paused = |&&actor: &&usize| self.actors[actor].state == State::Paused;
-            self.rank(*rank).actors.iter().find(paused).is_some()
+            let waits = |&actor: &usize| self.actors[actor].waits_in_a_call();
+            self.rank(*rank).actors.iter().any(waits)
         };
         let names = |rank: Rank| match self.board.seat(rank).published_wait() {
             Some(wait) => format!("{} since {} ns of virtual time", wait.call, wait.since_ns),

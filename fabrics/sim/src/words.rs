@@ -44,6 +44,7 @@ impl World {
             Task::Command(write) => {
                 let written = self.memory.write_command(&write);
                 self.news(write.places[0].rank());
+                self.call_up(write.places[0].rank());
                 self.took_effect(id, written.map(|()| 0));
             }
             Task::Atomic { at, atomic } => self.apply_atomic(id, at, atomic),

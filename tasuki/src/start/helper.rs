@@ -37,25 +37,31 @@ impl std::fmt::Debug for Running {
 }
 
 impl Helper {
-    /// Starts it, if the rank is to have one from its beginning on.
+    /// Starts it, if the rank is to have one from its beginning on; the simulated card then stands by.
     pub(crate) fn new(machine: &Arc<Machine>, wanted: Wanted) -> Helper {
         let helper = Helper { machine: machine.clone(), wanted, running: Mutex::new(State::Idle) };
         if wanted.kind != HelperKind::Auto {
             helper.start();
+        } else if helper.is_card() {
+            helper.begin(HelperEnd::of_one_standing_by());
         }
         helper
+    }
+
+    /// Whether it stands for the network card, at which commands of other ranks arrive.
+    fn is_card(&self) -> bool {
+        self.wanted.kind == HelperKind::Auto && self.machine.fabric().name() == "sim"
     }
 
     /// For whom it is to work, if there is to be one.
     fn help(&self) -> Option<Help> {
         let is_lowest = self.machine.rank().0 == 0;
-        let is_simulated = self.machine.fabric().name() == "sim";
         match self.wanted.kind {
             HelperKind::Off => None,
             HelperKind::Rank => Some(Help::Rank),
             HelperKind::Node => is_lowest.then_some(Help::Node),
             // There it stands for the network card: processors are no matter.
-            HelperKind::Auto if is_simulated => Some(Help::Rank),
+            HelperKind::Auto if self.is_card() => Some(Help::Rank),
             HelperKind::Auto => {
                 (is_lowest && self.machine.size() < processors::usable()).then_some(Help::Node)
             }
@@ -64,14 +70,24 @@ impl Helper {
 
     /// Starts it, if there is to be one and it has not been.
     pub(crate) fn start(&self) {
-        let mut state = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (State::Idle, Some(help)) = (&*state, self.help()) {
-            *state = self.spawn(help).map_or(State::Over, State::Running);
+        let end = match &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Running(running) => Some(running.end.clone()),
+            _ => None,
+        };
+        match end {
+            Some(end) => self.machine.call_up_helper(&end),
+            None => self.begin(HelperEnd::default()),
         }
     }
 
-    fn spawn(&self, help: Help) -> Option<Running> {
-        let end = Arc::new(HelperEnd::default());
+    fn begin(&self, end: HelperEnd) {
+        let mut state = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (State::Idle, Some(help)) = (&*state, self.help()) {
+            *state = self.spawn(help, Arc::new(end)).map_or(State::Over, State::Running);
+        }
+    }
+
+    fn spawn(&self, help: Help, end: Arc<HelperEnd>) -> Option<Running> {
         let (machine, over, processor) = (self.machine.clone(), end.clone(), self.wanted.processor);
         let body = move || {
             if let Some(Err(error)) = processor.map(processors::bind) {

@@ -34,5 +34,6 @@ pub mod sleep;
 pub mod successors;
 pub mod threads;
 pub mod transfers;
+pub mod travelling;
 
 mod areas;

@@ -94,13 +94,6 @@ impl Machine {
                 posted = true;
             }
         }
-        while let Some(taken) = calls.taken.first() {
-            if !self.forward_taken(taken) {
-                break;
-            }
-            calls.taken.pop();
-            posted = true;
-        }
         posted | self.send_answers(calls)
     }
 

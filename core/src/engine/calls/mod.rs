@@ -27,7 +27,7 @@ pub use asking::Asked;
 pub use running::Arrived;
 pub use table::{Entry, Handler, Table, Takes};
 
-use super::commands::{OwnQueue, QueueName, Taken};
+use super::commands::{OwnQueue, QueueName};
 use super::machine::Machine;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::{CommandWrite, Poison};
@@ -56,8 +56,6 @@ pub(super) struct Calls {
     commands_following: List<Post>,
     /// Answers that wait for their fabric.
     unsent: List<CommandWrite>,
-    /// Calls that fired in queues of commands and are still to be handed on.
-    taken: List<Taken>,
     /// The signal that is poisoned by calls which failed and had nobody else to tell.
     failures: u32,
     /// Whether a thread of the rank is running handlers.
@@ -99,7 +97,6 @@ impl Machine {
             commands: wanted.map_err(Error::new)?,
             commands_following: List::default(),
             unsent: List::default(),
-            taken: List::default(),
             failures,
             running: AtomicBool::new(false),
             buffer: Mutex::default(),
@@ -135,12 +132,5 @@ impl Machine {
     #[inline]
     fn queue_of_calls(&self, calls: &Calls, to: Rank, level: usize) -> QueueName {
         calls.levels[level].queue.name().on(to)
-    }
-}
-
-impl Calls {
-    /// A call that fired in a queue of commands is handed on by a thread of this rank that may wait.
-    pub(super) fn take_over(&self, taken: Taken) {
-        self.taken.push(taken);
     }
 }

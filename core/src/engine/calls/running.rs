@@ -292,7 +292,8 @@ impl Machine {
         let is_over = || {
             let mut levels = calls.levels.iter().zip(&closed);
             let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
-            all_ran && calls.are_quiet() && !calls.running.load(Ordering::Acquire) // SYNC calls-running
+            let is_quiet = calls.are_quiet() && self.has_handed_on();
+            all_ran && is_quiet && !calls.running.load(Ordering::Acquire) // SYNC calls-running
         };
         while !is_over() && self.check().is_ok() {
             self.run_calls();
@@ -318,7 +319,6 @@ impl Calls {
         self.levels.iter().all(|level| level.following.is_empty())
             && self.commands_following.is_empty()
             && self.unsent.is_empty()
-            && self.taken.is_empty()
     }
 
     fn buffer(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {

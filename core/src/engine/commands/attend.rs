@@ -351,8 +351,7 @@ impl Machine {
     /// Whether this rank may run a command that fired.
     #[inline]
     pub(super) fn may_run(&self, command: &Command) -> bool {
-        // Out of reach nobody else can take it from the queue.
-        command.runner().is_none_or(|rank| rank == self.rank() || !self.commands().is_direct())
+        command.runner().is_none_or(|rank| rank == self.rank())
     }
 
     /// Looks for commands that this rank can run, at once or, one of them, when it has given the lease back.
@@ -379,11 +378,13 @@ impl Machine {
                 }
                 calls_wait = outcome.is_none();
                 moved |= outcome.is_some();
-            } else if !self.may_run(&command) {
+            } else if !self.may_run(&command) && self.commands().is_direct() {
                 let is_owners = command.runner() == Some(named.owner);
                 for_owner += u32::from(is_owners);
                 for_others += u32::from(!is_owners);
-            } else if let Some(failure) = self.run_flight_at_once(named, number, &command) {
+            } else if self.may_run(&command)
+                && let Some(failure) = self.run_flight_at_once(named, number, &command)
+            {
                 flights.end(number, failure.map(Poison::words));
                 moved = true;
             } else if long.is_none() {

@@ -68,7 +68,12 @@ impl Machine {
         };
         match posted {
             Ok(Posted::Started) => {}
-            Ok(Posted::Done(mark)) if mark == 0 || ahead || self.is_served(signal.rank()) => {}
+            Ok(Posted::Done(mark)) if mark == 0 || ahead => {}
+            Ok(Posted::Done(_)) if self.is_served(signal.rank()) => {
+                if !self.commands().direct {
+                    self.rouse_helper(signal.rank()); // nobody else can look
+                }
+            }
             Ok(Posted::Done(mark)) => self.note(todo, signal.rank(), mark),
             Err(Refused::Never(cause)) => return Err(*cause),
             Err(Refused::Again | Refused::Relay) => self.hold_unclaimed(raising(signal, amount, failure)),

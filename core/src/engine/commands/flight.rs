@@ -15,8 +15,7 @@ use crate::fabric::{Atomic, Poison};
 use crate::queue::command::{Command, Deed};
 use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Most bytes of a reduction: arrays are small, or a program reduces them itself.
 const REDUCE_BYTES_MAX: u64 = 1 << 20;
@@ -127,17 +126,21 @@ impl Machine {
             let cause = Cause::Bug("a command under way that nobody can have posted".into());
             return self.end_flight(named, flight, Some(Poison::of(&cause, self.rank())));
         };
-        if command.calls().is_some() {
-            return self.forward_later(named, flight);
+        if command.calls().is_some() || self.travels_to(&command).is_some() {
+            return self.hand_on_later(named, flight);
         }
-        if self.share_flight(named, flight, &command) {
-            return;
+        if !self.share_flight(named, flight, &command) {
+            self.begin_course(named, flight, &command);
         }
+    }
+
+    /// Takes the first steps of a command.
+    pub(super) fn begin_course(&self, named: &Named<'_>, flight: u64, command: &Command) {
         let course = Course::new(command.deed);
         let (owner, queue, generation) = (named.owner, named.number, named.generation);
         let one = UnderWay { owner, queue, generation, flight, course, operation: None };
-        if let Some(one) = self.advance(named, one, &command, 0) {
-            self.push_flight(one);
+        if let Some(one) = self.advance(named, one, command, 0) {
+            self.commands().under_way.push(one);
         }
     }
 
@@ -173,25 +176,24 @@ impl Machine {
     }
 
     /// A command has failed on this rank.
-    fn failed(&self, command: &Command, cause: &Cause) -> Poison {
+    pub(super) fn failed(&self, command: &Command, cause: &Cause) -> Poison {
         self.log().say(crate::base::log::Level::Info, format_args!("{command} failed: {cause}"));
         Poison::of(cause, self.rank())
     }
 
-    fn end_flight(&self, named: &Named<'_>, flight: u64, failure: Failure) {
+    pub(super) fn end_flight(&self, named: &Named<'_>, flight: u64, failure: Failure) {
         self.note_flight(named, flight, failure.is_some(), What::Ended);
         named.queue.flights().end(flight, failure.map(Poison::words));
     }
 
     /// Takes the next steps of commands that this rank carries out.
     pub(super) fn advance_flights(&self) {
-        let all = self.take_flights_under_way();
-        for mut one in all {
+        for mut one in self.commands().under_way.take_all() {
             let mut outcome = Ok(0);
             if let Some(operation) = one.operation {
                 match self.landed(operation) {
                     None => {
-                        self.push_flight(one);
+                        self.commands().under_way.push(one);
                         continue;
                     }
                     Some(landed) => outcome = landed,
@@ -215,7 +217,7 @@ impl Machine {
             }
         };
         match left {
-            Some(one) => self.push_flight(one),
+            Some(one) => self.commands().under_way.push(one),
             None => {
                 self.attend_with_all_that_follows(&named);
             }
@@ -224,19 +226,7 @@ impl Machine {
 
     /// Whether this rank carries commands out.
     pub(super) fn has_flights(&self) -> bool {
-        self.commands().under_way_count.load(Ordering::Relaxed) > 0
-    }
-
-    fn push_flight(&self, one: UnderWay) {
-        let mut flights = self.commands().under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        flights.push(one);
-        self.commands().under_way_count.store(flights.len(), Ordering::Relaxed);
-    }
-
-    fn take_flights_under_way(&self) -> Vec<UnderWay> {
-        let mut flights = self.commands().under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        self.commands().under_way_count.store(0, Ordering::Relaxed);
-        std::mem::take(&mut *flights)
+        !self.commands().under_way.is_empty()
     }
 
     /// Enters an operation whose outcome nobody asks for; a failure of it waits for `complete`.

@@ -1,6 +1,8 @@
-//! Calls of handlers that fire in a queue of commands: whoever runs the queue hands them on to the queue of calls of
-//! the rank that they are for. One after the other: a call that finds no room there holds up the calls behind it, and
-//! nothing else.
+//! What fires in a queue of commands and is for another rank: calls of handlers, which whoever runs the queue hands on
+//! to the queue of calls of the rank that they are for, and commands that travel.
+//!
+//! Calls go one after the other: one that finds no room holds up the calls behind it in its queue, and nothing else.
+//! What takes its time, because the fabric is waited for, is handed on by a thread that may wait.
 
 use super::attend::Failure;
 use super::reach::Named;
@@ -9,14 +11,18 @@ use crate::engine::machine::Machine;
 use crate::fabric::Poison;
 use crate::queue::command::Command;
 use crate::queue::flights::Stage;
+use std::sync::atomic::Ordering;
 
-/// A call under way that this rank hands on.
+/// How long to wait for room at another rank before it is asked again, in ns.
+const ROOM_NS: u64 = 20_000;
+
+/// A command under way that this rank hands on.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct Taken {
+pub(super) struct Taken {
     owner: Rank,
     number: u32,
     generation: u32,
-    flight: u64,
+    pub(super) flight: u64,
 }
 
 impl Machine {
@@ -38,22 +44,75 @@ impl Machine {
         is_quick.then(|| self.hand_on(named, command))
     }
 
-    /// A call that was taken for this rank is handed on by a thread that may wait for the fabric.
-    pub(super) fn forward_later(&self, named: &Named<'_>, flight: u64) {
-        if let Some(calls) = self.calls() {
-            let Named { owner, number, generation, .. } = *named;
-            calls.take_over(Taken { owner, number, generation, flight });
-        }
+    /// A command that was taken for this rank is handed on by a thread that may wait for the fabric.
+    pub(super) fn hand_on_later(&self, named: &Named<'_>, flight: u64) {
+        let Named { owner, number, generation, .. } = *named;
+        self.commands().taken.push(Taken { owner, number, generation, flight });
     }
 
-    /// Hands on a call that was taken for this rank before. False: there is no room.
-    pub(in crate::engine) fn forward_taken(&self, taken: Taken) -> bool {
+    /// Whether [`Machine::hand_on_taken`] would find something.
+    #[inline]
+    pub(super) fn has_to_hand_on(&self) -> bool {
+        !self.commands().taken.is_empty()
+    }
+
+    /// When a thread that would sleep until then has to look again: nobody tells it that there is room.
+    pub(in crate::engine) fn until_room(&self, until_ns: u64, now_ns: u64) -> u64 {
+        if self.has_to_hand_on() { until_ns.min(now_ns + ROOM_NS) } else { until_ns }
+    }
+
+    /// Whether nothing is to be handed on, nor is being.
+    pub(in crate::engine) fn has_handed_on(&self) -> bool {
+        // SYNC handing-on
+        !self.has_to_hand_on() && !self.commands().handing_on.load(Ordering::Acquire)
+    }
+
+    /// Hands on what was taken for this rank, as far as there is room, unless another thread of it does, or this one
+    /// waits for that very thing. Whether that was of use.
+    #[inline]
+    pub(in crate::engine) fn hand_on_taken(&self) -> bool {
+        self.has_to_hand_on() && self.hand_on_all()
+    }
+
+    #[cold]
+    fn hand_on_all(&self) -> bool {
+        let commands = self.commands();
+        if commands.handing_on.swap(true, Ordering::Acquire) {
+            return false; // SYNC handing-on
+        }
+        let (mut of_use, mut refused) = (false, None);
+        for taken in commands.taken.take_all() {
+            if refused.is_some() {
+                commands.taken.push(taken); // asking for room takes its time: the next go begins with these
+            } else if self.hand_on_one(taken) {
+                of_use = true;
+            } else {
+                refused = Some(taken);
+            }
+        }
+        if let Some(taken) = refused {
+            commands.taken.push(taken);
+        }
+        commands.handing_on.store(false, Ordering::Release); // SYNC handing-on
+        self.welcome(); // what has come back before it was noted who is away
+        of_use
+    }
+
+    /// The queue in which a command was taken.
+    pub(super) fn named_in(&self, taken: &Taken) -> Option<Named<'_>> {
         let found = self.find_queue(taken.owner, taken.number);
-        let Some(named) = found.filter(|named| named.generation == taken.generation) else { return true };
-        let flights = named.queue.flights();
-        let Some(command) = flights.command(taken.flight) else { return true };
+        found.filter(|named| named.generation == taken.generation)
+    }
+
+    /// False: there is no room.
+    fn hand_on_one(&self, taken: Taken) -> bool {
+        let Some(named) = self.named_in(&taken) else { return true };
+        let Some(command) = named.queue.flights().command(taken.flight) else { return true };
+        if command.calls().is_none() {
+            return self.send_away(&named, taken, &command);
+        }
         let Some(failure) = self.hand_on(&named, &command) else { return false };
-        flights.end(taken.flight, failure.map(Poison::words));
+        named.queue.flights().end(taken.flight, failure.map(Poison::words));
         self.attend_with_all_that_follows(&named);
         true
     }

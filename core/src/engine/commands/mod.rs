@@ -13,6 +13,9 @@
 //! Whoever looks takes the queue's lease; who does not get it leaves a mark with its holder, who looks again
 //! (`queue/lease`). A holder runs what is short itself (`deeds`), and what is long when it has given the lease back
 //! (`flight`).
+//!
+//! Where queues are out of reach only the owner looks. What another rank is to run travels there (`travelling`), into a
+//! queue that each rank has for it (`inbox`).
 
 mod attend;
 mod deeds;
@@ -20,6 +23,7 @@ mod effects;
 mod errands;
 mod flight;
 mod forwarding;
+mod inbox;
 mod known;
 mod noting;
 mod own;
@@ -29,17 +33,19 @@ mod remote;
 mod roster;
 mod serving;
 mod sharing;
+mod shelf;
 mod todo;
+mod travelling;
 
-pub(super) use forwarding::Taken;
 pub use own::OwnQueue;
 pub use posting::{QueueName, Standing};
 pub(super) use reach::Named;
 pub(super) use serving::Attendance;
 
 use crate::base::{Rank, Roll};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use shelf::Shelf;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Mutex, OnceLock};
 
 /// What a rank's machine knows of command queues.
 #[derive(Debug)]
@@ -56,9 +62,17 @@ pub(super) struct Commands {
     making: Mutex<()>,
     /// Queues that were ever made.
     made: AtomicU32,
-    under_way: Mutex<Vec<flight::UnderWay>>,
-    /// How many those are, to be looked at.
-    under_way_count: AtomicUsize,
+    under_way: Shelf<flight::UnderWay>,
+    /// What was taken for this rank and is to be handed on to another.
+    taken: Shelf<forwarding::Taken>,
+    /// Whether a thread of the rank is at that.
+    handing_on: AtomicBool,
+    /// What others run for this rank.
+    away: Shelf<travelling::Away>,
+    /// Signals by which the next of those may tell that they have ended.
+    returns: Shelf<travelling::Return>,
+    /// Where others post what this rank is to run; none where they reach its queues.
+    inbox: OnceLock<inbox::Inbox>,
     /// Queues of other ranks that are out of reach.
     remote: Mutex<remote::Remote>,
     /// Whether the rank answers calls.

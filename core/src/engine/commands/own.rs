@@ -63,6 +63,21 @@ impl Machine {
         if capacity == 0 || capacity as u64 > CAPACITY_MAX {
             return Err(Cause::Argument(format!("a queue has 1 to {CAPACITY_MAX} places, not {capacity}")));
         }
+        let own = self.lay_out_queue(capacity, credit, &|bytes| self.registry().allocate_local(bytes))?;
+        if let Some(credit) = credit {
+            self.named(&own).arming(credit).arm(own.card.number, false);
+        }
+        self.commands().own.add(own.card.number, &own);
+        Ok(own)
+    }
+
+    /// Makes a queue that others find, and at which this rank does not look yet, in memory that `allocate` gives.
+    pub(super) fn lay_out_queue(
+        &self,
+        capacity: usize,
+        credit: Option<u32>,
+        allocate: &dyn Fn(u64) -> Result<u64>,
+    ) -> Result<Arc<OwnQueue>, Cause> {
         let commands = self.commands();
         let _making = commands.making.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = |number: &u32| commands.station().queue(*number).is_none();
@@ -70,23 +85,23 @@ impl Machine {
         let number = (0..QUEUES_MAX).find(is_free).ok_or_else(full)?;
         let generation = commands.made.fetch_add(1, Ordering::Relaxed) & QueueName::GENERATIONS;
         let card = Card { capacity: capacity.next_power_of_two() as u64, number, generation, credit };
-        let own = Arc::new(self.lay_out(card).map_err(|error| error.cause().clone())?);
+        let at = allocate(area::bytes(card.capacity));
+        let own = at.and_then(|at| self.lay_out(card, at)).map_err(|error| error.cause().clone())?;
+        let own = Arc::new(own);
         commands.station().set_queue(number, own.at.offset());
-        if let Some(credit) = credit {
-            self.named(&own).arming(credit).arm(number, false);
-        }
-        commands.own.add(number, &own);
         Ok(own)
     }
 
     /// Makes a queue of calls, which only this rank's process reads.
     pub(in crate::engine) fn lay_out_queue_of_calls(&self, capacity: u64, level: u32) -> Result<OwnQueue> {
-        self.lay_out(Card { capacity, number: CALLS, generation: level, credit: None })
+        let at = self.registry().allocate_local(area::bytes(capacity))?;
+        self.lay_out(Card { capacity, number: CALLS, generation: level, credit: None }, at)
     }
 
-    fn lay_out(&self, card: Card) -> Result<OwnQueue> {
+    /// Makes a queue in memory that was allocated at that offset of this rank's range.
+    fn lay_out(&self, card: Card, at: u64) -> Result<OwnQueue> {
         let bytes = area::bytes(card.capacity);
-        let at = GlobalAddress::new(self.rank(), self.registry().allocate_local(bytes)?);
+        let at = GlobalAddress::new(self.rank(), at);
         let place = self.own_place(at, bytes).map_err(|cause| {
             let _ = self.registry().free(at.offset()); // the cause that counts is the first
             Error::new(cause)

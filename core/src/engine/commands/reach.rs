@@ -7,6 +7,7 @@ use super::Commands;
 use super::known::{self, Known};
 use super::own::OwnQueue;
 use super::roster::Roster;
+use super::shelf::Shelf;
 use crate::base::{Cause, Rank, Roll};
 use crate::engine::machine::Machine;
 use crate::fabric::{Arming, DirectCell, Fabric, Poison, SignalCell};
@@ -17,8 +18,8 @@ use crate::queue::station::Station;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::{STATION, is_signal, signal_offset};
 use std::ptr::NonNull;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// A queue with its name, and with the system piece of its rank, where the signals are that its commands wait for.
 #[derive(Clone, Copy, Debug)]
@@ -119,8 +120,12 @@ impl Commands {
             known: Roll::default(),
             making: Mutex::default(),
             made: AtomicU32::new(0),
-            under_way: Mutex::default(),
-            under_way_count: AtomicUsize::new(0),
+            under_way: Shelf::default(),
+            taken: Shelf::default(),
+            handing_on: AtomicBool::new(false),
+            away: Shelf::default(),
+            returns: Shelf::default(),
+            inbox: OnceLock::new(),
             remote: Mutex::default(),
             answers: AtomicBool::new(false),
         })

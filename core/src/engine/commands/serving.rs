@@ -162,7 +162,7 @@ impl Machine {
             }
             let with_ring = left.is_multiple_of(RING_EVERY);
             let shares = self.has_shares() && self.share();
-            if self.run_calls() | self.serve_ready(with_ring) | shares {
+            if self.run_calls() | self.hand_on_taken() | self.serve_ready(with_ring) | shares {
                 (left, of_use) = (again, true);
             } else {
                 left -= 1;
@@ -174,9 +174,11 @@ impl Machine {
 
     /// Looks at the rank's own queues, and goes on with what it carries out for any.
     pub(in crate::engine) fn serve_queues(&self) {
+        self.use_inbox();
         if self.has_flights() {
             self.advance_flights();
         }
+        self.welcome();
         self.serve_ready(true);
     }
 
@@ -198,8 +200,11 @@ impl Machine {
     /// written yet count, too.
     pub(in crate::engine) fn queues_look_ready(&self, strictly: bool) -> bool {
         self.has_errand()
+            || self.inbox_has_come()
             || self.commands().are_used()
                 && (self.calls_look_ready()
+                    || self.has_to_hand_on()
+                    || self.have_returned()
                     || self
                         .commands()
                         .own
@@ -217,6 +222,7 @@ impl Machine {
     /// The last look before the rank is away.
     fn look_once_more(&self) {
         self.run_calls();
+        self.hand_on_taken();
         self.serve_queues();
         if self.commands().own.iter().any(|own| has_unwritten(&self.named(own))) {
             // Whoever writes there now either sees that nobody serves, or has written before this.

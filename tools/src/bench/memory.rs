@@ -73,13 +73,19 @@ fn tables(ranks: u64, peers: u64) -> u64 {
     16 * ranks + (312 + 256) * (peers + 1)
 }
 
+/// Bytes of the inbox that a simulated rank has, and of the page that says which pages of symmetric memory are taken.
+fn inbox() -> u64 {
+    const BYTES: u64 = 72_320;
+    BYTES.next_multiple_of(PAGE) + PAGE
+}
+
 /// What a rank of `ranks` takes that has joined, met and waited, by how many peers it has touched. Simulated ranks have
-/// no queue of requests, and no tables of their own.
+/// an inbox, no queue of requests, and no tables of their own.
 pub(super) fn fixed(ranks: u64, simulated: bool) -> impl Fn(u64) -> u64 {
     let distances = distances(ranks);
     move |peers| {
         let file = file(2 * distances, 0, 0);
-        if simulated { file - PAGE } else { file + tables(ranks, peers.max(distances)) }
+        if simulated { file - PAGE + inbox() } else { file + tables(ranks, peers.max(distances)) }
     }
 }
 

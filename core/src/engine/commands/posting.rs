@@ -137,7 +137,7 @@ impl Machine {
         attend: impl FnOnce(),
     ) {
         let begin = self.recorder().map(|recorder| (recorder, self.host().glance_ns()));
-        if !self.is_attended(named) {
+        if !self.is_left_to_owner(named) {
             attend();
         }
         if let Some((recorder, begin)) = begin {
@@ -145,9 +145,10 @@ impl Machine {
         }
     }
 
-    /// Commands have been written. True: the owner sees them; false: it does not serve, and this thread has to look.
+    /// Commands have been written. True: the owner sees them, a sleeping one is woken for calls; false: it does not serve,
+    /// and this thread has to look.
     #[inline(always)]
-    fn is_attended(&self, named: &Named<'_>) -> bool {
+    fn is_left_to_owner(&self, named: &Named<'_>) -> bool {
         Posters::fence_after_reserve();
         if self.board().wake_mode() == WakeMode::Fence {
             fence(Ordering::SeqCst); // SYNC serving

@@ -145,8 +145,8 @@ impl Machine {
         }
     }
 
-    /// Commands have been written. True: the owner sees them, a sleeping one is woken for calls; false: it does not serve,
-    /// and this thread has to look.
+    /// Commands have been written. True: the owner sees them, and is woken if they are calls; false: it does not
+    /// serve, and this thread has to look.
     #[inline(always)]
     fn is_left_to_owner(&self, named: &Named<'_>) -> bool {
         Posters::fence_after_reserve();

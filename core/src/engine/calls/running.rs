@@ -338,6 +338,10 @@ fn run(entry: &Entry, arrived: &Arrived<'_>, bytes: &[u8], answer: &mut Inline) 
     let handler: &dyn Handler = &*entry.handler;
     match catch_unwind(AssertUnwindSafe(|| handler.run(arrived, bytes, answer))) {
         Ok(outcome) => outcome,
-        Err(panic) => Err(Cause::Program(format!("panicked: {}", panic_message(&*panic)))),
+        Err(panic) => {
+            let text = format!("panicked: {}", panic_message(&*panic));
+            drop(panic); // which may panic itself: what is returned would not be freed then
+            Err(Cause::Program(text))
+        }
     }
 }

@@ -16,6 +16,7 @@ mod node_host;
 mod operations;
 mod order;
 mod progress;
+mod shelf;
 mod table;
 pub mod trace;
 mod transfer;

@@ -4,71 +4,32 @@ use super::Calls;
 use crate::base::{Cause, Rank};
 use crate::engine::commands::QueueName;
 use crate::engine::machine::Machine;
+use crate::engine::shelf::Shelf;
 use crate::fabric::{CommandWrite, Poison, Refused};
 use crate::queue::command::Effect;
 use crate::queue::lines::Lines;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Entries of a list. Handlers are run while there is room for all that one may post, and for its answer.
 const ENTRIES: usize = 256;
 const _: () = assert!(ENTRIES >= 2 * super::table::EACH_MAX);
 
-/// What waits for room, in its order, and how much that is where it is only to be looked at. Only who runs handlers
-/// takes from it.
-#[derive(Debug)]
-pub(super) struct List<T> {
-    entries: Mutex<VecDeque<T>>,
-    count: AtomicUsize,
-}
-
 /// A post that waits for room.
 pub(super) type Post = (QueueName, Lines);
 
-impl<T> Default for List<T> {
-    fn default() -> List<T> {
-        List { entries: Mutex::default(), count: AtomicUsize::new(0) }
-    }
-}
-
-impl<T: Copy> List<T> {
-    /// Whether so many more may be entered.
-    #[inline]
-    pub(super) fn has_room(&self, count: usize) -> bool {
-        self.count.load(Ordering::Relaxed) + count <= ENTRIES
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == 0
-    }
-
-    fn entries(&self) -> MutexGuard<'_, VecDeque<T>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn push(&self, entry: T) {
-        let mut entries = self.entries();
-        entries.push_back(entry);
-        debug_assert!(entries.len() <= ENTRIES, "room was asked for before");
-        self.count.store(entries.len(), Ordering::Relaxed);
-    }
-
-    fn first(&self) -> Option<T> {
-        if self.is_empty() { None } else { self.entries().front().copied() }
-    }
-
-    fn pop(&self) {
-        let mut entries = self.entries();
-        entries.pop_front();
-        self.count.store(entries.len(), Ordering::Relaxed);
-    }
+/// Whether so many more may wait for room.
+#[inline]
+pub(super) fn has_room<T>(list: &Shelf<T>, count: usize) -> bool {
+    list.len() + count <= ENTRIES
 }
 
 impl Machine {
     /// Posts what a handler wants posted, now or when there is room.
-    pub(super) fn follow(&self, following: &List<Post>, to: QueueName, command: &Lines) -> Result<(), Cause> {
+    pub(super) fn follow(
+        &self,
+        following: &Shelf<Post>,
+        to: QueueName,
+        command: &Lines,
+    ) -> Result<(), Cause> {
         if following.is_empty() {
             match self.post_commands(to, std::iter::once(command)) {
                 Err(Cause::Full { .. }) => {}

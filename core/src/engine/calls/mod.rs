@@ -29,12 +29,13 @@ pub use table::{Entry, Handler, Table, Takes};
 
 use super::commands::{OwnQueue, QueueName};
 use super::machine::Machine;
+use super::shelf::Shelf;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::{CommandWrite, Poison};
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 use answers::Answers;
-use following::{List, Post};
+use following::Post;
 use running::Bringing;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -53,9 +54,9 @@ pub(super) struct Calls {
     answers: Arc<Answers>,
     /// Commands that handlers post, if any may.
     commands: Option<Arc<OwnQueue>>,
-    commands_following: List<Post>,
+    commands_following: Shelf<Post>,
     /// Answers that wait for their fabric.
-    unsent: List<CommandWrite>,
+    unsent: Shelf<CommandWrite>,
     /// The signal that is poisoned by calls which failed and had nobody else to tell.
     failures: u32,
     /// Whether a thread of the rank is running handlers.
@@ -69,7 +70,7 @@ pub(super) struct Calls {
 struct Level {
     queue: OwnQueue,
     /// What handlers of this rank call at this level, and finds no room yet.
-    following: List<Post>,
+    following: Shelf<Post>,
     /// The buffer of the call at the head that is on its way.
     bringing: Mutex<Option<Bringing>>,
 }
@@ -84,7 +85,7 @@ impl Machine {
         for level in 0..=table.depth() {
             let queue = self.lay_out_queue_of_calls(PLACES, level as u32)?;
             fingerprint = fingerprint.rotate_left(7) ^ queue.name().address().offset();
-            levels.push(Level { queue, following: List::default(), bringing: Mutex::default() });
+            levels.push(Level { queue, following: Shelf::default(), bringing: Mutex::default() });
         }
         let answers = Arc::new(self.make_answers()?);
         let failures = self.registry().signal()?;
@@ -95,8 +96,8 @@ impl Machine {
             levels,
             answers,
             commands: wanted.map_err(Error::new)?,
-            commands_following: List::default(),
-            unsent: List::default(),
+            commands_following: Shelf::default(),
+            unsent: Shelf::default(),
             failures,
             running: AtomicBool::new(false),
             buffer: Mutex::default(),

@@ -1,13 +1,14 @@
 //! Running handlers: calls are read, their buffers brought, their answers and effects sent.
 
 use super::asking::written;
-use super::following::{List, Post};
+use super::following::{Post, has_room};
 use super::table::{Entry, Handler};
 use super::{Calls, Level};
 use crate::base::log::Level as Loud;
 use crate::base::{Cause, Rank, panic_message};
 use crate::engine::commands::Named;
 use crate::engine::machine::Machine;
+use crate::engine::shelf::Shelf;
 use crate::engine::{Caching, Launched, Loan, View};
 use crate::fabric::{CommandWrite, Poison};
 use crate::queue::call::{Answer, AnswerPlace, Args, BUFFER_MAX, Call, Called};
@@ -124,7 +125,7 @@ impl Machine {
     fn run_next(&self, calls: &Calls, at: usize, level: &Level) -> bool {
         let queue = level.queue.queue();
         let position = queue.reader().read();
-        if !calls.unsent.has_room(1) {
+        if !has_room(&calls.unsent, 1) {
             return false;
         }
         let named = self.named(&level.queue);
@@ -136,8 +137,8 @@ impl Machine {
         let entry = calls.table.check(call.handler, call.len);
         let each = entry.as_ref().map_or(0, |entry| entry.each);
         let below = at.checked_sub(1).map(|below| &calls.levels[below].following);
-        let has_room = |following: &List<Post>| following.has_room(each);
-        if !below.is_none_or(has_room) || !has_room(&calls.commands_following) {
+        let takes_all = |following: &Shelf<Post>| has_room(following, each);
+        if !below.is_none_or(takes_all) || !takes_all(&calls.commands_following) {
             return false;
         }
         let begin = self.recorder().map_or(0, |_| self.host().glance_ns());

@@ -33,7 +33,6 @@ mod remote;
 mod roster;
 mod serving;
 mod sharing;
-mod shelf;
 mod todo;
 mod travelling;
 
@@ -43,7 +42,7 @@ pub(super) use reach::Named;
 pub(super) use serving::Attendance;
 
 use crate::base::{Rank, Roll};
-use shelf::Shelf;
+use crate::engine::shelf::Shelf;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Mutex, OnceLock};
 

@@ -1,12 +1,13 @@
-//! What a rank has under way and goes through from time to time, with a count that is looked at without a lock.
+//! What a rank has under way, or waits for room, with a count that is looked at without a lock.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Things in the order in which they were put there.
 #[derive(Debug)]
-pub(super) struct Shelf<T> {
-    things: Mutex<Vec<T>>,
+pub(in crate::engine) struct Shelf<T> {
+    things: Mutex<VecDeque<T>>,
     count: AtomicUsize,
 }
 
@@ -17,43 +18,53 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// Whether nothing is there.
+    /// How many there are.
     #[inline(always)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == 0
+    pub(in crate::engine) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
 
-    fn things(&self) -> MutexGuard<'_, Vec<T>> {
+    /// Whether nothing is there.
+    #[inline(always)]
+    pub(in crate::engine) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn things(&self) -> MutexGuard<'_, VecDeque<T>> {
         self.things.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One more.
-    pub(super) fn push(&self, thing: T) {
+    pub(in crate::engine) fn push(&self, thing: T) {
         let mut things = self.things();
-        things.push(thing);
+        things.push_back(thing);
         self.count.store(things.len(), Ordering::Relaxed);
     }
 
     /// All of them are taken, by one thread.
-    pub(super) fn take_all(&self) -> Vec<T> {
+    pub(in crate::engine) fn take_all(&self) -> VecDeque<T> {
         let mut things = self.things();
         self.count.store(0, Ordering::Relaxed);
         std::mem::take(&mut *things)
     }
 
-    /// The last one is taken.
-    pub(super) fn pop(&self) -> Option<T> {
+    /// The first one is taken.
+    pub(in crate::engine) fn pop(&self) -> Option<T> {
         let mut things = self.things();
-        let last = things.pop();
+        let first = things.pop_front();
         self.count.store(things.len(), Ordering::Relaxed);
-        last
+        first
+    }
+}
+
+impl<T: Copy> Shelf<T> {
+    /// The first one, which stays.
+    pub(in crate::engine) fn first(&self) -> Option<T> {
+        if self.is_empty() { None } else { self.things().front().copied() }
     }
 
     /// What is there, to be looked at. Nobody else gets at it meanwhile: the fabric is not called.
-    pub(super) fn copied(&self) -> Vec<T>
-    where
-        T: Copy,
-    {
+    pub(in crate::engine) fn copied(&self) -> VecDeque<T> {
         self.things().clone()
     }
 }

@@ -22,6 +22,11 @@ pub(super) fn has_room<T>(list: &Shelf<T>, count: usize) -> bool {
     list.len() + count <= ENTRIES
 }
 
+fn enter<T>(list: &Shelf<T>, entry: T) {
+    list.push(entry);
+    debug_assert!(list.len() <= ENTRIES, "room was asked for before");
+}
+
 impl Machine {
     /// Posts what a handler wants posted, now or when there is room.
     pub(super) fn follow(
@@ -36,7 +41,7 @@ impl Machine {
                 other => return other.map(drop),
             }
         }
-        following.push((to, *command));
+        enter(following, (to, *command));
         Ok(())
     }
 
@@ -61,7 +66,7 @@ impl Machine {
     /// Sends an answer by the fabric, now or when it has room.
     pub(super) fn send_answer(&self, calls: &Calls, write: CommandWrite) {
         if !calls.unsent.is_empty() || !self.was_sent(&write) {
-            calls.unsent.push(write);
+            enter(&calls.unsent, write);
         }
     }
 

@@ -369,6 +369,7 @@ impl Machine {
             if stage != Stage::Fired {
                 continue;
             }
+            let may_run = self.may_run(&command);
             if waits {
                 for_owner += 1; // calls keep their order
             } else if let Some(outcome) = self.forward_flight(named, &command) {
@@ -378,13 +379,11 @@ impl Machine {
                 }
                 calls_wait = outcome.is_none();
                 moved |= outcome.is_some();
-            } else if !self.may_run(&command) && self.commands().is_direct() {
+            } else if !may_run && self.commands().is_direct() {
                 let is_owners = command.runner() == Some(named.owner);
                 for_owner += u32::from(is_owners);
                 for_others += u32::from(!is_owners);
-            } else if self.may_run(&command)
-                && let Some(failure) = self.run_flight_at_once(named, number, &command)
-            {
+            } else if may_run && let Some(failure) = self.run_flight_at_once(named, number, &command) {
                 flights.end(number, failure.map(Poison::words));
                 moved = true;
             } else if long.is_none() {

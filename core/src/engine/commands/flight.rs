@@ -4,11 +4,12 @@
 use super::attend::Failure;
 use super::deeds::WORD;
 use super::reach::Named;
-use crate::base::{Cause, Rank};
+use crate::base::Cause;
 use crate::engine::action::Action;
 use crate::engine::machine::Machine;
 use crate::engine::order::Order;
 use crate::engine::table::Draft;
+use crate::engine::trace::Place;
 use crate::engine::trace::What;
 use crate::engine::{Launched, Loan};
 use crate::fabric::{Atomic, Poison};
@@ -23,10 +24,7 @@ const REDUCE_BYTES_MAX: u64 = 1 << 20;
 /// A command that this rank carries out.
 #[derive(Debug)]
 pub(super) struct UnderWay {
-    owner: Rank,
-    queue: u32,
-    generation: u32,
-    flight: u64,
+    place: Place,
     course: Course,
     /// The operation that is under way now; none: its step found no room.
     operation: Option<u64>,
@@ -137,8 +135,7 @@ impl Machine {
     /// Takes the first steps of a command.
     pub(super) fn begin_course(&self, named: &Named<'_>, flight: u64, command: &Command) {
         let course = Course::new(command.deed);
-        let (owner, queue, generation) = (named.owner, named.number, named.generation);
-        let one = UnderWay { owner, queue, generation, flight, course, operation: None };
+        let one = UnderWay { place: named.place(flight), course, operation: None };
         if let Some(one) = self.advance(named, one, command, 0) {
             self.commands().under_way.push(one);
         }
@@ -170,7 +167,7 @@ impl Machine {
                 Ok(None) => None,
                 Err(cause) => Some(self.failed(command, &cause)),
             };
-            self.end_flight(named, one.flight, failure);
+            self.end_flight(named, one.place.number, failure);
             return None;
         }
     }
@@ -206,13 +203,12 @@ impl Machine {
 
     /// The step of a command has ended, or may be tried again.
     fn step_landed(&self, one: UnderWay, outcome: Result<u64, Cause>) {
-        let found = self.find_queue(one.owner, one.queue);
-        let Some(named) = found.filter(|named| named.generation == one.generation) else { return };
-        let Some(command) = named.queue.flights().command(one.flight) else { return };
+        let Some(named) = self.find_named(one.place.queue) else { return };
+        let Some(command) = named.queue.flights().command(one.place.number) else { return };
         let left = match outcome {
             Ok(fetched) => self.advance(&named, one, &command, fetched),
             Err(cause) => {
-                self.end_flight(&named, one.flight, Some(self.failed(&command, &cause)));
+                self.end_flight(&named, one.place.number, Some(self.failed(&command, &cause)));
                 None
             }
         };

@@ -6,8 +6,8 @@
 
 use super::attend::Failure;
 use super::reach::Named;
-use crate::base::Rank;
 use crate::engine::machine::Machine;
+use crate::engine::trace::Place;
 use crate::fabric::Poison;
 use crate::queue::command::Command;
 use crate::queue::flights::Stage;
@@ -15,15 +15,6 @@ use std::sync::atomic::Ordering;
 
 /// How long to wait for room at another rank before it is asked again, in ns.
 const ROOM_NS: u64 = 20_000;
-
-/// A command under way that this rank hands on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    owner: Rank,
-    number: u32,
-    generation: u32,
-    pub(super) flight: u64,
-}
 
 impl Machine {
     /// A call fires: how it ended, if it could be handed on at once.
@@ -46,8 +37,7 @@ impl Machine {
 
     /// A command that was taken for this rank is handed on by a thread that may wait for the fabric.
     pub(super) fn hand_on_later(&self, named: &Named<'_>, flight: u64) {
-        let Named { owner, number, generation, .. } = *named;
-        self.commands().taken.push(Taken { owner, number, generation, flight });
+        self.commands().taken.push(named.place(flight));
     }
 
     /// Whether [`Machine::hand_on_taken`] would find something.
@@ -98,21 +88,15 @@ impl Machine {
         of_use
     }
 
-    /// The queue in which a command was taken.
-    pub(super) fn named_in(&self, taken: &Taken) -> Option<Named<'_>> {
-        let found = self.find_queue(taken.owner, taken.number);
-        found.filter(|named| named.generation == taken.generation)
-    }
-
     /// False: there is no room.
-    fn hand_on_one(&self, taken: Taken) -> bool {
-        let Some(named) = self.named_in(&taken) else { return true };
-        let Some(command) = named.queue.flights().command(taken.flight) else { return true };
+    fn hand_on_one(&self, taken: Place) -> bool {
+        let Some(named) = self.find_named(taken.queue) else { return true };
+        let Some(command) = named.queue.flights().command(taken.number) else { return true };
         if command.calls().is_none() {
             return self.send_away(&named, taken, &command);
         }
         let Some(failure) = self.hand_on(&named, &command) else { return false };
-        named.queue.flights().end(taken.flight, failure.map(Poison::words));
+        named.queue.flights().end(taken.number, failure.map(Poison::words));
         self.attend_with_all_that_follows(&named);
         true
     }

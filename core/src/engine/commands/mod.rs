@@ -43,6 +43,7 @@ pub(super) use serving::Attendance;
 
 use crate::base::{Rank, Roll};
 use crate::engine::shelf::Shelf;
+use crate::engine::trace;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Mutex, OnceLock};
 
@@ -63,7 +64,7 @@ pub(super) struct Commands {
     made: AtomicU32,
     under_way: Shelf<flight::UnderWay>,
     /// What was taken for this rank and is to be handed on to another.
-    taken: Shelf<forwarding::Taken>,
+    taken: Shelf<trace::Place>,
     /// Whether a thread of the rank is at that.
     handing_on: AtomicBool,
     /// What others run for this rank.

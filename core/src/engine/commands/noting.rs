@@ -15,9 +15,14 @@ use crate::segment::GlobalAddress;
 use std::time::Duration;
 
 impl Named<'_> {
-    /// What the queue is called in a trace.
+    /// What ranks call the queue.
     pub(super) fn id(&self) -> QueueId {
         QueueId { owner: self.owner, number: self.number, generation: self.generation }
+    }
+
+    /// A command of it that is under way.
+    pub(super) fn place(&self, flight: u64) -> Place {
+        Place { queue: self.id(), number: flight }
     }
 }
 

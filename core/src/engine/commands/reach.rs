@@ -10,6 +10,7 @@ use super::roster::Roster;
 use crate::base::{Cause, Rank, Roll};
 use crate::engine::machine::Machine;
 use crate::engine::shelf::Shelf;
+use crate::engine::trace::QueueId;
 use crate::fabric::{Arming, DirectCell, Fabric, Poison, SignalCell};
 use crate::queue::area::{self, CALLS, Card, Queue};
 use crate::queue::command::Trigger;
@@ -218,6 +219,12 @@ impl Machine {
     pub(super) fn find_queue(&self, owner: Rank, number: u32) -> Option<Named<'_>> {
         let offset = self.station_of(owner)?.queue(number)?;
         self.queue_at(GlobalAddress::new(owner, offset))
+    }
+
+    /// The queue of that name, if it is there and in reach.
+    pub(super) fn find_named(&self, queue: QueueId) -> Option<Named<'_>> {
+        let found = self.find_queue(queue.owner, queue.number);
+        found.filter(|named| named.generation == queue.generation)
     }
 
     /// The queue that begins there, if it is in reach.

@@ -30,23 +30,22 @@ struct Offer {
     from: GlobalAddress,
     to: GlobalAddress,
     len: u64,
-    owner: Rank,
-    queue: u32,
-    generation: u32,
-    flight: u64,
+    place: Place,
 }
 
 impl Offer {
     fn words(self) -> [u64; 6] {
-        let owner = u64::from(self.owner.0) << 32 | u64::from(self.queue);
-        [self.from.bits(), self.to.bits(), self.len, owner, u64::from(self.generation), self.flight]
+        let Place { queue: QueueId { owner, number, generation }, number: flight } = self.place;
+        let owner = u64::from(owner.0) << 32 | u64::from(number);
+        [self.from.bits(), self.to.bits(), self.len, owner, u64::from(generation), flight]
     }
 
     fn of(words: [u64; 6]) -> Offer {
         let [from, to, len, owner, generation, flight] = words;
         let (from, to) = (GlobalAddress::from_bits(from), GlobalAddress::from_bits(to));
-        let (owner, queue) = (Rank((owner >> 32) as u32), owner as u32);
-        Offer { from, to, len, owner, queue, generation: generation as u32, flight }
+        let (owner, number) = (Rank((owner >> 32) as u32), owner as u32);
+        let queue = QueueId { owner, number, generation: generation as u32 };
+        Offer { from, to, len, place: Place { queue, number: flight } }
     }
 }
 
@@ -62,8 +61,7 @@ impl Machine {
         if !self.has_in_reach(from, len) || !self.has_in_reach(to, len) {
             return false;
         }
-        let (owner, queue, generation) = (named.owner, named.number, named.generation);
-        let offer = Offer { from, to, len, owner, queue, generation, flight };
+        let offer = Offer { from, to, len, place: named.place(flight) };
         let offered = self.board().bulk().open(offer.words(), len.div_ceil(chunk_of(len)) as u32);
         if offered && len >= HELPED_FROM {
             self.rouse_helper(Rank(0));
@@ -95,8 +93,7 @@ impl Machine {
     /// The same, recorded.
     #[cold]
     fn copy_chunk_and_note(&self, recorder: &Recorder, chunk: &Chunk) -> bool {
-        let Offer { owner, queue: number, generation, flight, .. } = Offer::of(chunk.words);
-        let place = Place { queue: QueueId { owner, number, generation }, number: flight };
+        let place = Offer::of(chunk.words).place;
         let begin = self.host().glance_ns();
         let is_good = self.copy_chunk(chunk);
         let what = What::Shared(place, u64::from(chunk.index));
@@ -114,14 +111,12 @@ impl Machine {
     }
 
     fn shared_ended(&self, complete: &Complete) {
-        let Offer { from, owner, queue, generation, flight, .. } = Offer::of(complete.words);
-        let found = self.find_queue(owner, queue).filter(|named| named.generation == generation);
-        let Some(named) = found else { return };
+        let Offer { from, place, .. } = Offer::of(complete.words);
+        let Some(named) = self.find_named(place.queue) else { return };
         // It was there when the copy was offered, and not when a part of it was.
         let stale = || Poison::of(&Cause::Stale { address: from.bits() }, self.rank());
         let failure: Failure = (!complete.is_good).then(stale);
-        self.note_flight(&named, flight, failure.is_some(), What::Ended);
-        named.queue.flights().end(flight, failure.map(Poison::words));
+        self.end_flight(&named, place.number, failure);
         self.attend_with_all_that_follows(&named);
     }
 }
@@ -134,16 +129,10 @@ mod tests {
     fn an_offer_is_read_as_it_was_written() {
         let at = |rank, offset| GlobalAddress::new(Rank(rank), offset);
         let (from, to) = (at(0xff_fffe, 1 << 39), at(3, 1 << 30));
-        let offer = Offer {
-            from,
-            to,
-            len: 1 << 39,
-            owner: Rank(77),
-            queue: 4095,
-            generation: 65_535,
-            flight: 1 << 40,
-        };
+        let queue = QueueId { owner: Rank(77), number: 4095, generation: 65_535 };
+        let place = Place { queue, number: 1 << 40 };
+        let offer = Offer { from, to, len: 1 << 39, place };
         assert_eq!(Offer::of(offer.words()).words(), offer.words());
-        assert_eq!((Offer::of(offer.words()).from, Offer::of(offer.words()).owner), (from, Rank(77)));
+        assert_eq!((Offer::of(offer.words()).from, Offer::of(offer.words()).place), (from, place));
     }
 }

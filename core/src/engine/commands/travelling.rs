@@ -6,10 +6,10 @@
 //! fails, that is poisoned, and then used no more.
 
 use super::attend::Failure;
-use super::forwarding::Taken;
 use super::reach::Named;
 use crate::base::{Cause, Rank};
 use crate::engine::machine::Machine;
+use crate::engine::trace::Place;
 use crate::fabric::{Poison, SignalCell};
 use crate::queue::command::{Command, Deed, Effect};
 use crate::queue::lines::Lines;
@@ -28,7 +28,7 @@ pub(super) struct Return {
 /// A command that another rank runs for this one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Away {
-    taken: Taken,
+    place: Place,
     by: Return,
 }
 
@@ -53,25 +53,25 @@ impl Machine {
     }
 
     /// Sends a command that was taken for this rank to where it is run. False: there is no room for it now.
-    pub(super) fn send_away(&self, named: &Named<'_>, taken: Taken, command: &Command) -> bool {
-        let sent = self.travels_to(command).map(|to| self.post_into_inbox(to, taken, command));
+    pub(super) fn send_away(&self, named: &Named<'_>, place: Place, command: &Command) -> bool {
+        let sent = self.travels_to(command).map(|to| self.post_into_inbox(to, place, command));
         match sent {
             Some(Ok(())) => {}
             Some(Err(Cause::Full { .. })) => return false,
             // Nobody is there any more, or not yet: this rank does what it can from here.
             None | Some(Err(Cause::QueueDropped | Cause::PeerLeft { .. } | Cause::Stale { .. })) => {
-                self.begin_course(named, taken.flight, command);
+                self.begin_course(named, place.number, command);
                 self.attend_with_all_that_follows(named);
             }
             Some(Err(cause)) => {
-                self.end_flight(named, taken.flight, Some(self.failed(command, &cause)));
+                self.end_flight(named, place.number, Some(self.failed(command, &cause)));
                 self.attend_with_all_that_follows(named);
             }
         }
         true
     }
 
-    fn post_into_inbox(&self, to: Rank, taken: Taken, command: &Command) -> Result<(), Cause> {
+    fn post_into_inbox(&self, to: Rank, place: Place, command: &Command) -> Result<(), Cause> {
         let inbox = self.inbox_of(to).ok_or(Cause::QueueDropped)?;
         let by = self.take_return()?;
         let mut deed = Lines::of(&command.deed);
@@ -79,7 +79,7 @@ impl Machine {
             .then(Effect { signal: self.address_of(by), amount: 1 })
             .and_then(|()| self.post_commands(inbox, std::iter::once(&deed)));
         match posted {
-            Ok(_) => self.commands().away.push(Away { taken, by }),
+            Ok(_) => self.commands().away.push(Away { place, by }),
             Err(_) => self.commands().returns.push(by),
         }
         posted.map(drop)
@@ -133,8 +133,8 @@ impl Machine {
                 let count = one.by.count + 1;
                 self.commands().returns.push(Return { count, ..one.by });
             }
-            if let Some(named) = self.named_in(&one.taken) {
-                self.end_flight(&named, one.taken.flight, failure);
+            if let Some(named) = self.find_named(one.place.queue) {
+                self.end_flight(&named, one.place.number, failure);
                 self.attend_with_all_that_follows(&named);
             }
         }

@@ -20,6 +20,7 @@ mod shelf;
 mod table;
 pub mod trace;
 mod transfer;
+mod turn;
 mod waiting;
 
 pub use crate::node::{board, park};
@@ -39,5 +40,7 @@ pub use mapped::Caching;
 pub use node_host::NodeHost;
 pub use operations::{FAILURES_MAX, OPERATIONS_MAX};
 pub use order::{After, Handle};
+pub use shelf::Shelf;
 pub use transfer::Issued;
+pub use turn::Turn;
 pub use waiting::{Condition, Event};

@@ -1,33 +1,44 @@
 //! What a rank has under way, or waits for room, with a count that is looked at without a lock.
 
+use crate::base::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// Things in the order in which they were put there.
 #[derive(Debug)]
-pub(in crate::engine) struct Shelf<T> {
+pub struct Shelf<T> {
     things: Mutex<VecDeque<T>>,
     count: AtomicUsize,
 }
 
 impl<T> Default for Shelf<T> {
     fn default() -> Shelf<T> {
-        Shelf { things: Mutex::default(), count: AtomicUsize::new(0) }
+        Shelf { things: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
     }
 }
 
 impl<T> Shelf<T> {
-    /// How many there are.
+    /// How many there are. Of those that were worked off and are gone, what was done about them is seen.
     #[inline(always)]
-    pub(in crate::engine) fn len(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+    pub fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire) // SYNC shelf-count
     }
 
     /// Whether nothing is there.
     #[inline(always)]
-    pub(in crate::engine) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut VecDeque<T>) -> R) -> R {
+        let mut things = self.things();
+        let result = change(&mut things);
+        #[cfg(not(planted_fault = "shelf_count_relaxed"))]
+        let order = Ordering::Release; // SYNC shelf-count
+        #[cfg(planted_fault = "shelf_count_relaxed")]
+        let order = Ordering::Relaxed;
+        self.count.store(things.len(), order);
+        result
     }
 
     fn things(&self) -> MutexGuard<'_, VecDeque<T>> {
@@ -35,36 +46,58 @@ impl<T> Shelf<T> {
     }
 
     /// One more.
-    pub(in crate::engine) fn push(&self, thing: T) {
-        let mut things = self.things();
-        things.push_back(thing);
-        self.count.store(things.len(), Ordering::Relaxed);
+    pub fn push(&self, thing: T) {
+        self.change(|things| things.push_back(thing));
     }
 
     /// All of them are taken, by one thread.
-    pub(in crate::engine) fn take_all(&self) -> VecDeque<T> {
-        let mut things = self.things();
-        self.count.store(0, Ordering::Relaxed);
-        std::mem::take(&mut *things)
+    pub fn take_all(&self) -> VecDeque<T> {
+        self.change(std::mem::take)
     }
 
     /// The first one is taken.
-    pub(in crate::engine) fn pop(&self) -> Option<T> {
-        let mut things = self.things();
-        let first = things.pop_front();
-        self.count.store(things.len(), Ordering::Relaxed);
-        first
+    pub fn pop(&self) -> Option<T> {
+        self.change(VecDeque::pop_front)
+    }
+
+    /// The first one goes behind the others.
+    pub fn defer_first(&self) {
+        self.change(|things| {
+            if !things.is_empty() {
+                things.rotate_left(1);
+            }
+        });
     }
 }
 
 impl<T: Copy> Shelf<T> {
-    /// The first one, which stays.
-    pub(in crate::engine) fn first(&self) -> Option<T> {
+    fn first(&self) -> Option<T> {
         if self.is_empty() { None } else { self.things().front().copied() }
     }
 
+    /// Takes things in their order, as long as `is_done` with them; one that it is not done with stays, first. A thing
+    /// is there until it is done with, so a shelf that is empty owes nothing. Whether it was done with any.
+    ///
+    /// One thread at a time takes things from a shelf that is worked off.
+    pub fn work_off(&self, mut is_done: impl FnMut(T) -> bool) -> bool {
+        let mut of_use = false;
+        while let Some(first) = self.first() {
+            #[cfg(planted_fault = "shelf_taken_first")]
+            self.pop();
+            if !is_done(first) {
+                #[cfg(planted_fault = "shelf_taken_first")]
+                self.push(first);
+                break;
+            }
+            #[cfg(not(planted_fault = "shelf_taken_first"))]
+            self.pop();
+            of_use = true;
+        }
+        of_use
+    }
+
     /// What is there, to be looked at. Nobody else gets at it meanwhile: the fabric is not called.
-    pub(in crate::engine) fn copied(&self) -> VecDeque<T> {
+    pub fn copied(&self) -> VecDeque<T> {
         self.things().clone()
     }
 }

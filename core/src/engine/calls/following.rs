@@ -50,17 +50,16 @@ impl Machine {
         let lists = calls.levels.iter().map(|level| &level.following).chain([&calls.commands_following]);
         let mut posted = false;
         for following in lists {
-            while let Some((to, command)) = following.first() {
+            posted |= following.work_off(|(to, command)| {
                 match self.post_commands(to, std::iter::once(&command)) {
-                    Err(Cause::Full { .. }) => break,
+                    Err(Cause::Full { .. }) => return false,
                     Ok(_) => {}
                     Err(cause) => self.fail_call(calls, self.rank(), &command.effects(), &cause),
                 }
-                following.pop();
-                posted = true;
-            }
+                true
+            });
         }
-        posted | self.send_answers(calls)
+        posted | calls.unsent.work_off(|write| self.was_sent(&write))
     }
 
     /// Sends an answer by the fabric, now or when it has room.
@@ -68,18 +67,6 @@ impl Machine {
         if !calls.unsent.is_empty() || !self.was_sent(&write) {
             enter(&calls.unsent, write);
         }
-    }
-
-    fn send_answers(&self, calls: &Calls) -> bool {
-        let mut sent = false;
-        while let Some(write) = calls.unsent.first() {
-            if !self.was_sent(&write) {
-                break;
-            }
-            calls.unsent.pop();
-            sent = true;
-        }
-        sent
     }
 
     /// False: it may be tried again.

@@ -30,6 +30,7 @@ pub use table::{Entry, Handler, Table, Takes};
 use super::commands::{OwnQueue, QueueName};
 use super::machine::Machine;
 use super::shelf::Shelf;
+use super::turn::Turn;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::{CommandWrite, Poison};
 use crate::segment::GlobalAddress;
@@ -37,7 +38,6 @@ use crate::segment::layout::signal_offset;
 use answers::Answers;
 use following::Post;
 use running::Bringing;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 /// Places of each queue of calls.
@@ -60,7 +60,7 @@ pub(super) struct Calls {
     /// The signal that is poisoned by calls which failed and had nobody else to tell.
     failures: u32,
     /// Whether a thread of the rank is running handlers.
-    running: AtomicBool,
+    running: Turn,
     /// Where buffers are brought to; who runs handlers takes it out.
     buffer: Mutex<Vec<u64>>,
 }
@@ -99,7 +99,7 @@ impl Machine {
             commands_following: Shelf::default(),
             unsent: Shelf::default(),
             failures,
-            running: AtomicBool::new(false),
+            running: Turn::default(),
             buffer: Mutex::default(),
         };
         self.set_calls(calls);

@@ -19,7 +19,7 @@ use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError};
 
 /// Handlers that are run in a row before the thread looks at what it waits for.
@@ -106,9 +106,7 @@ impl Machine {
         if !calls.have_come() && calls.are_quiet() {
             return false;
         }
-        if calls.running.swap(true, Ordering::Acquire) {
-            return false; // SYNC calls-running
-        }
+        let Some(_turn) = calls.running.take() else { return false };
         let mut of_use = !calls.are_quiet() && self.post_following(calls);
         for _ in 0..IN_A_ROW {
             let ran = calls.levels.iter().enumerate().any(|(at, level)| self.run_next(calls, at, level));
@@ -117,7 +115,6 @@ impl Machine {
             }
             of_use = true;
         }
-        calls.running.store(false, Ordering::Release); // SYNC calls-running
         of_use
     }
 
@@ -293,8 +290,9 @@ impl Machine {
         let is_over = || {
             let mut levels = calls.levels.iter().zip(&closed);
             let all_ran = levels.all(|(level, &lines)| level.queue.queue().reader().read() >= lines);
-            let is_quiet = calls.are_quiet() && self.has_handed_on();
-            all_ran && is_quiet && !calls.running.load(Ordering::Acquire) // SYNC calls-running
+            fence(Ordering::Acquire); // SYNC ring-read
+            // In this order: what follows a call is there before the turn ends in which it was read.
+            all_ran && !calls.running.is_taken() && calls.are_quiet() && self.has_handed_on()
         };
         while !is_over() && self.check().is_ok() {
             self.run_calls();

@@ -11,7 +11,6 @@ use crate::engine::trace::Place;
 use crate::fabric::Poison;
 use crate::queue::command::Command;
 use crate::queue::flights::Stage;
-use std::sync::atomic::Ordering;
 
 /// How long to wait for room at another rank before it is asked again, in ns.
 const ROOM_NS: u64 = 20_000;
@@ -43,18 +42,18 @@ impl Machine {
     /// Whether [`Machine::hand_on_taken`] would find something.
     #[inline]
     pub(super) fn has_to_hand_on(&self) -> bool {
-        !self.commands().taken.is_empty()
+        !self.has_handed_on() && !self.commands().handing_on.is_taken()
     }
 
     /// When a thread that would sleep until then has to look again: nobody tells it that there is room.
     pub(in crate::engine) fn until_room(&self, until_ns: u64, now_ns: u64) -> u64 {
-        if self.has_to_hand_on() { until_ns.min(now_ns + ROOM_NS) } else { until_ns }
+        if self.has_handed_on() { until_ns } else { until_ns.min(now_ns + ROOM_NS) }
     }
 
     /// Whether nothing is to be handed on, nor is being.
+    #[inline]
     pub(in crate::engine) fn has_handed_on(&self) -> bool {
-        // SYNC handing-on
-        !self.has_to_hand_on() && !self.commands().handing_on.load(Ordering::Acquire)
+        self.commands().taken.is_empty()
     }
 
     /// Hands on what was taken for this rank, as far as there is room, unless another thread of it does, or this one
@@ -67,23 +66,10 @@ impl Machine {
     #[cold]
     fn hand_on_all(&self) -> bool {
         let commands = self.commands();
-        if commands.handing_on.swap(true, Ordering::Acquire) {
-            return false; // SYNC handing-on
-        }
-        let (mut of_use, mut refused) = (false, None);
-        for taken in commands.taken.take_all() {
-            if refused.is_some() {
-                commands.taken.push(taken); // asking for room takes its time: the next go begins with these
-            } else if self.hand_on_one(taken) {
-                of_use = true;
-            } else {
-                refused = Some(taken);
-            }
-        }
-        if let Some(taken) = refused {
-            commands.taken.push(taken);
-        }
-        commands.handing_on.store(false, Ordering::Release); // SYNC handing-on
+        let Some(turn) = commands.handing_on.take() else { return false };
+        let of_use = commands.taken.work_off(|place| self.hand_on_one(place));
+        commands.taken.defer_first(); // for which there was no room
+        drop(turn);
         self.welcome(); // what has come back before it was noted who is away
         of_use
     }

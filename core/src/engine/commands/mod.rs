@@ -44,6 +44,7 @@ pub(super) use serving::Attendance;
 use crate::base::{Rank, Roll};
 use crate::engine::shelf::Shelf;
 use crate::engine::trace;
+use crate::engine::turn::Turn;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Mutex, OnceLock};
 
@@ -66,7 +67,7 @@ pub(super) struct Commands {
     /// What was taken for this rank and is to be handed on to another.
     taken: Shelf<trace::Place>,
     /// Whether a thread of the rank is at that.
-    handing_on: AtomicBool,
+    handing_on: Turn,
     /// What others run for this rank.
     away: Shelf<travelling::Away>,
     /// Signals by which the next of those may tell that they have ended.

@@ -11,6 +11,7 @@ use crate::base::{Cause, Rank, Roll};
 use crate::engine::machine::Machine;
 use crate::engine::shelf::Shelf;
 use crate::engine::trace::QueueId;
+use crate::engine::turn::Turn;
 use crate::fabric::{Arming, DirectCell, Fabric, Poison, SignalCell};
 use crate::queue::area::{self, CALLS, Card, Queue};
 use crate::queue::command::Trigger;
@@ -123,7 +124,7 @@ impl Commands {
             made: AtomicU32::new(0),
             under_way: Shelf::default(),
             taken: Shelf::default(),
-            handing_on: AtomicBool::new(false),
+            handing_on: Turn::default(),
             away: Shelf::default(),
             returns: Shelf::default(),
             inbox: OnceLock::new(),

@@ -1,0 +1,52 @@
+//! What one thread of a rank does at a time, while others go on with something else.
+
+use crate::base::sync::{AtomicBool, Ordering};
+
+/// Whether a thread is at it.
+#[derive(Debug)]
+pub struct Turn {
+    taken: AtomicBool,
+}
+
+impl Default for Turn {
+    fn default() -> Turn {
+        Turn { taken: AtomicBool::new(false) }
+    }
+}
+
+/// A thread is at it, until this is dropped.
+#[derive(Debug)]
+pub struct Taken<'t>(&'t Turn);
+
+impl Turn {
+    /// This thread begins; `None` if another is at it.
+    #[inline(always)]
+    pub fn take(&self) -> Option<Taken<'_>> {
+        #[cfg(not(planted_fault = "shelf_turn_taken_twice"))]
+        let was_taken = self.taken.swap(true, Ordering::Acquire); // SYNC turn
+        #[cfg(planted_fault = "shelf_turn_taken_twice")]
+        let was_taken = {
+            let was_taken = self.taken.load(Ordering::Acquire);
+            self.taken.store(true, Ordering::Relaxed);
+            was_taken
+        };
+        (!was_taken).then_some(Taken(self))
+    }
+
+    /// Whether a thread is at it. If none is, what the last one did is seen.
+    #[inline(always)]
+    pub fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Acquire) // SYNC turn
+    }
+}
+
+impl Drop for Taken<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        #[cfg(not(planted_fault = "shelf_turn_relaxed"))]
+        let order = Ordering::Release; // SYNC turn
+        #[cfg(planted_fault = "shelf_turn_relaxed")]
+        let order = Ordering::Relaxed;
+        self.0.taken.store(false, order);
+    }
+}

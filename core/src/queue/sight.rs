@@ -6,11 +6,11 @@
 //! The file is read, not mapped: pages that nobody has touched stay away. The parts of what is seen need not be of one
 //! moment: counts may be off by what happened meanwhile.
 
-use super::area::{self, Card, Queue};
+use super::area::{self, CALLS, Card, Queue};
 use super::command::Trigger;
 use super::flights::{FLIGHTS, Flight, Stage};
 use super::parked::Awaited;
-use super::station::Station;
+use super::station::{LEVELS_MAX, Station};
 use crate::base::Rank;
 use crate::os::memfile::MemFile;
 use crate::segment::layout::{GRANULE, LOCAL, QUEUES_MAX, SIGNALS_MAX, STATION, signal_offset};
@@ -21,11 +21,20 @@ const LISTS: usize = 256;
 /// As structures of queues are aligned, in words.
 const ALIGN_WORDS: usize = 16;
 
+/// Which queue of its rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// The one of commands that has this number.
+    Commands(u32),
+    /// The one of calls that may lead to so many levels of further calls.
+    Calls(u32),
+}
+
 /// A queue as it was seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sight {
-    /// Its number at its rank.
-    pub number: u32,
+    /// Which it is.
+    pub which: Which,
     /// Lines of its ring.
     pub capacity: u64,
     /// Lines that were reserved and not read.
@@ -65,11 +74,12 @@ pub fn queues_in(file: &MemFile, rank: Rank) -> Vec<Sight> {
     }
     // SAFETY: memory of our own, aligned, as long as a station, which is made of atomics.
     let station: &Station = unsafe { copy.start().cast().as_ref() };
-    let queues = (0..QUEUES_MAX).filter_map(|number| Some((number, station.queue(number)?)));
-    queues.filter_map(|(number, at)| sight(file, rank, number, at)).collect()
+    let queues = (0..QUEUES_MAX).filter_map(|number| Some((Which::Commands(number), station.queue(number)?)));
+    let calls = (0..LEVELS_MAX as u32).filter_map(|level| Some((Which::Calls(level), station.calls(level)?)));
+    queues.chain(calls).filter_map(|(which, at)| sight(file, rank, which, at)).collect()
 }
 
-fn sight(file: &MemFile, rank: Rank, number: u32, at: u64) -> Option<Sight> {
+fn sight(file: &MemFile, rank: Rank, which: Which, at: u64) -> Option<Sight> {
     if !LOCAL.contains(&at) || !at.is_multiple_of(GRANULE) {
         return None;
     }
@@ -77,13 +87,17 @@ fn sight(file: &MemFile, rank: Rank, number: u32, at: u64) -> Option<Sight> {
     head.read(file, at, 0..area::HEAD_BYTES as usize)?;
     // SAFETY: memory of our own, aligned, as long as a head.
     let card = unsafe { area::card_at(head.start()) }?;
-    if card.number != number || area::bytes(card.capacity) > LOCAL.end - at {
+    let is_it = match which {
+        Which::Commands(number) => card.number == number,
+        Which::Calls(level) => (card.number, card.generation) == (CALLS, level),
+    };
+    if !is_it || area::bytes(card.capacity) > LOCAL.end - at {
         return None;
     }
     let copy = copy_queue(file, at, &card)?;
     // SAFETY: memory of our own, aligned, of that size, for as long as the copy lives.
     let queue = unsafe { Queue::over(copy.start(), card.capacity) };
-    Some(look(file, rank, &card, &queue))
+    Some(look(file, rank, which, &card, &queue))
 }
 
 /// The parts of a queue that are looked at, where they belong; the rest is zero.
@@ -98,7 +112,7 @@ fn copy_queue(file: &MemFile, at: u64, card: &Card) -> Option<Copy> {
     Some(copy)
 }
 
-fn look(file: &MemFile, rank: Rank, card: &Card, queue: &Queue<'_>) -> Sight {
+fn look(file: &MemFile, rank: Rank, which: Which, card: &Card, queue: &Queue<'_>) -> Sight {
     let need = |signal: u32, wanted: u64| {
         let mut word = [0; 8];
         let is_one = u64::from(signal) < SIGNALS_MAX;
@@ -113,7 +127,7 @@ fn look(file: &MemFile, rank: Rank, card: &Card, queue: &Queue<'_>) -> Sight {
     let credit = card.credit.map(|signal| need(signal, queue.commands().wrapping_add(1)));
     let credit = credit.filter(|need| need.wanted.wrapping_sub(need.value) as i64 > 0 && unread > 0);
     let mut sight = Sight {
-        number: card.number,
+        which,
         capacity: card.capacity,
         unread: unread.min(card.capacity),
         waiting,
@@ -125,6 +139,9 @@ fn look(file: &MemFile, rank: Rank, card: &Card, queue: &Queue<'_>) -> Sight {
         failed: queue.failures().0,
     };
     look_at_flights(queue, rank, &mut sight);
+    if matches!(which, Which::Calls(_)) && sight.unread > 0 {
+        sight.left_to.push((rank, sight.unread)); // one of two lines counts twice
+    }
     sight
 }
 
@@ -219,7 +236,7 @@ mod tests {
         });
         let seen = queues_in(&file, Rank(1));
         let expected = Sight {
-            number: 3,
+            which: Which::Commands(3),
             capacity: 8,
             unread: 2,
             waiting: 2,

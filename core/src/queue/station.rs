@@ -144,7 +144,12 @@ pub struct Station {
     end: AtomicU32,
     /// Where each queue begins, as an offset in the rank's range; 0: there is none. Written by the rank.
     queues: [AtomicU64; QUEUES_MAX as usize],
+    /// The same of queues of calls, by level. Only for who looks on: peers know where they are.
+    calls: [AtomicU64; LEVELS_MAX],
 }
+
+/// Levels of calls, and so queues of them, that a rank can have.
+pub const LEVELS_MAX: usize = 17;
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Station>() as u64 <= crate::segment::layout::STATION_BYTES);
@@ -160,6 +165,17 @@ impl Station {
     /// The numbers of all queues that there are.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.end.load(Ordering::Acquire)).filter(|&number| self.queue(number).is_some()) // SYNC queue-there
+    }
+
+    /// Where the queue of calls of that level begins.
+    pub fn calls(&self, level: u32) -> Option<u64> {
+        let offset = self.calls.get(level as usize)?.load(Ordering::Acquire); // SYNC queue-there
+        (offset != 0).then_some(offset)
+    }
+
+    /// A queue of calls lies there from now on. Only its rank.
+    pub fn set_calls(&self, level: u32, offset: u64) {
+        self.calls[level as usize].store(offset, Ordering::Release); // SYNC queue-there
     }
 
     /// A queue lies there from now on; 0: there is none any more. Only its rank.

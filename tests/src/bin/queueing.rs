@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use tasuki::{Command, Job, Rank, RemoteQueue, Result};
+use tasuki::{Command, Handlers, Job, Rank, RemoteQueue, Result};
 use tasuki_tests::watchdog::Watchdog;
 
 fn main() -> ExitCode {
     let _watched = Watchdog::over("queueing");
     let file = PathBuf::from(std::env::args().nth(1).unwrap_or_default());
-    tasuki::main(|job: &Job| -> Result<()> {
+    let handlers = Handlers::new().add("nothing", |_, (): ()| ());
+    tasuki::main_with(&handlers, |job: &Job| -> Result<()> {
         let (steps, credit, done, word) = (job.signal()?, job.signal()?, job.signal()?, job.alloc::<u64>(1)?);
         let away = job.signal()?;
         let (bound, names) = (job.queue(4)?, job.alloc::<RemoteQueue>(2)?);
@@ -34,7 +35,8 @@ fn main() -> ExitCode {
         (0..2).try_for_each(|_| session.post(Command::nothing().then(done.on(Rank(0)).add(1))).map(drop))?;
         let put = Command::put(word.on(Rank(1)), &[5_u64]);
         job.post(names.to_vec()?[1], put.by_destination().then(done.on(Rank(0)).add(1)))?;
-        done.wait_at_least(6)?;
+        (0..3).try_for_each(|_| job.call_then(Rank(1), "nothing", &(), done.on(Rank(0)).add(1)))?;
+        done.wait_at_least(9)?;
         job.barrier()
     })
 }

@@ -6,13 +6,17 @@ use super::snapshot::{Seat, names};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tasuki_core::base::Rank;
-use tasuki_core::queue::sight::{Need, Sight, queues_in};
+use tasuki_core::queue::sight::{Need, Sight, Which, queues_in};
 
 /// A queue with something in it.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub(crate) struct SeatQueue {
-    /// Its number at its rank.
-    pub(crate) queue: u32,
+    /// Its number at its rank, if it is one of commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) queue: Option<u32>,
+    /// If it is one of calls: to how many levels of further calls they may lead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) calls_of_level: Option<u32>,
     /// Lines that it has.
     pub(crate) capacity: u64,
     /// Lines that were posted and not read.
@@ -76,8 +80,13 @@ impl SeatQueue {
             let rank = rank.index();
             LeftTo { rank, commands, computes: computes.get(rank).copied().unwrap_or(false) }
         };
+        let (queue, calls_of_level) = match sight.which {
+            Which::Commands(number) => (Some(number), None),
+            Which::Calls(level) => (None, Some(level)),
+        };
         SeatQueue {
-            queue: sight.number,
+            queue,
+            calls_of_level,
             capacity: sight.capacity,
             unread: sight.unread,
             waiting: sight.waiting,
@@ -127,7 +136,12 @@ impl fmt::Display for SeatQueue {
         if self.failed > 0 {
             parts.push(format!("{} failed", self.failed));
         }
-        write!(f, "queue {} of {} lines: {}", self.queue, self.capacity, parts.join("; "))
+        match (self.queue, self.calls_of_level) {
+            (Some(number), _) => write!(f, "queue {number}")?,
+            (None, Some(0)) => f.write_str("queue of calls")?,
+            (None, level) => write!(f, "queue of calls with {} levels below", level.unwrap_or(0))?,
+        }
+        write!(f, " of {} lines: {}", self.capacity, parts.join("; "))
     }
 }
 
@@ -137,7 +151,7 @@ mod tests {
 
     fn sight() -> Sight {
         Sight {
-            number: 2,
+            which: Which::Commands(2),
             capacity: 64,
             unread: 0,
             waiting: 0,
@@ -166,6 +180,12 @@ mod tests {
         let expected = "queue 2 of 64 lines: 4 under way; run by rank 0; 2 wait for rank 0; 1 waits for rank 1, which \
                         computes; 1 failed";
         assert_eq!(said(flying), expected);
+        let left_to = vec![(Rank(1), 3)];
+        let calls = Sight { which: Which::Calls(0), unread: 3, left_to, ..sight() };
+        let expected = "queue of calls of 64 lines: 3 unread; 3 wait for rank 1, which computes";
+        assert_eq!(said(calls.clone()), expected);
+        let above = said(Sight { which: Which::Calls(1), ..calls });
+        assert!(above.starts_with("queue of calls with 1 levels below of 64 lines: "), "{above}");
         assert!(!SeatQueue::of(sight(), &[]).has_something());
     }
 }

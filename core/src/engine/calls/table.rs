@@ -4,11 +4,12 @@ use super::running::Arrived;
 use crate::base::Cause;
 use crate::queue::call::HANDLERS_MAX;
 use crate::queue::inline::{INLINE_BYTES, Inline};
+use crate::queue::station::LEVELS_MAX;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Most levels of calls that a call may lead to. Each has a queue of its own on each rank.
-pub(super) const DEPTH_MAX: usize = 16;
+pub(super) const DEPTH_MAX: usize = LEVELS_MAX - 1;
 /// Most calls and commands that one run of a handler may post.
 pub(super) const EACH_MAX: usize = 64;
 

@@ -95,7 +95,9 @@ impl Machine {
     /// Makes a queue of calls, which only this rank's process reads.
     pub(in crate::engine) fn lay_out_queue_of_calls(&self, capacity: u64, level: u32) -> Result<OwnQueue> {
         let at = self.registry().allocate_local(area::bytes(capacity))?;
-        self.lay_out(Card { capacity, number: CALLS, generation: level, credit: None }, at)
+        let own = self.lay_out(Card { capacity, number: CALLS, generation: level, credit: None }, at)?;
+        self.commands().station().set_calls(level, own.at.offset());
+        Ok(own)
     }
 
     /// Makes a queue in memory that was allocated at that offset of this rank's range.

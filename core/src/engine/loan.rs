@@ -8,6 +8,7 @@
 use super::{Local, Machine};
 use crate::base::Cause;
 use crate::base::sync::{AtomicU32, Ordering};
+use crate::base::{planted, relaxed_if_planted};
 use crate::os::copy;
 use crate::segment::GlobalAddress;
 use std::any::Any;
@@ -100,19 +101,13 @@ impl Loan {
     pub fn enter(self: &Arc<Loan>) -> Result<Use<'_>, Cause> {
         let before = self.uses.fetch_add(1, Ordering::Acquire); // SYNC loan
         let entered = Use(self);
-        #[cfg(not(planted_fault = "loan_not_looked_at"))]
-        let open = before & CALLED_BACK == 0;
-        #[cfg(planted_fault = "loan_not_looked_at")]
-        let open = before != u32::MAX;
+        let open = if planted("loan_not_looked_at") { before != u32::MAX } else { before & CALLED_BACK == 0 };
         if open { Ok(entered) } else { Err(called_back()) }
     }
 
     #[inline]
     fn leave(&self) {
-        #[cfg(not(planted_fault = "loan_end_relaxed"))]
-        let order = Ordering::Release; // SYNC loan-end
-        #[cfg(planted_fault = "loan_end_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("loan_end_relaxed", Ordering::Release); // SYNC loan-end
         self.uses.fetch_sub(1, order);
     }
 

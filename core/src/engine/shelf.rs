@@ -1,6 +1,7 @@
 //! What a rank has under way, or waits for room, with a count that is looked at without a lock.
 
 use crate::base::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::base::{planted, relaxed_if_planted};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
@@ -33,10 +34,7 @@ impl<T> Shelf<T> {
     fn change<R>(&self, change: impl FnOnce(&mut VecDeque<T>) -> R) -> R {
         let mut things = self.things();
         let result = change(&mut things);
-        #[cfg(not(planted_fault = "shelf_count_relaxed"))]
-        let order = Ordering::Release; // SYNC shelf-count
-        #[cfg(planted_fault = "shelf_count_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("shelf_count_relaxed", Ordering::Release); // SYNC shelf-count
         self.count.store(things.len(), order);
         result
     }
@@ -82,15 +80,15 @@ impl<T: Copy> Shelf<T> {
     pub fn work_off(&self, mut is_done: impl FnMut(T) -> bool) -> bool {
         let mut of_use = false;
         while let Some(first) = self.first() {
-            #[cfg(planted_fault = "shelf_taken_first")]
-            self.pop();
+            if planted("shelf_taken_first") {
+                self.pop();
+            }
             if !is_done(first) {
-                #[cfg(planted_fault = "shelf_taken_first")]
-                self.push(first);
                 break;
             }
-            #[cfg(not(planted_fault = "shelf_taken_first"))]
-            self.pop();
+            if !planted("shelf_taken_first") {
+                self.pop();
+            }
             of_use = true;
         }
         of_use

@@ -1,6 +1,7 @@
 //! What one thread of a rank does at a time, while others go on with something else.
 
 use crate::base::sync::{AtomicBool, Ordering};
+use crate::base::{planted, relaxed_if_planted};
 
 /// Whether a thread is at it.
 #[derive(Debug)]
@@ -22,13 +23,12 @@ impl Turn {
     /// This thread begins; `None` if another is at it.
     #[inline(always)]
     pub fn take(&self) -> Option<Taken<'_>> {
-        #[cfg(not(planted_fault = "shelf_turn_taken_twice"))]
-        let was_taken = self.taken.swap(true, Ordering::Acquire); // SYNC turn
-        #[cfg(planted_fault = "shelf_turn_taken_twice")]
-        let was_taken = {
+        let was_taken = if planted("shelf_turn_taken_twice") {
             let was_taken = self.taken.load(Ordering::Acquire);
             self.taken.store(true, Ordering::Relaxed);
             was_taken
+        } else {
+            self.taken.swap(true, Ordering::Acquire) // SYNC turn
         };
         (!was_taken).then_some(Taken(self))
     }
@@ -43,10 +43,7 @@ impl Turn {
 impl Drop for Taken<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        #[cfg(not(planted_fault = "shelf_turn_relaxed"))]
-        let order = Ordering::Release; // SYNC turn
-        #[cfg(planted_fault = "shelf_turn_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("shelf_turn_relaxed", Ordering::Release); // SYNC turn
         self.0.taken.store(false, order);
     }
 }

@@ -7,6 +7,7 @@
 
 use super::Poison;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::base::{planted, relaxed_if_planted};
 
 /// No command waits.
 pub const NOBODY: u32 = 0;
@@ -40,8 +41,10 @@ impl Arming {
     #[inline(always)]
     pub fn look_after_add(&self) -> u32 {
         // On x86_64 the addition was a full fence.
-        #[cfg(all(any(not(target_arch = "x86_64"), loom), not(planted_fault = "serving_raiser_fence")))]
-        fence(Ordering::SeqCst); // SYNC armed
+        #[cfg(any(not(target_arch = "x86_64"), loom))]
+        if !planted("serving_raiser_fence") {
+            fence(Ordering::SeqCst); // SYNC armed
+        }
         self.armed.load(Ordering::Relaxed)
     }
 
@@ -67,8 +70,9 @@ impl Arming {
                 Err(other) => now = other,
             }
         }
-        #[cfg(not(planted_fault = "serving_queue_fence"))]
-        fence(Ordering::SeqCst); // SYNC armed
+        if !planted("serving_queue_fence") {
+            fence(Ordering::SeqCst); // SYNC armed
+        }
     }
 
     /// No command of that queue waits any more. That several queues had some is not forgotten.
@@ -87,10 +91,7 @@ impl Arming {
         for (word, value) in self.poison.iter().zip(poison.words()) {
             word.store(value, Ordering::Relaxed);
         }
-        #[cfg(not(planted_fault = "serving_poison_relaxed"))]
-        let order = Ordering::Release; // SYNC poison
-        #[cfg(planted_fault = "serving_poison_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("serving_poison_relaxed", Ordering::Release); // SYNC poison
         self.state.store(2, order);
         fence(Ordering::SeqCst); // SYNC armed
         true

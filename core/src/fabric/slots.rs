@@ -18,6 +18,7 @@
 
 use super::{Fabric, Refused};
 use crate::base::Cause;
+use crate::base::relaxed_if_planted;
 use crate::base::sync::{AtomicPtr, AtomicU64, Ordering};
 use crate::node::board::{Board, Seat};
 use crate::node::park::WakeMode;
@@ -76,30 +77,21 @@ impl SlotLine {
         for (word, &value) in self.payload.iter().zip(payload) {
             word.store(value, Ordering::Relaxed);
         }
-        #[cfg(not(planted_fault = "slot_main_relaxed"))]
-        let order = Ordering::Release; // SYNC slot-main
-        #[cfg(planted_fault = "slot_main_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("slot_main_relaxed", Ordering::Release); // SYNC slot-main
         self.words[0].store(value, order);
     }
 
     /// The writer's part: the side word.
     #[inline(always)]
     pub fn write_side(&self, value: u64) {
-        #[cfg(not(planted_fault = "slot_side_relaxed"))]
-        let order = Ordering::Release; // SYNC slot-side
-        #[cfg(planted_fault = "slot_side_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("slot_side_relaxed", Ordering::Release); // SYNC slot-side
         self.words[1].store(value, order);
     }
 
     /// The reader's part: one of the words.
     #[inline(always)]
     pub fn read(&self, word: SlotWord) -> u64 {
-        #[cfg(not(planted_fault = "slot_reader_relaxed"))]
-        let order = Ordering::Acquire; // SYNC slot-main slot-side
-        #[cfg(planted_fault = "slot_reader_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("slot_reader_relaxed", Ordering::Acquire); // SYNC slot-main slot-side
         self.words[word as usize].load(order)
     }
 

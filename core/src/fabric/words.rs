@@ -10,6 +10,7 @@
 //! looks at word 7: if the writer has begun the next value, the copy may be torn and is thrown away.
 
 use crate::base::sync::{AtomicU64, Ordering, fence};
+use crate::base::{planted, relaxed_if_planted};
 use crate::segment::layout::LINE_PAYLOAD;
 
 /// Words of payload.
@@ -42,17 +43,16 @@ impl LineWords {
     /// The writer's part: payload, then counter.
     #[inline]
     pub fn write(&self, payload: &[u64], value: u64) {
-        #[cfg(not(planted_fault = "line_not_opened"))]
-        self.opened.store(value, Ordering::Relaxed);
-        #[cfg(not(planted_fault = "line_writer_fence"))]
-        fence(Ordering::Release); // SYNC line-torn
+        if !planted("line_not_opened") {
+            self.opened.store(value, Ordering::Relaxed);
+        }
+        if !planted("line_writer_fence") {
+            fence(Ordering::Release); // SYNC line-torn
+        }
         for (word, &value) in self.payload.iter().zip(payload) {
             word.store(value, Ordering::Relaxed);
         }
-        #[cfg(not(planted_fault = "line_counter_relaxed"))]
-        let order = Ordering::Release; // SYNC signal-raise
-        #[cfg(planted_fault = "line_counter_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("line_counter_relaxed", Ordering::Release); // SYNC signal-raise
         self.counter.store(value, order);
     }
 
@@ -62,8 +62,9 @@ impl LineWords {
     pub fn read(&self, value: u64, used: usize) -> Option<[u64; PAYLOAD_WORDS]> {
         let word = |i: usize| if i < used { self.payload[i].load(Ordering::Relaxed) } else { 0 };
         let words = std::array::from_fn(word);
-        #[cfg(not(planted_fault = "line_reader_fence"))]
-        fence(Ordering::Acquire); // SYNC line-torn
+        if !planted("line_reader_fence") {
+            fence(Ordering::Acquire); // SYNC line-torn
+        }
         (self.opened.load(Ordering::Relaxed) == value).then_some(words)
     }
 }

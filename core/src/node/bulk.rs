@@ -13,6 +13,7 @@
 //! has its part at hand.
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::base::{planted, relaxed_if_planted};
 
 /// Copies that may be shared at a time; a model needs no more than one.
 pub const SLOTS: usize = if cfg!(loom) { 1 } else { 8 };
@@ -127,10 +128,7 @@ impl Bulk {
         slot.failed.store(0, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         let generation = (slot.claim.load(Ordering::Relaxed) >> 32).wrapping_add(1);
-        #[cfg(not(planted_fault = "bulk_open_relaxed"))]
-        let order = Ordering::Release; // SYNC bulk-open
-        #[cfg(planted_fault = "bulk_open_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("bulk_open_relaxed", Ordering::Release); // SYNC bulk-open
         slot.claim.store(generation << 32 | 1, order);
         true
     }
@@ -146,21 +144,18 @@ impl Bulk {
         loop {
             let (words, total) = (slot.words(), slot.total.load(Ordering::Relaxed));
             let (front, back) = ((word as u32 % ENDS).checked_sub(1)?, word as u32 / ENDS);
-            #[cfg(not(planted_fault = "bulk_ends_cross"))]
-            let left = total.saturating_sub(front + back);
-            #[cfg(planted_fault = "bulk_ends_cross")]
-            let left = total.saturating_sub(front);
+            let begun = if planted("bulk_ends_cross") { front } else { front + back };
+            let left = total.saturating_sub(begun);
             let (index, next) = match end {
                 _ if left == 0 => return None,
                 End::Front => (front, word + 1),
                 End::Back => (front + left - 1, word + u64::from(ENDS)),
             };
-            #[cfg(not(planted_fault = "bulk_claim_by_store"))]
-            let claimed = slot.claim.compare_exchange(word, next, Ordering::AcqRel, Ordering::Acquire);
-            #[cfg(planted_fault = "bulk_claim_by_store")]
-            let claimed = {
+            let claimed = if planted("bulk_claim_by_store") {
                 slot.claim.store(next, Ordering::Release);
                 Ok(word)
+            } else {
+                slot.claim.compare_exchange(word, next, Ordering::AcqRel, Ordering::Acquire)
             };
             match claimed {
                 Ok(_) => return Some(Chunk { slot: number, index, words }),
@@ -177,10 +172,7 @@ impl Bulk {
         if !is_good {
             slot.failed.fetch_add(1, Ordering::Relaxed);
         }
-        #[cfg(not(planted_fault = "bulk_done_relaxed"))]
-        let order = Ordering::AcqRel; // SYNC bulk-done
-        #[cfg(planted_fault = "bulk_done_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("bulk_done_relaxed", Ordering::AcqRel); // SYNC bulk-done
         if slot.done.fetch_add(1, order) + 1 != total {
             return None;
         }

@@ -13,6 +13,7 @@
 //! Why no wake-up of an ASLEEP rank is lost in BARRIER mode: a writer whose load came before the barrier on its
 //! processor had stored before it too, so the second look sees the store; one whose load comes after sees ASLEEP.
 
+use crate::base::planted;
 use crate::base::sync::{AtomicU32, Ordering, compiler_fence, fence};
 
 /// Nobody sleeps: the writer need not wake.
@@ -62,10 +63,8 @@ impl ParkLine {
     pub fn roused(&self, mode: WakeMode) -> bool {
         match mode {
             // SYNC park-look: pairs with the sleeper's fence in `lie_down`.
-            #[cfg(not(planted_fault = "park_writer_fence"))]
+            WakeMode::Fence if planted("park_writer_fence") => {}
             WakeMode::Fence => fence(Ordering::SeqCst),
-            #[cfg(planted_fault = "park_writer_fence")]
-            WakeMode::Fence => {}
             WakeMode::Barrier => compiler_fence(Ordering::SeqCst),
         }
         self.state.load(Ordering::Relaxed) != AWAKE && self.rouse()
@@ -100,8 +99,9 @@ impl ParkLine {
         let epoch = Epoch(self.futex.load(Ordering::Acquire));
         self.state.store(state, Ordering::Relaxed);
         // SYNC park-look: pairs with the writer's fence in `roused`, or is executed on its processor for it.
-        #[cfg(not(planted_fault = "park_sleeper_fence"))]
-        fence(Ordering::SeqCst);
+        if !planted("park_sleeper_fence") {
+            fence(Ordering::SeqCst);
+        }
         barrier();
         epoch
     }
@@ -114,12 +114,16 @@ impl ParkLine {
         lie_down: impl FnOnce(&ParkLine) -> S,
         work: impl FnOnce() -> bool,
     ) -> Option<S> {
-        #[cfg(planted_fault = "helper_looks_first")]
-        let found = work();
-        rest();
-        let sleep = lie_down(self);
-        #[cfg(not(planted_fault = "helper_looks_first"))]
-        let found = work(); // SYNC park-look, and serving
+        let (found, sleep);
+        if planted("helper_looks_first") {
+            found = work();
+            rest();
+            sleep = lie_down(self);
+        } else {
+            rest();
+            sleep = lie_down(self);
+            found = work(); // SYNC park-look, and serving
+        }
         if found {
             self.get_up();
         }

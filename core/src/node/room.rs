@@ -9,6 +9,7 @@
 //! not yet lying down, and then the parker's look, which includes the list, sees it; or lying down, and then the
 //! raiser wakes the parker; or getting up, and then the parker's last look includes the list.
 
+use crate::base::planted;
 use crate::base::sync::{Arc, AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};
 
 /// The waiting threads of a rank, each with its condition.
@@ -53,11 +54,10 @@ impl<C> Room<C> {
     /// A thread enters. A guest must look at its condition once more before it sleeps on its word.
     pub fn enter(&self, condition: C) -> Role<C> {
         let waiter = Arc::new(Waiter { condition, woken: AtomicU32::new(0) });
-        #[cfg(not(planted_fault = "room_role_first"))]
+        let too_soon = planted("room_role_first") && self.taken.swap(true, Ordering::AcqRel);
         self.waiters().push(waiter.clone());
-        let taken = self.taken.swap(true, Ordering::AcqRel);
-        #[cfg(planted_fault = "room_role_first")]
-        self.waiters().push(waiter.clone());
+        let taken =
+            if planted("room_role_first") { too_soon } else { self.taken.swap(true, Ordering::AcqRel) };
         if taken { Role::Guest(waiter) } else { Role::Parker(waiter) }
     }
 
@@ -79,10 +79,9 @@ impl<C> Room<C> {
     pub fn hand_on(&self, waiter: &Arc<Waiter<C>>, met: impl Fn(&C) -> bool, wake: impl Fn(&AtomicU32)) {
         self.taken.store(false, Ordering::Release);
         self.remove(waiter);
-        #[cfg(not(planted_fault = "room_not_handed_on"))]
-        self.wake_others(met, wake);
-        #[cfg(planted_fault = "room_not_handed_on")]
-        let _ = (met, wake);
+        if !planted("room_not_handed_on") {
+            self.wake_others(met, wake);
+        }
     }
 
     /// Wakes every thread whose condition is met, and one more to take the role.

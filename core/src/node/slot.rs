@@ -11,6 +11,7 @@
 //! the owner as a raised signal would.
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::base::{planted, relaxed_if_planted};
 
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
@@ -100,13 +101,12 @@ impl Default for Slot {
 impl Slot {
     /// Takes the slot if it is free. One asker gets it.
     pub fn claim(&self) -> bool {
-        #[cfg(not(planted_fault = "slot_claim_by_store"))]
-        return self.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        #[cfg(planted_fault = "slot_claim_by_store")]
-        return self.state.load(Ordering::Acquire) == FREE && {
+        if planted("slot_claim_by_store") {
+            let is_free = self.state.load(Ordering::Acquire) == FREE;
             self.state.store(CLAIMED, Ordering::Relaxed);
-            true
-        };
+            return is_free;
+        }
+        self.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Hands a claimed slot to the owner. The asker must then wake the owner.
@@ -118,19 +118,17 @@ impl Slot {
         self.len.store(question.len, Ordering::Relaxed);
         self.operand.store(question.operand, Ordering::Relaxed);
         self.expected.store(question.expected, Ordering::Relaxed);
-        #[cfg(not(planted_fault = "slot_count_first"))]
+        if planted("slot_count_first") {
+            posted.0.fetch_add(1, Ordering::SeqCst);
+            return self.state.store(POSTED, Ordering::Release);
+        }
         self.state.store(POSTED, Ordering::Release); // SYNC slot-posted
         posted.0.fetch_add(1, Ordering::SeqCst); // SYNC slot-count
-        #[cfg(planted_fault = "slot_count_first")]
-        self.state.store(POSTED, Ordering::Release);
     }
 
     /// The owner's look: what is asked, if something is.
     pub fn question(&self) -> Option<Question> {
-        #[cfg(not(planted_fault = "slot_question_relaxed"))]
-        let order = Ordering::Acquire; // SYNC slot-posted
-        #[cfg(planted_fault = "slot_question_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("slot_question_relaxed", Ordering::Acquire); // SYNC slot-posted
         (self.state.load(order) == POSTED).then(|| Question {
             asker: self.asker.load(Ordering::Relaxed),
             kind: self.kind.load(Ordering::Relaxed),
@@ -146,10 +144,7 @@ impl Slot {
     pub fn answer(&self, reply: Reply) {
         self.status.store(reply.status, Ordering::Relaxed);
         self.value.store(reply.value, Ordering::Relaxed);
-        #[cfg(not(planted_fault = "slot_answer_relaxed"))]
-        let order = Ordering::Release; // SYNC slot-done
-        #[cfg(planted_fault = "slot_answer_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("slot_answer_relaxed", Ordering::Release); // SYNC slot-done
         self.state.store(DONE, order);
     }
 

@@ -5,6 +5,7 @@
 //! that call at the same time one runs the queue, after both have done what they called for. All in one word.
 
 use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::{planted, relaxed_if_planted};
 
 /// Somebody called while the lease was held.
 const CALLED: u64 = 1;
@@ -40,10 +41,7 @@ impl Lease {
         loop {
             let free = word >> HOLDER & HOLDER_MASK == 0;
             let next = if free { taken(word, rank) } else { word | CALLED };
-            #[cfg(not(planted_fault = "lease_call_relaxed"))]
-            let order = Ordering::AcqRel; // SYNC lease
-            #[cfg(planted_fault = "lease_call_relaxed")]
-            let order = Ordering::Relaxed;
+            let order = relaxed_if_planted("lease_call_relaxed", Ordering::AcqRel); // SYNC lease
             match self.word.compare_exchange_weak(word, next, order, Ordering::Relaxed) {
                 Ok(_) => return free,
                 Err(now) => word = now,
@@ -65,23 +63,14 @@ impl Lease {
     #[inline]
     pub fn give_back(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
-        #[cfg(not(planted_fault = "lease_call_forgotten"))]
-        let free = word & CALLED == 0;
-        #[cfg(planted_fault = "lease_call_forgotten")]
-        let free = true;
-        if free {
+        if word & CALLED == 0 || planted("lease_call_forgotten") {
             let next = word & !(HOLDER_MASK << HOLDER | CALLED);
-            #[cfg(not(planted_fault = "lease_back_relaxed"))]
-            let order = Ordering::AcqRel; // SYNC lease
-            #[cfg(planted_fault = "lease_back_relaxed")]
-            let order = Ordering::Relaxed;
-            #[cfg(not(planted_fault = "lease_call_forgotten"))]
-            if self.word.compare_exchange(word, next, order, Ordering::Relaxed).is_ok() {
+            let order = relaxed_if_planted("lease_back_relaxed", Ordering::AcqRel); // SYNC lease
+            if planted("lease_call_forgotten") {
+                self.word.store(next, order);
                 return true;
             }
-            #[cfg(planted_fault = "lease_call_forgotten")]
-            {
-                self.word.store(next, order);
+            if self.word.compare_exchange(word, next, order, Ordering::Relaxed).is_ok() {
                 return true;
             }
         }

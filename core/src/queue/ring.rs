@@ -17,6 +17,7 @@
 #[cfg(any(not(target_arch = "x86_64"), loom))]
 use crate::base::sync::fence;
 use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::{planted, relaxed_if_planted};
 
 /// Words of a line besides its number.
 pub const LINE_WORDS: usize = 7;
@@ -43,10 +44,7 @@ impl Line {
     /// Whether what belongs to `position` is there.
     #[inline(always)]
     pub fn holds(&self, position: u64) -> bool {
-        #[cfg(not(planted_fault = "ring_reader_relaxed"))]
-        let order = Ordering::Acquire; // SYNC ring-posted
-        #[cfg(planted_fault = "ring_reader_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("ring_reader_relaxed", Ordering::Acquire); // SYNC ring-posted
         self.number.load(order) == position + 1
     }
 
@@ -62,10 +60,7 @@ impl Line {
         for (word, &value) in self.words.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }
-        #[cfg(not(planted_fault = "ring_posted_relaxed"))]
-        let order = Ordering::Release; // SYNC ring-posted
-        #[cfg(planted_fault = "ring_posted_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("ring_posted_relaxed", Ordering::Release); // SYNC ring-posted
         self.number.store(position + 1, order);
     }
 }
@@ -106,10 +101,8 @@ impl Posters {
     pub fn reserve(&self, count: u64, capacity: u64, reader: &Reader) -> Option<u64> {
         let mut first = self.reserved.load(Ordering::Relaxed);
         loop {
-            #[cfg(not(planted_fault = "ring_overrun"))]
-            let free_after = |read: u64| first + count <= read + capacity;
-            #[cfg(planted_fault = "ring_overrun")]
-            let free_after = |read: u64| first + count <= read + capacity + 1;
+            let most = capacity + u64::from(planted("ring_overrun"));
+            let free_after = |read: u64| first + count <= read + most;
             if !free_after(self.seen.load(Ordering::Acquire)) && !free_after(self.look(reader)) {
                 return None;
             }

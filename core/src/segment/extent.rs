@@ -13,6 +13,7 @@
 
 use super::layout::EXTENT_BYTES;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::base::{planted, relaxed_if_planted};
 
 const FREE: u32 = 0;
 const LIVE: u32 = 1;
@@ -82,8 +83,9 @@ impl Extent {
             len: self.len.load(Ordering::Relaxed),
             host: self.host.load(Ordering::Relaxed),
         };
-        #[cfg(not(planted_fault = "extent_reader_order"))]
-        fence(Ordering::Acquire); // SYNC extent-reuse
+        if !planted("extent_reader_order") {
+            fence(Ordering::Acquire); // SYNC extent-reuse
+        }
         (state & STATE == LIVE && self.state.load(Ordering::Relaxed) == state).then_some(facts)
     }
 
@@ -93,10 +95,7 @@ impl Extent {
         self.start.store(facts.start, Ordering::Relaxed);
         self.len.store(facts.len, Ordering::Relaxed);
         self.host.store(facts.host, Ordering::Relaxed);
-        #[cfg(not(planted_fault = "extent_live_relaxed"))]
-        let order = Ordering::Release; // SYNC extent-live
-        #[cfg(planted_fault = "extent_live_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("extent_live_relaxed", Ordering::Release); // SYNC extent-live
         self.state.store(generation | LIVE, order);
     }
 
@@ -106,8 +105,9 @@ impl Extent {
         self.state.store(state & !STATE | DEAD, Ordering::Relaxed);
         // Whoever is inside is seen (SYNC extent-section); whoever sees what is published here next, sees DEAD or
         // later too (SYNC extent-reuse).
-        #[cfg(not(planted_fault = "extent_owner_fence"))]
-        fence(Ordering::SeqCst);
+        if !planted("extent_owner_fence") {
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// Whether somebody is inside. After `retire` nobody new comes in.
@@ -118,16 +118,14 @@ impl Extent {
     /// A reader announces itself; it must then look at the facts again.
     pub fn begin_section(&self) {
         self.sections.fetch_add(1, Ordering::Relaxed);
-        #[cfg(not(planted_fault = "extent_section_fence"))]
-        fence(Ordering::SeqCst); // SYNC extent-section
+        if !planted("extent_section_fence") {
+            fence(Ordering::SeqCst); // SYNC extent-section
+        }
     }
 
     /// The reader is done.
     pub fn end_section(&self) {
-        #[cfg(not(planted_fault = "extent_leave_relaxed"))]
-        let order = Ordering::Release; // SYNC extent-leave
-        #[cfg(planted_fault = "extent_leave_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("extent_leave_relaxed", Ordering::Release); // SYNC extent-leave
         self.sections.fetch_sub(1, order);
     }
 }

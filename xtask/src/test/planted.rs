@@ -1,5 +1,7 @@
-//! Planted faults: places in the sources that are wrong on purpose when `--cfg planted_fault="NAME"` is set.
-//! Each must be seen by the checker that it is meant for, or that checker checks nothing.
+//! Planted faults: places in the sources that are wrong on purpose where `planted("NAME")` says so. Each must be seen
+//! by the checker that it is meant for, or that checker checks nothing.
+//!
+//! All are in one build, with `--cfg planted_faults`; a variable names the one that is planted.
 
 use super::shell::{Run, Shell};
 use super::step::Outcome;
@@ -24,7 +26,9 @@ pub(super) enum Checker {
 
 /// Folders that may hold faults.
 const HOMES: &[&str] = &["core/src/", "fabrics/", "models/src/", "tasuki/src/"];
-const MARK: &str = "planted_fault = \"";
+const MARK: &str = "planted(\"";
+/// Names the fault that is planted.
+const VARIABLE: &str = "TASUKI_PLANTED_FAULT";
 
 impl Checker {
     fn of(fault: &str) -> Checker {
@@ -50,8 +54,10 @@ pub(super) fn hunt(
         bail!("no planted fault for {checker:?} in {HOMES:?}: nothing shows that it sees anything");
     }
     let mut unseen = Vec::new();
+    let wrapper = wrapper(shell)?;
     for fault in &faults {
-        let run = shell.run(command(shell, fault)?.env("RUSTC_WORKSPACE_WRAPPER", wrapper(shell, fault)?))?;
+        let mut command = command(shell, fault)?;
+        let run = shell.run(command.env("RUSTC_WORKSPACE_WRAPPER", &wrapper).env(VARIABLE, fault))?;
         let seen = !run.success && sees(&run);
         shell.note(&format!("planted fault {fault}: {}", if seen { "seen" } else { "NOT SEEN" }))?;
         if !seen {
@@ -77,11 +83,11 @@ fn names_in(line: &str) -> Vec<&str> {
     behind_marks.filter_map(|rest| Some(rest.split_once('"')?.0)).collect()
 }
 
-/// A program that calls the compiler with the fault planted. Cargo uses it for our own crates only, so that
-/// what they depend on is compiled once for all faults: flags in RUSTFLAGS would compile it again for each.
-fn wrapper(shell: &Shell, fault: &str) -> Result<PathBuf> {
-    let path = shell.folder("xtask/planted")?.join(fault);
-    fs::write(&path, format!("#!/bin/sh\nexec \"$@\" --cfg 'planted_fault=\"{fault}\"'\n"))?;
+/// A program that calls the compiler so that faults can be planted. Cargo uses it for our own crates only: what they
+/// depend on is compiled once for these builds and the ordinary ones.
+fn wrapper(shell: &Shell) -> Result<PathBuf> {
+    let path = shell.folder("xtask")?.join("planted.sh");
+    fs::write(&path, "#!/bin/sh\nexec \"$@\" --cfg planted_faults\n")?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     Ok(path)
 }
@@ -92,11 +98,11 @@ mod tests {
 
     #[test]
     fn faults_are_found_where_code_plants_them() {
-        let code = "#[cfg(not(planted_fault = \"no_fence\"))]\nfn f() {\n    \
-            if cfg!(planted_fault = \"asan_past_end\") || cfg!(planted_fault = \"late\") {}\n}\n\
-            // planted_fault = \"in_a_comment\"\n";
+        let code = "fn f() {\n    if !planted(\"no_fence\") {}\n    \
+            if planted(\"asan_past_end\") || planted(\"late\") {}\n}\n\
+            // planted(\"in_a_comment\")\n";
         let tree =
-            Tree::of(&[("core/src/a.rs", code), ("xtask/src/a.rs", "const A: &str = \"planted_fault = \";")]);
+            Tree::of(&[("core/src/a.rs", code), ("xtask/src/a.rs", "const A: bool = planted(\"no\");")]);
         assert_eq!(faults(&tree, Checker::Loom).into_iter().collect::<Vec<_>>(), ["late", "no_fence"]);
         assert_eq!(faults(&tree, Checker::Asan).into_iter().collect::<Vec<_>>(), ["asan_past_end"]);
         assert_eq!(faults(&tree, Checker::Sim).len(), 0);

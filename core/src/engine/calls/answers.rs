@@ -5,6 +5,7 @@
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{Cause, Error, Result};
+use crate::base::{planted, relaxed_if_planted};
 use crate::engine::machine::Machine;
 use crate::queue::call::{Answer, AnswerPlace, TURNS};
 use crate::queue::ring::{LINE_WORDS, Line};
@@ -108,14 +109,9 @@ impl Answers {
             let turn = self.turns[usize::from(line)].load(Ordering::Relaxed);
             let ticket = Ticket { line, turn: turn as u8 };
             let (word, bit) = ticket.bit();
-            #[cfg(not(planted_fault = "answer_swept_twice"))]
-            let is_ours = || self.abandoned[word].fetch_and(!bit, Ordering::Acquire) & bit != 0; // SYNC answer-line
-            #[cfg(planted_fault = "answer_swept_twice")]
-            let is_ours = || self.abandoned[word].fetch_and(!bit, Ordering::Acquire) & bit != 0 || true;
-            #[cfg(not(planted_fault = "answer_not_come"))]
-            let has_come = || self.has_come(ticket);
-            #[cfg(planted_fault = "answer_not_come")]
-            let has_come = || true;
+            let was_set = || self.abandoned[word].fetch_and(!bit, Ordering::Acquire) & bit != 0; // SYNC answer-line
+            let is_ours = || was_set() || planted("answer_swept_twice");
+            let has_come = || planted("answer_not_come") || self.has_come(ticket);
             if self.abandoned[word].load(Ordering::Relaxed) & bit != 0 && is_ours() {
                 if has_come() { self.give_back(ticket) } else { self.abandon(ticket) }
             }
@@ -151,10 +147,7 @@ impl Answers {
     #[inline]
     pub(super) fn give_back(&self, ticket: Ticket) {
         let (word, bit) = ticket.bit();
-        #[cfg(not(planted_fault = "answer_back_relaxed"))]
-        let order = Ordering::Release; // SYNC answer-line
-        #[cfg(planted_fault = "answer_back_relaxed")]
-        let order = Ordering::Relaxed;
+        let order = relaxed_if_planted("answer_back_relaxed", Ordering::Release); // SYNC answer-line
         self.free[word].fetch_or(bit, order);
     }
 

@@ -48,6 +48,7 @@ fn who_finds_nothing_left_finds_it_done() {
             thread::spawn(move || rank.hand_on(2))
         };
         rank.hand_on(1);
+        rank.hand_on(1); // who was refused the turn has not ended it
         assert!(!rank.waiting.is_empty() || rank.has_sent(2, 12), "leaves beside what has not gone");
         other.join().unwrap();
         rank.hand_on(2);

@@ -23,14 +23,13 @@ impl Turn {
     /// This thread begins; `None` if another is at it.
     #[inline(always)]
     pub fn take(&self) -> Option<Taken<'_>> {
-        let was_taken = if planted("shelf_turn_taken_twice") {
-            let was_taken = self.taken.load(Ordering::Acquire);
+        if planted("shelf_turn_taken_twice") {
+            let is_free = !self.taken.load(Ordering::Acquire);
             self.taken.store(true, Ordering::Relaxed);
-            was_taken
-        } else {
-            self.taken.swap(true, Ordering::Acquire) // SYNC turn
-        };
-        (!was_taken).then_some(Taken(self))
+            return is_free.then(|| Taken(self));
+        }
+        let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed); // SYNC turn
+        taken.is_ok().then(|| Taken(self)) // not made, and so not dropped, if another is at it
     }
 
     /// Whether a thread is at it. If none is, what the last one did is seen.

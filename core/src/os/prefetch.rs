@@ -1,11 +1,27 @@
-//! Telling the processor which line it will write soon.
+//! Telling the processor which lines it will need soon.
 #![allow(unsafe_code)]
 //! Unsafe: an instruction that is a hint: it changes nothing, and never faults, whatever the address.
 
+/// The line at that address will be read: it is fetched while other work goes on.
+#[inline(always)]
+pub fn for_reading(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint.
+    unsafe {
+        std::arch::asm!("prefetcht0 [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: a hint.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(miri)]
+    let _ = address;
+}
+
 /// The line at that address will be written: it is fetched, and taken from whoever has it, while other work goes on.
 #[inline(always)]
-pub fn for_writing<T>(line: &T) {
-    let address = std::ptr::from_ref(line);
+pub fn for_writing(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a hint.
     unsafe {

@@ -286,6 +286,12 @@ impl Lines {
     }
 }
 
+/// What a command copies from, if it is a copy, by the words 1 and 3 of its line.
+#[inline(always)]
+pub(super) fn source(head: u64, source: u64) -> Option<GlobalAddress> {
+    (head as u8 == COPY).then(|| GlobalAddress::from_bits(source))
+}
+
 impl Command {
     /// What it is written as.
     #[inline(always)]

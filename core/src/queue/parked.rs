@@ -1,9 +1,10 @@
 //! Commands that were read before their trigger was met, each in the list of its signal: by threshold, then in the
 //! order of their posts. Only whoever holds the queue's lease touches any of it.
 
-use super::command::{Command, Trigger};
-use super::lines::Lines;
+use super::command::Trigger;
+use super::lines::{self, Lines};
 use super::ring::LINE_WORDS;
+use crate::segment::GlobalAddress;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const NONE: u32 = u32::MAX;
@@ -52,17 +53,6 @@ pub struct Lists<'q> {
     pub(super) parked: &'q [Parked],
 }
 
-/// A command that has left its list.
-#[derive(Clone, Copy, Debug)]
-pub struct Released {
-    /// What it is.
-    pub command: Option<Command>,
-    /// Which post it was.
-    pub position: u64,
-    /// Whether no other command of the queue waits for that signal any more.
-    pub was_last: bool,
-}
-
 /// Whether a counter has reached a threshold, also across its wrap.
 #[inline(always)]
 pub fn reached(value: u64, threshold: u64) -> bool {
@@ -85,6 +75,13 @@ impl Parked {
             into.store(*from, Relaxed);
         }
         self.position.store(position, Relaxed);
+    }
+
+    /// What it copies from, if it is a copy.
+    #[inline(always)]
+    fn source(&self) -> Option<GlobalAddress> {
+        let words = [0, 2].map(|word| self.words[0][word].load(Relaxed));
+        lines::source(words[0], words[1])
     }
 
     fn threshold(&self) -> u64 {
@@ -191,9 +188,27 @@ impl<'q> Lists<'q> {
         next_of(before).store(place, Relaxed);
     }
 
-    /// Takes the first command out of the list whose trigger came at that place of [`Lists::triggers`].
+    /// The first command of the list whose trigger came at that place of [`Lists::triggers`], and which post it was.
     #[inline(always)]
-    pub fn release(&self, at: usize) -> Released {
+    pub fn first(&self, at: usize) -> Option<(Lines, u64)> {
+        let parked = self.first_of(at)?;
+        Some((parked.lines(), parked.position.load(Relaxed)))
+    }
+
+    /// What it copies from. Without the lease that is a guess.
+    #[inline(always)]
+    pub fn source(&self, at: usize) -> Option<GlobalAddress> {
+        self.first_of(at)?.source()
+    }
+
+    #[inline(always)]
+    fn first_of(&self, at: usize) -> Option<&'q Parked> {
+        self.parked.get(self.awaited.get(at)?.first.load(Relaxed) as usize)
+    }
+
+    /// Takes it out of that list. Whether no other command of the queue waits for that signal any more.
+    #[inline(always)]
+    pub fn release(&self, at: usize) -> bool {
         let all = self.books.awaited.load(Relaxed) as usize;
         let list = &self.awaited[at];
         let place = list.first.load(Relaxed);
@@ -204,11 +219,12 @@ impl<'q> Lists<'q> {
             list.first.store(next, Relaxed);
             list.threshold.store(self.parked[next as usize].threshold(), Relaxed);
         }
-        self.give_back(place, next == NONE)
+        self.give_back(place);
+        next == NONE
     }
 
-    /// Takes that very command out, wherever it is; with its signal.
-    pub fn withdraw(&self, position: u64) -> Option<(u32, Released)> {
+    /// Takes that very command out, wherever it is: its signal, and whether no other command waits for that any more.
+    pub fn withdraw(&self, position: u64) -> Option<(u32, bool)> {
         let all = self.books.awaited.load(Relaxed) as usize;
         for at in 0..all {
             let list = &self.awaited[at];
@@ -228,7 +244,8 @@ impl<'q> Lists<'q> {
             if next == NONE {
                 list.last.store(before, Relaxed);
             }
-            return Some((signal, self.give_back(place, false)));
+            self.give_back(place);
+            return Some((signal, false));
         }
         None
     }
@@ -243,19 +260,17 @@ impl<'q> Lists<'q> {
     }
 
     #[inline(always)]
-    fn give_back(&self, place: u32, was_last: bool) -> Released {
+    fn give_back(&self, place: u32) {
         let parked = &self.parked[place as usize];
         parked.next.store(self.books.free.load(Relaxed), Relaxed);
         self.books.free.store(place, Relaxed);
         self.books.waiting.store(self.len() - 1, Relaxed);
-        let command = Command::from_lines(&parked.lines());
-        Released { command, position: parked.position.load(Relaxed), was_last }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::command::Deed;
+    use super::super::command::{Command, Deed};
     use super::*;
 
     struct Memory {
@@ -297,13 +312,15 @@ mod tests {
         lists.park(&command.lines(), trigger, position)
     }
 
-    fn release(lists: Lists<'_>, signal: u32) -> Option<Released> {
+    /// The position of the first command for that signal, which waits no more, and whether it was the last one.
+    fn release(lists: Lists<'_>, signal: u32) -> Option<(u64, bool)> {
         let at = lists.triggers().position(|trigger| trigger.signal == signal)?;
-        Some(lists.release(at))
+        let (_, position) = lists.first(at)?;
+        Some((position, lists.release(at)))
     }
 
     fn released(lists: Lists<'_>, signal: u32) -> Vec<u64> {
-        std::iter::from_fn(|| release(lists, signal)).map(|one| one.position).collect()
+        std::iter::from_fn(|| release(lists, signal)).map(|(position, _)| position).collect()
     }
 
     #[test]
@@ -331,8 +348,7 @@ mod tests {
         for round in 0..5 {
             assert!(park(lists, 1, round, round) && lists.has_room());
             assert!(park(lists, 2, round, round + 100) && !lists.has_room());
-            let first = release(lists, 1).unwrap();
-            assert_eq!((first.position, first.was_last), (round, true));
+            assert_eq!(release(lists, 1), Some((round, true)));
             assert_eq!(released(lists, 2), [round + 100]);
         }
         assert!(release(lists, 1).is_none());
@@ -345,13 +361,12 @@ mod tests {
             let lists = memory.lists();
             (0..4).for_each(|position| assert_eq!(park(lists, 3, position / 2, position), position == 0));
             park(lists, 4, 0, 9);
-            let (signal, out) = lists.withdraw(gone).unwrap();
-            assert_eq!((signal, out.position, out.was_last), (3, gone, false));
+            assert_eq!(lists.withdraw(gone), Some((3, false)));
             assert!(lists.withdraw(gone).is_none());
             park(lists, 3, 1, 7);
             let left: Vec<u64> = (0..4).filter(|&position| position != gone).chain([7]).collect();
             assert_eq!(released(lists, 3), left);
-            assert!(lists.withdraw(9).unwrap().1.was_last);
+            assert_eq!(lists.withdraw(9), Some((4, true)));
         }
     }
 }

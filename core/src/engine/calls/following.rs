@@ -89,7 +89,7 @@ impl Machine {
     pub(super) fn fail_call(&self, calls: &Calls, from: Rank, effects: &[Option<Effect>; 2], cause: &Cause) {
         let poison = Poison::of(cause, self.rank());
         if effects.iter().any(Option::is_some) {
-            self.let_happen(None, effects, Some(poison));
+            self.let_happen(None, effects, Some(&poison));
         } else {
             self.poison_signal(from, calls.failures, poison);
         }

@@ -87,6 +87,7 @@ impl Machine {
         if named.queue.lease().call(self.rank().0) {
             let long = self.move_on(named, todo);
             self.give_back(named, long, todo);
+            self.fetch_destinations(named);
         }
     }
 
@@ -169,17 +170,25 @@ impl Machine {
                 met.then_some((at, trigger.signal, failure))
             });
             let Some((at, signal, failure)) = met else { break };
-            let released = lists.release(at);
-            if released.was_last {
-                self.disarm(named, signal);
+            let Some((lines, position)) = lists.first(at) else { return self.unreadable(named) };
+            if failure.is_none() && lines.triggers()[1].is_some() {
+                self.release(named, at, signal);
+                self.take_in_second(named, &lines, position, todo); // and waits again, if that is not met
+                continue;
             }
-            match released.command {
-                Some(command) if command.also.is_some() && failure.is_none() => {
-                    self.take_in_second(named, &command.lines(), released.position, todo);
-                }
-                Some(command) => self.fire(named, &command, released.position, failure, todo),
+            match Command::from_lines(&lines) {
+                Some(command) => self.fire(named, &command, position, failure, todo),
                 None => self.unreadable(named),
             }
+            self.release(named, at, signal); // after what others wait for
+        }
+    }
+
+    /// The first command of that list waits no more.
+    #[inline(always)]
+    pub(super) fn release(&self, named: &Named<'_>, at: usize, signal: u32) {
+        if named.queue.parked().release(at) {
+            self.disarm(named, signal);
         }
     }
 
@@ -299,13 +308,21 @@ impl Machine {
         if let Some(recorder) = self.recorder() {
             return self.fire_and_note(recorder, named, command, position, failure, todo);
         }
-        let outcome = self.run_if_short(named, command, failure);
+        if failure.is_none() && self.is_run_at_once(command) {
+            return self.follow_up(named, command, Some(None), todo);
+        }
+        self.fire_otherwise(named, command, failure, todo);
+    }
+
+    /// One that is not run at once, or will never be.
+    #[inline(never)]
+    fn fire_otherwise(&self, named: &Named<'_>, command: &Command, failure: Failure, todo: &mut Todo) {
+        let outcome = self.run_otherwise(named, command, failure);
         self.follow_up(named, command, outcome, todo);
     }
 
-    /// What is short of a command that fired, or will never fire, is done: how it ended.
-    #[inline(always)]
-    pub(super) fn run_if_short(
+    /// How such a one ended, if it did.
+    pub(super) fn run_otherwise(
         &self,
         named: &Named<'_>,
         command: &Command,
@@ -314,7 +331,6 @@ impl Machine {
         match failure {
             Some(poison) => Some(Some(poison)),
             None if command.calls().is_some() => self.call_at_once(named, command),
-            None if self.may_run(command) => self.run_at_once(command),
             None => None,
         }
     }
@@ -330,7 +346,7 @@ impl Machine {
     ) {
         match outcome {
             Some(failure) if self.may_take_effect(named, command) => {
-                self.take_effect(named, command, failure, todo);
+                self.take_effect(named, command, failure.as_ref(), todo);
             }
             Some(failure) => {
                 let flights = named.queue.flights();
@@ -383,8 +399,8 @@ impl Machine {
                 let is_owners = command.runner() == Some(named.owner);
                 for_owner += u32::from(is_owners);
                 for_others += u32::from(!is_owners);
-            } else if may_run && let Some(failure) = self.run_flight_at_once(named, number, &command) {
-                flights.end(number, failure.map(Poison::words));
+            } else if may_run && self.is_flight_run_at_once(named, number, &command) {
+                flights.end(number, None);
                 moved = true;
             } else if long.is_none() {
                 flights.take(number, self.rank().0);
@@ -407,7 +423,8 @@ impl Machine {
                 && !flights.holds_back(&command.effects, number)
             {
                 self.note_flight(named, number, false, What::Retired);
-                self.take_effect(named, &command, failure.and_then(Poison::from_words), todo);
+                let poison = failure.and_then(Poison::from_words);
+                self.take_effect(named, &command, poison.as_ref(), todo);
                 flights.retire(number);
                 moved = true;
             }

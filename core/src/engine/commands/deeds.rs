@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 //! Unsafe: atomics on words that the fabric has just named.
 
-use super::attend::Failure;
 use crate::engine::machine::Machine;
 use crate::engine::{Caching, View};
 use crate::fabric::{Atomic, Width};
@@ -17,21 +16,23 @@ const AT_ONCE: u64 = 8 * 1024;
 pub(super) const BLOCK: usize = 1024;
 
 impl Machine {
-    /// Does what the command says, if that is quick and needs nobody else; how it ended. Where anything is unusual, an
-    /// address not mapped yet or wrong, the command goes the long way.
+    /// Does what the command says, if this rank may, and it is quick and needs nobody else; whether it did. Where
+    /// anything is unusual, an address not mapped yet or wrong, the command goes the long way.
     #[inline(always)]
-    pub(super) fn run_at_once(&self, command: &Command) -> Option<Failure> {
-        let done = match command.deed {
-            Deed::Nothing => true,
-            Deed::Copy { from, to, len } => {
-                len <= AT_ONCE && (len == 0 || self.copy_across(from, to, len, Caching::Cached))
+    pub(super) fn is_run_at_once(&self, command: &Command) -> bool {
+        self.may_run(command)
+            && match command.deed {
+                Deed::Nothing => true,
+                Deed::Copy { from, to, len } => {
+                    len <= AT_ONCE && (len == 0 || self.copy_across(from, to, len, Caching::Cached))
+                }
+                Deed::Put { to, bytes } => self.put_at_once(to, &bytes),
+                Deed::Atomic { at, atomic, result } => self.change_at_once(at, atomic, result),
+                Deed::Call(_) => false,
+                Deed::Reduce { from, to, len, how } => {
+                    len <= AT_ONCE && self.reduce_at_once(from, to, len, how)
+                }
             }
-            Deed::Put { to, bytes } => self.put_at_once(to, &bytes),
-            Deed::Atomic { at, atomic, result } => self.change_at_once(at, atomic, result),
-            Deed::Call(_) => false,
-            Deed::Reduce { from, to, len, how } => len <= AT_ONCE && self.reduce_at_once(from, to, len, how),
-        };
-        done.then_some(None)
     }
 
     #[inline(never)]

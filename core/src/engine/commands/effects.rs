@@ -1,6 +1,5 @@
 //! Effects: what a command, or a handler, was to bring about happens, and the queues that it lets go on are noted.
 
-use super::attend::Failure;
 use super::reach::Named;
 use super::todo::Todo;
 use crate::base::log::Level;
@@ -37,7 +36,7 @@ impl Machine {
         &self,
         named: &Named<'_>,
         command: &Command,
-        failure: Failure,
+        failure: Option<&Poison>,
         todo: &mut Todo,
     ) {
         if let Some(poison) = failure {
@@ -45,7 +44,7 @@ impl Machine {
         } else if command.calls().is_some() {
             return; // they happen when the handler has run
         }
-        for effect in command.effects.into_iter().flatten() {
+        for &effect in command.effects.iter().flatten() {
             let happened = match self.recorder() {
                 None => self.bring_about(effect, failure, todo),
                 Some(recorder) => self.bring_about_and_note(recorder, named, effect, failure, todo),
@@ -58,13 +57,18 @@ impl Machine {
 
     /// One effect happens. An error: it cannot.
     #[inline(always)]
-    pub(super) fn bring_about(&self, effect: Effect, failure: Failure, todo: &mut Todo) -> Result<(), Cause> {
+    pub(super) fn bring_about(
+        &self,
+        effect: Effect,
+        failure: Option<&Poison>,
+        todo: &mut Todo,
+    ) -> Result<(), Cause> {
         let Effect { signal, amount } = effect;
         let accept = || self.open(raising(signal, amount, failure), None, false);
         let ahead = self.take_ahead(signal, todo);
         let posted = match failure {
             None => self.fabric().raise(&accept, signal, u64::from(amount)),
-            Some(poison) => self.fabric().poison(&accept, signal, poison),
+            Some(&poison) => self.fabric().poison(&accept, signal, poison),
         };
         match posted {
             Ok(Posted::Started) => {}
@@ -86,7 +90,7 @@ impl Machine {
         &self,
         from: Option<&Named<'_>>,
         effects: &[Option<Effect>; 2],
-        failure: Failure,
+        failure: Option<&Poison>,
     ) {
         let mut todo = Todo::default();
         for effect in effects.iter().copied().flatten() {
@@ -106,14 +110,14 @@ impl Machine {
     /// A signal of any rank is poisoned, and all that follows.
     pub(in crate::engine) fn poison_signal(&self, rank: Rank, signal: u32, poison: Poison) {
         let signal = GlobalAddress::new(rank, signal_offset(signal));
-        self.let_happen(None, &[Some(Effect { signal, amount: 0 }), None], Some(poison));
+        self.let_happen(None, &[Some(Effect { signal, amount: 0 }), None], Some(&poison));
     }
 }
 
 /// An effect as an operation, for a fabric that does not raise signals at once.
-fn raising(signal: GlobalAddress, amount: u32, failure: Failure) -> Action {
+fn raising(signal: GlobalAddress, amount: u32, failure: Option<&Poison>) -> Action {
     match failure {
         None => Action::Raise { signal, amount: u64::from(amount) },
-        Some(poison) => Action::Poison { signal, poison },
+        Some(&poison) => Action::Poison { signal, poison },
     }
 }

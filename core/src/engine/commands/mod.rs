@@ -17,6 +17,7 @@
 //! Where queues are out of reach only the owner looks. What another rank is to run travels there (`travelling`), into a
 //! queue that each rank has for it (`inbox`).
 
+mod ahead;
 mod attend;
 mod deeds;
 mod effects;

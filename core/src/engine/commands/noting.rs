@@ -9,6 +9,7 @@ use crate::base::{Cause, Result};
 use crate::engine::machine::Machine;
 use crate::engine::trace::{Brief, Place, QueueId, Recorder, Text, What};
 use crate::engine::waiting::Condition;
+use crate::fabric::Poison;
 use crate::queue::command::{Command, Effect};
 use crate::queue::lines::Lines;
 use crate::segment::GlobalAddress;
@@ -57,7 +58,8 @@ impl Machine {
         todo: &mut Todo,
     ) {
         let begin = self.host().glance_ns();
-        let outcome = self.run_if_short(named, command, failure);
+        let is_done = failure.is_none() && self.is_run_at_once(command);
+        let outcome = if is_done { Some(None) } else { self.run_otherwise(named, command, failure) };
         let end = self.host().glance_ns();
         let is_flight = outcome.is_none() || !self.may_take_effect(named, command);
         let flight = is_flight.then(|| named.queue.flights().numbers().end);
@@ -68,20 +70,14 @@ impl Machine {
     }
 
     /// Does what a command under way says, if that is short.
-    pub(super) fn run_flight_at_once(
-        &self,
-        named: &Named<'_>,
-        number: u64,
-        command: &Command,
-    ) -> Option<Failure> {
-        let Some(recorder) = self.recorder() else { return self.run_at_once(command) };
+    pub(super) fn is_flight_run_at_once(&self, named: &Named<'_>, number: u64, command: &Command) -> bool {
+        let Some(recorder) = self.recorder() else { return self.is_run_at_once(command) };
         let begin = self.host().glance_ns();
-        let outcome = self.run_at_once(command);
-        if let Some(failure) = outcome {
-            let what = What::Ran(Place { queue: named.id(), number });
-            recorder.record(begin, self.host().glance_ns(), failure.is_some(), what);
+        let is_done = self.is_run_at_once(command);
+        if is_done {
+            recorder.record(begin, self.host().glance_ns(), false, What::Ran(named.place(number)));
         }
-        outcome
+        is_done
     }
 
     /// A moment in the life of a command under way.
@@ -99,7 +95,7 @@ impl Machine {
         recorder: &Recorder,
         named: &Named<'_>,
         effect: Effect,
-        failure: Failure,
+        failure: Option<&Poison>,
         todo: &mut Todo,
     ) -> Result<(), Cause> {
         let begin = self.host().glance_ns();

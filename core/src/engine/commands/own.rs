@@ -187,12 +187,10 @@ impl Machine {
     fn give_up_parked(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) {
         let lists = named.queue.parked();
         while let Some(trigger) = lists.triggers().next() {
-            let released = lists.release(0);
-            if released.was_last {
-                self.disarm(named, trigger.signal);
-            }
-            if let Some(command) = released.command {
-                self.take_effect(named, &command, Some(dropped), todo);
+            let first = lists.first(0);
+            self.release(named, 0, trigger.signal);
+            if let Some(command) = first.and_then(|(lines, _)| Command::from_lines(&lines)) {
+                self.take_effect(named, &command, Some(&dropped), todo);
             }
         }
     }
@@ -207,7 +205,7 @@ impl Machine {
             let position = queue.reader().read();
             let Some(lines) = self.lines_at(named, position) else { return false };
             if let Some(command) = Command::from_lines(&lines) {
-                self.take_effect(named, &command, Some(dropped), todo);
+                self.take_effect(named, &command, Some(&dropped), todo);
             }
             queue.reader().set_read(position + lines.count());
         }

@@ -257,8 +257,8 @@ impl Machine {
     /// Takes a command back, under the lease. `None`: it has not arrived yet.
     fn cancel_now(&self, named: &Named<'_>, position: u64) -> Option<bool> {
         let queue = &named.queue;
-        if let Some((signal, released)) = queue.parked().withdraw(position) {
-            if released.was_last {
+        if let Some((signal, was_last)) = queue.parked().withdraw(position) {
+            if was_last {
                 self.disarm(named, signal);
             }
             return Some(true);
@@ -333,7 +333,7 @@ fn write_all<'c>(
 #[inline]
 fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
     let count = lines.count();
-    prefetch::for_writing(queue.line(position + AHEAD));
+    prefetch::for_writing(std::ptr::from_ref(queue.line(position + AHEAD)).cast());
     if count == 2 {
         queue.line(position + 1).write(position + 1, &lines.words[1]);
     }

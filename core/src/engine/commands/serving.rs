@@ -238,8 +238,12 @@ impl Machine {
         if !queue.lease().glance().is_free() {
             return false; // its holder sees to it
         }
-        queue.parked().triggers().any(|trigger| named.lets_fire(self, trigger))
-            || with_ring && self.has_posts(named, strictly)
+        let mut triggers = queue.parked().triggers();
+        if let Some(list) = triggers.position(|trigger| named.lets_fire(self, trigger)) {
+            self.fetch_source(named, list);
+            return true;
+        }
+        with_ring && self.has_posts(named, strictly)
             || queue.for_owner() > 0
             || !queue.flights().is_empty() && has_ended(named)
     }

@@ -3,7 +3,7 @@
 use tasuki_tests::failing::FAILING;
 use tasuki_tests::{each_case, run};
 
-/// With how many seeds a case runs on each kind of machine and number of ranks. They cost from 2 ms to 400 ms a run:
+/// With how many seeds a case runs on each kind of machine and number of ranks. They cost from 2 ms to 2 s a run:
 /// those that move megabytes or have many threads go over the machines once, the quick ones more often.
 fn seeds(name: &str) -> u64 {
     const ONCE: &[&str] = &[
@@ -18,12 +18,21 @@ fn seeds(name: &str) -> u64 {
         "b9_a_chain_of_copies",
         "b9_a_million_copies_by_commands",
         "c9_lock_excludes_and_starves_nobody",
+        "d18_more_than_an_inbox_has_places",
+        "d19_calls_bring_buffers",
+        "d19_calls_fire_in_queues",
+        "d19_follow_ups_do_not_lock_up",
+        "d19_full_at_the_poster",
         "d1_bytes_are_there_when_the_signal_is_seen",
         "freed_memory_is_given_back",
+        "g18_eight_threads_exchange",
         "g18_eight_threads_move_bytes",
         "g18_eight_threads_number_their_own",
         "g18_eight_threads_order",
         "g18_eight_threads_wait",
+        "g9_six_hundred_long_receives",
+        "i3_a_hundred_in_flight",
+        "i8_threads_start_barriers",
         "many_requests_at_one_owner",
         "puts_and_gets_of_every_size",
     ];

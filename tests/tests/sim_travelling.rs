@@ -5,10 +5,8 @@ use std::time::Duration;
 use tasuki::{Cause, Command, Job, Rank, Result, Sim, Slot};
 use tasuki_tests::watchdog::Watchdog;
 
-const SEEDS: u64 = 8;
-
-fn run(what: &str, of: impl Fn(Sim) -> Sim, app: impl Fn(&Job) -> Result<()> + Sync) {
-    for seed in 0..SEEDS {
+fn run(what: &str, seeds: u64, of: impl Fn(Sim) -> Sim, app: impl Fn(&Job) -> Result<()> + Sync) {
+    for seed in 0..seeds {
         let _watched = Watchdog::over(format!("{what}, seed {seed}"));
         let sim = of(Sim::seed(seed).ranks(3)).time_max_ns(1_000_000_000);
         if let Err(error) = tasuki::sim(sim, &app) {
@@ -24,7 +22,7 @@ fn a_copy_between_two_others_takes_its_way_once() {
     const LEN: usize = 64_000;
     const COPIES: u64 = 16;
     let slow = |sim: Sim| sim.bandwidth(100_000_000); // 0.64 to 1.28 ms for that many bytes
-    run("a copy between two others", slow, |job| {
+    run("a copy between two others", 8, slow, |job| {
         let (data, told) = (job.alloc::<u8>(LEN)?, job.alloc::<u64>(1)?);
         let (done, failed) = (job.signal()?, job.signal()?);
         data.fill(job.rank().0 as u8)?;
@@ -66,7 +64,7 @@ fn a_full_inbox_takes_more_when_there_is_room() {
     const LEN: usize = 8;
     const LONG: usize = 100_000;
     let slow = |sim: Sim| sim.ranks(5).bandwidth(2_000_000); // 50 ms for the long transfer
-    run("a full inbox", slow, |job| {
+    run("a full inbox", 2, slow, |job| {
         let (data, done, me) = (job.alloc::<u8>(LEN * 2)?, job.signal()?, job.rank());
         let queues = (0..QUEUES).map(|_| job.queue(EACH)).collect::<Result<Vec<_>>>()?;
         let long = job.alloc::<u8>(LONG)?;
@@ -96,6 +94,7 @@ fn a_full_inbox_takes_more_when_there_is_room() {
 fn commands_for_a_rank_that_leaves_are_run_from_here() {
     run(
         "a rank that leaves",
+        8,
         |sim| sim,
         |job| {
             let (data, me) = (job.alloc::<u8>(64)?, job.rank());

@@ -94,7 +94,7 @@ static bool agree(const struct options *begun, struct options *o, long done) {
 static void run_collective(const struct options *begun, collective call) {
     struct options now = *begun, *o = &now;
     struct figure figure = {o->name, "", "time_ns"};
-    if (o->by && !(asks_for(o, "test") && times_itself(call))) fail(o->name, "is not played by what --by says");
+    if (o->by && !(asks_for(o, "test") && goes_on_beside(call))) fail(o->name, "is not played by what --by says");
     struct group group = new_group(o, rank_here, ranks_all);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank_here == 0) print_ready(o);

@@ -39,6 +39,7 @@ pub const FUZZY_MAX: u64 = 128;
 /// A communicator's fuzzy barriers, as one member has them.
 #[derive(Debug)]
 pub(super) struct Fuzzy {
+    machine: Arc<Machine>,
     stages: Arc<Stages>,
     /// Where what cannot be told yet waits: with more than two members.
     queue: Option<Arc<OwnQueue>>,
@@ -50,7 +51,6 @@ pub(super) struct Fuzzy {
 /// dropped at any time, which ends nothing.
 #[derive(Clone)]
 pub struct FuzzyBarrier {
-    machine: Arc<Machine>,
     fuzzy: Arc<Fuzzy>,
     instance: u64,
 }
@@ -68,25 +68,26 @@ impl FuzzyBarrier {
     /// Errors: a rank died, or a member left without having started it.
     #[inline]
     pub fn is_done(&self) -> Result<bool> {
-        if self.fuzzy.stages.have_reached(&self.machine, self.instance) {
+        let machine = &self.fuzzy.machine;
+        if self.fuzzy.stages.have_reached(machine, self.instance) {
             return Ok(true);
         }
-        self.machine.test(&self.arrival(), &|| self.call())
+        machine.test(&self.arrival(), &|| self.call())
     }
 
     /// Returns when all members have started it. Serves peers and moves this rank's operations and queues on meanwhile.
     /// Errors as of [`FuzzyBarrier::is_done`].
     pub fn wait(&self) -> Result<()> {
-        let stages = &self.fuzzy.stages;
+        let Fuzzy { machine, stages, .. } = &*self.fuzzy;
         // No longer than makes sense for the one who is missing: it may need this very processor.
-        let Some(missing) = stages.missing(&self.machine, self.instance) else { return Ok(()) };
-        for _ in 0..self.machine.spins(Some(missing)) {
-            if stages.have_reached(&self.machine, self.instance) {
+        let Some(missing) = stages.missing(machine, self.instance) else { return Ok(()) };
+        for _ in 0..machine.spins(Some(missing)) {
+            if stages.have_reached(machine, self.instance) {
                 return Ok(());
             }
             std::hint::spin_loop();
         }
-        self.machine.wait(&self.arrival(), None, &|| self.call())
+        machine.wait(&self.arrival(), None, &|| self.call())
     }
 
     /// Which instance of its communicator it is, from 1 on.
@@ -96,7 +97,7 @@ impl FuzzyBarrier {
 
     #[cold]
     fn arrival(&self) -> Condition {
-        self.fuzzy.arrival(&self.machine, self.instance)
+        self.fuzzy.arrival(self.instance)
     }
 
     #[cold]
@@ -113,9 +114,8 @@ impl Communicator {
             Some(fuzzy) => fuzzy,
             None => self.first_fuzzy(prepare)?,
         };
-        let machine = self.messages().machine();
-        let instance = fuzzy.start(machine).map_err(|cause| machine.fault(cause, call))?;
-        Ok(FuzzyBarrier { machine: machine.clone(), fuzzy: fuzzy.clone(), instance })
+        let instance = fuzzy.start().map_err(|cause| self.machine().fault(cause, call))?;
+        Ok(FuzzyBarrier { fuzzy: fuzzy.clone(), instance })
     }
 
     /// What its fuzzy barriers need, made together with all members where they do not know each other's signals.
@@ -192,9 +192,10 @@ impl Communicator {
             let signal = signal_offset(all[to.index()] as u32 + stage);
             Ok((GlobalAddress::new(rank_of(to)?, signal), rank_of(from)?))
         };
-        let stages = Stages::new(self.messages().machine(), first, Stages::count(self.size()), neighbours)?;
+        let machine = self.messages().machine().clone();
+        let stages = Stages::new(&machine, first, Stages::count(self.size()), neighbours)?;
         let (started, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ok(Arc::new(Fuzzy { stages: Arc::new(stages), queue, started, is_over }))
+        Ok(Arc::new(Fuzzy { machine, stages: Arc::new(stages), queue, started, is_over }))
     }
 }
 
@@ -205,7 +206,8 @@ fn call() -> String {
 impl Fuzzy {
     /// Starts the next instance: tells what can be told, and leaves the rest to commands.
     #[inline]
-    fn start(&self, machine: &Machine) -> Result<u64, Cause> {
+    fn start(&self) -> Result<u64, Cause> {
+        let machine = &*self.machine;
         machine.check()?;
         let instance = match &self.queue {
             None => self.started.fetch_add(1, Ordering::Relaxed) + 1,
@@ -253,8 +255,8 @@ impl Fuzzy {
         Ok(())
     }
 
-    fn arrival(&self, machine: &Machine, instance: u64) -> Condition {
-        let (stages, fabric) = (self.stages.clone(), machine.shared_fabric().clone());
+    fn arrival(&self, instance: u64) -> Condition {
+        let (stages, fabric) = (self.stages.clone(), self.machine.shared_fabric().clone());
         Condition::Event(Arc::new(Arrival { stages, fabric, instance }))
     }
 }
@@ -269,7 +271,7 @@ impl Debt for Fuzzy {
         self.is_over.store(true, Ordering::Relaxed);
         let started = self.started.load(Ordering::Relaxed);
         // In vain where a member leaves without having started it; that is no failure of this one.
-        let over = machine.wait(&self.arrival(machine, started), None, &|| "leave(): fuzzy barriers".into());
+        let over = machine.wait(&self.arrival(started), None, &|| "leave(): fuzzy barriers".into());
         let Some(queue) = &self.queue else { return Ok(()) };
         // All triggers are met now, but whoever met them may still be on the way to the queue.
         while over.is_ok() && machine.check().is_ok() && !is_empty(machine, queue) {

@@ -94,7 +94,7 @@ impl Bar {
             (Case::Post, _) if variant == "by_50" => &[(With::Limit, AtMost(0.5))],
             (Case::Post, _) => &[(With::Limit, AtMost(0.8))],
             (Case::Chain, _) if variant == "by_source" => &[(With::Limit, AtMost(2.5))],
-            (Case::Handler, _) => &[(With::Limit, AtMost(3.5))],
+            (Case::Handler, _) => &[(With::Limit, AtMost(3.5)), (With::Ucx, AtMost(1.0))],
             (Case::BandwidthPut, _) if BLOCKS.contains(&bytes) => &[(With::Limit, AtLeast(0.9))],
             (Case::BandwidthJob, _) if BLOCKS.contains(&bytes) => {
                 &[(With::Limit, AtLeast(0.9)), (With::Mpi, AtLeast(1.0))]
@@ -107,7 +107,9 @@ impl Bar {
             }
             (Case::Barrier, 2) => &[(With::Mpi, AtMost(0.6))],
             (Case::Barrier, 4 | 8) => &[(With::Mpi, AtMost(0.7))],
-            (Case::Fuzzy, 2) => &[(With::Limit, AtMost(2.0))],
+            (Case::Fuzzy, 2) => &[(With::Limit, AtMost(2.0)), (With::Mpi, AtMost(0.3))],
+            (Case::Fuzzy, 4 | 8) => &[(With::Mpi, AtMost(0.3))],
+            (Case::FuzzyHidden, 2) => &[(With::Mpi, AtMost(0.25))],
             (Case::OverlapCopy | Case::Thirdparty, _) => match variant {
                 "work_beside" => &[(With::Alone, AtMost(1.02))],
                 "copy_beside" => &[(With::Alone, AtLeast(0.9))],
@@ -172,6 +174,7 @@ mod tests {
         assert_eq!(of(Case::SharedCopy, 64 << 10, 2), [""; 0]);
         assert_eq!(of(Case::SharedCopy, 1 << 20, 2), ["Limit >= 0.90", "Mpi >= 1.40"]);
         assert_eq!(of(Case::Barrier, 8, 2), ["Mpi <= 0.60"]);
+        assert_eq!(of(Case::Fuzzy, 8, 8), ["Mpi <= 0.30"]);
         assert_eq!(of(Case::Message, 8, 2), ["Limit <= 1.35", "Mpi <= 0.70", "Ucx <= 0.75"]);
     }
 }

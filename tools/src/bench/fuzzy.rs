@@ -18,12 +18,13 @@ pub(super) struct Fuzzy<'j> {
     job: &'j Job,
     world: &'j Communicator,
     calls: u64,
+    clock_ns: u64,
 }
 
 impl<'j> Fuzzy<'j> {
     /// `calls` barriers.
     pub(super) fn new(job: &'j Job, case: Case, calls: u64) -> Fuzzy<'j> {
-        Fuzzy { case, job, world: job.world(), calls }
+        Fuzzy { case, job, world: job.world(), calls, clock_ns: Stopwatch::cost_ns() }
     }
 
     /// The time of one, on the rank that comes last; 0 on the others.
@@ -39,7 +40,7 @@ impl<'j> Fuzzy<'j> {
         while !barrier.is_done()? {
             std::hint::spin_loop();
         }
-        Ok(watch.ns(0))
+        Ok(watch.ns(self.clock_ns))
     }
 
     /// The time of one beside work, without that work.
@@ -50,7 +51,7 @@ impl<'j> Fuzzy<'j> {
         self.job.compute(WORK);
         let worked = work.ns(0);
         barrier.wait()?;
-        Ok(watch.ns(0).saturating_sub(worked))
+        Ok(watch.ns(worked + 2 * self.clock_ns))
     }
 
     /// The mean or the median of so many in ns, on the slowest rank.

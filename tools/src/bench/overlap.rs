@@ -27,8 +27,6 @@ const VALUES: usize = BYTES as usize / size_of::<u64>();
 const PLACES: usize = 8;
 /// Copies that there are at least, of which the last does not count: rank 1 may have ended during it, and be of help.
 const COPIES_MIN: usize = 3;
-/// How long rank 1 is away where it has no work to do.
-const AWAY: Duration = Duration::from_millis(5);
 
 /// Where the bytes come from and go to.
 const FROM: Rank = Rank(1);
@@ -40,7 +38,8 @@ const COPY_RATE: usize = 1;
 /// What rank 1 does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
-    /// Nothing: it sleeps, outside the library, so that it is of no help with the copy.
+    /// Nothing: it sleeps, outside the library, so that it is of no help with the copy, and as long as it works
+    /// elsewhere: the first copies are of what it has just written, and take longer.
     Away,
     InL1,
     InL2,
@@ -80,6 +79,8 @@ struct Stage<'j> {
     in_l1: Stencil,
     in_l2: Stencil,
     points: u64,
+    /// How long rank 1 has worked in its first-level cache, the last time.
+    worked: Duration,
 }
 
 /// One figure of a case.
@@ -112,7 +113,21 @@ impl<'j> Stage<'j> {
         let (begun, ended, told) = (job.signal()?, job.signal()?, job.signal()?);
         target.fill(0)?;
         let (in_l1, in_l2, round) = (Stencil::new(IN_L1), Stencil::new(IN_L2), 0);
-        Ok(Stage { job, mover, source, target, results, begun, ended, told, round, in_l1, in_l2, points })
+        Ok(Stage {
+            job,
+            mover,
+            source,
+            target,
+            results,
+            begun,
+            ended,
+            told,
+            round,
+            in_l1,
+            in_l2,
+            points,
+            worked: Duration::ZERO,
+        })
     }
 
     /// One round of a scene; its result on the lead. Between `begun` and `ended` rank 1 makes no call.
@@ -148,11 +163,14 @@ impl<'j> Stage<'j> {
         self.job.raise(self.begun.on(self.mover), 1)?;
         let watch = Stopwatch::start();
         match work {
-            Work::Away => std::thread::sleep(AWAY),
+            Work::Away => std::thread::sleep(self.worked),
             Work::InL1 => self.in_l1.work(self.points),
             Work::InL2 => self.in_l2.work(self.points),
         }
         let took = watch.ns(0);
+        if work == Work::InL1 {
+            self.worked = Duration::from_nanos(took);
+        }
         self.job.raise(self.ended.on(self.mover), 1)?;
         self.job.store(self.results.on(TO).at(WORK_NS), took)
     }

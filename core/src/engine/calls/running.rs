@@ -131,6 +131,7 @@ impl Machine {
             queue.reader().set_read(position + lines.count().max(1));
             return true; // nobody can have posted it
         };
+        self.fetch_answer_line(call.answer);
         let entry = calls.table.check(call.handler, call.len);
         let each = entry.as_ref().map_or(0, |entry| entry.each);
         let below = at.checked_sub(1).map(|below| &calls.levels[below].following);

@@ -1,6 +1,6 @@
 //! fuzzy, fuzzy_hidden: what a fuzzy barrier costs a rank for which all others are there already, from its start until
-//! it is found over; and what one costs beside work that takes longer, with that work taken off. Of the latter the median
-//! counts: where a rank lost its processor in the midst of its work nothing was hidden.
+//! it is found over; and what one costs beside work that takes longer, with that work taken off. Of the latter the
+//! median counts: where a rank lost its processor in the midst of its work nothing was hidden.
 
 use super::case::Case;
 use super::clock::Stopwatch;

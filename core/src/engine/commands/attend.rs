@@ -308,7 +308,7 @@ impl Machine {
         if let Some(recorder) = self.recorder() {
             return self.fire_and_note(recorder, named, command, position, failure, todo);
         }
-        if failure.is_none() && self.is_run_at_once(command) {
+        if failure.is_none() && self.try_at_once(command) {
             return self.follow_up(named, command, Some(None), todo);
         }
         self.fire_otherwise(named, command, failure, todo);
@@ -399,7 +399,7 @@ impl Machine {
                 let is_owners = command.runner() == Some(named.owner);
                 for_owner += u32::from(is_owners);
                 for_others += u32::from(!is_owners);
-            } else if may_run && self.is_flight_run_at_once(named, number, &command) {
+            } else if may_run && self.try_flight_at_once(named, number, &command) {
                 flights.end(number, None);
                 moved = true;
             } else if long.is_none() {

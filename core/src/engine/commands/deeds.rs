@@ -19,7 +19,7 @@ impl Machine {
     /// Does what the command says, if this rank may, and it is quick and needs nobody else; whether it did. Where
     /// anything is unusual, an address not mapped yet or wrong, the command goes the long way.
     #[inline(always)]
-    pub(super) fn is_run_at_once(&self, command: &Command) -> bool {
+    pub(super) fn try_at_once(&self, command: &Command) -> bool {
         self.may_run(command)
             && match command.deed {
                 Deed::Nothing => true,

@@ -21,9 +21,9 @@ impl Named<'_> {
         QueueId { owner: self.owner, number: self.number, generation: self.generation }
     }
 
-    /// A command of it that is under way.
-    pub(super) fn place(&self, flight: u64) -> Place {
-        Place { queue: self.id(), number: flight }
+    /// A command of it: where it was posted, or which of those under way it is.
+    pub(super) fn place(&self, number: u64) -> Place {
+        Place { queue: self.id(), number }
     }
 }
 
@@ -58,22 +58,22 @@ impl Machine {
         todo: &mut Todo,
     ) {
         let begin = self.host().glance_ns();
-        let is_done = failure.is_none() && self.is_run_at_once(command);
+        let is_done = failure.is_none() && self.try_at_once(command);
         let outcome = if is_done { Some(None) } else { self.run_otherwise(named, command, failure) };
         let end = self.host().glance_ns();
         let is_flight = outcome.is_none() || !self.may_take_effect(named, command);
         let flight = is_flight.then(|| named.queue.flights().numbers().end);
-        let place = Place { queue: named.id(), number: position };
+        let place = named.place(position);
         let failed = outcome.is_some_and(|failure| failure.is_some());
         recorder.record(begin, end, failed, What::Fired(place, flight, Brief::of(&command.lines())));
         self.follow_up(named, command, outcome, todo);
     }
 
     /// Does what a command under way says, if that is short.
-    pub(super) fn is_flight_run_at_once(&self, named: &Named<'_>, number: u64, command: &Command) -> bool {
-        let Some(recorder) = self.recorder() else { return self.is_run_at_once(command) };
+    pub(super) fn try_flight_at_once(&self, named: &Named<'_>, number: u64, command: &Command) -> bool {
+        let Some(recorder) = self.recorder() else { return self.try_at_once(command) };
         let begin = self.host().glance_ns();
-        let is_done = self.is_run_at_once(command);
+        let is_done = self.try_at_once(command);
         if is_done {
             recorder.record(begin, self.host().glance_ns(), false, What::Ran(named.place(number)));
         }
@@ -84,7 +84,7 @@ impl Machine {
     pub(super) fn note_flight(&self, named: &Named<'_>, number: u64, failed: bool, what: fn(Place) -> What) {
         if let Some(recorder) = self.recorder() {
             let now = self.host().glance_ns();
-            recorder.record(now, now, failed, what(Place { queue: named.id(), number }));
+            recorder.record(now, now, failed, what(named.place(number)));
         }
     }
 
@@ -116,7 +116,7 @@ impl Machine {
         position: u64,
         (name, failed): (&str, bool),
     ) {
-        let place = Place { queue: named.id(), number: position };
+        let place = named.place(position);
         let end = self.host().glance_ns();
         recorder.record(begin, end, failed, What::Handled(place, Text::of(name)));
     }

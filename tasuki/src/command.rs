@@ -145,8 +145,8 @@ impl Command {
     }
 
     /// Combines `count` values at `from` into those at `to`, which become what they were and their partners. At most
-    /// 1 MiB. Two commands of one queue that reduce into the same values are not in each other's way, if they are
-    /// short (8 KiB); others are, as any two writers: order them by triggers.
+    /// 1 MiB. Those of one queue go one after the other, so they may have the same values at `to`; those of different
+    /// queues are in each other's way, as any two writers: order them by triggers.
     pub fn reduce<T: Reducible>(
         from: GlobalPtr<T>,
         to: GlobalPtr<T>,

@@ -103,6 +103,7 @@ macro_rules! each_case {
             Everywhere "D18" 2..=5 travelling::d18_more_than_an_inbox_has_places;
             Everywhere "B10" 1..=4 queues::b10_independent_commands_do_not_wait;
             Everywhere "D" 1..=4 carrying::long_copies_are_whole;
+            Everywhere "D" 1..=8 carrying::reductions_of_one_queue_all_count;
             Everywhere "D" 1..=8 carrying::reductions_on_arrival;
             Everywhere "D" 1..=4 poisoned::dropped_queues_tell;
             Everywhere "D" 1..=4 poisoned::wrong_commands_are_refused;

@@ -131,6 +131,12 @@ impl Command {
         if let Deed::Call(call) = &self.deed { Some(call) } else { None }
     }
 
+    /// Whether it combines values with others.
+    #[inline(always)]
+    pub fn reduces(&self) -> bool {
+        matches!(self.deed, Deed::Reduce { .. })
+    }
+
     /// Whose processor has to run it, if only one may.
     pub fn runner(&self) -> Option<Rank> {
         match (self.class, self.deed) {

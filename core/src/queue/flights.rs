@@ -86,6 +86,12 @@ impl<'q> Flights<'q> {
         self.books.first.load(Relaxed)..self.books.next.load(Relaxed)
     }
 
+    /// Whether there are such commands that have not ended.
+    pub fn are_open(&self, such: impl Fn(&Command) -> bool) -> bool {
+        let is_open = |number: &u64| !matches!(self.stage(*number), Stage::Ended(_) | Stage::Retired);
+        self.numbers().filter(is_open).any(|number| self.command(number).as_ref().is_some_and(&such))
+    }
+
     /// A command has fired, for which there is room; its number.
     pub fn fire(&self, command: &Command) -> u64 {
         let number = self.books.next.load(Relaxed);

@@ -2,10 +2,10 @@
 
 use super::queues::count;
 use crate::exchange::{effort, is_simulated, last, next, previous};
-use crate::patience::stay_away;
+use crate::patience::{Idle, stay_away};
 use crate::pattern;
 use std::time::Duration;
-use tasuki::{Combine, Command, Job, Rank, Result};
+use tasuki::{Cause, Combine, Command, Job, Rank, RemoteQueue, Result};
 
 /// Segments pass through all ranks, each forwarded by a command when it has arrived: long and short ones mixed, so that
 /// they end in another order than they began. Nobody forwards what is not there.
@@ -169,6 +169,40 @@ pub fn b3_bound_to_a_third(job: &Job) -> Result<()> {
         job.barrier()?;
     }
     Ok(())
+}
+
+/// All ranks have values combined into the same ones, by commands without order in one queue: each counts once.
+pub fn reductions_of_one_queue_all_count(job: &Job) -> Result<()> {
+    let (name, done, me) = (job.alloc::<RemoteQueue>(1)?, job.signal()?, job.rank());
+    let (queue, root) = (job.queue(256)?, Rank(0));
+    job.put(name.on(me), &[queue.remote()])?;
+    job.barrier()?;
+    let mut theirs = [queue.remote()];
+    job.get(name.on(root), &mut theirs)?;
+    let (idle, mut all_before) = (Idle::new(job)?, 0);
+    for len in [1, 5_000] {
+        let (parts, sums) = (job.alloc::<u64>(len)?, job.alloc::<u64>(len)?);
+        parts.fill(1)?;
+        job.barrier()?;
+        let each = effort(job, 200, 10) as u64;
+        let reduce = Command::reduce(parts.on(me), sums.on(root), len, Combine::Sum);
+        let reduce = reduce.then(done.on(root).add(1));
+        for _ in 0..each {
+            idle.until(|| match job.post(theirs[0], &reduce) {
+                Err(error) if matches!(error.cause(), Cause::Full { .. }) => Ok(false),
+                posted => posted.map(|_| true),
+            })?;
+        }
+        let all = each * job.size() as u64;
+        all_before += all;
+        if me == root {
+            done.wait_at_least(all_before)?;
+            assert!(sums.to_vec()?.iter().all(|&sum| sum == all), "{len}: {} of {all}", sums.get(0)?);
+        }
+        job.barrier()?;
+    }
+    drop(queue);
+    job.barrier()
 }
 
 /// Values are combined on arrival, of every size, short and long.

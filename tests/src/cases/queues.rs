@@ -51,6 +51,12 @@ pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {
     const ORDER: [usize; 6] = [1, 3, 2, 5, 0, 4];
     let (turn, order) = (job.alloc::<u64>(1)?, job.alloc::<u64>(THRESHOLDS.len())?);
     let (go, done, me) = (job.signal()?, job.signal()?, job.rank());
+    // What is not at hand of whoever runs it takes longer, and the next ones need not wait for that.
+    for rank in job.ranks() {
+        job.load(turn.on(rank))?;
+        job.load(order.on(rank))?;
+    }
+    job.barrier()?;
     let queue = job.queue(16)?;
     for (at, threshold) in THRESHOLDS.into_iter().enumerate() {
         let draw = Command::fetch(turn.pointer(), Change::Add(1), order.on(me).at(at));

@@ -25,6 +25,13 @@ enum Taken {
     Aside,
 }
 
+/// Whether a command has fired before that one, and has not ended, of which it must not be in the way: two that combine
+/// values each read what is there before they write.
+#[inline(always)]
+pub(super) fn is_behind_another(named: &Named<'_>, command: &Command) -> bool {
+    command.reduces() && named.queue.flights().are_open(Command::reduces)
+}
+
 /// Why a command failed, as it is kept in shared memory.
 pub(super) type Failure = Option<Poison>;
 
@@ -308,7 +315,7 @@ impl Machine {
         if let Some(recorder) = self.recorder() {
             return self.fire_and_note(recorder, named, command, position, failure, todo);
         }
-        if failure.is_none() && self.try_at_once(command) {
+        if failure.is_none() && !is_behind_another(named, command) && self.try_at_once(command) {
             return self.follow_up(named, command, Some(None), todo);
         }
         self.fire_otherwise(named, command, failure, todo);
@@ -373,17 +380,19 @@ impl Machine {
     /// Looks for commands that this rank can run, at once or, one of them, when it has given the lease back.
     fn take_flights(&self, named: &Named<'_>, long: &mut Option<u64>) -> bool {
         let flights = named.queue.flights();
-        let (mut moved, mut for_owner, mut for_others, mut calls_wait) = (false, 0, 0, false);
+        let (mut moved, mut for_owner, mut for_others) = (false, 0, 0);
+        let (mut calls_wait, mut reduces_wait) = (false, false);
         for number in flights.numbers() {
             let stage = flights.stage(number);
             if !matches!(stage, Stage::Fired | Stage::Running(_)) {
                 continue;
             }
             let Some(command) = flights.command(number) else { continue };
-            let waits = calls_wait && command.calls().is_some();
-            calls_wait |= command.calls().is_some();
-            if stage != Stage::Fired {
-                continue;
+            let (is_call, reduces) = (command.calls().is_some(), command.reduces());
+            let (waits, is_next) = (calls_wait && is_call, !(reduces && reduces_wait));
+            (calls_wait, reduces_wait) = (calls_wait || is_call, reduces_wait || reduces);
+            if stage != Stage::Fired || !is_next {
+                continue; // whoever ends the reduction before it looks again
             }
             let may_run = self.may_run(&command);
             if waits {

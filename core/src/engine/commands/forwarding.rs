@@ -10,7 +10,6 @@ use crate::engine::machine::Machine;
 use crate::engine::trace::Place;
 use crate::fabric::Poison;
 use crate::queue::command::Command;
-use crate::queue::flights::Stage;
 
 /// How long to wait for room at another rank before it is asked again, in ns.
 const ROOM_NS: u64 = 20_000;
@@ -18,10 +17,8 @@ const ROOM_NS: u64 = 20_000;
 impl Machine {
     /// A call fires: how it ended, if it could be handed on at once.
     pub(super) fn call_at_once(&self, named: &Named<'_>, command: &Command) -> Option<Failure> {
-        let flights = named.queue.flights();
-        let is_call = |number| flights.command(number).is_some_and(|command| command.calls().is_some());
-        let is_open = |number: &u64| !matches!(flights.stage(*number), Stage::Ended(_) | Stage::Retired);
-        if !self.reaches_words() || flights.numbers().filter(is_open).any(is_call) {
+        let is_call = |command: &Command| command.calls().is_some();
+        if !self.reaches_words() || named.queue.flights().are_open(is_call) {
             return None;
         }
         self.hand_on(named, command)

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// No command of any step takes this long unless it hangs. The slowest (building and running all tests from
-/// nothing on two processors) takes a fifth.
-const COMMAND_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// No command of any step takes this long unless it hangs. The slowest (building and running all tests from nothing on
+/// two processors) takes half of it.
+const COMMAND_LIMIT: Duration = Duration::from_secs(25 * 60);
 
 /// A step's place of work.
 pub(super) struct Shell {

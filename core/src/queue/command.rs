@@ -39,6 +39,8 @@ pub struct Effect {
     pub amount: u32,
 }
 
+/// Most bytes of a reduction: arrays are small, or a program reduces them itself.
+pub const REDUCE_BYTES_MAX: u64 = 1 << 20;
 /// Largest amount of a second effect.
 pub const SECOND_AMOUNT_MAX: u32 = (1 << 24) - 1;
 
@@ -98,6 +100,9 @@ impl Deed {
                 let text = format!("a call brings at most {BUFFER_MAX} bytes along, not {len}");
                 Err(Cause::Argument(text))
             }
+            Deed::Reduce { len, .. } if len > REDUCE_BYTES_MAX => Err(Cause::Argument(format!(
+                "a reduction combines at most {REDUCE_BYTES_MAX} bytes, not {len}"
+            ))),
             _ => Ok(()),
         }
     }

@@ -201,6 +201,10 @@ pub fn reductions_of_one_queue_all_count(job: &Job) -> Result<()> {
         }
         job.barrier()?;
     }
+    let most = job.alloc::<u64>((1 << 17) + 1)?;
+    let too_long = job.post(theirs[0], Command::reduce(most.on(me), most.on(root), most.len(), Combine::Sum));
+    assert!(too_long.is_err_and(|error| error.to_string().contains("at most 1048576 bytes, not 1048584")));
+    job.barrier()?;
     drop(queue);
     job.barrier()
 }

@@ -12,13 +12,10 @@ use crate::engine::table::Draft;
 use crate::engine::trace::{Place, What};
 use crate::engine::{Launched, Loan};
 use crate::fabric::{Atomic, Poison};
-use crate::queue::command::{Command, Deed};
+use crate::queue::command::{Command, Deed, REDUCE_BYTES_MAX};
 use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
 use std::sync::Arc;
-
-/// Most bytes of a reduction: arrays are small, or a program reduces them itself.
-const REDUCE_BYTES_MAX: u64 = 1 << 20;
 
 /// A command that this rank carries out.
 #[derive(Debug)]

@@ -25,13 +25,6 @@ enum Taken {
     Aside,
 }
 
-/// Whether a command has fired before that one, and has not ended, of which it must not be in the way: two that combine
-/// values each read what is there before they write.
-#[inline(always)]
-pub(super) fn is_behind_another(named: &Named<'_>, command: &Command) -> bool {
-    command.reduces() && named.queue.flights().are_open(Command::reduces)
-}
-
 /// Why a command failed, as it is kept in shared memory.
 pub(super) type Failure = Option<Poison>;
 
@@ -315,10 +308,18 @@ impl Machine {
         if let Some(recorder) = self.recorder() {
             return self.fire_and_note(recorder, named, command, position, failure, todo);
         }
-        if failure.is_none() && !is_behind_another(named, command) && self.try_at_once(command) {
+        if failure.is_none() && self.try_as_it_fires(named, command) {
             return self.follow_up(named, command, Some(None), todo);
         }
         self.fire_otherwise(named, command, failure, todo);
+    }
+
+    /// Does what a command that fires says, if that is short, and it need not wait for another: two that combine values
+    /// each read what is there before they write.
+    #[inline(always)]
+    pub(super) fn try_as_it_fires(&self, named: &Named<'_>, command: &Command) -> bool {
+        let waits = command.reduces() && named.queue.flights().are_open(Command::reduces);
+        !waits && self.try_at_once(command)
     }
 
     /// One that is not run at once, or will never be.

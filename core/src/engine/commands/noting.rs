@@ -2,7 +2,7 @@
 //!
 //! All of it lies beside the ways that untraced ranks go, which ask once and go on.
 
-use super::attend::{Failure, is_behind_another};
+use super::attend::Failure;
 use super::reach::Named;
 use super::todo::Todo;
 use crate::base::{Cause, Result};
@@ -58,8 +58,7 @@ impl Machine {
         todo: &mut Todo,
     ) {
         let begin = self.host().glance_ns();
-        let may_try = failure.is_none() && !is_behind_another(named, command);
-        let is_done = may_try && self.try_at_once(command);
+        let is_done = failure.is_none() && self.try_as_it_fires(named, command);
         let outcome = if is_done { Some(None) } else { self.run_otherwise(named, command, failure) };
         let end = self.host().glance_ns();
         let is_flight = outcome.is_none() || !self.may_take_effect(named, command);

@@ -7,6 +7,7 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{Arming, NOBODY, Poison, SEVERAL};
+use tasuki_core::queue::parked::reached;
 use tasuki_core::queue::ring::{LINE_WORDS, Line, Posters, Reader};
 use tasuki_core::queue::station::{Server, Serving};
 
@@ -121,11 +122,32 @@ fn poison_is_whole_and_the_first_counts() {
         let poison = |rank| Poison::of(&Cause::Stale { address: u64::from(rank) }, Rank(rank));
         let other = {
             let node = node.clone();
-            thread::spawn(move || node.arming.poison(poison(1)))
+            thread::spawn(move || node.arming.poison(&node.counter, poison(1)))
         };
         let seen = node.arming.poisoned();
         assert!(seen.is_none_or(|seen| seen == poison(1)), "{seen:?}");
-        assert!(other.join().unwrap() && !node.arming.poison(poison(2)));
+        assert!(other.join().unwrap() && !node.arming.poison(&node.counter, poison(2)));
         assert_eq!(node.arming.poisoned(), Some(poison(1)));
+    });
+}
+
+#[test]
+fn a_raise_meets_a_threshold_or_the_poison_came_before_it() {
+    loom::model(|| {
+        let node = Arc::new(Node::default());
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || {
+                let poison = Poison::of(&Cause::NullAddress, Rank(1));
+                node.arming.poison(&node.counter, poison)
+            })
+        };
+        node.counter.fetch_add(1, Ordering::Release);
+        let seen = node.counter.load(Ordering::Acquire);
+        assert_eq!(node.arming.height(seen), 1, "raises are counted, poisoned or not");
+        other.join().unwrap();
+        let (_, stood) = node.arming.fell().unwrap();
+        assert!(!reached(seen, 1) || stood == 1, "what was met before is not poisoned");
+        assert!(!reached(node.counter.load(Ordering::Acquire), 1), "what was not, no raise meets any more");
     });
 }

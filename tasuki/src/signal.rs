@@ -61,7 +61,7 @@ impl<'job> Signal<'job> {
     /// How far this rank's counter has come. Bytes put before a raise that is seen are visible.
     #[inline]
     pub fn value(&self) -> u64 {
-        self.cell.read(self.job.machine.fabric())
+        self.job.machine.height(&self.cell)
     }
 
     /// Waits until this rank's counter has reached `threshold`; bytes that were put with the raises that make it up

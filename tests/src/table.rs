@@ -108,6 +108,7 @@ macro_rules! each_case {
             Everywhere "D" 1..=4 poisoned::dropped_queues_tell;
             Everywhere "D" 1..=4 poisoned::wrong_commands_are_refused;
             Everywhere "D17" 1..=4 poisoned::d17_poisoned_credits_and_joins;
+            Everywhere "D17" 1..=4 poisoned::later_successes_hide_no_failure;
             Everywhere "D" 1..=3 poisoned::foreign_signals_and_queues_are_refused;
             Everywhere "B5" 1..=4 successors::b5_after_a_stream_or_after_one;
             Everywhere "B6 B8" 1..=4 successors::b6_b8_after_all_that_was_posted;

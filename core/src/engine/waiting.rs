@@ -4,7 +4,7 @@ use super::commands::Attendance;
 use super::host::Pause;
 use super::machine::Machine;
 use crate::base::{Cause, Error, Rank, Result};
-use crate::fabric::{Poison, SignalCell};
+use crate::fabric::{Arming, SignalCell};
 use crate::node::board::Stage;
 use crate::queue::parked::reached;
 use std::fmt::Debug;
@@ -158,7 +158,13 @@ impl Machine {
     /// Whether a condition holds now.
     pub fn met(&self, condition: &Condition) -> bool {
         match condition {
-            Condition::Signal(cell, threshold, _) => reached(cell.read(self.fabric()), *threshold),
+            Condition::Signal(cell, threshold, _) => {
+                reached(cell.read(self.fabric()), *threshold)
+                    || self
+                        .arming_of(cell)
+                        .and_then(Arming::fell)
+                        .is_some_and(|(_, stood)| reached(stood, *threshold))
+            }
             Condition::Finished(number) => self.operations().is_finished(*number),
             Condition::FinishedThrough(number) => self.operations().is_finished_through(*number),
             Condition::Never => false,
@@ -193,14 +199,11 @@ impl Machine {
         }
     }
 
-    /// That what was to raise the signal failed, if so. How far the signal has come is looked at once more.
+    /// That what was to raise the signal failed before it had come that far, if so.
     fn poisoned(&self, condition: &Condition) -> Option<Cause> {
-        let Condition::Signal(cell, ..) = condition else { return None };
-        let poison = match cell {
-            SignalCell::Direct(words) => words.arming().poisoned(),
-            SignalCell::Via(signal) => self.arming_at(*signal)?.poisoned(),
-        };
-        poison.filter(|_| !self.met(condition)).map(Poison::cause)
+        let Condition::Signal(cell, threshold, _) = condition else { return None };
+        let (poison, stood) = self.arming_of(cell)?.fell()?;
+        (!reached(stood, *threshold)).then(|| poison.cause())
     }
 
     /// That the ranks which could raise the signal have left, if so. What they did before is looked at once more.

@@ -3,7 +3,10 @@
 //! A signal that commands wait for is *armed*. Whoever raises it looks at that after the raise; whoever arms it looks
 //! at the counter after arming. Both have a full fence in between, so one of the two sees the other (`SYNC armed`).
 //!
-//! Poison is written once: the first failure counts (`SYNC poison`).
+//! Poison is written once: the first failure counts (`SYNC poison`). It happens at a point among the raises, as an effect
+//! does: the counter *falls* by so much that no threshold above what it had reached can be met any more, however often
+//! the signal is raised after that. So whoever finds a threshold met need not ask whether the signal is sound; whoever
+//! does not looks here, where it says how far the signal had come.
 
 use super::Poison;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
@@ -16,6 +19,15 @@ pub const SEVERAL: u32 = u32::MAX;
 /// Set in the mark of one queue, of whose commands some must be run by a certain rank.
 pub const BOUND: u32 = 1 << 31;
 
+/// By how much the counter of a signal falls when it is poisoned: thresholds are compared across half the numbers.
+const FALL: u64 = 1 << 62;
+
+/// A signal's state: sound; somebody is about to poison it; its counter may have fallen; poisoned.
+const SOUND: u32 = 0;
+const CLAIMED: u32 = 1;
+const FALLING: u32 = 2;
+const POISONED: u32 = 3;
+
 /// The words. On a line of their own: the counter's line moves with each raise, this one hardly ever.
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -23,16 +35,23 @@ pub struct Arming {
     /// [`NOBODY`], one more than the number of the one queue of the signal's rank whose commands wait, perhaps with
     /// [`BOUND`], or [`SEVERAL`]. Written by whoever holds the lease of such a queue.
     armed: AtomicU32,
-    /// 0 sound, 1 being poisoned, 2 poisoned.
+    /// One of those four, each after the one before.
     state: AtomicU32,
-    /// The poison, written by whoever took `state` from 0 to 1.
+    /// The poison, written by whoever claimed it.
     poison: [AtomicU64; 3],
+    /// How far the signal had come when its counter fell; until it is poisoned, about that.
+    stood: AtomicU64,
 }
 
 impl Default for Arming {
     fn default() -> Arming {
         let word = || AtomicU64::new(0);
-        Arming { armed: AtomicU32::new(NOBODY), state: AtomicU32::new(0), poison: [word(), word(), word()] }
+        Arming {
+            armed: AtomicU32::new(NOBODY),
+            state: AtomicU32::new(SOUND),
+            poison: [word(), word(), word()],
+            stood: word(),
+        }
     }
 }
 
@@ -82,17 +101,23 @@ impl Arming {
         }
     }
 
-    /// Poisons the signal; false if it was poisoned before. Whoever does it must look who waits after that, as after a
-    /// raise.
-    pub fn poison(&self, poison: Poison) -> bool {
-        if self.state.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+    /// Poisons the signal of that counter; false if it was poisoned before. Whoever does it must look who waits after
+    /// that, as after a raise.
+    pub fn poison(&self, counter: &AtomicU64, poison: Poison) -> bool {
+        if self.state.compare_exchange(SOUND, CLAIMED, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return false;
         }
         for (word, value) in self.poison.iter().zip(poison.words()) {
             word.store(value, Ordering::Relaxed);
         }
+        self.stood.store(counter.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.state.store(FALLING, Ordering::Release); // SYNC fall
+        if !planted("serving_poison_counts_on") {
+            let stood = counter.fetch_sub(FALL, Ordering::AcqRel); // SYNC fall
+            self.stood.store(stood, Ordering::Relaxed);
+        }
         let order = relaxed_if_planted("serving_poison_relaxed", Ordering::Release); // SYNC poison
-        self.state.store(2, order);
+        self.state.store(POISONED, order);
         fence(Ordering::SeqCst); // SYNC armed
         true
     }
@@ -100,10 +125,26 @@ impl Arming {
     /// The poison, if there is any.
     #[inline]
     pub fn poisoned(&self) -> Option<Poison> {
-        if self.state.load(Ordering::Acquire) != 2 {
+        self.fell().map(|(poison, _)| poison)
+    }
+
+    /// The poison, if there is any, and how far the signal had come before it.
+    #[inline]
+    pub fn fell(&self) -> Option<(Poison, u64)> {
+        if self.state.load(Ordering::Acquire) != POISONED {
             return None; // SYNC poison
         }
         let word = |at: usize| self.poison[at].load(Ordering::Relaxed);
-        Poison::from_words([word(0), word(1), word(2)])
+        let poison = Poison::from_words([word(0), word(1), word(2)])?;
+        Some((poison, self.stood.load(Ordering::Relaxed)))
+    }
+
+    /// How often the signal was raised, when its counter was seen (acquire) at that value.
+    pub fn height(&self, counter: u64) -> u64 {
+        if self.state.load(Ordering::Acquire) < FALLING {
+            return counter; // SYNC fall
+        }
+        let fell = (counter.wrapping_sub(self.stood.load(Ordering::Relaxed)) as i64) < -((FALL / 2) as i64);
+        if fell { counter.wrapping_add(FALL) } else { counter }
     }
 }

@@ -4,7 +4,7 @@
 //! while that fabric, which keeps the pieces mapped, lives; signal memory is never unmapped or given to others.
 
 use super::words::{LineWords, PAYLOAD_WORDS};
-use super::{Arming, Fabric};
+use super::{Arming, Fabric, Poison};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::node::board::Seat;
 use crate::node::park::WakeMode;
@@ -82,6 +82,11 @@ impl DirectCell {
     pub fn arming(&self) -> &Arming {
         // SAFETY: the promise of `new`; signals are two lines apart.
         unsafe { self.0.cast::<LineWords>().add(1).cast::<Arming>().as_ref() }
+    }
+
+    /// Poisons the signal; false if it was poisoned before.
+    pub fn poison(&self, poison: Poison) -> bool {
+        self.arming().poison(self.counter(), poison)
     }
 
     /// Copies the first `used` words of the payload out, if it still is the one that came with `value`.

@@ -12,14 +12,18 @@ use super::flights::{FLIGHTS, Flight, Stage};
 use super::parked::Awaited;
 use super::station::{LEVELS_MAX, Station};
 use crate::base::Rank;
+use crate::fabric::DirectCell;
 use crate::os::memfile::MemFile;
 use crate::segment::layout::{GRANULE, LOCAL, QUEUES_MAX, SIGNALS_MAX, STATION, signal_offset};
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
 
 /// Lists of waiting commands that are looked at: the nearest is sought among so many signals.
 const LISTS: usize = 256;
 /// As structures of queues are aligned, in words.
 const ALIGN_WORDS: usize = 16;
+/// Of a signal: counter and payload, then who waits for it.
+const SIGNAL_BYTES: usize = 128;
 
 /// Which queue of its rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,12 +117,7 @@ fn copy_queue(file: &MemFile, at: u64, card: &Card) -> Option<Copy> {
 }
 
 fn look(file: &MemFile, rank: Rank, which: Which, card: &Card, queue: &Queue<'_>) -> Sight {
-    let need = |signal: u32, wanted: u64| {
-        let mut word = [0; 8];
-        let is_one = u64::from(signal) < SIGNALS_MAX;
-        let value = is_one.then(|| file.read_at(signal_offset(signal), &mut word)).map(|_| word);
-        Need { signal, value: u64::from_le_bytes(value.unwrap_or_default()), wanted }
-    };
+    let need = |signal: u32, wanted: u64| Need { signal, value: height(file, signal).unwrap_or(0), wanted };
     let triggers = queue.parked().triggers().take(LISTS);
     let needs = triggers.map(|Trigger { signal, threshold }| need(signal, threshold));
     let nearest = needs.min_by_key(|need| need.wanted.wrapping_sub(need.value) as i64);
@@ -143,6 +142,16 @@ fn look(file: &MemFile, rank: Rank, which: Which, card: &Card, queue: &Queue<'_>
         sight.left_to.push((rank, sight.unread)); // one of two lines counts twice
     }
     sight
+}
+
+/// How far a signal has come.
+fn height(file: &MemFile, signal: u32) -> Option<u64> {
+    let at = (u64::from(signal) < SIGNALS_MAX).then(|| signal_offset(signal))?;
+    let mut copy = Copy::new(SIGNAL_BYTES);
+    copy.read(file, at, 0..SIGNAL_BYTES)?;
+    // SAFETY: memory of our own, aligned, as long as a signal, which is made of atomics.
+    let cell = unsafe { DirectCell::new(copy.start()) };
+    Some(cell.arming().height(cell.counter().load(Ordering::Relaxed)))
 }
 
 fn look_at_flights(queue: &Queue<'_>, owner: Rank, sight: &mut Sight) {

@@ -195,7 +195,7 @@ impl Fabric for ShmFabric {
 
     fn poison(&self, _: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Posted, Refused> {
         let word = self.peers.signal(signal)?;
-        word.arming().poison(poison);
+        word.poison(poison);
         self.wake(signal.rank());
         Ok(Posted::Done(u64::from(word.arming().look_after_add())))
     }

@@ -33,7 +33,7 @@ impl World {
                 self.took_effect(id, raised);
             }
             Task::Poison { signal, poison } => {
-                let poisoned = self.memory.signal(signal).map(|cell| u64::from(cell.arming().poison(poison)));
+                let poisoned = self.memory.signal(signal).map(|cell| u64::from(cell.poison(poison)));
                 self.news(signal.rank());
                 self.took_effect(id, poisoned.map(|_| 0));
             }

@@ -112,7 +112,7 @@ fn failing(job: &Job, poisons: RemoteSignal) -> Result<Command> {
 
 /// That the signal is poisoned, by what another rank's error names, too.
 fn is_poisoned(signal: &Signal<'_>) {
-    let failed = signal.wait_at_least(1 << 40).expect_err("its signal is poisoned");
+    let failed = signal.wait_at_least(1).expect_err("its signal is poisoned");
     assert!(matches!(failed.cause(), Cause::Poisoned { .. }), "{failed}");
     let text = failed.to_string();
     assert!(text.contains("wait(signal") && text.contains("rank"), "{text}");
@@ -140,6 +140,7 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
         job.barrier()?;
         if !repeats {
             session.post(count(&word, me).then(late.on(me).add(1)))?;
+            job.raise(credit.on(me), 3)?;
             is_poisoned(&late);
         }
         idle.until(|| Ok(session.standing().failed >= 2 - u64::from(repeats)))?;
@@ -159,6 +160,39 @@ pub fn d17_poisoned_credits_and_joins(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     assert_eq!(job.load(word.pointer())?, 2);
+    job.barrier()
+}
+
+/// Poison comes at its place among the raises of its signal: what was reached before it stays so, and nothing that
+/// succeeds after it makes up for what failed, neither for who waits nor for commands, whenever they are posted.
+pub fn later_successes_hide_no_failure(job: &Job) -> Result<()> {
+    let (word, me, to) = (job.alloc::<u64>(1)?, job.rank(), next(job));
+    job.store(word.pointer(), 0)?;
+    job.barrier()?;
+    let queue = job.queue(16)?;
+    let (bad, good, late, all) = (job.signal()?, job.signal()?, job.signal()?, job.signal()?);
+    let well = |signal: &Signal<'_>| Command::nothing().then(signal.on(to).add(1)).then(all.on(to).add(1));
+    queue.post_many(&[failing(job, bad.on(to))?, well(&bad), well(&bad)])?;
+    queue.post(well(&good))?;
+    good.wait_at_least(1)?;
+    job.barrier()?;
+    queue.post(failing(job, good.on(to))?)?;
+    queue.post_many(&[well(&good), well(&good)])?;
+    all.wait_at_least(5)?;
+    is_poisoned(&bad);
+    let failed = good.wait_at_least(2).expect_err("one of the others has failed");
+    assert!(matches!(failed.cause(), Cause::Poisoned { .. }), "{failed}");
+    for _ in 0..2 {
+        queue.post(count(&word, me).when(bad.reaches(1)).then(late.on(me).add(1)))?;
+        is_poisoned(&late);
+    }
+    if !is_simulated(job) {
+        // Elsewhere the failure may have come first.
+        good.wait_at_least(1)?;
+        assert_eq!((bad.value(), good.value()), (2, 3));
+        queue.post(count(&word, me).when(good.reaches(1)))?;
+        Idle::new(job)?.until(|| Ok(job.load(word.pointer())? == 1))?;
+    }
     job.barrier()
 }
 

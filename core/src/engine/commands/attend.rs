@@ -9,7 +9,6 @@ use crate::fabric::{BOUND, Poison, SEVERAL};
 use crate::queue::command::{Command, Trigger};
 use crate::queue::flights::Stage;
 use crate::queue::lines::Lines;
-use crate::queue::parked::reached;
 use crate::queue::ring::LINE_WORDS;
 use std::sync::atomic::{Ordering, fence};
 
@@ -165,9 +164,7 @@ impl Machine {
         let lists = named.queue.parked();
         while named.queue.flights().has_room() {
             let met = lists.triggers().enumerate().find_map(|(at, trigger)| {
-                let failure = self.poison_of(named, trigger);
-                let met = failure.is_some() || reached(named.count(self, trigger.signal), trigger.threshold);
-                met.then_some((at, trigger.signal, failure))
+                named.firing(self, trigger).map(|failure| (at, trigger.signal, failure))
             });
             let Some((at, signal, failure)) = met else { break };
             let Some((lines, position)) = lists.first(at) else { return self.unreadable(named) };
@@ -194,10 +191,6 @@ impl Machine {
 
     pub(super) fn disarm(&self, named: &Named<'_>, signal: u32) {
         named.arming(signal).disarm(named.number);
-    }
-
-    fn poison_of(&self, named: &Named<'_>, trigger: Trigger) -> Failure {
-        named.arming(trigger.signal).poisoned()
     }
 
     /// Reads what was posted, as far as there is room for it. Whether a command was put aside.
@@ -227,7 +220,7 @@ impl Machine {
     /// The command at that position, if it is there and may be read.
     #[inline]
     fn next_lines(&self, named: &Named<'_>, position: u64) -> Option<Lines> {
-        if named.has_credit(self) { self.lines_at(named, position) } else { None }
+        named.credit(self).and_then(|_| self.lines_at(named, position))
     }
 
     /// The command at that position, if it is there.
@@ -251,10 +244,9 @@ impl Machine {
     fn take_in(&self, named: &Named<'_>, lines: &Lines, position: u64, todo: &mut Todo) -> Taken {
         let mut failure = None;
         if let [Some(trigger), also] = lines.triggers() {
-            failure = self.poison_of(named, trigger);
-            let met = failure.is_some() || reached(named.count(self, trigger.signal), trigger.threshold);
-            if !met {
-                return self.park(named, lines, trigger, position);
+            match named.firing(self, trigger) {
+                Some(how) => failure = how,
+                None => return self.park(named, lines, trigger, position),
             }
             if also.is_some() && failure.is_none() {
                 return self.take_in_second(named, lines, position, todo);
@@ -268,7 +260,7 @@ impl Machine {
             return Taken::No;
         }
         if named.queue.credit().is_some() {
-            failure = named.spoilt_credit(self);
+            failure = named.credit(self).flatten();
         }
         match Command::from_lines(lines) {
             Some(command) => self.fire(named, &command, position, failure, todo),

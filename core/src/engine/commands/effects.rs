@@ -64,6 +64,9 @@ impl Machine {
         todo: &mut Todo,
     ) -> Result<(), Cause> {
         let Effect { signal, amount } = effect;
+        if !self.commands().direct && self.comes_too_late(signal, failure.is_some()) {
+            return Ok(());
+        }
         let accept = || self.open(raising(signal, amount, failure), None, false);
         let ahead = self.take_ahead(signal, todo);
         let posted = match failure {
@@ -83,6 +86,18 @@ impl Machine {
             Err(Refused::Again | Refused::Relay) => self.hold_unclaimed(raising(signal, amount, failure)),
         }
         Ok(())
+    }
+
+    /// Whether this rank has poisoned that signal before, where nothing keeps the order of what it does to one: what it
+    /// did now might come first, and hide the failure.
+    #[cold]
+    fn comes_too_late(&self, signal: GlobalAddress, is_poison: bool) -> bool {
+        let spoilt = &self.commands().spoilt;
+        let is_late = !spoilt.is_empty() && spoilt.copied().contains(&signal);
+        if is_poison && !is_late {
+            spoilt.push(signal);
+        }
+        is_late
     }
 
     /// Effects of a call happen, and all that follows; it came from that queue, if that is known.

@@ -46,6 +46,7 @@ use crate::base::{Rank, Roll};
 use crate::engine::shelf::Shelf;
 use crate::engine::trace;
 use crate::engine::turn::Turn;
+use crate::segment::GlobalAddress;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Mutex, OnceLock};
 
@@ -73,6 +74,8 @@ pub(super) struct Commands {
     away: Shelf<travelling::Away>,
     /// Signals by which the next of those may tell that they have ended.
     returns: Shelf<travelling::Return>,
+    /// Signals that this rank has poisoned, where what it does to one may come in any order.
+    spoilt: Shelf<GlobalAddress>,
     /// Where others post what this rank is to run; none where they reach its queues.
     inbox: OnceLock<inbox::Inbox>,
     /// Queues of other ranks that are out of reach.

@@ -4,6 +4,7 @@
 //! lives.
 
 use super::Commands;
+use super::attend::Failure;
 use super::known::{self, Known};
 use super::own::OwnQueue;
 use super::roster::Roster;
@@ -12,7 +13,7 @@ use crate::engine::machine::Machine;
 use crate::engine::shelf::Shelf;
 use crate::engine::trace::QueueId;
 use crate::engine::turn::Turn;
-use crate::fabric::{Arming, DirectCell, Fabric, Poison, SignalCell};
+use crate::fabric::{Arming, DirectCell, Fabric, SignalCell};
 use crate::queue::area::{self, CALLS, Card, Queue};
 use crate::queue::command::Trigger;
 use crate::queue::parked::reached;
@@ -57,34 +58,32 @@ impl<'m> Named<'m> {
         self.number == CALLS
     }
 
-    /// Whether a session queue may read its next command; another always may.
+    /// How a session queue goes on with its next command, if it does; another always may.
     #[inline(always)]
-    pub(super) fn has_credit(&self, machine: &Machine) -> bool {
-        self.queue.credit().is_none_or(|credit| {
-            self.credit_left(machine, credit) > 0 || self.spoilt_credit(machine).is_some()
-        })
+    pub(super) fn credit(&self, machine: &Machine) -> Option<Failure> {
+        let Some(credit) = self.queue.credit() else { return Some(None) };
+        let left = self.count(machine, credit).wrapping_sub(self.queue.commands()) as i64;
+        if left > 0 { Some(None) } else { self.last_credit(credit) }
     }
 
-    #[inline(always)]
-    fn credit_left(&self, machine: &Machine, credit: u32) -> i64 {
-        self.count(machine, credit).wrapping_sub(self.queue.commands()) as i64
-    }
-
-    /// Why the next command of a session queue will never be let go on: what was to do that has failed. A queue that
-    /// begins anew fails as many commands as it has lines: then all of their signals know.
+    /// The same where the credit has not come so far: it may be poisoned. Commands that it had let go on before run, the
+    /// others fail. A queue that begins anew fails as many commands as it has lines: then all of their signals know.
     #[cold]
-    pub(super) fn spoilt_credit(&self, machine: &Machine) -> Option<Poison> {
-        let credit = self.queue.credit()?;
-        let left = self.credit_left(machine, credit);
+    fn last_credit(&self, credit: u32) -> Option<Failure> {
+        let (poison, stood) = self.arming(credit).fell()?;
+        let left = stood.wrapping_sub(self.queue.commands()) as i64;
         let most = self.queue.cycle().map_or(i64::MAX, |lines| lines as i64);
-        (left <= 0 && left > -most).then(|| self.arming(credit).poisoned()).flatten()
+        if left > 0 { Some(None) } else { (left > -most).then_some(Some(poison)) }
     }
 
-    /// Whether a command of that trigger fires: it is met, or never will be.
+    /// How a command of that trigger fires, if it does: it is met, or never will be.
     #[inline(always)]
-    pub(super) fn lets_fire(&self, machine: &Machine, trigger: Trigger) -> bool {
-        reached(self.count(machine, trigger.signal), trigger.threshold)
-            || self.arming(trigger.signal).poisoned().is_some()
+    pub(super) fn firing(&self, machine: &Machine, trigger: Trigger) -> Option<Failure> {
+        if reached(self.count(machine, trigger.signal), trigger.threshold) {
+            return Some(None);
+        }
+        let (poison, stood) = self.arming(trigger.signal).fell()?;
+        Some((!reached(stood, trigger.threshold)).then_some(poison))
     }
 
     /// How far that signal has come.
@@ -127,6 +126,7 @@ impl Commands {
             handing_on: Turn::default(),
             away: Shelf::default(),
             returns: Shelf::default(),
+            spoilt: Shelf::default(),
             inbox: OnceLock::new(),
             remote: Mutex::default(),
             answers: AtomicBool::new(false),
@@ -193,7 +193,24 @@ impl Machine {
         let system = self.system_of(signal.rank()).filter(|_| is_one)?;
         // SAFETY: signal memory lies in the system piece.
         let cell = unsafe { DirectCell::new(system.add(signal.offset() as usize)) };
-        Some(cell.counter().load(Ordering::Acquire)) // SYNC signal-raise
+        let counter = cell.counter().load(Ordering::Acquire); // SYNC signal-raise
+        Some(cell.arming().height(counter))
+    }
+
+    /// How often an own signal has been raised, poisoned or not.
+    #[inline]
+    pub fn height(&self, cell: &SignalCell) -> u64 {
+        let counter = cell.read(self.fabric());
+        self.arming_of(cell).map_or(counter, |arming| arming.height(counter))
+    }
+
+    /// Who waits for an own signal, and whether it is poisoned.
+    #[inline]
+    pub(in crate::engine) fn arming_of<'m>(&'m self, cell: &'m SignalCell) -> Option<&'m Arming> {
+        match cell {
+            SignalCell::Direct(words) => Some(words.arming()),
+            SignalCell::Via(signal) => self.arming_at(*signal),
+        }
     }
 
     /// Which signal of this rank's own that is.

@@ -239,7 +239,7 @@ impl Machine {
             return false; // its holder sees to it
         }
         let mut triggers = queue.parked().triggers();
-        if let Some(list) = triggers.position(|trigger| named.lets_fire(self, trigger)) {
+        if let Some(list) = triggers.position(|trigger| named.firing(self, trigger).is_some()) {
             self.fetch_source(named, list);
             return true;
         }
@@ -257,7 +257,7 @@ impl Machine {
         if !queue.line(written).holds(written) {
             return strictly && has_unwritten(named);
         }
-        named.has_credit(self) && self.has_room(named, written)
+        named.credit(self).is_some() && self.has_room(named, written)
     }
 
     /// Whether the command that lies there would find a place if it were read now.
@@ -273,7 +273,7 @@ impl Machine {
         if lines.count() == 2 {
             lines.words[1] = line(written + 1);
         }
-        lines.triggers().into_iter().flatten().all(|trigger| named.lets_fire(self, trigger))
+        lines.triggers().into_iter().flatten().all(|trigger| named.firing(self, trigger).is_some())
     }
 }
 

@@ -15,8 +15,8 @@ use tasuki_core::engine::{Machine, OwnQueue, QueueName};
 /// rank that posts. A rank that computes has its queues run by others, for all but what only it may do
 /// ([`Command::by_source`]). The signals of triggers are the queue's rank's own.
 ///
-/// Dropping a queue waits for what is under way; what has not fired never will, and poisons its signals. Any thread may
-/// make any call, several at once.
+/// Dropping a queue waits for all that can run: what was posted without a trigger, or with one that is met, still does.
+/// What waits for its trigger then never fires, and poisons its signals. Any thread may make any call, several at once.
 #[derive(Debug)]
 pub struct Queue {
     machine: Arc<Machine>,

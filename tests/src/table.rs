@@ -106,6 +106,7 @@ macro_rules! each_case {
             Everywhere "D" 1..=8 carrying::reductions_of_one_queue_all_count;
             Everywhere "D" 1..=8 carrying::reductions_on_arrival;
             Everywhere "D" 1..=4 poisoned::dropped_queues_tell;
+            Everywhere "D" 1..=4 poisoned::dropped_queues_finish_what_they_can;
             Everywhere "D" 1..=4 poisoned::wrong_commands_are_refused;
             Everywhere "D17" 1..=4 poisoned::d17_poisoned_credits_and_joins;
             Everywhere "D17" 1..=4 poisoned::later_successes_hide_no_failure;

@@ -61,6 +61,32 @@ pub fn dropped_queues_tell(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// A queue that is dropped at once still does what needs nothing more, whoever may run it.
+pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
+    let (me, to) = (job.rank(), next(job));
+    let (word, go) = (job.alloc::<u64>(1)?, job.signal()?);
+    let (from, into) = (job.alloc::<u64>(4096)?, job.alloc::<u64>(4096)?);
+    let (told, never) = (job.signal()?, job.signal()?);
+    for round in 1..=20 {
+        from.fill(round)?;
+        job.barrier()?;
+        let queue = job.queue(64)?;
+        let copy = || Command::copy(from.pointer(), into.on(to), 4096).then(told.on(to).add(1));
+        queue.post_many(&[copy(), copy().by_source(), copy().by_destination()])?;
+        queue.post(count(&word, me).when(go.reaches(1 << 40)).then(never.on(to).add(1)))?;
+        queue.post(count(&word, me).when(go.reaches(round)))?;
+        job.raise(go.on(me), 1)?;
+        go.wait_at_least(round)?;
+        drop(queue);
+        assert_eq!(job.load(word.pointer())?, round, "a command that was met did not run");
+        told.wait_at_least(3 * round)?;
+        assert!(into.to_vec()?.iter().all(|&value| value == round));
+        is_poisoned(&never);
+        job.barrier()?;
+    }
+    job.barrier()
+}
+
 /// Commands that are wrong in themselves are refused when they are posted, and change nothing.
 pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     let (word, signal, me) = (job.alloc::<u64>(16)?, job.signal()?, job.rank());

@@ -102,7 +102,7 @@ impl Machine {
 
     /// Gives a lease back, and carries out what was taken for this rank after that. What others called for meanwhile is
     /// done before.
-    fn give_back(&self, named: &Named<'_>, long: Option<u64>, todo: &mut Todo) {
+    pub(super) fn give_back(&self, named: &Named<'_>, long: Option<u64>, todo: &mut Todo) {
         let mut long = long;
         loop {
             while !named.queue.lease().give_back() {
@@ -133,7 +133,7 @@ impl Machine {
 
     /// Does all that can be done under the lease. A command that takes longer is the answer, taken for this rank.
     #[inline]
-    fn move_on(&self, named: &Named<'_>, todo: &mut Todo) -> Option<u64> {
+    pub(super) fn move_on(&self, named: &Named<'_>, todo: &mut Todo) -> Option<u64> {
         let mut long = None;
         self.move_on_beside(named, todo, &mut long);
         long

@@ -6,9 +6,10 @@
 use super::posting::QueueName;
 use super::reach::Named;
 use super::todo::Todo;
-use crate::base::{Cause, Error, Result};
+use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::machine::Machine;
 use crate::fabric::{Atomic, AtomicKind, Poison, Width};
+use crate::node::board;
 use crate::queue::area::{self, CALLS, CAPACITY_MAX, Card, Place, Queue};
 use crate::queue::command::Command;
 use crate::queue::flights::Stage;
@@ -114,8 +115,8 @@ impl Machine {
         Ok(OwnQueue { place, at, card })
     }
 
-    /// Takes a queue down. What has not fired never will, and its signals are poisoned; what is under way is waited
-    /// for, unless the job is over. Nobody can post meanwhile.
+    /// Takes a queue down: nobody can post any more; what can fire does, and is waited for, unless the job is over; what
+    /// cannot never will, and its signals are poisoned.
     pub fn drop_queue(&self, own: &OwnQueue) {
         let named = self.named(own);
         let Ok(reserved) = self.close(own) else { return }; // it goes with the job's memory
@@ -157,31 +158,53 @@ impl Machine {
         before.map(|before| before & !CLOSED).map_err(|error| error.cause().clone())
     }
 
-    /// One try to empty a queue that is closed. True when nothing is left of it.
+    /// One try to empty a queue that is closed: what can fire does, and is waited for; what cannot is given up. True
+    /// when nothing is left of it.
     fn empty(&self, named: &Named<'_>, reserved: u64) -> bool {
-        let (lease, mut todo) = (named.queue.lease(), Todo::default());
-        if !lease.call(self.rank().0) {
+        let mut todo = Todo::default();
+        if !named.queue.lease().call(self.rank().0) {
             return false;
         }
-        let dropped = Poison::of(&Cause::QueueDropped, self.rank());
-        let flights = named.queue.flights();
-        for number in flights.numbers() {
-            if flights.stage(number) == Stage::Fired {
-                flights.end(number, Some(dropped.words()));
-            }
+        self.end_those_of_the_left(named);
+        let long = self.move_on(named, &mut todo);
+        let is_idle = long.is_none() && named.queue.flights().is_empty();
+        if is_idle {
+            self.give_up(named, &mut todo);
         }
-        self.retire(named, &mut todo);
-        let done = flights.is_empty() && self.give_up_unread(named, reserved, dropped, &mut todo);
+        let is_read = named.queue.cycle().is_some() || named.queue.reader().read() >= reserved;
+        let done = is_idle && is_read && named.queue.flights().is_empty();
         if done {
-            self.give_up_parked(named, dropped, &mut todo);
             if let Some(credit) = named.queue.credit() {
                 self.disarm(named, credit);
             }
             named.queue.end();
         }
-        while !lease.give_back() {}
+        self.give_back(named, long, &mut todo);
         self.work_off(todo);
         done
+    }
+
+    /// What only ranks may run that have left ends.
+    fn end_those_of_the_left(&self, named: &Named<'_>) {
+        let flights = named.queue.flights();
+        for number in flights.numbers().filter(|&number| flights.stage(number) == Stage::Fired) {
+            let runner = flights.command(number).and_then(|command| command.runner());
+            let has_left = |&peer: &Rank| self.board().seat(peer).stage() >= board::Stage::Leaving;
+            if let Some(peer) = runner.filter(|&peer| peer != self.rank()).filter(has_left) {
+                let gone = Poison::of(&Cause::PeerLeft { peer }, self.rank());
+                flights.end(number, Some(gone.words()));
+            }
+        }
+    }
+
+    /// What waits in a queue in which nothing is under way never fires, its signals are poisoned. Makes room for what
+    /// was posted and not read, which is looked at then.
+    fn give_up(&self, named: &Named<'_>, todo: &mut Todo) {
+        let dropped = Poison::of(&Cause::QueueDropped, self.rank());
+        self.give_up_parked(named, dropped, todo);
+        if named.queue.credit().is_some() && named.queue.cycle().is_none() {
+            self.give_up_unread(named, dropped, todo);
+        }
     }
 
     fn give_up_parked(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) {
@@ -195,20 +218,14 @@ impl Machine {
         }
     }
 
-    /// False if somebody is still writing a command.
-    fn give_up_unread(&self, named: &Named<'_>, reserved: u64, dropped: Poison, todo: &mut Todo) -> bool {
-        let queue = &named.queue;
-        if queue.cycle().is_some() {
-            return true;
-        }
-        while queue.reader().read() < reserved {
-            let position = queue.reader().read();
-            let Some(lines) = self.lines_at(named, position) else { return false };
+    /// What lies in a session queue that is not let go on.
+    fn give_up_unread(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) {
+        let reader = named.queue.reader();
+        while let Some(lines) = self.lines_at(named, reader.read()) {
             if let Some(command) = Command::from_lines(&lines) {
                 self.take_effect(named, &command, Some(&dropped), todo);
             }
-            queue.reader().set_read(position + lines.count());
+            reader.set_read(reader.read() + lines.count());
         }
-        true
     }
 }

@@ -149,8 +149,12 @@ impl Queue {
     /// The first failure of one of its commands, if one failed. A failed command with effects poisons their signals,
     /// too.
     pub fn failure(&self) -> Option<Error> {
-        let cause = self.machine.first_failure(&self.own)?;
+        let cause = self.failure_cause()?;
         Some(self.machine.fault(cause, || "a command of a queue".into()))
+    }
+
+    pub(crate) fn failure_cause(&self) -> Option<Cause> {
+        self.machine.first_failure(&self.own)
     }
 }
 

@@ -76,7 +76,7 @@ impl<'job> Signal<'job> {
     /// Costs nothing but the hand-over of a line when the signal is on its way; sleeps when it takes long.
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {
-        self.job.machine.wait_signal(self.cell, threshold, None, None, &|| self.call(threshold))
+        self.wait_in_call(threshold, &|| self.call(threshold))
     }
 
     /// The same, for at most `limit`; then an error for which [`Error::is_timeout`](crate::Error::is_timeout)
@@ -90,6 +90,17 @@ impl<'job> Signal<'job> {
     /// `threshold`; at once if it has already.
     pub fn reaches(&self, threshold: u64) -> Trigger {
         Trigger::new(self.job, self.index, threshold)
+    }
+
+    /// As [`Signal::wait_at_least`], for a call of that name.
+    #[inline]
+    pub(crate) fn wait_in_call(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<()> {
+        self.job.machine.wait_signal(self.cell, threshold, None, None, call)
+    }
+
+    /// Whether the counter has come that far. Moves the rank's work on; never waits. For a call of that name.
+    pub(crate) fn test(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<bool> {
+        self.job.machine.test(&Condition::Signal(self.cell, threshold, None), call)
     }
 
     pub(crate) fn index(&self) -> u32 {

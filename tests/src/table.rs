@@ -190,6 +190,7 @@ macro_rules! each_case {
             Everywhere "G12" 1..=8 collectives::collective_calls_in_a_row;
             Everywhere "G13" 1..=8 collectives::g13_communicators_keep_apart;
             Everywhere "D2" 1..=5 transfers::d2_flags_follow_their_copies;
+            Everywhere "D2" 1..=4 transfers::d2_flags_count_up;
             Everywhere "D3" 1..=5 transfers::d3_counted_arrivals;
             Everywhere "D3" 1..=3 transfers::d3_not_before_the_last;
             Everywhere "I1" 1..=5 transfers::i1_sync_covers_all;
@@ -198,6 +199,7 @@ macro_rules! each_case {
             Everywhere "I6" 2..=3 transfers::i6_sides_that_differ;
             Everywhere "I7" 2..=5 transfers::i7_broadcasts;
             Everywhere "I8" 1..=3 transfers::i8_threads_transfer;
+            Everywhere "D17" 1..=3 transfers::d17_failed_transfers_tell;
             Everywhere "I" 1..=3 transfers::wrong_transfers_are_refused;
             Everywhere "I2" 2..=8 fuzzy::i2_two_in_flight;
             Everywhere "I2" 2..=8 fuzzy::i2_members_compute;

@@ -35,7 +35,7 @@ impl Transfers<'_> {
     /// Source: NICAM, `nicam_bcopy_countup`.
     pub fn copy_countup<T: Pod>(&self, from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Result<()> {
         self.check("copy_countup", &[(from, count), (to, count)])?;
-        let ticket = self.ticket()?;
+        let ticket = self.ticket("copy_countup")?;
         let lane = self.announce(to.rank());
         let arrived = self.counter.arrived.on(to.rank()).add(1);
         self.post(&[

@@ -76,9 +76,11 @@ impl Flag<'_> {
     }
 
     /// Waits until this rank's flag says `value`. A value that is overwritten before this rank looks is missed: where
-    /// the next one may come meanwhile, let values grow and use [`Flag::wait_at_least`].
+    /// the next one may come meanwhile, let values grow and use [`Flag::wait_at_least`]: those that one thread of a rank
+    /// asks for come in its order ([`Transfers::copy_notify`](super::Transfers::copy_notify)).
     ///
-    /// Errors: as of [`Flag::value`] and [`Signal::wait_at_least`].
+    /// Errors: as of [`Flag::value`] and [`Signal::wait_at_least`]; a transfer failed that was to set this flag, or
+    /// another one of this rank's that was made with it: they share what wakes who waits.
     pub fn wait(&self, value: u64) -> Result<()> {
         self.wait_until(|now| now == value)
     }
@@ -94,7 +96,8 @@ impl Flag<'_> {
             if done(self.value()?) {
                 return Ok(());
             }
-            self.flags.set.wait_at_least(seen.wrapping_add(1))?;
+            let call = || format!("wait for flag {}", self.index);
+            self.flags.set.wait_in_call(seen.wrapping_add(1), &call)?;
         }
     }
 

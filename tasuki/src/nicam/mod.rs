@@ -13,6 +13,9 @@
 //! that is what [`Transfers::write_one`] waits for. They are announced before they are posted, or one of another thread
 //! might count for one's own.
 //!
+//! Flags are numbered in the lane of the rank whose they are, and each waits until the one before it is set, or a value
+//! might be overwritten by an older one: what a command stores may take its time, and the next one pass it by.
+//!
 //! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters".
 
 mod bcast;
@@ -26,7 +29,6 @@ use crate::{Command, Error, GlobalPtr, Job, Pod, Queue, Rank, Result, Signal};
 use countup::Counter;
 use rendezvous::Meetings;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tasuki_core::base::Cause;
 
 /// Transfers of a rank that may be under way at a time; one more waits for the oldest.
@@ -35,15 +37,15 @@ pub const TICKETS: usize = 64;
 pub const LANES: usize = 64;
 /// By how much each transfer raises the signal of its ticket, in all.
 const STEP: u64 = 4;
-/// Room in the queue: a transfer has up to three commands of two lines.
+/// Room in the queue: a transfer has up to three commands, of two lines at most.
 const QUEUE: usize = TICKETS * 6;
 
 /// A rank's transfers with notification. Made by [`Job::transfers`]. Any thread may make any call, several at once.
 ///
 /// No call waits for a transfer, but for one of the oldest if [`TICKETS`] are under way. Memory that a transfer reads
 /// or writes must stay until it has ended. Addresses that are wrong are errors at once, and nothing is touched, where
-/// this rank can see that; otherwise the failure poisons the flag that was to be set, and this rank's further
-/// transfers.
+/// this rank can see that. A transfer that fails later ends the waits for the flag that it was to set, and for those
+/// made with it; [`Transfers::sync`] and every further call of this rank's then tell the failure.
 ///
 /// ```
 /// tasuki::local(2, |job| {
@@ -70,11 +72,15 @@ pub struct Transfers<'job> {
     meetings: Meetings,
 }
 
-/// Copies to one destination, or several.
+/// What goes to one destination, or several.
 #[derive(Debug)]
 struct Lane<'job> {
+    /// Counts copies.
     arrived: Signal<'job>,
     announced: AtomicU64,
+    /// Counts flags.
+    flagged: Signal<'job>,
+    numbered: AtomicU64,
 }
 
 /// All that a rank had issued at a moment.
@@ -95,20 +101,26 @@ impl Job {
     /// Makes what transfers with notification need on every rank.
     ///
     /// Collective. Errors as of [`Job::alloc`] and [`Job::queue`]. Costs two allocations of 64 KiB, and of 1088 bytes a
-    /// rank of the job; a queue of 384 places; up to 130 signals.
+    /// rank of the job; a queue of 384 places; up to 194 signals.
     pub fn transfers(&self) -> Result<Transfers<'_>> {
-        let signals = |count: usize| (0..count).map(|_| self.signal()).collect::<Result<Box<[Signal<'_>]>>>();
-        let lanes = signals(LANES.min(self.size()))?.into_iter();
+        let lane = |_| Lane::new(self);
         Ok(Transfers {
             job: self,
             queue: self.queue(QUEUE)?,
-            tickets: signals(TICKETS)?,
+            tickets: (0..TICKETS).map(|_| self.signal()).collect::<Result<_>>()?,
             given: AtomicU64::new(0),
-            lanes: lanes.map(|arrived| Lane { arrived, announced: AtomicU64::new(0) }).collect(),
+            lanes: (0..LANES.min(self.size())).map(lane).collect::<Result<_>>()?,
             counter: Counter::new(self)?,
             discards: self.alloc(self.size())?,
             meetings: Meetings::new(self)?,
         })
+    }
+}
+
+impl<'job> Lane<'job> {
+    fn new(job: &'job Job) -> Result<Lane<'job>> {
+        let none = || AtomicU64::new(0);
+        Ok(Lane { arrived: job.signal()?, announced: none(), flagged: job.signal()?, numbered: none() })
     }
 }
 
@@ -130,15 +142,16 @@ impl<'job> Transfers<'job> {
     /// `nicam_bcopy`.
     pub fn copy<T: Pod>(&self, from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Result<()> {
         self.check("copy", &[(from, count), (to, count)])?;
-        let ticket = self.ticket()?;
+        let ticket = self.ticket("copy")?;
         let lane = self.announce(to.rank());
         self.post(&[Command::copy(from, to, count).then(ticket.add(STEP)).then(lane)])
     }
 
     /// Copies, then sets a flag at the destination, or anywhere.
     ///
-    /// A flag is not set before earlier copies to that destination have arrived. Flags of two copies are in no order
-    /// beyond that. Source: NICAM, `nicam_bcopy_notify`.
+    /// A flag is not set before earlier copies to that destination have arrived, nor before the flags of its rank that
+    /// this thread has asked for before, by this call or [`Transfers::write_one`]: a flag that counts up never goes back.
+    /// Source: NICAM, `nicam_bcopy_notify`.
     pub fn copy_notify<T: Pod>(
         &self,
         from: GlobalPtr<T>,
@@ -149,23 +162,23 @@ impl<'job> Transfers<'job> {
     ) -> Result<()> {
         self.check("copy_notify", &[(from, count), (to, count)])?;
         self.check_flag("copy_notify", flag)?;
-        let ticket = self.ticket()?;
+        let ticket = self.ticket("copy_notify")?;
         let lane = self.announce(to.rank());
-        self.post(&[
-            Command::copy(from, to, count).then(ticket.add(1)).then(lane),
-            flag.set(value).when(ticket.has_copied()).then(ticket.add(STEP - 1)),
-        ])
+        let copy = Command::copy(from, to, count).then(ticket.add(1)).then(lane);
+        let [set, end] = self.set_in_order(flag, value, ticket.has_copied(), ticket.add(STEP - 1));
+        self.post(&[copy, set, end])
     }
 
-    /// Sets a flag of some rank, after everything that this thread has copied to that rank before has arrived.
+    /// Sets a flag of some rank, after everything that this thread has copied to that rank before has arrived, and after
+    /// the flags there that it has asked for before.
     ///
     /// Source: NICAM, `nicam_write1`.
     pub fn write_one(&self, flag: RemoteFlag, value: u64) -> Result<()> {
         self.check_flag("write_one", flag)?;
-        let ticket = self.ticket()?;
+        let ticket = self.ticket("write_one")?;
         let lane = self.lane(flag.rank());
-        let announced = lane.announced.load(Ordering::Relaxed);
-        self.post(&[flag.set(value).when(lane.arrived.reaches(announced)).then(ticket.add(STEP))])
+        let arrived = lane.arrived.reaches(lane.announced.load(Ordering::Relaxed));
+        self.post(&self.set_in_order(flag, value, arrived, ticket.add(STEP)))
     }
 
     /// All that this rank has issued up to now: flags included, and copies that it asked for between other ranks; not
@@ -176,12 +189,33 @@ impl<'job> Transfers<'job> {
         Sync { transfers: self, given: self.given.load(Ordering::Relaxed) }
     }
 
-    /// The next ticket, when the transfer that had its signal before has ended.
-    fn ticket(&self) -> Result<Ticket<'_, 'job>> {
+    /// The next ticket, when the transfer that had its signal before has ended; for that call. Error: a transfer has
+    /// failed.
+    fn ticket(&self, call: &str) -> Result<Ticket<'_, 'job>> {
+        if let Some(cause) = self.queue.failure_cause() {
+            return Err(self.job.machine.fault(cause, || call.into()));
+        }
         let number = self.given.fetch_add(1, Ordering::Relaxed);
         let (signal, before) = self.signal_of(number);
-        signal.wait_at_least(before)?;
+        signal.wait_in_call(before, &|| format!("{call}: waiting for the oldest of {TICKETS} transfers"))?;
         Ok(Ticket { signal, before, me: self.job.rank() })
+    }
+
+    /// What sets a flag when `trigger` is met and those before it in its lane are set, and what ends the transfer then.
+    fn set_in_order(
+        &self,
+        flag: RemoteFlag,
+        value: u64,
+        trigger: crate::Trigger,
+        end: crate::Effect,
+    ) -> [Command; 2] {
+        let lane = self.lane(flag.rank());
+        let before = lane.numbered.fetch_add(1, Ordering::Relaxed);
+        let set = flag.set(value).when(trigger).when(lane.flagged.reaches(before));
+        [
+            set.then(lane.flagged.on(self.job.rank()).add(1)),
+            Command::nothing().when(lane.flagged.reaches(before + 1)).then(end),
+        ]
     }
 
     /// The signal of a ticket, and how far it has come when the ticket's transfer may begin.
@@ -243,16 +277,12 @@ impl Sync<'_> {
     pub fn is_done(&self) -> Result<bool> {
         let has_come = |(signal, end): &(&Signal<'_>, u64)| signal.value().wrapping_sub(*end) as i64 >= 0;
         let Some((signal, end)) = self.signals().find(|one| !has_come(one)) else { return Ok(true) };
-        match signal.wait_timeout(end, Duration::ZERO) {
-            Ok(()) => Ok(self.signals().all(|one| has_come(&one))),
-            Err(error) if error.is_timeout() => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(signal.test(end, &|| "sync().is_done".into())? && self.signals().all(|one| has_come(&one)))
     }
 
     /// Waits for that. Errors: a transfer has failed, a rank died.
     pub fn wait(&self) -> Result<()> {
-        self.signals().try_for_each(|(signal, end)| signal.wait_at_least(end))
+        self.signals().try_for_each(|(signal, end)| signal.wait_in_call(end, &|| "sync().wait".into()))
     }
 
     /// The signals of the last tickets, and how far each comes.

@@ -146,8 +146,8 @@ impl Transfers<'_> {
                 other.flag.fail(self.job, [mine.bytes, other.bytes])?;
                 Err(disagree(self.job, mine.bytes, other.bytes, call))
             }
-            Found::Other(other) if mine.side == SOURCE => self.start(mine, other),
-            Found::Other(other) => self.start(other, mine),
+            Found::Other(other) if mine.side == SOURCE => self.start(call, mine, other),
+            Found::Other(other) => self.start(call, other, mine),
         }
     }
 
@@ -170,9 +170,9 @@ impl Transfers<'_> {
     }
 
     /// Both sides are there.
-    fn start(&self, source: Offer, destination: Offer) -> Result<()> {
+    fn start(&self, call: &str, source: Offer, destination: Offer) -> Result<()> {
         let (from, to) = (GlobalPtr::<u8>::new(source.address), GlobalPtr::new(destination.address));
-        let ticket = self.ticket()?;
+        let ticket = self.ticket(call)?;
         let lane = self.announce(to.rank());
         let told =
             |side: Offer, part| side.flag.set(side.value).when(ticket.has_copied()).then(ticket.add(part));

@@ -5,7 +5,7 @@ use crate::patience::stay_away;
 use crate::pattern;
 use crate::refusal::{misused, refused};
 use std::time::Duration;
-use tasuki::{Blame, Job, Rank, Result};
+use tasuki::{Blame, Cause, Job, Rank, Result};
 
 const LEN: usize = 3_000;
 
@@ -306,6 +306,68 @@ pub fn i8_threads_transfer(job: &Job) -> Result<()> {
     bodies?.into_iter().collect::<Result<()>>()?;
     flags.at(threads).wait(1)?;
     transfers.sync().wait()?;
+    job.barrier()
+}
+
+/// Flags that one thread asks for come in its order, by copies of any length or without: one that counts up never goes
+/// back, also where the first stores to it take their time, and what came before its value is there.
+pub fn d2_flags_count_up(job: &Job) -> Result<()> {
+    let (threads, rounds, each) = (3, effort(job, 60, 3), effort(job, 30, 8) as u64);
+    let lens = [0, 8, effort(job, 40_000, 5_000)];
+    let (me, to) = (job.rank(), next(job));
+    for _ in 0..rounds {
+        let (source, target) = (job.alloc::<u8>(threads * lens[2])?, job.alloc::<u8>(threads * lens[2])?);
+        let (flags, transfers) = (job.flags(threads)?, job.transfers()?);
+        job.barrier()?;
+        let bodies = job.threads(threads, |thread| -> Result<()> {
+            let (place, flag) = (thread * lens[2], flags.at(thread));
+            job.put(source.pointer().at(place), &[me.0 as u8 + 1; 8])?;
+            for value in 1..=each {
+                match lens.get(value as usize % 4) {
+                    None => transfers.write_one(flag.on(to), value)?,
+                    Some(&len) => {
+                        let (here, there) = (source.pointer().at(place), target.on(to).at(place));
+                        transfers.copy_notify(here, there, len, flag.on(to), value)?;
+                    }
+                }
+            }
+            let mut seen = 0;
+            while seen < each {
+                flag.wait_at_least(seen + 1)?;
+                let now = flag.value()?;
+                assert!(now > seen, "thread {thread}: {now} after {seen}");
+                seen = now;
+            }
+            let mut found = [0; 8];
+            target.read(place, &mut found)?;
+            assert_eq!(found, [previous(job).0 as u8 + 1; 8]);
+            transfers.sync().wait()
+        });
+        bodies?.into_iter().collect::<Result<()>>()?;
+        job.barrier()?;
+    }
+    Ok(())
+}
+
+/// A transfer that fails when it is under way ends the waits for its flags, and tells its rank in every further call.
+pub fn d17_failed_transfers_tell(job: &Job) -> Result<()> {
+    let (me, to, from) = (job.rank(), next(job), previous(job));
+    let (data, flags, transfers) = (job.alloc::<u64>(4)?, job.flags(3)?, job.transfers()?);
+    let gone = job.alloc_local::<u64>(4)?;
+    transfers.copy_source(5, to, gone.pointer(), 4, flags.at(0).on(me), 1)?;
+    drop(gone);
+    job.barrier()?;
+    transfers.copy_destination(5, from, data.pointer(), 4, flags.at(1).on(me), 1)?;
+    let told = |outcome: Result<()>, call: &str| {
+        let failed = outcome.expect_err(call);
+        assert!(matches!(failed.cause(), Cause::Poisoned { .. }), "{failed}");
+        assert!(failed.to_string().contains(call), "{call:?} is not in: {failed}");
+    };
+    told(flags.at(1).wait(1), "wait for flag 1");
+    told(transfers.sync().wait(), "sync()");
+    told(transfers.copy(data.pointer(), data.on(to), 1), "copy: ");
+    told(transfers.write_one(flags.at(2).on(to), 1), "write_one: ");
+    assert!(transfers.sync().is_done().is_err());
     job.barrier()
 }
 

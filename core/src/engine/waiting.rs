@@ -137,9 +137,12 @@ impl Machine {
             let waited_ns = now.saturating_sub(useful_at); // who is of use stays awake
             let until_ns = self.until_room(until_ns, now);
             let met = |condition: &Condition| {
-                self.met(condition) || self.queues_look_ready(false) || self.has_shares()
+                self.met(condition)
+                    || self.poisoned(condition).is_some()
+                    || self.queues_look_ready(false)
+                    || self.has_shares()
             };
-            let work = || self.has_work() || self.poisoned(condition).is_some();
+            let work = || self.has_work();
             let (rest, rise) = (|| attendance.rest(), || attendance.rise());
             let (met, work, rest, rise) = (&met, &work, &rest, &rise);
             self.host().pause(Pause { condition, waited_ns, until_ns, met, work, rest, rise });

@@ -3,6 +3,7 @@
 use crate::run::{Seat, Snapshot};
 use crate::say::print;
 use std::fmt::Write;
+use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 use tasuki_core::bootstrap::door::prefix;
 use tasuki_core::bootstrap::launched::ask;
@@ -15,12 +16,15 @@ Examples:
 
 /// How long a launcher may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Columns of a line: as wide as a terminal may be expected to be.
+/// Columns of a terminal that does not say how many it has.
 const WIDTH: usize = 100;
+/// Columns before the queues of a rank.
+const QUEUES: usize = 18;
 
 /// Show your running jobs: who waits for what, since when, and what command queues wait for.
 ///
-/// Queues are shown that have something in them, of processes, and of up to 64 threads; not of simulated ranks.
+/// Queues are shown that have something in them, of processes, and of up to 64 threads; not of simulated ranks. What is
+/// longer than a line of the terminal goes on in the next one, indented; anywhere else lines are as long as they are.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
@@ -45,7 +49,8 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     } else if jobs.is_empty() && silent.is_empty() {
         print("no jobs\n")?;
     } else {
-        print(&jobs.iter().map(table).collect::<Vec<_>>().join("\n"))?;
+        let width = stdout().is_terminal().then(terminal_columns);
+        print(&jobs.iter().map(|job| table(job, width)).collect::<Vec<_>>().join("\n"))?;
     }
     Ok(u8::from(!silent.is_empty()))
 }
@@ -64,39 +69,56 @@ fn sockets(table: &str, prefix: &str) -> Vec<String> {
     names
 }
 
-/// A job as a block of lines.
-fn table(job: &Snapshot) -> String {
+fn terminal_columns() -> usize {
+    let told = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
+    if told == 0 { WIDTH } else { told }
+}
+
+/// A job as a block of lines, which fit a terminal if it is for one.
+fn table(job: &Snapshot, width: Option<usize>) -> String {
     let count = job.ranks.len();
     let ranks = if count == 1 { "rank" } else { "ranks" };
     let (uptime, launcher) = (time(job.uptime_s), job.launcher);
-    let head = format!(
-        "job {}: {count} {ranks} ({}) for {uptime}, launcher {launcher}: {}",
-        job.job, job.way, job.program
-    );
-    let mut text = format!("{}\n", cut(&head, WIDTH));
+    let head = format!("{count} {ranks} ({}) for {uptime}, launcher {launcher}: {}", job.way, job.program);
+    let mut text = folded(&format!("job {}: ", job.job), &head, 2, width);
     let stages = job.ranks.iter().map(|seat| seat.stage.chars().count()).max().unwrap_or(0).max(5);
     let _ = writeln!(text, "{:>6} {:>8}  {:<stages$}  {:>8}  in", "rank", "pid", "stage", "for");
     for seat in &job.ranks {
-        text.push_str(&row(seat, stages));
-        let queues = seat.queues.iter().map(|queue| cut(&format!("{:>16}  {queue}", ""), WIDTH));
-        queues.for_each(|queue| text.push_str(&format!("{queue}\n")));
+        text.push_str(&row(seat, stages, width));
+        for queue in &seat.queues {
+            text.push_str(&folded(&" ".repeat(QUEUES), &queue.to_string(), QUEUES + 2, width));
+        }
     }
     text
 }
 
-fn row(seat: &Seat, stages: usize) -> String {
+fn row(seat: &Seat, stages: usize, width: Option<usize>) -> String {
     let waited = seat.waited_s.map_or(String::new(), time);
-    let call = seat.waits_in.as_deref().unwrap_or("");
-    let line = format!("{:>6} {:>8}  {:<stages$}  {waited:>8}  {call}", seat.rank, seat.pid, seat.stage);
-    format!("{}\n", cut(line.trim_end(), WIDTH))
+    let head = format!("{:>6} {:>8}  {:<stages$}  {waited:>8}  ", seat.rank, seat.pid, seat.stage);
+    match &seat.waits_in {
+        Some(call) => folded(&head, call, head.chars().count() + 2, width),
+        None => format!("{}\n", head.trim_end()),
+    }
 }
 
-/// A text of at most `width` characters, with an ellipsis where something is missing.
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_string();
+/// A line of a head and a text. Where that is more than `width` columns the text is broken between words, and goes on
+/// behind `indent` columns: its end often says what all wait for.
+fn folded(head: &str, text: &str, indent: usize, width: Option<usize>) -> String {
+    let (mut all, mut column) = (head.to_string(), head.chars().count());
+    for (at, word) in text.split(' ').enumerate() {
+        let len = word.chars().count();
+        if at > 0 && width.is_some_and(|width| column + 1 + len > width) {
+            let _ = write!(all, "\n{:indent$}", "");
+            column = indent;
+        } else if at > 0 {
+            all.push(' ');
+            column += 1;
+        }
+        all.push_str(word);
+        column += len;
     }
-    text.chars().take(width - 1).chain(['…']).collect()
+    all.push('\n');
+    all
 }
 
 /// Seconds as people say them.
@@ -122,25 +144,53 @@ mod tests {
         assert_eq!(sockets(table, "tasuki-7-"), ["tasuki-7-00ff00ff"]);
     }
 
-    #[test]
-    fn tables_fit_the_terminal() {
-        let seat = |rank, call: Option<String>| Seat {
+    fn snapshot() -> Snapshot {
+        let long =
+            "wait(signal 7 >= 4) of the farthest neighbour of all that this rank has had in a long time";
+        let seat = |rank, call: Option<&str>| Seat {
             rank,
             pid: 4_194_304,
             stage: if call.is_some() { "waiting" } else { "running" }.into(),
-            waited_s: call.as_ref().map(|_| 75.0),
-            waits_in: call,
+            waited_s: call.map(|_| 75.0),
+            waits_in: call.map(Into::into),
             queues: Vec::new(),
         };
-        let ranks =
-            vec![seat(0, Some("wait(signal 7 >= 4)".into())), seat(63, Some("x".repeat(190))), seat(2, None)];
+        let mut ranks = vec![seat(0, Some("wait(signal 7 >= 4)")), seat(63, Some(long)), seat(2, None)];
+        let queue = serde_json::json!({
+            "queue": 1, "capacity": 64, "unread": 0, "waiting": 3, "under_way": 4, "failed": 0, "run_by": [0],
+            "awaits": { "signal": 3, "value": 2, "wanted": 4, "is_credit": false },
+            "left_to": [{ "rank": 2, "commands": 1, "computes": true }],
+        });
+        ranks[2].queues.push(serde_json::from_value(queue).unwrap());
         let (job, program, way) = ("00ff00ff".into(), "./heat".into(), "processes".into());
-        let text = table(&Snapshot { job, program, way, launcher: 77, uptime_s: 12.34, ranks });
+        Snapshot { job, program, way, launcher: 77, uptime_s: 12.34, ranks }
+    }
+
+    #[test]
+    fn tables_fit_the_terminal_and_lose_nothing() {
+        let text = table(&snapshot(), Some(WIDTH));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(
             text.starts_with("job 00ff00ff: 3 ranks (processes) for 12.3 s, launcher 77: ./heat\n"),
             "{text}"
         );
         assert!(text.contains("     0  4194304  waiting    1:15 m  wait(signal 7 >= 4)\n"), "{text}");
+        let queue = "    queue 1 of 64 lines: 3 waiting (signal 3 at 2, wants 4); 4 under way; run by rank\n\
+            \x20                   0; 1 waits for rank 2, which computes\n";
+        assert!(text.ends_with(queue), "{text}");
+        let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
+        for width in [1, 30, 1000] {
+            assert_eq!(words(&table(&snapshot(), Some(width))), words(&text));
+        }
+    }
+
+    #[test]
+    fn lines_that_no_terminal_gets_are_whole() {
+        let text = table(&snapshot(), None);
+        assert_eq!(text.lines().count(), 2 + 4, "{text}");
+        assert!(
+            text.ends_with("; 4 under way; run by rank 0; 1 waits for rank 2, which computes\n"),
+            "{text}"
+        );
     }
 }

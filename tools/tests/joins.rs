@@ -97,7 +97,6 @@ fn ps_shows_who_waits_for_what() {
         let ours =
             table.split("\n\n").chain([table.as_str()]).find(|block| block.contains(&format!("job {job}:")));
         let Some(ours) = ours else { return false };
-        assert!(ours.lines().all(|line| line.chars().count() <= 100), "{ours}");
         ours.matches("wait(signal 7 >= 4)").count() == 2 && ours.contains("running")
     });
     let launcher = running.pid();

@@ -32,11 +32,12 @@ fn main() -> ExitCode {
         for threshold in [9, 4, 9] {
             waiting.post(Command::nothing().when(steps.reaches(threshold)).then(done.on(Rank(0)).add(1)))?;
         }
+        let put = || Command::put(word.on(Rank(1)), &[5_u64]).by_destination().then(done.on(Rank(0)).add(1));
+        waiting.post(put())?;
         (0..2).try_for_each(|_| session.post(Command::nothing().then(done.on(Rank(0)).add(1))).map(drop))?;
-        let put = Command::put(word.on(Rank(1)), &[5_u64]);
-        job.post(names.to_vec()?[1], put.by_destination().then(done.on(Rank(0)).add(1)))?;
+        job.post(names.to_vec()?[1], put())?;
         (0..3).try_for_each(|_| job.call_then(Rank(1), "nothing", &(), done.on(Rank(0)).add(1)))?;
-        done.wait_at_least(9)?;
+        done.wait_at_least(10)?;
         job.barrier()
     })
 }

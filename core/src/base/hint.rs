@@ -1,0 +1,53 @@
+//! The way out of each cause of an error: the last line of what it prints.
+
+use super::Cause;
+
+/// How the standard library ends the text of EMFILE.
+const TOO_MANY_FILES: &str = "(os error 24)";
+
+impl Cause {
+    /// The way out, where there is one that holds for every call.
+    pub(super) fn hint(&self) -> Option<&'static str> {
+        use Cause::*;
+        Some(match self {
+            NullAddress => "take addresses from job.alloc(..).on(rank) or job.register(..)",
+            NoSuchRank { .. } => {
+                "take ranks from job.ranks(), or check them against the size of the job or communicator"
+            }
+            OutOfRange { .. } => "an access must end inside the registration in which it begins",
+            Stale { .. } => "meet (barrier, signal) before memory is freed, and drop its addresses then",
+            Misaligned { .. } => {
+                "a word that is changed in one step lies at a multiple of its size: register aligned memory"
+            }
+            SignalMemory { .. } => "raise signals with job.raise(signal.on(rank), n) or job.put_signal(..)",
+            Disagree { .. } => "all ranks must make this call with equal arguments, in the same order",
+            NoMemory { .. } => "ask for less, run fewer ranks on this node, or raise the limit named",
+            NoSuchSlot { .. } => "make the communicator with more slots, or number messages modulo its slots",
+            Busy { .. } => "wait for it, or use another slot: each serves one message at a time",
+            InUse { .. } => "wait for it, or let the spool empty itself, and then close; nothing was changed",
+            Truncated { .. } => "make the receive's buffer as large as the largest message",
+            SpoolFull { .. } => {
+                "give the spool more room, or let receivers take what is in it; nothing was lost"
+            }
+            Untaken { .. } => "receive every message before leaving: end with a barrier",
+            NotSent { .. } => {
+                "that rank's own call says why: memory that was freed during the call, most likely"
+            }
+            TimedOut { .. } => "`tasuki ps` shows who waits for what",
+            PeerDied { .. } => "what it said last stands above",
+            PeerLeft { .. } => "a rank may leave only when nobody needs it any more: end with a barrier",
+            QueueDropped => "keep a queue until its commands have fired, or cancel them before",
+            Poisoned { cause, .. } => return cause.hint(),
+            Forked => "start other programs with std::process::Command; only the rank itself may call",
+            System { why, .. } if why.contains(TOO_MANY_FILES) => {
+                "a rank holds a file for each rank: raise the limit of open files, RLIMIT_NOFILE (`ulimit -n`)"
+            }
+            System { call: "mmap", .. } => {
+                "each rank's memory is mapped in pieces of 1 GiB: raise the limit of address space (`ulimit -v`)"
+            }
+            JobOver => "no call is possible after the job has ended",
+            Bug(_) => "please report this with the program and TASUKI_LOG=debug",
+            _ => return None,
+        })
+    }
+}

@@ -43,8 +43,10 @@ impl RemoteQueue {
 }
 
 impl Job {
-    /// Makes a queue with at least `capacity` places, up to 2^20. A command takes one; two if it carries more than 8
-    /// bytes, fetches, compares, or has a second effect.
+    /// Makes a queue with `capacity` places, rounded up to a power of two, up to 2^20; [`Queue::capacity`] tells. A
+    /// command takes one; two if it carries more than 8 bytes, fetches, compares, or has a second effect or trigger.
+    /// Commands that wait for their triggers, as many as there are places, and those under way have room of their own:
+    /// a queue may take more than its capacity before it is full.
     ///
     /// Not collective. Errors: `capacity` is 0 or too large; no room. Costs a system call, and 216 bytes a place and
     /// 17 KiB of this rank's job memory.
@@ -126,7 +128,7 @@ impl Queue {
     }
 
     /// A session queue begins anew after the commands posted up to now, again and again: credits go on counting, and
-    /// nothing is reset. No command may have run, none can be posted any more.
+    /// nothing is reset. No command may have run, none can be posted any more ([`Cause::QueueRepeats`]).
     pub fn repeat(&self) -> Result<()> {
         self.machine.repeat(&self.own).map_err(|cause| self.machine.fault(cause, || "repeat".into()))
     }
@@ -136,7 +138,7 @@ impl Queue {
         RemoteQueue(self.own.name())
     }
 
-    /// Places that it has.
+    /// Places that it has: what was asked for, rounded up to a power of two.
     pub fn capacity(&self) -> usize {
         self.own.capacity() as usize
     }

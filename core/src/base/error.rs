@@ -186,6 +186,8 @@ pub enum Cause {
     },
     /// A command queue was dropped with a command in it that had not fired.
     QueueDropped,
+    /// A session queue that begins anew takes no more commands.
+    QueueRepeats,
     /// A process that was forked from a rank is not the rank.
     Forked,
     /// The job has ended or was left.
@@ -217,7 +219,7 @@ impl Cause {
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | Truncated { .. } => Blame::Misuse,
             Program(_) => Blame::Program,
             Poisoned { cause, .. } => cause.blame(),
-            QueueDropped => Blame::Misuse,
+            QueueDropped | QueueRepeats => Blame::Misuse,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
             Untaken { .. } | NotSent { .. } => Blame::Peer,
             NoMemory { .. } | Full { .. } | SpoolFull { .. } | System { .. } | Unsupported(_) | Join(_) => {
@@ -275,6 +277,9 @@ impl fmt::Display for Cause {
             }
             Poisoned { origin, cause } => write!(f, "a command before it failed on rank {origin}: {cause}"),
             QueueDropped => write!(f, "its queue was dropped before it had fired"),
+            QueueRepeats => {
+                write!(f, "the queue begins anew with the commands that it has, and takes no more")
+            }
             Forked => write!(f, "this process was forked from a rank and is not one itself"),
             JobOver => write!(f, "the job is over"),
             System { call, why } => write!(f, "{call}: {why}"),

@@ -2,6 +2,11 @@
 
 use super::Cause;
 
+/// What is full, as [`Cause::Full`] names it, where that has a way out of its own.
+pub const COMMAND_QUEUE: &str = "the command queue";
+/// The same of a queue of calls.
+pub const QUEUE_OF_CALLS: &str = "the queue of calls";
+
 /// How the standard library ends the text of EMFILE.
 const TOO_MANY_FILES: &str = "(os error 24)";
 
@@ -36,6 +41,14 @@ impl Cause {
             TimedOut { .. } => "`tasuki ps` shows who waits for what",
             PeerDied { .. } => "what it said last stands above",
             PeerLeft { .. } => "a rank may leave only when nobody needs it any more: end with a barrier",
+            Full { what: COMMAND_QUEUE, .. } => {
+                "its commands make room as they fire: wait for a signal that one of them raises and post again, or \
+                 make the queue with more places"
+            }
+            Full { what: QUEUE_OF_CALLS, .. } => {
+                "that rank makes room as it runs handlers: serve others (wait for anything), and call again"
+            }
+            QueueRepeats => "post all commands before Queue::repeat, and any others to another queue",
             QueueDropped => "keep a queue until its commands have fired, or cancel them before",
             Poisoned { cause, .. } => return cause.hint(),
             Forked => "start other programs with std::process::Command; only the rank itself may call",

@@ -1,7 +1,7 @@
 //! Words that everything else is written in: ranks, errors, atomics, messages to the person who runs it.
 
 pub mod error;
-mod hint;
+pub mod hint;
 pub mod log;
 mod panic;
 mod planted;

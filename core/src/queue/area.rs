@@ -152,6 +152,8 @@ pub enum Place {
     Read,
     /// What is fixed.
     Facts,
+    /// The word that says after how many lines it begins anew, 0 if it does not.
+    Cycle,
     /// A line of the ring.
     Line {
         /// Whose.
@@ -168,6 +170,7 @@ impl Place {
             Place::Reserved => offset_of!(Head, posters),
             Place::Read => offset_of!(Head, reader),
             Place::Facts => offset_of!(Head, facts),
+            Place::Cycle => offset_of!(Head, facts) + offset_of!(Facts, cycle),
             Place::Line { position, capacity } => {
                 ring_at(capacity) + (position % capacity) as usize * size_of::<Line>()
             }

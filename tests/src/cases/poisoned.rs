@@ -117,7 +117,8 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     let bits = Command::reduce(floats.pointer(), floats.pointer(), 1, Combine::Xor);
     assert!(queue.post(&bits).is_err_and(|error| error.to_string().contains("floating-point")));
     assert!(job.queue(0).is_err() && job.queue((1 << 20) + 1).is_err());
-    assert!(queue.repeat().is_err(), "it is no session queue");
+    misused(job, queue.repeat(), &["repeat", "only a session queue", "Job::session_queue"]);
+    misused(job, session.repeat(), &["repeat", "no commands"]);
     tasuki::local(1, |other| {
         let foreign = other.signal()?;
         let refused = queue.post(Command::nothing().when(foreign.reaches(1))).expect_err("another job's");

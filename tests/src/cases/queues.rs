@@ -2,6 +2,7 @@
 
 use crate::exchange::{effort, is_simulated, next, previous, tell_all};
 use crate::patience::Idle;
+use crate::refusal::misused;
 use std::time::Duration;
 use tasuki::{Array, Cause, Change, Command, Job, Posted, Queue, Rank, RemoteQueue, Result, Signal};
 
@@ -279,7 +280,10 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
         cycle.post(&if at == 2 { add.then(done.on(me).add(1)) } else { add })?;
     }
     cycle.repeat()?;
-    assert!(cycle.post(Command::nothing()).is_err());
+    for refused in [cycle.post(Command::nothing()), job.post(cycle.remote(), Command::nothing())] {
+        assert!(refused.as_ref().is_err_and(|error| *error.cause() == Cause::QueueRepeats), "{refused:?}");
+        misused(job, refused, &["post(", "begins anew", "hint: post all commands before"]);
+    }
     let rounds = effort(job, 20_000, 30) as u64;
     for round in 1..=rounds {
         job.raise(again.on(me), 3)?;
@@ -329,7 +333,10 @@ pub fn d13_full_is_an_ordinary_answer(job: &Job) -> Result<()> {
             }
         };
         assert!(matches!(refused.cause(), Cause::Full { capacity: 8, .. }), "{refused}");
-        assert!(refused.to_string().contains("the command queue is full"), "{refused}");
+        assert!(
+            refused.to_string().contains("the command queue is full (capacity 8)\n  hint: "),
+            "{refused}"
+        );
         assert!(taken >= 8 * round, "{taken} in round {round}");
         let two = [add.clone(), add];
         // All or none: if somebody has made room meanwhile, both.

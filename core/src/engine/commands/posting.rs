@@ -3,7 +3,7 @@
 use super::attend::Failure;
 use super::own::OwnQueue;
 use super::reach::Named;
-use crate::base::{Cause, Rank};
+use crate::base::{Cause, Rank, hint};
 use crate::engine::machine::Machine;
 use crate::fabric::Poison;
 use crate::node::park::WakeMode;
@@ -296,10 +296,18 @@ impl Machine {
     /// A session queue of this rank's own begins anew after all that was posted to it up to now.
     pub fn repeat(&self, own: &OwnQueue) -> Result<(), Cause> {
         let queue = own.queue();
+        let refuse = |text: &str| Err(Cause::Argument(text.into()));
+        if queue.credit().is_none() {
+            return refuse("only a session queue begins anew: make it with Job::session_queue");
+        }
         let lines = self.reserved_in(own)?;
-        if queue.credit().is_none() || lines == 0 || queue.reader().read() > 0 || lines > queue.capacity() {
-            let text = "a session queue begins anew from its first command: post all, and none may have run";
-            return Err(Cause::Argument(text.into()));
+        if lines == 0 {
+            return refuse("the queue has no commands: post all of them before it is to begin anew");
+        }
+        if queue.reader().read() > 0 || lines > queue.capacity() {
+            return refuse(
+                "one of its commands has run already: let it begin anew before its credit is first raised",
+            );
         }
         queue.set_cycle(self.close(own)?);
         Ok(())
@@ -319,8 +327,10 @@ fn write_all<'c>(
 ) -> Result<u64, Cause> {
     let queue = &named.queue;
     let Some(first) = queue.posters().reserve(lines, queue.capacity(), queue.reader()) else {
-        let closed = queue.posters().are_closed();
-        return Err(no_room(named.number, named.owner, queue.capacity(), closed));
+        return Err(match queue.posters().are_closed() {
+            true => closed(named.number, named.owner, queue.cycle().is_some()),
+            false => full(named.number, queue.capacity()),
+        });
     };
     let mut position = first;
     for command in commands {
@@ -341,16 +351,20 @@ fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
     count
 }
 
+/// A queue has no room for commands.
 #[cold]
-pub(super) fn no_room(number: u32, owner: Rank, capacity: u64, closed: bool) -> Cause {
-    let calls = number == CALLS;
-    match closed {
-        true if calls => Cause::PeerLeft { peer: owner },
-        true => Cause::QueueDropped,
-        false => {
-            let what = if calls { "the queue of calls" } else { "the command queue" };
-            Cause::Full { what, capacity: capacity as usize }
-        }
+pub(super) fn full(number: u32, capacity: u64) -> Cause {
+    let what = if number == CALLS { hint::QUEUE_OF_CALLS } else { hint::COMMAND_QUEUE };
+    Cause::Full { what, capacity: capacity as usize }
+}
+
+/// A queue takes no commands any more.
+#[cold]
+pub(super) fn closed(number: u32, owner: Rank, begins_anew: bool) -> Cause {
+    match number {
+        CALLS => Cause::PeerLeft { peer: owner },
+        _ if begins_anew => Cause::QueueRepeats,
+        _ => Cause::QueueDropped,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Posting to a queue that this process does not reach: places are reserved by the fabric's atomics, and lines are
 //! written by the fabric. The queue's owner looks, or its helper.
 
-use super::posting::{QueueName, no_room};
+use super::posting::{QueueName, closed, full};
 use crate::base::{Cause, Error};
 use crate::engine::machine::Machine;
 use crate::engine::trace::QueueId;
@@ -63,8 +63,12 @@ impl Machine {
         loop {
             let read = self.read_remotely(name)?;
             if first.saturating_add(count) > read + card.capacity {
-                let (owner, closed) = (name.address().rank(), first & CLOSED != 0);
-                return Err(no_room(card.number, owner, card.capacity, closed));
+                if first & CLOSED == 0 {
+                    return Err(full(card.number, card.capacity));
+                }
+                let mut cycle = [0; 8];
+                self.get(Place::Cycle.of(name.address()), &mut cycle).map_err(cause)?;
+                return Err(closed(card.number, name.address().rank(), cycle != [0; 8]));
             }
             let kind = AtomicKind::Cas { expected: first };
             let before = word(Place::Reserved, kind, first + count)?;

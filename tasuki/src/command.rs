@@ -50,7 +50,15 @@ pub struct Command {
     lines: Lines,
     /// The job of its trigger, by the number of its machine.
     job: Option<u64>,
-    wrong: Option<Box<Cause>>,
+    wrong: Option<Box<Wrong>>,
+}
+
+/// What is wrong with a command in itself.
+#[derive(Clone, PartialEq)]
+struct Wrong {
+    cause: Cause,
+    /// What was asked for, where lines cannot say it: a command that is too long has none.
+    asked: String,
 }
 
 /// When a command fires. Made by [`Signal::reaches`](crate::Signal::reaches).
@@ -90,20 +98,30 @@ reducible!(i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64
 impl Command {
     #[inline]
     fn new(deed: Deed) -> Command {
-        Command { lines: Lines::of(&deed), job: None, wrong: None }.unless(deed.check())
+        let command = Command { lines: Lines::of(&deed), job: None, wrong: None };
+        match deed.check() {
+            Ok(()) => command,
+            Err(cause) => Command::refused(cause, &Core::new(deed)),
+        }
     }
 
-    fn wrong(self, text: String) -> Command {
-        self.unless(Err(Cause::Argument(text)))
+    /// One that is refused when it is posted. `asked`: what it was to do.
+    #[cold]
+    fn refused(cause: Cause, asked: &dyn fmt::Display) -> Command {
+        let wrong = Wrong { cause, asked: asked.to_string() };
+        Command { lines: Lines::of(&Deed::Nothing), job: None, wrong: Some(wrong.into()) }
     }
 
     /// The same, if nothing was wrong.
     #[inline]
-    fn unless(mut self, outcome: Result<(), Cause>) -> Command {
-        if let Err(cause) = outcome {
-            self.wrong.get_or_insert_with(|| cause.into());
+    fn unless(self, outcome: Result<(), Cause>) -> Command {
+        match outcome {
+            Err(cause) if self.wrong.is_none() => {
+                let wrong = Wrong { cause, asked: self.to_string() };
+                Command { wrong: Some(wrong.into()), ..self }
+            }
+            _ => self,
         }
-        self
     }
 
     /// Copies `count` values from anywhere to anywhere: job memory, or memory that its owner has registered. Inside one
@@ -121,8 +139,12 @@ impl Command {
         let to = to.address();
         match Inline::of(bytes) {
             Some(bytes) => Command::new(Deed::Put { to, bytes }),
-            None => Command::nothing()
-                .wrong(format!("a command carries at most {INLINE_BYTES} bytes, not {}", bytes.len())),
+            None => {
+                let (len, most) = (bytes.len(), INLINE_BYTES);
+                let text =
+                    format!("a command carries at most {most} bytes, not {len}: Command::copy moves more");
+                Command::refused(Cause::Argument(text), &format_args!("put({len} bytes to {to})"))
+            }
         }
     }
 
@@ -156,7 +178,12 @@ impl Command {
         let len = (count as u64).saturating_mul(size_of::<T>() as u64);
         match Reduction::new(T::NUMBER, combine) {
             Some(how) => Command::new(Deed::Reduce { from: from.address(), to: to.address(), len, how }),
-            None => Command::nothing().wrong(format!("{combine:?} of floating-point numbers")),
+            None => {
+                let text = format!("{combine:?} combines the bits of integers, not floating-point numbers");
+                let number = T::NUMBER;
+                let asked = format_args!("{combine:?} of {number:?}({len} bytes from {from} into {to})");
+                Command::refused(Cause::Argument(text), &asked)
+            }
         }
     }
 
@@ -169,7 +196,10 @@ impl Command {
     pub fn call<A: Pod>(to: Rank, handler: Handler, args: &A) -> Command {
         match inline(args) {
             Ok(args) => Command::calling(to, handler, args),
-            Err(cause) => Command::nothing().wrong(cause.to_string()),
+            Err(cause) => {
+                let (number, len) = (handler.number, size_of::<A>());
+                Command::refused(cause, &format_args!("call(handler {number} of rank {to}, {len} bytes)"))
+            }
         }
     }
 
@@ -193,7 +223,7 @@ impl Command {
     /// session queue has no trigger of its own.
     pub fn when(mut self, trigger: Trigger) -> Command {
         if self.job.is_some_and(|job| job != trigger.job) {
-            return self.wrong("its triggers are signals of two jobs".into());
+            return self.unless(Err(Cause::Argument("its triggers are signals of two jobs".into())));
         }
         self.job = Some(trigger.job);
         let added = self.lines.when(trigger.core);
@@ -233,7 +263,12 @@ impl Command {
     #[cold]
     fn what_is_wrong(&self) -> Cause {
         let text = "its trigger is a signal of another job, or of this one as another rank has it";
-        self.wrong.as_deref().cloned().unwrap_or_else(|| Cause::Argument(text.into()))
+        self.wrong.as_ref().map_or_else(|| Cause::Argument(text.into()), |wrong| wrong.cause.clone())
+    }
+
+    /// Whether it is refused whoever posts it.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.wrong.is_some()
     }
 
     #[inline]
@@ -244,9 +279,10 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Core::from_lines(&self.lines) {
-            Some(command) => command.fmt(f),
-            None => f.write_str("a command that nobody made"),
+        match (&self.wrong, Core::from_lines(&self.lines)) {
+            (Some(wrong), _) => f.write_str(&wrong.asked),
+            (None, Some(command)) => command.fmt(f),
+            (None, None) => f.write_str("a command that nobody made"),
         }
     }
 }

@@ -179,6 +179,10 @@ fn check(machine: &Arc<Machine>, commands: &[Command]) -> Result<(), Cause> {
 fn refusal(machine: &Machine, cause: Cause, commands: &[Command], owner: Rank) -> Error {
     machine.fault(cause, || match commands {
         [one] => format!("post({one} to a queue of rank {owner})"),
-        many => format!("post_many({} commands to a queue of rank {owner})", many.len()),
+        many => {
+            let wrong = many.iter().position(Command::is_wrong);
+            let which = wrong.map_or(String::new(), |at| format!(", with [{at}] {},", many[at]));
+            format!("post_many({} commands{which} to a queue of rank {owner})", many.len())
+        }
     })
 }

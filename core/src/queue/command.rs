@@ -94,7 +94,7 @@ impl Deed {
     pub fn check(&self) -> Result<(), Cause> {
         match *self {
             Deed::Copy { len, .. } | Deed::Reduce { len, .. } if len >= WINDOW => {
-                Err(Cause::Argument(format!("{len} bytes: a command moves less than 2^40")))
+                Err(Cause::Argument(format!("a command moves less than 2^40 bytes, not {len}")))
             }
             Deed::Call(Call { args: Args::At { len, .. }, .. }) if len > BUFFER_MAX => {
                 let text = format!("a call brings at most {BUFFER_MAX} bytes along, not {len}");

@@ -94,28 +94,39 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
     let session = job.session_queue(4, &signal)?;
     let effect = signal.on(me).add(1);
     let nowhere = Rank(job.size() as u32);
-    let wrong = [
-        (&queue, Command::put(word.pointer(), &[0_u64; 7]), "48 bytes, not 56"),
-        (&queue, Command::nothing().then(effect).then(effect).then(effect), "two effects at most"),
+    let floats = job.alloc::<f64>(1)?;
+    let (number, bits) = (floats.pointer(), Combine::Xor);
+    let far = 1_u64 << 40;
+    let wrong: [(_, _, &[&str]); 9] = [
+        (&queue, Command::put(word.pointer(), &[0_u64; 7]), &["post(put(56 bytes to", "48 bytes, not 56"]),
+        (&queue, Command::nothing().then(effect).then(effect).then(effect), &["two effects at most"]),
         (
             &queue,
             Command::nothing().then(effect).then(signal.on(me).add(1 << 24)),
-            "second effect adds at most",
+            &["second effect adds at most"],
         ),
-        (&queue, Command::nothing().then(signal.on(nowhere).add(1)), "no rank"),
-        (&queue, count(&word, nowhere), "no rank"),
-        (&queue, Command::copy(word.pointer(), word.on(nowhere), 1), "no rank"),
-        (&queue, Command::copy(word.pointer(), word.pointer(), 1 << 40), "less than 2^40"),
-        (&session, Command::nothing().when(signal.reaches(1)), "has no trigger"),
+        (&queue, Command::nothing().then(signal.on(nowhere).add(1)), &["no rank"]),
+        (&queue, count(&word, nowhere), &["atomic add", "no rank"]),
+        (&queue, Command::copy(word.pointer(), word.on(nowhere), 1), &["copy(8 bytes", "no rank"]),
+        (
+            &queue,
+            Command::copy(word.pointer(), word.pointer(), far as usize),
+            &[&format!("copy({} bytes", far * 8), &format!("less than 2^40 bytes, not {}", far * 8)],
+        ),
+        (&queue, Command::reduce(number, number, 1, bits), &["Xor of F64(8 bytes", "floating-point"]),
+        (&session, Command::nothing().when(signal.reaches(1)), &["has no trigger"]),
     ];
-    for (queue, command, text) in wrong {
-        let refused = queue.post(&command).expect_err(text);
-        assert!(refused.to_string().contains(text), "{refused}");
-        assert!(refused.to_string().contains("post("), "{refused}");
+    for (queue, command, texts) in wrong {
+        misused(job, queue.post(&command), &[&["post("], texts].concat());
+        let many = [Command::nothing(), command];
+        misused(
+            job,
+            queue.post_many(&many),
+            &[&["post_many(2 commands"], &texts[texts.len() - 1..]].concat(),
+        );
     }
-    let floats = job.alloc::<f64>(1)?;
-    let bits = Command::reduce(floats.pointer(), floats.pointer(), 1, Combine::Xor);
-    assert!(queue.post(&bits).is_err_and(|error| error.to_string().contains("floating-point")));
+    let many = [Command::nothing(), Command::put(word.pointer(), &[0_u64; 7])];
+    misused(job, queue.post_many(&many), &["2 commands, with [1] put(56 bytes to", ", to a queue of rank"]);
     assert!(job.queue(0).is_err() && job.queue((1 << 20) + 1).is_err());
     misused(job, queue.repeat(), &["repeat", "only a session queue", "Job::session_queue"]);
     misused(job, session.repeat(), &["repeat", "no commands"]);

@@ -6,6 +6,8 @@ use super::Cause;
 pub const COMMAND_QUEUE: &str = "the command queue";
 /// The same of a queue of calls.
 pub const QUEUE_OF_CALLS: &str = "the queue of calls";
+/// What ranks disagree about, as [`Cause::Disagree`] names it, where two sides do and not all ranks.
+pub const BYTES_BY_KEY: &str = "the bytes of a copy by key";
 
 /// How the standard library ends the text of EMFILE.
 const TOO_MANY_FILES: &str = "(os error 24)";
@@ -25,6 +27,9 @@ impl Cause {
                 "a word that is changed in one step lies at a multiple of its size: register aligned memory"
             }
             SignalMemory { .. } => "raise signals with job.raise(signal.on(rank), n) or job.put_signal(..)",
+            Disagree { what: BYTES_BY_KEY, .. } => {
+                "copy_source and copy_destination of a key name as many bytes; equal keys meet in their order"
+            }
             Disagree { .. } => "all ranks must make this call with equal arguments, in the same order",
             NoMemory { .. } => "ask for less, run fewer ranks on this node, or raise the limit named",
             NoSuchSlot { .. } => "make the communicator with more slots, or number messages modulo its slots",

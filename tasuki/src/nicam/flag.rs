@@ -5,11 +5,16 @@
 //! the signal to go on, sleeps through nothing. One signal serves all flags of a block.
 
 use crate::{Array, Cause, Command, GlobalPtr, Job, Rank, RemoteSignal, Result, Signal};
+use tasuki_core::base::hint::BYTES_BY_KEY;
 
-/// Words of a flag: its value; where what was to set it has failed for two different sizes, one more than each of them.
+/// Words of a flag: its value; where a copy by key was to set it and the two sides named different sizes, one more than
+/// the size that the other rank named, that rank with the size that this one named, and the key.
 const WORDS: usize = 4;
-const FIRST_SIZE: usize = 1;
-const SECOND_SIZE: usize = 2;
+const THEIR_SIZE: usize = 1;
+const THEY_AND_OUR_SIZE: usize = 2;
+const KEY: usize = 3;
+/// Bits of a size: both sides' memory lies in a rank's range.
+const SIZE_BITS: u32 = 40;
 
 /// Flags on every rank, each 0 at first. Made by [`Job::flags`].
 #[derive(Debug)]
@@ -52,14 +57,16 @@ impl Flags<'_> {
 impl Flag<'_> {
     /// The flag as `rank` has it, to be set.
     pub fn on(&self, rank: Rank) -> RemoteFlag {
-        RemoteFlag { word: self.flags.words.on(rank).at(self.index * WORDS), set: self.flags.set.on(rank) }
+        // One that is not there has no word: behind these flags lies memory of somebody else's.
+        let word = self.first_word().map_or(GlobalPtr::NULL, |word| self.flags.words.on(rank).at(word));
+        RemoteFlag { word, set: self.flags.set.on(rank) }
     }
 
     /// What this rank's flag says; what was copied before it was set so is visible. Costs a load.
     ///
     /// Errors: the sizes of the two sides of a copy by key differ, [`Cause::Disagree`].
     pub fn value(&self) -> Result<u64> {
-        let own = self.own();
+        let own = self.own()?;
         let value = self.flags.job.load(own)?;
         if value == 0 {
             self.check_sizes(own)?;
@@ -69,8 +76,8 @@ impl Flag<'_> {
 
     /// This rank sets its own flag, as before it is used again: at once.
     pub fn set(&self, value: u64) -> Result<()> {
-        let own = self.own();
-        [FIRST_SIZE, SECOND_SIZE].iter().try_for_each(|&word| self.flags.job.store(own.at(word), 0))?;
+        let own = self.own()?;
+        self.flags.job.store(own.at(THEIR_SIZE), 0)?;
         self.flags.job.store(own, value)?;
         self.flags.job.raise(self.flags.set.on(own.rank()), 1)
     }
@@ -101,26 +108,35 @@ impl Flag<'_> {
         }
     }
 
-    fn own(&self) -> GlobalPtr<u64> {
-        self.flags.words.pointer().at(self.index * WORDS)
+    /// Where its words begin in a rank's part.
+    fn first_word(&self) -> Option<usize> {
+        self.index.checked_mul(WORDS).filter(|&word| word < self.flags.words.len())
+    }
+
+    fn own(&self) -> Result<GlobalPtr<u64>> {
+        if let Some(word) = self.first_word() {
+            return Ok(self.flags.words.pointer().at(word));
+        }
+        let (index, count) = (self.index, self.flags.words.len() / WORDS);
+        let text = format!("there is no flag {index}: these are {count} (0 to {})", count - 1);
+        Err(self.flags.job.machine.fault(Cause::Argument(text), || format!("flag {index} of {count}")))
     }
 
     fn check_sizes(&self, own: GlobalPtr<u64>) -> Result<()> {
         let job = self.flags.job;
-        // The second one is written first.
-        let first = job.load(own.at(FIRST_SIZE))?;
-        if first == 0 {
-            return Ok(());
-        }
-        let second = job.load(own.at(SECOND_SIZE))?;
-        Err(disagree(job, first - 1, second.wrapping_sub(1), "flag"))
+        let Some(theirs) = job.load(own.at(THEIR_SIZE))?.checked_sub(1) else { return Ok(()) };
+        // These were written before.
+        let (they, key) = (job.load(own.at(THEY_AND_OUR_SIZE))?, job.load(own.at(KEY))?);
+        let (ours, peer) = (they & ((1 << SIZE_BITS) - 1), they >> SIZE_BITS);
+        let call = format!("flag {} of a copy by key {key} with rank {peer}", self.index);
+        Err(disagree(job, theirs, ours, &call))
     }
 }
 
 impl RemoteFlag {
     /// Whose flag it is.
     pub fn rank(self) -> Rank {
-        self.word.rank()
+        self.set.rank()
     }
 
     pub(super) fn word(self) -> GlobalPtr<u64> {
@@ -132,16 +148,17 @@ impl RemoteFlag {
         Command::store(self.word, value).then(self.set.add(1))
     }
 
-    /// What was to set it has failed.
-    pub(super) fn fail(self, job: &Job, sizes: [u64; 2]) -> Result<()> {
-        job.store(self.word.at(SECOND_SIZE), sizes[1].wrapping_add(1))?;
-        job.store(self.word.at(FIRST_SIZE), sizes[0].wrapping_add(1))?;
+    /// The copy by that key that was to set it has failed: this rank named `here` bytes, the flag's `there`.
+    pub(super) fn fail(self, job: &Job, key: u64, here: u64, there: u64) -> Result<()> {
+        job.store(self.word.at(KEY), key)?;
+        job.store(self.word.at(THEY_AND_OUR_SIZE), u64::from(job.rank().0) << SIZE_BITS | there)?;
+        job.store(self.word.at(THEIR_SIZE), here + 1)?;
         job.raise(self.set, 1)
     }
 }
 
-/// The sizes of the two sides differ.
+/// The sizes of the two sides of a copy by key differ.
 pub(super) fn disagree(job: &Job, one: u64, other: u64, call: &str) -> crate::Error {
-    let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+    let cause = Cause::Disagree { what: BYTES_BY_KEY, least: one.min(other), most: one.max(other) };
     job.machine.fault(cause, || call.into())
 }

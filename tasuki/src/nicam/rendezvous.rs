@@ -143,7 +143,7 @@ impl Transfers<'_> {
             Found::Nothing => Ok(()),
             Found::NoRoom => Err(machine.fault(full(), || call.into())),
             Found::Other(other) if other.bytes != mine.bytes => {
-                other.flag.fail(self.job, [mine.bytes, other.bytes])?;
+                other.flag.fail(self.job, mine.key, mine.bytes, other.bytes)?;
                 Err(disagree(self.job, mine.bytes, other.bytes, call))
             }
             Found::Other(other) if mine.side == SOURCE => self.start(call, mine, other),

@@ -206,9 +206,11 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
         job.barrier()?;
         if !first {
             let small = transfers.copy_destination(1, peer, data.pointer(), 3, flag(0), 1);
-            refused(job, small, Blame::Misuse, &["bytes", "24", "32"]);
+            let texts = ["copy_destination(key 1 from rank 0)", "bytes", "24", "32", "hint: copy_source"];
+            refused(job, small, Blame::Misuse, &texts);
         } else {
-            refused(job, flags.at(0).wait(1), Blame::Misuse, &["bytes", "24", "32"]);
+            let texts = ["flag 0 of a copy by key 1 with rank 1", "bytes", "24", "32", "hint: copy_source"];
+            refused(job, flags.at(0).wait(1), Blame::Misuse, &texts);
         }
         job.barrier()?;
         assert_eq!(data.to_vec()?, [u64::from(me.0) + 1; 4]);
@@ -378,7 +380,13 @@ pub fn wrong_transfers_are_refused(job: &Job) -> Result<()> {
     let (here, flag) = (data.pointer(), flags.at(0));
     misused(job, transfers.copy(tasuki::GlobalPtr::NULL, here, 1), &["null"]);
     misused(job, transfers.copy_notify(here, data.on(Rank(99)), 1, flag.on(to), 1), &["99"]);
-    misused(job, transfers.write_one(flags.at(100_000_000).on(to), 1), &["write_one"]);
+    misused(job, transfers.write_one(flags.at(100_000_000).on(to), 1), &["write_one", "null"]);
+    for (flag, text) in [(flags.at(1), "flag 1 of 1"), (flags.at(usize::MAX), "of 1")] {
+        misused(job, flag.value(), &[text, "there is no flag", "1 (0 to 0)"]);
+        misused(job, flag.set(1), &[text]);
+        misused(job, flag.wait(1), &[text]);
+        misused(job, transfers.write_one(flag.on(to), 1), &["write_one", "null"]);
+    }
     if job.size() > 1 {
         misused(job, transfers.set_counter(flag.on(to), 1), &["a flag of rank"]);
     }

@@ -324,17 +324,28 @@ fn take_handlers(
     let call = || "taking handlers".to_string();
     let table = handlers.table(locals).map_err(|cause| machine.fault(cause, call))?;
     let ours = machine.take_calls(table)?;
-    let Agreement { least, most, .. } = meeting.agree(machine, ours, "taking handlers")?;
+    let agree = |value| meeting.agree(machine, value, "taking handlers");
+    let Agreement { least, most, .. } = agree(ours)?;
     if least == most {
         return Ok(());
     }
-    let cause = Cause::Disagree {
-        what: "the handlers: names, order, bytes, follow-ups (as one number)",
-        least,
-        most,
-    };
-    Err(machine.fault(cause, call))
+    // All ranks know that they differ, and look where.
+    for number in 0.. {
+        let Agreement { least, most, .. } = agree(machine.handler_fingerprint(number))?;
+        if least != most {
+            let here = machine.describe_handler(number);
+            let text = format!("the ranks have different handlers: on this one number {number} is {here}");
+            return Err(machine.fault(Cause::Argument(text), call).note(SAME_HANDLERS));
+        }
+        if most == 0 {
+            break;
+        }
+    }
+    Err(machine.fault(Cause::Bug("handlers that are equal lie at different places".into()), call))
 }
+
+/// The way out.
+const SAME_HANDLERS: &str = "hint: add the same handlers on all ranks, in the same order";
 
 #[cfg(test)]
 mod tests {

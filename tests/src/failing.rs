@@ -26,7 +26,14 @@ pub struct Failing {
 impl Failing {
     /// The handlers that its job has.
     pub fn handlers(&self) -> Handlers {
-        if self.name.starts_with("calling") { crate::cases::calls::handlers() } else { Handlers::new() }
+        let handlers = crate::cases::calls::handlers;
+        if self.name.starts_with("calling_without_the_same") {
+            handlers().add(&format!("of process {}", std::process::id()), |_, (): ()| ())
+        } else if self.name.starts_with("calling") {
+            handlers()
+        } else {
+            Handlers::new()
+        }
     }
 }
 
@@ -55,6 +62,7 @@ macro_rules! each_failing_job {
             Everywhere 2 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
             Everywhere 2 calling_a_rank_that_left ["rank 0: call(\"nothing\" of rank 1)", "rank 1 has left", "hint:"];
             Everywhere 2 calling_what_panics_beyond_its_call ["rank 1", "panicked: it comes apart"];
+            Processes 3 calling_without_the_same_handlers ["taking handlers", "different handlers", "is \"of process"];
             Everywhere 8 every_message_ends_when_a_rank_dies ["rank 1", "panicked: the keeper is gone"];
         }
     };
@@ -272,6 +280,11 @@ fn calling_what_panics_beyond_its_call(job: &Job) -> Result<()> {
     let outcome = job.ask::<_, ()>(KEEPER, "comes apart", &())?.wait();
     drop(queue);
     ended_by(job, KEEPER, outcome)
+}
+
+/// Each rank has a handler of its own: they do not start.
+fn calling_without_the_same_handlers(job: &Job) -> Result<()> {
+    job.barrier()
 }
 
 /// A rank leaves that had been asked for something and never looked before.

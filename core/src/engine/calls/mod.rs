@@ -114,6 +114,16 @@ impl Machine {
         }
     }
 
+    /// A number that differs where the handlers of that number of two ranks do; 0: there is none.
+    pub fn handler_fingerprint(&self, number: usize) -> u64 {
+        self.calls().map_or(0, |calls| calls.table.fingerprint_of(number))
+    }
+
+    /// What has to be equal on all ranks of the handler of that number, in words.
+    pub fn describe_handler(&self, number: usize) -> String {
+        self.calls().map_or("none".into(), |calls| calls.table.described(number))
+    }
+
     /// Whether that handler can be called with so many bytes.
     #[inline]
     pub(super) fn check_handler(&self, handler: u8, len: u64) -> Result<(), Cause> {

@@ -110,11 +110,21 @@ impl Table {
 
     /// A number that differs where the handlers of two ranks do.
     pub fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for Entry { name, takes, returns, depth, each, .. } in &self.entries {
-            (name, takes, returns, depth, each).hash(&mut hasher);
-        }
-        hasher.finish()
+        fingerprint(&self.entries)
+    }
+
+    /// The same of one handler; 0: there is none of that number.
+    pub(super) fn fingerprint_of(&self, number: usize) -> u64 {
+        self.entries.get(number).map_or(0, |entry| fingerprint(std::slice::from_ref(entry)))
+    }
+
+    /// All that has to be equal on all ranks of one handler.
+    pub(super) fn described(&self, number: usize) -> String {
+        let Some(Entry { name, takes, returns, depth, each, .. }) = self.entries.get(number) else {
+            return "none".into();
+        };
+        let calls = format!("follow_ups({depth}, {each})");
+        format!("{name:?}, which is given {takes}, answers {returns} bytes, has {calls}")
     }
 
     /// How deep the deepest handler goes.
@@ -159,6 +169,14 @@ impl Table {
             _ => Ok(place as u8),
         }
     }
+}
+
+fn fingerprint(entries: &[Entry]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for Entry { name, takes, returns, depth, each, .. } in entries {
+        (name, takes, returns, depth, each).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 impl fmt::Display for Table {
@@ -209,6 +227,11 @@ mod tests {
         assert_ne!(first, of(vec![entry("b"), entry("a")]));
         assert_ne!(first, of(vec![entry("a"), Entry { returns: 8, ..entry("b") }]));
         assert_ne!(first, of(vec![entry("a")]));
+        let table = Table::new(vec![entry("a"), entry("b")]).unwrap();
+        assert_ne!(table.fingerprint_of(0), table.fingerprint_of(1));
+        assert_eq!((table.fingerprint_of(2), table.described(2).as_str()), (0, "none"));
+        let told = "\"b\", which is given 8 bytes, answers 0 bytes, has follow_ups(0, 0)";
+        assert_eq!(table.described(1), told);
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Job {
     }
 
     /// Why a call of this rank failed of which nobody else was told: the first, if one did. Calls that handlers made
-    /// count as their rank's.
+    /// count as their rank's. Names the handler; what that said stands in the output of its rank.
     pub fn call_failure(&self) -> Option<Error> {
         let cause = self.machine.call_failure()?;
         Some(self.machine.fault(cause, || "call(..)".into()))

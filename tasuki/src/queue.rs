@@ -148,15 +148,19 @@ impl Queue {
         self.machine.standing(&self.own)
     }
 
-    /// The first failure of one of its commands, if one failed. A failed command with effects poisons their signals,
-    /// too.
+    /// The first failure of one of its commands, if one failed: of the command itself ([`Cause::Failed`]), or of one
+    /// before it ([`Cause::Poisoned`]). A failed command with effects poisons their signals, too.
     pub fn failure(&self) -> Option<Error> {
-        let cause = self.failure_cause()?;
+        let cause = self.machine.first_failure(&self.own)?;
         Some(self.machine.fault(cause, || "a command of a queue".into()))
     }
 
+    /// The same as whatever comes after that command is told it.
     pub(crate) fn failure_cause(&self) -> Option<Cause> {
-        self.machine.first_failure(&self.own)
+        Some(match self.machine.first_failure(&self.own)? {
+            Cause::Failed { rank, cause } => Cause::Poisoned { origin: rank, cause },
+            cause => cause,
+        })
     }
 }
 

@@ -83,6 +83,11 @@ macro_rules! as_table {
 
 each_failing_job!(as_table);
 
+/// Those that can run in every way.
+pub fn everywhere() -> impl Iterator<Item = &'static Failing> {
+    FAILING.iter().filter(|failing| failing.ways == Ways::Everywhere)
+}
+
 /// The failing job of that name.
 pub fn find(name: &str) -> Option<&'static Failing> {
     FAILING.iter().find(|failing| failing.name == name)

@@ -98,7 +98,7 @@ macro_rules! tests_with {
                 if super::$switches == super::HELPER_RANK {
                     return;
                 }
-                for failing in tasuki_tests::failing::FAILING {
+                for failing in tasuki_tests::failing::everywhere() {
                     super::run::failing_on_switched_threads(super::PROGRAM, failing.name, super::$switches);
                 }
             }

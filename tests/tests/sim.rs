@@ -1,7 +1,6 @@
 //! Every case on simulated ranks: several seeds on every kind of machine, with its capabilities, delays and refusals.
 
-use tasuki_tests::failing::FAILING;
-use tasuki_tests::{each_case, run};
+use tasuki_tests::{each_case, failing, run};
 
 /// With how many seeds a case runs on each kind of machine and number of ranks. They cost from 2 ms to 2 s a run:
 /// those that move megabytes or have many threads go over the machines once, the quick ones more often.
@@ -63,7 +62,7 @@ each_case!(tests);
 /// One test for all, since several of them share a name: each says which one it is when it fails.
 #[test]
 fn sim_fails_as_it_should() {
-    for failing in FAILING {
+    for failing in failing::everywhere() {
         run::failing_on_sim(failing, 0..2);
     }
 }

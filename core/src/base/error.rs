@@ -184,6 +184,20 @@ pub enum Cause {
         /// That failure.
         cause: Box<Cause>,
     },
+    /// A command or a call failed when it was run, elsewhere perhaps.
+    Failed {
+        /// The rank that ran it.
+        rank: Rank,
+        /// Why.
+        cause: Box<Cause>,
+    },
+    /// A handler failed; its rank's output says how.
+    HandlerFailed {
+        /// Its number.
+        handler: u8,
+        /// Its name; empty where that is not known.
+        name: String,
+    },
     /// A command queue was dropped with a command in it that had not fired.
     QueueDropped,
     /// A session queue that begins anew takes no more commands.
@@ -217,8 +231,8 @@ impl Cause {
             Argument(_) | NullAddress | NoSuchRank { .. } | OutOfRange { .. } | Stale { .. } => Blame::Misuse,
             Misaligned { .. } | SignalMemory { .. } | Disagree { .. } | Forked | JobOver => Blame::Misuse,
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | Truncated { .. } => Blame::Misuse,
-            Program(_) => Blame::Program,
-            Poisoned { cause, .. } => cause.blame(),
+            Program(_) | HandlerFailed { .. } => Blame::Program,
+            Poisoned { cause, .. } | Failed { cause, .. } => cause.blame(),
             QueueDropped | QueueRepeats => Blame::Misuse,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
             Untaken { .. } | NotSent { .. } => Blame::Peer,
@@ -276,6 +290,9 @@ impl fmt::Display for Cause {
                 write!(f, "not started: it was ordered after a call that failed ({report})")
             }
             Poisoned { origin, cause } => write!(f, "a command before it failed on rank {origin}: {cause}"),
+            Failed { rank, cause } => write!(f, "it failed on rank {rank}: {cause}"),
+            HandlerFailed { handler, name } if name.is_empty() => write!(f, "handler {handler} failed"),
+            HandlerFailed { name, .. } => write!(f, "handler {name:?} failed"),
             QueueDropped => write!(f, "its queue was dropped before it had fired"),
             QueueRepeats => {
                 write!(f, "the queue begins anew with the commands that it has, and takes no more")

@@ -55,7 +55,10 @@ impl Cause {
             }
             QueueRepeats => "post all commands before Queue::repeat, and any others to another queue",
             QueueDropped => "keep a queue until its commands have fired, or cancel them before",
-            Poisoned { cause, .. } => return cause.hint(),
+            HandlerFailed { .. } => {
+                "the output of that rank says how: a panic always, an error with TASUKI_LOG=info"
+            }
+            Poisoned { cause, .. } | Failed { cause, .. } => return cause.hint(),
             Forked => "start other programs with std::process::Command; only the rank itself may call",
             System { why, .. } if why.contains(TOO_MANY_FILES) => {
                 "a rank holds a file for each rank: raise the limit of open files, RLIMIT_NOFILE (`ulimit -n`)"

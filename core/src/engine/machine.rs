@@ -301,9 +301,10 @@ impl Machine {
         Some(Cause::PeerDied { peer: death.rank, how: death.how, ago })
     }
 
-    /// Completes a cause with rank and call.
+    /// Completes a cause with rank and call, and with the name of a handler that failed.
     #[cold]
-    pub fn fault(&self, cause: Cause, call: impl FnOnce() -> String) -> Error {
+    pub fn fault(&self, mut cause: Cause, call: impl FnOnce() -> String) -> Error {
+        self.name_handler(&mut cause);
         Error::new(cause).in_call(call).on_rank(self.rank)
     }
 

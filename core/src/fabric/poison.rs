@@ -8,12 +8,14 @@ use crate::base::{Cause, Rank};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Poison {
     kind: u32,
+    /// Whether it came by a signal, from a command before.
+    handed_on: bool,
     /// The rank on which it happened.
     origin: Rank,
     details: [u64; 2],
 }
 
-/// Kinds, from 1 on: 0 is a signal that is sound.
+/// Kinds, from 1 on: 0 is a signal that is sound. The highest bit says whether it was handed on.
 const NULL: u32 = 1;
 const NO_RANK: u32 = 2;
 const RANGE: u32 = 3;
@@ -25,12 +27,14 @@ const DIED: u32 = 8;
 const PANICKED: u32 = 9;
 const DROPPED: u32 = 10;
 const OTHER: u32 = 11;
+const HANDED_ON: u32 = 1 << 31;
 
 impl Poison {
     /// The failure of something that `origin` carried out.
     pub fn of(cause: &Cause, origin: Rank) -> Poison {
         let (kind, details) = match *cause {
-            Cause::Poisoned { origin, ref cause } => return Poison::of(cause, origin),
+            Cause::Poisoned { origin, ref cause } => return Poison::of(cause, origin).handed_on(),
+            Cause::Failed { rank, ref cause } => return Poison::of(cause, rank),
             Cause::NullAddress => (NULL, [0, 0]),
             Cause::NoSuchRank { rank, size } => (NO_RANK, [u64::from(rank.0), size as u64]),
             Cause::OutOfRange { address, bytes } => (RANGE, [address, bytes]),
@@ -39,11 +43,21 @@ impl Poison {
             Cause::SignalMemory { address } => (SIGNAL_MEMORY, [address, 0]),
             Cause::PeerLeft { peer } => (LEFT, [u64::from(peer.0), 0]),
             Cause::PeerDied { peer, .. } => (DIED, [u64::from(peer.0), 0]),
-            Cause::Program(_) => (PANICKED, [0, 0]),
+            Cause::HandlerFailed { handler, .. } => (PANICKED, [u64::from(handler), 0]),
             Cause::QueueDropped => (DROPPED, [0, 0]),
             _ => (OTHER, [0, 0]),
         };
-        Poison { kind, origin, details }
+        Poison { kind, handed_on: false, origin, details }
+    }
+
+    /// The same as what a signal brings to those who wait for it.
+    pub fn handed_on(self) -> Poison {
+        Poison { handed_on: true, ..self }
+    }
+
+    /// The same as the failure of a command itself, though a signal brought it to whoever tells.
+    pub fn first_hand(self) -> Poison {
+        Poison { handed_on: false, ..self }
     }
 
     /// The failure as a cause: where it happened, and what it was.
@@ -61,22 +75,28 @@ impl Poison {
                 let how = "in the middle of a command".into();
                 Cause::PeerDied { peer: Rank(first as u32), how, ago: std::time::Duration::ZERO }
             }
-            PANICKED => Cause::Program(format!("a handler failed; rank {} says how", self.origin)),
+            PANICKED => Cause::HandlerFailed { handler: first as u8, name: String::new() },
             DROPPED => Cause::QueueDropped,
-            _ => Cause::Unsupported(format!("a command failed; the log of rank {} says how", self.origin)),
+            _ => {
+                let log = format!("the log of rank {} says how (TASUKI_LOG=info)", self.origin);
+                Cause::Unsupported(log)
+            }
         };
-        Cause::Poisoned { origin: self.origin, cause: Box::new(cause) }
+        let (origin, cause) = (self.origin, Box::new(cause));
+        if self.handed_on { Cause::Poisoned { origin, cause } } else { Cause::Failed { rank: origin, cause } }
     }
 
     /// As words, of which the first is not 0.
     pub fn words(self) -> [u64; 3] {
-        [u64::from(self.kind) << 32 | u64::from(self.origin.0), self.details[0], self.details[1]]
+        let kind = self.kind | if self.handed_on { HANDED_ON } else { 0 };
+        [u64::from(kind) << 32 | u64::from(self.origin.0), self.details[0], self.details[1]]
     }
 
     /// The failure that such words are; `None` if the first says that there is none.
     pub fn from_words([first, a, b]: [u64; 3]) -> Option<Poison> {
-        let kind = (first >> 32) as u32;
-        (kind != 0).then_some(Poison { kind, origin: Rank(first as u32), details: [a, b] })
+        let (head, origin) = ((first >> 32) as u32, Rank(first as u32));
+        let (kind, handed_on) = (head & !HANDED_ON, head & HANDED_ON != 0);
+        (kind != 0).then_some(Poison { kind, handed_on, origin, details: [a, b] })
     }
 }
 
@@ -91,7 +111,12 @@ mod tests {
         let again = Poison::of(&first.cause(), Rank(9));
         assert_eq!(again, first, "who only passes it on is not its origin");
         assert_eq!(Poison::from_words(first.words()), Some(first));
-        assert_eq!(first.cause(), Cause::Poisoned { origin: Rank(3), cause: Box::new(cause) });
+        assert_eq!(first.cause(), Cause::Failed { rank: Rank(3), cause: Box::new(cause.clone()) });
+        let later = first.handed_on();
+        assert_eq!(later.cause(), Cause::Poisoned { origin: Rank(3), cause: Box::new(cause) });
+        assert_eq!(Poison::of(&later.cause(), Rank(9)), later);
+        assert_eq!(Poison::from_words(later.words()), Some(later));
+        assert_eq!(later.first_hand(), first);
         assert_eq!(Poison::from_words([0; 3]), None);
     }
 

@@ -2,11 +2,12 @@
 
 use crate::exchange::{effort, next};
 use crate::patience::{Idle, stay_away};
+use crate::refusal::told;
 use bytemuck::{Pod, Zeroable};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tasuki::{Cause, Command, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteSignal, Result};
+use tasuki::{Blame, Cause, Command, GlobalPtr, HandlerCx, Handlers, Job, Rank, RemoteSignal, Result};
 
 /// What the handlers of a rank and its cases share.
 #[derive(Default)]
@@ -245,10 +246,15 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
     job.ask::<_, u64>(to, "double", &1_u64)?.wait()?; // after it
     let idle = Idle::new(job)?;
     idle.until(|| Ok(job.call_failure().is_some()))?;
-    assert!(job.call_failure().is_some_and(|error| error.to_string().contains(&format!("rank {to}"))));
+    let failed = job.call_failure().expect("it failed");
+    let texts =
+        ["call(..): it failed on rank", &format!("{to}: handler \"panics\" failed"), "hint: the output"];
+    told(job, &failed, Blame::Program, &texts);
     job.call_then(to, "panics", &(), done.on(job.rank()).add(1))?;
     let poisoned = done.wait_at_least(1).expect_err("it is poisoned");
     assert!(matches!(poisoned.cause(), Cause::Poisoned { origin, .. } if *origin == to), "{poisoned}");
+    let texts = ["a command before it failed", &format!("rank {to}: handler "), "hint: the output"];
+    told(job, &poisoned, Blame::Program, &texts);
     job.barrier()
 }
 

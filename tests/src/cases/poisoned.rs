@@ -27,7 +27,10 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
         "{failed}"
     );
     Idle::new(job)?.until(|| Ok(queue.failure().is_some()))?;
-    assert!(queue.failure().is_some_and(|failure| failure.to_string().contains("failed on rank")));
+    let failure = queue.failure().expect("it failed");
+    assert_eq!(matches!(failure.cause(), Cause::Failed { .. }), me == Rank(0), "{failure}");
+    let text = if me == Rank(0) { "queue: it failed on rank" } else { "a command before it failed on rank" };
+    misused(job, Err::<(), _>(failure), &[text, "hint: "]);
     assert_eq!(queue.standing().failed, 1);
     job.barrier()?;
     assert_eq!(job.load(word.pointer())?, 0);

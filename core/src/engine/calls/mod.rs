@@ -32,7 +32,7 @@ use super::machine::Machine;
 use super::shelf::Shelf;
 use super::turn::Turn;
 use crate::base::{Cause, Error, Rank, Result};
-use crate::fabric::{CommandWrite, Poison};
+use crate::fabric::CommandWrite;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 use answers::Answers;
@@ -136,7 +136,20 @@ impl Machine {
     /// Why a call of this rank's failed that had nobody else to tell; the first.
     pub fn call_failure(&self) -> Option<Cause> {
         let signal = GlobalAddress::new(self.rank(), signal_offset(self.calls()?.failures));
-        self.arming_at(signal)?.poisoned().map(Poison::cause)
+        self.arming_at(signal)?.poisoned().map(|poison| poison.first_hand().cause())
+    }
+
+    /// Names the handler that a cause knows by its number: it is the same on all ranks.
+    pub(in crate::engine) fn name_handler(&self, cause: &mut Cause) {
+        match cause {
+            Cause::Poisoned { cause, .. } | Cause::Failed { cause, .. } => self.name_handler(cause),
+            Cause::HandlerFailed { handler, name } => {
+                if let Some(entry) = self.calls().and_then(|calls| calls.table.get(*handler)) {
+                    name.clone_from(&entry.name);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The queue of calls of that rank and level.

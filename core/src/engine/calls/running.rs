@@ -260,6 +260,9 @@ impl Machine {
         let level = if asks || follows { Loud::Info } else { Loud::Warn };
         self.log().say(level, format_args!("handler {name:?}, called by rank {}: {cause}", call.peer));
         if follows || !asks {
+            // What the handler said stays here.
+            let failed = Cause::HandlerFailed { handler: call.handler, name: String::new() };
+            let cause = if let Cause::Program(_) = cause { &failed } else { cause };
             self.fail_call(calls, call.peer, effects, cause);
         }
     }

@@ -67,6 +67,8 @@ impl Machine {
         if !self.commands().direct && self.comes_too_late(signal, failure.is_some()) {
             return Ok(());
         }
+        let failure = failure.copied().map(Poison::handed_on);
+        let failure = failure.as_ref();
         let accept = || self.open(raising(signal, amount, failure), None, false);
         let ahead = self.take_ahead(signal, todo);
         let posted = match failure {

@@ -176,7 +176,8 @@ impl Machine {
 
     pub(super) fn end_flight(&self, named: &Named<'_>, flight: u64, failure: Failure) {
         self.note_flight(named, flight, failure.is_some(), What::Ended);
-        named.queue.flights().end(flight, failure.map(Poison::words));
+        // Of another rank that ran it, a signal told.
+        named.queue.flights().end(flight, failure.map(|poison| poison.first_hand().words()));
     }
 
     /// Takes the next steps of commands that this rank carries out.

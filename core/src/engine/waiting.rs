@@ -3,7 +3,7 @@
 use super::commands::Attendance;
 use super::host::Pause;
 use super::machine::Machine;
-use crate::base::{Cause, Error, Rank, Result};
+use crate::base::{Cause, Rank, Result};
 use crate::fabric::{Arming, SignalCell};
 use crate::node::board::Stage;
 use crate::queue::parked::reached;
@@ -59,7 +59,7 @@ impl Machine {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         if !self.life().is_alive() {
-            return Err(self.report(self.life().why_not(), call));
+            return Err(self.fault(self.life().why_not(), call));
         }
         if let SignalCell::Direct(word) = &cell {
             let spins = self.spins(from);
@@ -90,7 +90,7 @@ impl Machine {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         if !self.life().is_alive() {
-            return Err(self.report(self.life().why_not(), call));
+            return Err(self.fault(self.life().why_not(), call));
         }
         match self.recorder() {
             None => self.wait_alive(condition, limit, call),
@@ -125,11 +125,11 @@ impl Machine {
                 return Ok(());
             }
             if let Some(cause) = self.end_of_job(condition) {
-                return Err(self.report(cause, call));
+                return Err(self.fault(cause, call));
             }
             let now = self.host().now_ns();
             if now >= until_ns {
-                return Err(self.report(Cause::TimedOut { after: limit.unwrap_or_default() }, call));
+                return Err(self.fault(Cause::TimedOut { after: limit.unwrap_or_default() }, call));
             }
             if now - start > PUBLISH_AFTER_NS {
                 told.publish(call, start);
@@ -155,7 +155,7 @@ impl Machine {
         if self.met(condition) {
             return Ok(true);
         }
-        self.end_of_job(condition).map_or(Ok(false), |cause| Err(self.report(cause, call)))
+        self.end_of_job(condition).map_or(Ok(false), |cause| Err(self.fault(cause, call)))
     }
 
     /// Whether a condition holds now.
@@ -232,7 +232,7 @@ impl Machine {
     /// One step of waiting for something that no condition describes, such as room at a fabric.
     pub fn relax(&self, call: &str) -> Result<()> {
         self.progress();
-        self.check().map_err(|cause| self.report(cause, &|| call.to_string()))?;
+        self.check().map_err(|cause| self.fault(cause, &|| call.to_string()))?;
         self.breathe();
         Ok(())
     }
@@ -257,10 +257,6 @@ impl Machine {
             || self.agent_has_work()
             || self.board().is_over()
             || self.queues_look_ready(true)
-    }
-
-    fn report(&self, cause: Cause, call: &dyn Fn() -> String) -> Error {
-        Error::new(cause).in_call(call).on_rank(self.rank())
     }
 }
 

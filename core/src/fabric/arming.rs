@@ -3,10 +3,10 @@
 //! A signal that commands wait for is *armed*. Whoever raises it looks at that after the raise; whoever arms it looks
 //! at the counter after arming. Both have a full fence in between, so one of the two sees the other (`SYNC armed`).
 //!
-//! Poison is written once: the first failure counts (`SYNC poison`). It happens at a point among the raises, as an effect
-//! does: the counter *falls* by so much that no threshold above what it had reached can be met any more, however often
-//! the signal is raised after that. So whoever finds a threshold met need not ask whether the signal is sound; whoever
-//! does not looks here, where it says how far the signal had come.
+//! Poison is written once: the first failure counts (`SYNC poison`). It happens at a point among the raises, as an
+//! effect does: the counter *falls* by so much that no threshold above what it had reached can be met any more, however
+//! often the signal is raised after that. So whoever finds a threshold met need not ask whether the signal is sound;
+//! whoever does not looks here, where it says how far the signal had come.
 
 use super::Poison;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};

@@ -83,8 +83,8 @@ impl Flag<'_> {
     }
 
     /// Waits until this rank's flag says `value`. A value that is overwritten before this rank looks is missed: where
-    /// the next one may come meanwhile, let values grow and use [`Flag::wait_at_least`]: those that one thread of a rank
-    /// asks for come in its order ([`Transfers::copy_notify`](super::Transfers::copy_notify)).
+    /// the next one may come meanwhile, let values grow and use [`Flag::wait_at_least`]: those that one thread of a
+    /// rank asks for come in its order ([`Transfers::copy_notify`](super::Transfers::copy_notify)).
     ///
     /// Errors: as of [`Flag::value`] and [`Signal::wait_at_least`]; a transfer failed that was to set this flag, or
     /// another one of this rank's that was made with it: they share what wakes who waits.

@@ -150,8 +150,8 @@ impl<'job> Transfers<'job> {
     /// Copies, then sets a flag at the destination, or anywhere.
     ///
     /// A flag is not set before earlier copies to that destination have arrived, nor before the flags of its rank that
-    /// this thread has asked for before, by this call or [`Transfers::write_one`]: a flag that counts up never goes back.
-    /// Source: NICAM, `nicam_bcopy_notify`.
+    /// this thread has asked for before, by this call or [`Transfers::write_one`]: a flag that counts up never goes
+    /// back. Source: NICAM, `nicam_bcopy_notify`.
     pub fn copy_notify<T: Pod>(
         &self,
         from: GlobalPtr<T>,
@@ -169,8 +169,8 @@ impl<'job> Transfers<'job> {
         self.post(&[copy, set, end])
     }
 
-    /// Sets a flag of some rank, after everything that this thread has copied to that rank before has arrived, and after
-    /// the flags there that it has asked for before.
+    /// Sets a flag of some rank, after everything that this thread has copied to that rank before has arrived, and
+    /// after the flags there that it has asked for before.
     ///
     /// Source: NICAM, `nicam_write1`.
     pub fn write_one(&self, flag: RemoteFlag, value: u64) -> Result<()> {
@@ -263,6 +263,9 @@ impl<'job> Transfers<'job> {
     }
 
     fn check_flag(&self, call: &str, flag: RemoteFlag) -> Result<()> {
+        if flag.word().is_null() {
+            return Err(self.fault("a flag that its block does not have".into(), call));
+        }
         self.check(call, &[(flag.word(), 1)])
     }
 

@@ -49,7 +49,16 @@ pub(super) fn panicked(message: &str) -> Error {
     Error::new(Cause::Program(format!("panicked: {message}")))
 }
 
-/// Of the ranks' outcomes, all values, or the error that came first: the one that no other rank's death explains.
+/// Whether an error only says what another rank's end led to.
+fn follows(cause: &Cause) -> bool {
+    match cause {
+        Cause::PeerDied { .. } | Cause::QueueDropped => true,
+        Cause::Poisoned { cause, .. } => follows(cause),
+        _ => false,
+    }
+}
+
+/// Of the ranks' outcomes, all values, or the error that came first: the one that no other rank's end explains.
 pub(super) fn all_or_first<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     let mut values = Vec::with_capacity(outcomes.len());
     let mut first: Option<Error> = None;
@@ -58,10 +67,8 @@ pub(super) fn all_or_first<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
             Ok(value) => values.push(value),
             Err(error) => {
                 let error = error.on_rank(Rank(rank as u32));
-                let is_cause = !matches!(error.cause(), Cause::PeerDied { .. });
-                let better =
-                    first.as_ref().is_none_or(|f| matches!(f.cause(), Cause::PeerDied { .. }) && is_cause);
-                if better {
+                let is_better = |first: &Error| follows(first.cause()) && !follows(error.cause());
+                if first.as_ref().is_none_or(is_better) {
                     first = Some(error);
                 }
             }

@@ -253,7 +253,8 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
     job.call_then(to, "panics", &(), done.on(job.rank()).add(1))?;
     let poisoned = done.wait_at_least(1).expect_err("it is poisoned");
     assert!(matches!(poisoned.cause(), Cause::Poisoned { origin, .. } if *origin == to), "{poisoned}");
-    let texts = ["a command before it failed", &format!("rank {to}: handler "), "hint: the output"];
+    let texts =
+        ["a command before it failed", &format!("rank {to}: handler \"panics\" failed"), "hint: the output"];
     told(job, &poisoned, Blame::Program, &texts);
     job.barrier()
 }

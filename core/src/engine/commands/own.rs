@@ -115,8 +115,8 @@ impl Machine {
         Ok(OwnQueue { place, at, card })
     }
 
-    /// Takes a queue down: nobody can post any more; what can fire does, and is waited for, unless the job is over; what
-    /// cannot never will, and its signals are poisoned.
+    /// Takes a queue down: nobody can post any more; what can fire does, and is waited for, unless the job is over;
+    /// what cannot never will, and its signals are poisoned.
     pub fn drop_queue(&self, own: &OwnQueue) {
         let named = self.named(own);
         let Ok(reserved) = self.close(own) else { return }; // it goes with the job's memory
@@ -200,7 +200,7 @@ impl Machine {
     /// What waits in a queue in which nothing is under way never fires, its signals are poisoned. Makes room for what
     /// was posted and not read, which is looked at then.
     fn give_up(&self, named: &Named<'_>, todo: &mut Todo) {
-        let dropped = Poison::of(&Cause::QueueDropped, self.rank());
+        let dropped = Poison::of_dropped(self.rank(), std::thread::panicking());
         self.give_up_parked(named, dropped, todo);
         if named.queue.credit().is_some() && named.queue.cycle().is_none() {
             self.give_up_unread(named, dropped, todo);

@@ -66,8 +66,9 @@ impl<'m> Named<'m> {
         if left > 0 { Some(None) } else { self.last_credit(credit) }
     }
 
-    /// The same where the credit has not come so far: it may be poisoned. Commands that it had let go on before run, the
-    /// others fail. A queue that begins anew fails as many commands as it has lines: then all of their signals know.
+    /// The same where the credit has not come so far: it may be poisoned. Commands that it had let go on before run,
+    /// the others fail. A queue that begins anew fails as many commands as it has lines: then all of their signals
+    /// know.
     #[cold]
     fn last_credit(&self, credit: u32) -> Option<Failure> {
         let (poison, stood) = self.arming(credit).fell()?;

@@ -385,7 +385,7 @@ pub fn wrong_transfers_are_refused(job: &Job) -> Result<()> {
         misused(job, flag.value(), &[text, "there is no flag", "1 (0 to 0)"]);
         misused(job, flag.set(1), &[text]);
         misused(job, flag.wait(1), &[text]);
-        misused(job, transfers.write_one(flag.on(to), 1), &["write_one", "null"]);
+        misused(job, transfers.write_one(flag.on(to), 1), &["write_one", "does not have"]);
     }
     if job.size() > 1 {
         misused(job, transfers.set_counter(flag.on(to), 1), &["a flag of rank"]);

@@ -118,7 +118,8 @@ impl Flag<'_> {
             return Ok(self.flags.words.pointer().at(word));
         }
         let (index, count) = (self.index, self.flags.words.len() / WORDS);
-        let text = format!("there is no flag {index}: these are {count} (0 to {})", count - 1);
+        let last = count.checked_sub(1).map_or_else(String::new, |last| format!(" (0 to {last})"));
+        let text = format!("there is no flag {index}: these are {count}{last}");
         Err(self.flags.job.machine.fault(Cause::Argument(text), || format!("flag {index} of {count}")))
     }
 

@@ -67,13 +67,11 @@ impl Machine {
         if !self.commands().direct && self.comes_too_late(signal, failure.is_some()) {
             return Ok(());
         }
-        let failure = failure.copied().map(Poison::handed_on);
-        let failure = failure.as_ref();
         let accept = || self.open(raising(signal, amount, failure), None, false);
         let ahead = self.take_ahead(signal, todo);
         let posted = match failure {
             None => self.fabric().raise(&accept, signal, u64::from(amount)),
-            Some(&poison) => self.fabric().poison(&accept, signal, poison),
+            Some(poison) => self.fabric().poison(&accept, signal, poison.handed_on()),
         };
         match posted {
             Ok(Posted::Started) => {}
@@ -135,6 +133,6 @@ impl Machine {
 fn raising(signal: GlobalAddress, amount: u32, failure: Option<&Poison>) -> Action {
     match failure {
         None => Action::Raise { signal, amount: u64::from(amount) },
-        Some(&poison) => Action::Poison { signal, poison },
+        Some(poison) => Action::Poison { signal, poison: poison.handed_on() },
     }
 }

@@ -6,8 +6,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 use tasuki_core::base::{Cause, Rank};
+use tasuki_core::fabric::reached;
 use tasuki_core::fabric::{Arming, NOBODY, Poison, SEVERAL};
-use tasuki_core::queue::parked::reached;
 use tasuki_core::queue::ring::{LINE_WORDS, Line, Posters, Reader};
 use tasuki_core::queue::station::{Server, Serving};
 

@@ -219,8 +219,8 @@ impl Command {
     }
 
     /// It fires when that signal has reached its threshold, and at once without. Said twice it fires when both are met,
-    /// in either order, which takes a place more in the queue and leaves room for 40 bytes inline. A command of a
-    /// session queue has no trigger of its own.
+    /// in either order; that the second one is poisoned is found when the first is met. Two triggers take a place more
+    /// in the queue and leave room for 40 bytes inline. A command of a session queue has no trigger of its own.
     pub fn when(mut self, trigger: Trigger) -> Command {
         if self.job.is_some_and(|job| job != trigger.job) {
             return self.unless(Err(Cause::Argument("its triggers are signals of two jobs".into())));

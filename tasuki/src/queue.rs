@@ -16,7 +16,8 @@ use tasuki_core::engine::{Machine, OwnQueue, QueueName};
 /// ([`Command::by_source`]). The signals of triggers are the queue's rank's own.
 ///
 /// Dropping a queue waits for all that can run: what was posted without a trigger, or with one that is met, still does.
-/// What waits for its trigger then never fires, and poisons its signals. Any thread may make any call, several at once.
+/// What waits for its trigger then never fires, and poisons its signals. Calls are handed to their ranks; handlers are
+/// not waited for. Any thread may make any call, several at once.
 #[derive(Debug)]
 pub struct Queue {
     machine: Arc<Machine>,

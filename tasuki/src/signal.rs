@@ -58,7 +58,8 @@ impl<'job> Signal<'job> {
         RemoteSignal(GlobalAddress::new(rank, signal_offset(self.index)))
     }
 
-    /// How far this rank's counter has come. Bytes put before a raise that is seen are visible.
+    /// How far this rank's counter has come. Bytes put before a raise that is seen are visible. It goes on when the
+    /// signal is poisoned: that is told by [`Signal::wait_at_least`] and [`Signal::wait_timeout`], not here.
     #[inline]
     pub fn value(&self) -> u64 {
         self.job.machine.height(&self.cell)
@@ -72,7 +73,8 @@ impl<'job> Signal<'job> {
     /// one per place).
     ///
     /// Serves peers and moves this rank's own operations and command queues on meanwhile. Errors: a rank died, or all
-    /// others left; a command that was to raise it failed ([`Cause::Poisoned`](crate::Cause::Poisoned)).
+    /// others left; a command that was to raise it failed, before it had come that far
+    /// ([`Cause::Poisoned`](crate::Cause::Poisoned)).
     /// Costs nothing but the hand-over of a line when the signal is on its way; sleeps when it takes long.
     #[inline]
     pub fn wait_at_least(&self, threshold: u64) -> Result<()> {

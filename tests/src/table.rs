@@ -81,6 +81,7 @@ macro_rules! each_case {
             Everywhere "D" 1..=8 signals::signal_memory_is_not_memory;
             Everywhere "D" 1..=4 signals::time_outs_are_not_early;
             Everywhere "D4" 1..=4 queues::d4_triggers_that_are_met_fire;
+            Everywhere "D9" 1..=3 queues::d9_queues_that_move_themselves_on;
             Everywhere "D5" 1..=4 queues::d5_lower_thresholds_fire_first;
             Everywhere "D6" 1..=4 queues::d6_sources_are_read_when_it_fires;
             Everywhere "D8" 1..=4 queues::d8_commands_are_taken_back;
@@ -107,6 +108,7 @@ macro_rules! each_case {
             Everywhere "D" 1..=8 carrying::reductions_on_arrival;
             Everywhere "D" 1..=4 poisoned::dropped_queues_tell;
             Everywhere "D" 1..=4 poisoned::dropped_queues_finish_what_they_can;
+            Everywhere "D" 1..=3 poisoned::dropped_queues_tell_in_any_case;
             Everywhere "D" 1..=4 poisoned::wrong_commands_are_refused;
             Everywhere "D17" 1..=4 poisoned::d17_poisoned_credits_and_joins;
             Everywhere "D17" 1..=4 poisoned::later_successes_hide_no_failure;

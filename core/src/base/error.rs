@@ -200,6 +200,11 @@ pub enum Cause {
     },
     /// A command queue was dropped with a command in it that had not fired.
     QueueDropped,
+    /// The same, when a thread of its rank panicked.
+    QueueUnwound {
+        /// Which rank.
+        rank: Rank,
+    },
     /// A session queue that begins anew takes no more commands.
     QueueRepeats,
     /// A process that was forked from a rank is not the rank.
@@ -231,7 +236,7 @@ impl Cause {
             Argument(_) | NullAddress | NoSuchRank { .. } | OutOfRange { .. } | Stale { .. } => Blame::Misuse,
             Misaligned { .. } | SignalMemory { .. } | Disagree { .. } | Forked | JobOver => Blame::Misuse,
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | Truncated { .. } => Blame::Misuse,
-            Program(_) | HandlerFailed { .. } => Blame::Program,
+            Program(_) | HandlerFailed { .. } | QueueUnwound { .. } => Blame::Program,
             Poisoned { cause, .. } | Failed { cause, .. } => cause.blame(),
             QueueDropped | QueueRepeats => Blame::Misuse,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
@@ -294,6 +299,9 @@ impl fmt::Display for Cause {
             HandlerFailed { handler, name } if name.is_empty() => write!(f, "handler {handler} failed"),
             HandlerFailed { name, .. } => write!(f, "handler {name:?} failed"),
             QueueDropped => write!(f, "its queue was dropped before it had fired"),
+            QueueUnwound { rank } => {
+                write!(f, "its queue was dropped before it had fired, by a panic on rank {rank}")
+            }
             QueueRepeats => {
                 write!(f, "the queue begins anew with the commands that it has, and takes no more")
             }

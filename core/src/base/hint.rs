@@ -54,6 +54,8 @@ impl Cause {
                 "that rank makes room as it runs handlers: serve others (wait for anything), and call again"
             }
             QueueRepeats => "post all commands before Queue::repeat, and any others to another queue",
+            QueueUnwound { .. } => "what that rank said last stands above",
+            Full { .. } => "wait for something that makes room, and call again",
             QueueDropped => "keep a queue until its commands have fired, or cancel them before",
             HandlerFailed { .. } => {
                 "the output of that rank says how: a panic always, an error with TASUKI_LOG=info"

@@ -4,9 +4,8 @@ use super::commands::Attendance;
 use super::host::Pause;
 use super::machine::Machine;
 use crate::base::{Cause, Rank, Result};
-use crate::fabric::{Arming, SignalCell};
+use crate::fabric::{SignalCell, plainly_reached, reached};
 use crate::node::board::Stage;
-use crate::queue::parked::reached;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,13 +63,14 @@ impl Machine {
         if let SignalCell::Direct(word) = &cell {
             let spins = self.spins(from);
             if self.commands().are_used() {
-                if self.wait_and_serve(spins, &|| reached(word.counter().load(Ordering::Acquire), threshold))
-                {
+                if self.wait_and_serve(spins, &|| {
+                    plainly_reached(word.counter().load(Ordering::Acquire), threshold)
+                }) {
                     return Ok(()); // SYNC signal-raise
                 }
             } else {
                 for _ in 0..spins {
-                    if reached(word.counter().load(Ordering::Acquire), threshold) {
+                    if plainly_reached(word.counter().load(Ordering::Acquire), threshold) {
                         return Ok(()); // SYNC signal-raise
                     }
                     std::hint::spin_loop();
@@ -162,11 +162,9 @@ impl Machine {
     pub fn met(&self, condition: &Condition) -> bool {
         match condition {
             Condition::Signal(cell, threshold, _) => {
-                reached(cell.read(self.fabric()), *threshold)
-                    || self
-                        .arming_of(cell)
-                        .and_then(Arming::fell)
-                        .is_some_and(|(_, stood)| reached(stood, *threshold))
+                let count = cell.read(self.fabric());
+                let verdict = || self.arming_of(cell)?.verdict(count, *threshold);
+                plainly_reached(count, *threshold) || verdict() == Some(Ok(()))
             }
             Condition::Finished(number) => self.operations().is_finished(*number),
             Condition::FinishedThrough(number) => self.operations().is_finished_through(*number),

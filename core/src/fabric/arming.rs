@@ -5,8 +5,9 @@
 //!
 //! Poison is written once: the first failure counts (`SYNC poison`). It happens at a point among the raises, as an
 //! effect does: the counter *falls* by so much that no threshold above what it had reached can be met any more, however
-//! often the signal is raised after that. So whoever finds a threshold met need not ask whether the signal is sound;
-//! whoever does not looks here, where it says how far the signal had come.
+//! often the signal is raised after that. So whoever finds a threshold met by a counter that is not negative need not
+//! ask whether the signal is sound ([`plainly_reached`]); whoever does not looks here, where it says how far the signal
+//! had come.
 
 use super::Poison;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
@@ -27,6 +28,18 @@ const SOUND: u32 = 0;
 const CLAIMED: u32 = 1;
 const FALLING: u32 = 2;
 const POISONED: u32 = 3;
+
+/// Whether a counter has reached a threshold, also across its wrap.
+#[inline(always)]
+pub fn reached(value: u64, threshold: u64) -> bool {
+    value.wrapping_sub(threshold) as i64 >= 0
+}
+
+/// Whether a counter that cannot have fallen has reached a threshold. False says nothing: see [`Arming::verdict`].
+#[inline(always)]
+pub fn plainly_reached(value: u64, threshold: u64) -> bool {
+    (value as i64 >= 0) & reached(value, threshold)
+}
 
 /// The words. On a line of their own: the counter's line moves with each raise, this one hardly ever.
 #[repr(C, align(64))]
@@ -139,6 +152,16 @@ impl Arming {
         Some((poison, self.stood.load(Ordering::Relaxed)))
     }
 
+    /// What a counter, seen (acquire) at that value, says of a threshold: it was reached, it never will be, or not yet.
+    pub fn verdict(&self, counter: u64, threshold: u64) -> Option<Result<(), Poison>> {
+        match self.fell() {
+            Some((_, stood)) if reached(stood, threshold) => Some(Ok(())),
+            Some((poison, _)) => Some(Err(poison)),
+            // Who is about to poison it has not said yet how far it had come.
+            None => (self.height(counter) == counter && reached(counter, threshold)).then_some(Ok(())),
+        }
+    }
+
     /// How often the signal was raised, when its counter was seen (acquire) at that value.
     pub fn height(&self, counter: u64) -> u64 {
         if self.state.load(Ordering::Acquire) < FALLING {
@@ -146,5 +169,43 @@ impl Arming {
         }
         let fell = (counter.wrapping_sub(self.stood.load(Ordering::Relaxed)) as i64) < -((FALL / 2) as i64);
         if fell { counter.wrapping_add(FALL) } else { counter }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::base::{Cause, Rank};
+
+    #[test]
+    fn counters_are_compared_across_their_wrap() {
+        assert!(reached(5, 5) && reached(6, 5) && !reached(4, 5));
+        assert!(reached(2, u64::MAX - 2) && !reached(u64::MAX - 2, 2));
+    }
+
+    /// However far apart a threshold is, and however often the signal is raised later.
+    #[test]
+    fn poison_keeps_what_was_reached_and_nothing_else() {
+        for begin in [0, 3, 1 << 61, 1 << 62, (1 << 63) + 5, u64::MAX - 1] {
+            let (counter, arming) = (AtomicU64::new(begin), Arming::default());
+            let poison = Poison::of(&Cause::NullAddress, Rank(1));
+            let says = |threshold: u64| {
+                let now = counter.load(Ordering::Acquire);
+                if plainly_reached(now, threshold) { Some(Ok(())) } else { arming.verdict(now, threshold) }
+            };
+            for far in [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200] {
+                assert_eq!(says(begin.wrapping_sub(far)), Some(Ok(())), "sound, {far} below {begin}");
+                assert_eq!(says(begin.wrapping_add(far + 1)), None, "sound, {far} above {begin}");
+            }
+            assert!(arming.poison(&counter, poison) && !arming.poison(&counter, poison));
+            for raised in [0, 100] {
+                counter.fetch_add(raised, Ordering::Relaxed);
+                for far in [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200] {
+                    assert_eq!(says(begin.wrapping_sub(far)), Some(Ok(())), "{far} below {begin}");
+                    assert_eq!(says(begin.wrapping_add(far + 1)), Some(Err(poison)), "{far} above {begin}");
+                }
+                assert_eq!(arming.height(counter.load(Ordering::Relaxed)), begin.wrapping_add(raised));
+            }
+        }
     }
 }

@@ -28,7 +28,7 @@ mod poison;
 mod slots;
 pub mod words;
 
-pub use arming::{Arming, BOUND, NOBODY, SEVERAL};
+pub use arming::{Arming, BOUND, NOBODY, SEVERAL, plainly_reached, reached};
 pub use line::{DirectCell, DirectLine, Line, LinePayload, SignalCell, ViaLine};
 pub use operation::{Accept, Atomic, AtomicKind, CommandWrite, Posted, Refused, Token, Width};
 pub use poison::Poison;

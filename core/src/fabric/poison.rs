@@ -28,18 +28,10 @@ const DIED: u32 = 8;
 const PANICKED: u32 = 9;
 const DROPPED: u32 = 10;
 const OTHER: u32 = 11;
+const UNWOUND: u32 = 12;
 const HANDED_ON: u32 = 1 << 31;
 
-/// How a rank died whose queue is dropped while it panics: nobody else knows yet.
-const UNWOUND: &str = "panicked; its output says how";
-
 impl Poison {
-    /// What a queue of `owner` leaves that is dropped, by a panic perhaps.
-    pub fn of_dropped(owner: Rank, panicking: bool) -> Poison {
-        let died = || Cause::PeerDied { peer: owner, how: UNWOUND.into(), ago: Duration::ZERO };
-        Poison::of(&if panicking { died() } else { Cause::QueueDropped }, owner)
-    }
-
     /// The failure of something that `origin` carried out.
     pub fn of(cause: &Cause, origin: Rank) -> Poison {
         let (kind, details) = match *cause {
@@ -52,9 +44,10 @@ impl Poison {
             Cause::Misaligned { address, align } => (MISALIGNED, [address, align as u64]),
             Cause::SignalMemory { address } => (SIGNAL_MEMORY, [address, 0]),
             Cause::PeerLeft { peer } => (LEFT, [u64::from(peer.0), 0]),
-            Cause::PeerDied { peer, ref how, .. } => (DIED, [u64::from(peer.0), u64::from(how == UNWOUND)]),
+            Cause::PeerDied { peer, .. } => (DIED, [u64::from(peer.0), 0]),
             Cause::HandlerFailed { handler, .. } => (PANICKED, [u64::from(handler), 0]),
             Cause::QueueDropped => (DROPPED, [0, 0]),
+            Cause::QueueUnwound { rank } => (UNWOUND, [u64::from(rank.0), 0]),
             _ => (OTHER, [0, 0]),
         };
         Poison { kind, handed_on: false, origin, details }
@@ -82,11 +75,12 @@ impl Poison {
             SIGNAL_MEMORY => Cause::SignalMemory { address: first },
             LEFT => Cause::PeerLeft { peer: Rank(first as u32) },
             DIED => {
-                let how = if second == 0 { "in the middle of a command" } else { UNWOUND };
-                Cause::PeerDied { peer: Rank(first as u32), how: how.into(), ago: Duration::ZERO }
+                let how = "in the middle of a command".into();
+                Cause::PeerDied { peer: Rank(first as u32), how, ago: Duration::ZERO }
             }
             PANICKED => Cause::HandlerFailed { handler: first as u8, name: String::new() },
             DROPPED => Cause::QueueDropped,
+            UNWOUND => Cause::QueueUnwound { rank: Rank(first as u32) },
             _ => {
                 let log = format!("the log of rank {} says how (TASUKI_LOG=info)", self.origin);
                 Cause::Unsupported(log)

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::board::Stage as LifeStage;
 use tasuki_core::engine::{Event, Machine};
+use tasuki_core::fabric::reached;
 use tasuki_core::fabric::{Fabric, SignalCell};
 use tasuki_core::queue::command::{Command, Deed, Effect, Trigger};
-use tasuki_core::queue::parked::reached;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 

@@ -50,6 +50,7 @@ impl Transfers<'_> {
     /// Errors: the counter is armed, and its flag not set yet; the flag is another rank's; `count` is 0. Source: NICAM,
     /// `nicam_set_counter`.
     pub fn set_counter(&self, flag: RemoteFlag, count: u64) -> Result<()> {
+        self.check_sound("set_counter")?;
         self.check_flag("set_counter", flag)?;
         if flag.rank() != self.job.rank() {
             return Err(self.fault(format!("a flag of rank {}", flag.rank()), "set_counter"));

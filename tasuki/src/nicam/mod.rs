@@ -45,7 +45,7 @@ const QUEUE: usize = TICKETS * 6;
 /// No call waits for a transfer, but for one of the oldest if [`TICKETS`] are under way. Memory that a transfer reads
 /// or writes must stay until it has ended. Addresses that are wrong are errors at once, and nothing is touched, where
 /// this rank can see that. A transfer that fails later ends the waits for the flag that it was to set, and for those
-/// made with it; [`Transfers::sync`] and every further call of this rank's then tell the failure.
+/// made with it; [`Transfers::sync`] and every further transfer of this rank's then tell the failure.
 ///
 /// ```
 /// tasuki::local(2, |job| {
@@ -192,13 +192,17 @@ impl<'job> Transfers<'job> {
     /// The next ticket, when the transfer that had its signal before has ended; for that call. Error: a transfer has
     /// failed.
     fn ticket(&self, call: &str) -> Result<Ticket<'_, 'job>> {
-        if let Some(cause) = self.queue.failure_cause() {
-            return Err(self.job.machine.fault(cause, || call.into()));
-        }
+        self.check_sound(call)?;
         let number = self.given.fetch_add(1, Ordering::Relaxed);
         let (signal, before) = self.signal_of(number);
         signal.wait_in_call(before, &|| format!("{call}: waiting for the oldest of {TICKETS} transfers"))?;
         Ok(Ticket { signal, before, me: self.job.rank() })
+    }
+
+    /// That no transfer of this rank has failed.
+    fn check_sound(&self, call: &str) -> Result<()> {
+        let failure = self.queue.failure_cause();
+        failure.map_or(Ok(()), |cause| Err(self.job.machine.fault(cause, || call.into())))
     }
 
     /// What sets a flag when `trigger` is met and those before it in its lane are set, and what ends the transfer then.

@@ -118,6 +118,7 @@ impl Transfers<'_> {
         (place, count): (GlobalPtr<T>, usize),
         (flag, value): (RemoteFlag, u64),
     ) -> Result<Offer> {
+        self.check_sound(call)?;
         self.check(call, &[(place, count)])?;
         self.check_flag(call, flag)?;
         if let Some(other) = [place.rank(), flag.rank()].into_iter().find(|&rank| rank != self.job.rank()) {

@@ -52,7 +52,7 @@ pub(super) fn panicked(message: &str) -> Error {
 /// Whether an error only says what another rank's end led to.
 fn follows(cause: &Cause) -> bool {
     match cause {
-        Cause::PeerDied { .. } | Cause::QueueDropped => true,
+        Cause::PeerDied { .. } | Cause::QueueDropped | Cause::QueueUnwound { .. } => true,
         Cause::Poisoned { cause, .. } => follows(cause),
         _ => false,
     }

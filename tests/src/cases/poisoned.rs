@@ -4,6 +4,7 @@ use super::queues::{count, post};
 use crate::exchange::{is_simulated, next, tell_all};
 use crate::patience::Idle;
 use crate::refusal::misused;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 use tasuki::{Cause, Change, Combine, Command, Job, Rank, RemoteQueue, RemoteSignal, Result, Signal};
 
@@ -85,6 +86,44 @@ pub fn dropped_queues_finish_what_they_can(job: &Job) -> Result<()> {
         told.wait_at_least(3 * round)?;
         assert!(into.to_vec()?.iter().all(|&value| value == round));
         is_poisoned(&never);
+        job.barrier()?;
+    }
+    job.barrier()
+}
+
+/// Who waits for what a queue was to do is told when that is dropped: one that begins anew, too, and one that is
+/// dropped by a panic that its program catches, whatever is under way in it.
+pub fn dropped_queues_tell_in_any_case(job: &Job) -> Result<()> {
+    let (me, to) = (job.rank(), next(job));
+    let (credit, step) = (job.signal()?, job.signal()?);
+    let session = job.session_queue(8, &credit)?;
+    for _ in 0..4 {
+        session.post(Command::nothing().then(step.on(me).add(1)))?;
+    }
+    session.repeat()?;
+    job.raise(credit.on(me), 6)?;
+    step.wait_at_least(6)?;
+    drop(session);
+    let failed = step.wait_at_least(7).expect_err("nobody goes on");
+    assert!(failed.to_string().contains("its queue was dropped"), "{failed}");
+    step.wait_at_least(6)?;
+    job.barrier()?;
+    const LONG: usize = 100_000;
+    let (long, never) = (job.alloc::<u64>(2 * LONG)?, job.signal()?);
+    for _ in 0..10 {
+        let told = job.signal()?;
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let queue = job.queue(8).expect("there is room");
+            let copy = Command::copy(long.pointer(), long.on(to).at(LONG), LONG);
+            let waiting = Command::nothing().when(never.reaches(1)).then(told.on(me).add(1));
+            for command in [&copy, &copy, &waiting] {
+                queue.post(command).expect("there is room");
+            }
+            resume_unwind(Box::new("on purpose"));
+        }));
+        assert!(panicked.is_err());
+        let failed = told.wait_at_least(1).expect_err("it never fires");
+        assert!(failed.to_string().contains(&format!("by a panic on rank {me}")), "{failed}");
         job.barrier()?;
     }
     job.barrier()

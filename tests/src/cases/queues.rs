@@ -45,6 +45,36 @@ pub fn d4_triggers_that_are_met_fire(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Commands that let a waiting one of their own queue go on, while long ones are under way in it: each happens once.
+pub fn d9_queues_that_move_themselves_on(job: &Job) -> Result<()> {
+    const LEN: usize = 40_000;
+    const EACH: u64 = 10;
+    let (word, fetched) = (job.alloc::<u64>(1)?, job.alloc::<u64>(1)?);
+    let (long, me, all) = (job.alloc::<u64>(2 * LEN)?, job.rank(), job.size() as u64 * EACH);
+    for _ in 0..effort(job, 60, 3) {
+        let (step, joined) = (job.signal()?, job.signal()?);
+        let queue = job.queue(64)?;
+        queue.post(Command::nothing().when(step.reaches(all)).then(joined.on(me).add(1)))?;
+        job.barrier()?;
+        for number in 0..EACH {
+            for rank in job.ranks() {
+                let command = if number % 3 == 1 {
+                    Command::copy(long.pointer(), long.on(rank).at(LEN), LEN)
+                } else {
+                    Command::fetch(word.on(rank), Change::Add(1), fetched.pointer())
+                };
+                queue.post(command.then(step.on(rank).add(1)))?;
+            }
+        }
+        step.wait_at_least(all)?;
+        joined.wait_at_least(1)?;
+        job.barrier()?;
+        assert_eq!((step.value(), joined.value()), (all, 1), "a command happened more than once");
+        job.barrier()?;
+    }
+    Ok(())
+}
+
 /// Lower thresholds fire first, equal ones in the order of their posts. Who fired when is seen by the stream that the
 /// commands are.
 pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {

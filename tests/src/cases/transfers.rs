@@ -369,6 +369,9 @@ pub fn d17_failed_transfers_tell(job: &Job) -> Result<()> {
     told(transfers.sync().wait(), "sync()");
     told(transfers.copy(data.pointer(), data.on(to), 1), "copy: ");
     told(transfers.write_one(flags.at(2).on(to), 1), "write_one: ");
+    told(transfers.set_counter(flags.at(2).on(me), 1), "set_counter: ");
+    let again = transfers.copy_source(6, to, data.pointer(), 4, flags.at(0).on(me), 1);
+    told(again, "copy_source(key 6");
     assert!(transfers.sync().is_done().is_err());
     job.barrier()
 }

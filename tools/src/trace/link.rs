@@ -9,7 +9,7 @@ use super::lanes::{Arrow, Kind, Sheet, Span};
 use super::names;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tasuki_core::engine::trace::{Brief, Event, Part, Place, QueueId, What};
-use tasuki_core::queue::parked::reached;
+use tasuki_core::fabric::reached;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 

@@ -168,8 +168,8 @@ impl Machine {
         self.end_those_of_the_left(named);
         let long = self.move_on(named, &mut todo);
         let is_idle = long.is_none() && named.queue.flights().is_empty();
-        if is_idle {
-            self.give_up(named, &mut todo);
+        if is_idle || std::thread::panicking() {
+            self.give_up(named, &mut todo); // at once, if nobody will wait
         }
         let is_read = named.queue.cycle().is_some() || named.queue.reader().read() >= reserved;
         let done = is_idle && is_read && named.queue.flights().is_empty();
@@ -197,12 +197,14 @@ impl Machine {
         }
     }
 
-    /// What waits in a queue in which nothing is under way never fires, its signals are poisoned. Makes room for what
+    /// What waits in a queue never fires, its signals are poisoned. Makes room for what
     /// was posted and not read, which is looked at then.
     fn give_up(&self, named: &Named<'_>, todo: &mut Todo) {
-        let dropped = Poison::of_dropped(self.rank(), std::thread::panicking());
+        let unwound = std::thread::panicking();
+        let cause = if unwound { Cause::QueueUnwound { rank: self.rank() } } else { Cause::QueueDropped };
+        let dropped = Poison::of(&cause, self.rank());
         self.give_up_parked(named, dropped, todo);
-        if named.queue.credit().is_some() && named.queue.cycle().is_none() {
+        if named.queue.credit().is_some() {
             self.give_up_unread(named, dropped, todo);
         }
     }
@@ -218,10 +220,13 @@ impl Machine {
         }
     }
 
-    /// What lies in a session queue that is not let go on.
+    /// What lies in a session queue that is not let go on; once, where it begins anew.
     fn give_up_unread(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) {
         let reader = named.queue.reader();
-        while let Some(lines) = self.lines_at(named, reader.read()) {
+        let end = named.queue.cycle().map_or(u64::MAX, |lines| reader.read() + lines);
+        while reader.read() < end
+            && let Some(lines) = self.lines_at(named, reader.read())
+        {
             if let Some(command) = Command::from_lines(&lines) {
                 self.take_effect(named, &command, Some(&dropped), todo);
             }

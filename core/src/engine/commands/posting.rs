@@ -332,6 +332,10 @@ fn write_all<'c>(
             false => full(named.number, queue.capacity()),
         });
     };
+    if !queue.is_there() {
+        // It was taken down since it was found, and its memory freed: what was reserved is nobody's.
+        return Err(closed(named.number, named.owner, false));
+    }
     let mut position = first;
     for command in commands {
         position += write(queue, position, command);

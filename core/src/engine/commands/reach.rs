@@ -13,10 +13,9 @@ use crate::engine::machine::Machine;
 use crate::engine::shelf::Shelf;
 use crate::engine::trace::QueueId;
 use crate::engine::turn::Turn;
-use crate::fabric::{Arming, DirectCell, Fabric, SignalCell};
+use crate::fabric::{Arming, DirectCell, Fabric, SignalCell, plainly_reached};
 use crate::queue::area::{self, CALLS, Card, Queue};
 use crate::queue::command::Trigger;
-use crate::queue::parked::reached;
 use crate::queue::station::Station;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::{STATION, is_signal, signal_offset};
@@ -80,11 +79,12 @@ impl<'m> Named<'m> {
     /// How a command of that trigger fires, if it does: it is met, or never will be.
     #[inline(always)]
     pub(super) fn firing(&self, machine: &Machine, trigger: Trigger) -> Option<Failure> {
-        if reached(self.count(machine, trigger.signal), trigger.threshold) {
+        let count = self.count(machine, trigger.signal);
+        if plainly_reached(count, trigger.threshold) {
             return Some(None);
         }
-        let (poison, stood) = self.arming(trigger.signal).fell()?;
-        Some((!reached(stood, trigger.threshold)).then_some(poison))
+        let verdict = self.arming(trigger.signal).verdict(count, trigger.threshold)?;
+        Some(verdict.err())
     }
 
     /// How far that signal has come.

@@ -74,9 +74,13 @@ impl Todo {
         true
     }
 
-    /// The lease of that queue was given back.
+    /// The lease of that queue was given back. If it was to be looked at next, its lease has to be taken for that.
     pub(super) fn let_go(&mut self, owner: Rank, queue: u32) {
         let one = Some((owner.0, queue));
+        if self.next == one {
+            self.next = None;
+            self.add(owner, queue);
+        }
         self.open.iter_mut().filter(|place| **place == one).for_each(|place| *place = None);
     }
 
@@ -119,6 +123,16 @@ mod tests {
             taken.sort_unstable();
             assert_eq!(taken, (0..40).collect::<Vec<_>>(), "round {round}");
         }
+    }
+
+    #[test]
+    fn a_queue_that_was_let_go_is_not_held() {
+        let mut todo = Todo::default();
+        assert!(todo.hold(Rank(1), 5, || true) && todo.take().is_some_and(|errand| errand.held));
+        assert!(todo.hold(Rank(1), 5, || panic!("it is there already")));
+        todo.let_go(Rank(1), 5);
+        assert_eq!(todo.take(), Some(Errand { owner: Rank(1), queue: 5, held: false }));
+        assert!(todo.close().is_none() && todo.take().is_none());
     }
 
     #[test]

@@ -10,10 +10,10 @@ use super::reach::Named;
 use crate::base::{Cause, Rank};
 use crate::engine::machine::Machine;
 use crate::engine::trace::Place;
+use crate::fabric::reached;
 use crate::fabric::{Poison, SignalCell};
 use crate::queue::command::{Command, Deed, Effect};
 use crate::queue::lines::Lines;
-use crate::queue::parked::reached;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 

@@ -109,6 +109,7 @@ macro_rules! each_case {
             Everywhere "D" 1..=4 poisoned::dropped_queues_tell;
             Everywhere "D" 1..=4 poisoned::dropped_queues_finish_what_they_can;
             Everywhere "D" 1..=3 poisoned::dropped_queues_tell_in_any_case;
+            Everywhere "D" 2..=3 poisoned::posts_beside_a_drop_run_or_are_refused;
             Everywhere "D" 1..=4 poisoned::wrong_commands_are_refused;
             Everywhere "D17" 1..=4 poisoned::d17_poisoned_credits_and_joins;
             Everywhere "D17" 1..=4 poisoned::later_successes_hide_no_failure;

@@ -230,7 +230,7 @@ impl Machine {
     /// One step of waiting for something that no condition describes, such as room at a fabric.
     pub fn relax(&self, call: &str) -> Result<()> {
         self.progress();
-        self.check().map_err(|cause| self.fault(cause, &|| call.to_string()))?;
+        self.check().map_err(|cause| self.fault(cause, || call.to_string()))?;
         self.breathe();
         Ok(())
     }

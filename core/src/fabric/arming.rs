@@ -7,7 +7,7 @@
 //! effect does: the counter *falls* by so much that no threshold above what it had reached can be met any more, however
 //! often the signal is raised after that. So whoever finds a threshold met by a counter that is not negative need not
 //! ask whether the signal is sound ([`plainly_reached`]); whoever does not looks here, where it says how far the signal
-//! had come.
+//! had come. Of a signal that had been raised 2^62 times that holds for thresholds less than 2^61 away.
 
 use super::Poison;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
@@ -183,7 +183,7 @@ mod tests {
         assert!(reached(2, u64::MAX - 2) && !reached(u64::MAX - 2, 2));
     }
 
-    /// However far apart a threshold is, and however often the signal is raised later.
+    /// However far away a threshold is of a signal that was not raised 2^62 times, and however often it is raised later.
     #[test]
     fn poison_keeps_what_was_reached_and_nothing_else() {
         for begin in [0, 3, 1 << 61, 1 << 62, (1 << 63) + 5, u64::MAX - 1] {
@@ -198,9 +198,11 @@ mod tests {
                 assert_eq!(says(begin.wrapping_add(far + 1)), None, "sound, {far} above {begin}");
             }
             assert!(arming.poison(&counter, poison) && !arming.poison(&counter, poison));
+            let far = [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200];
+            let far = if (1 << 62..u64::MAX / 2 + 100).contains(&begin) { &far[..3] } else { &far };
             for raised in [0, 100] {
                 counter.fetch_add(raised, Ordering::Relaxed);
-                for far in [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200] {
+                for &far in far {
                     assert_eq!(says(begin.wrapping_sub(far)), Some(Ok(())), "{far} below {begin}");
                     assert_eq!(says(begin.wrapping_add(far + 1)), Some(Err(poison)), "{far} above {begin}");
                 }

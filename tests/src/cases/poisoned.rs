@@ -1,7 +1,7 @@
 //! D: commands that fail, that never fire, or that are wrong in themselves.
 
 use super::queues::{count, post};
-use crate::exchange::{is_simulated, next, tell_all};
+use crate::exchange::{effort, is_simulated, next, tell_all};
 use crate::patience::Idle;
 use crate::refusal::misused;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -127,6 +127,40 @@ pub fn dropped_queues_tell_in_any_case(job: &Job) -> Result<()> {
         job.barrier()?;
     }
     job.barrier()
+}
+
+/// While a queue is dropped others post to it: each post is refused, or runs.
+pub fn posts_beside_a_drop_run_or_are_refused(job: &Job) -> Result<()> {
+    let (ran, me) = (job.signal()?, job.rank());
+    let mut expected = 0;
+    for round in 0..effort(job, 300, 5) {
+        let queue = job.queue(64)?;
+        let names: Vec<RemoteQueue> = tell_all(job, queue.remote())?;
+        let mut accepted = 0_u64;
+        if me == Rank(0) {
+            job.compute(Duration::from_micros(round as u64 % 20));
+            drop(queue);
+        } else {
+            loop {
+                match job.post(names[0], Command::nothing().then(ran.on(Rank(0)).add(1))) {
+                    Ok(_) => accepted += 1,
+                    Err(error) if matches!(error.cause(), Cause::Full { .. }) => {}
+                    Err(error) => {
+                        let gone = matches!(error.cause(), Cause::Stale { .. } | Cause::QueueDropped);
+                        assert!(gone, "{error}");
+                        break;
+                    }
+                }
+            }
+        }
+        expected += tell_all(job, accepted)?.iter().sum::<u64>();
+        if me == Rank(0) {
+            ran.wait_at_least(expected)?;
+            assert_eq!(ran.value(), expected, "round {round}");
+        }
+        job.barrier()?;
+    }
+    Ok(())
 }
 
 /// Commands that are wrong in themselves are refused when they are posted, and change nothing.

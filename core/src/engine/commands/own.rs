@@ -20,6 +20,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+/// How often a thread that panics tries to get the lease of a queue that it drops.
+const TRIES_IN_A_PANIC: u32 = 10_000;
+
 /// A queue of this rank's own.
 #[derive(Debug)]
 pub struct OwnQueue {
@@ -120,11 +123,17 @@ impl Machine {
     pub fn drop_queue(&self, own: &OwnQueue) {
         let named = self.named(own);
         let Ok(reserved) = self.close(own) else { return }; // it goes with the job's memory
-        while !self.empty(&named, reserved) {
-            if self.check().is_err() || std::thread::panicking() {
-                return; // it goes with the job's memory
+        let mut tries = 0;
+        loop {
+            match self.empty(&named, reserved) {
+                Some(true) => break,
+                _ if self.check().is_err() => return, // it goes with the job's memory
+                _ if !std::thread::panicking() => self.pause(),
+                // So it does here, when those who wait were told. The lease may be this thread's own.
+                None if tries < TRIES_IN_A_PANIC => self.breathe(),
+                _ => return,
             }
-            self.pause();
+            tries += 1;
         }
         let commands = self.commands();
         let making = commands.making.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,11 +168,11 @@ impl Machine {
     }
 
     /// One try to empty a queue that is closed: what can fire does, and is waited for; what cannot is given up. True
-    /// when nothing is left of it.
-    fn empty(&self, named: &Named<'_>, reserved: u64) -> bool {
+    /// when nothing is left of it; `None` where somebody else has the lease.
+    fn empty(&self, named: &Named<'_>, reserved: u64) -> Option<bool> {
         let mut todo = Todo::default();
         if !named.queue.lease().call(self.rank().0) {
-            return false;
+            return None;
         }
         self.end_those_of_the_left(named);
         let long = self.move_on(named, &mut todo);
@@ -181,7 +190,7 @@ impl Machine {
         }
         self.give_back(named, long, &mut todo);
         self.work_off(todo);
-        done
+        Some(done)
     }
 
     /// What only ranks may run that have left ends.

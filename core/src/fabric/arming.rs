@@ -183,7 +183,7 @@ mod tests {
         assert!(reached(2, u64::MAX - 2) && !reached(u64::MAX - 2, 2));
     }
 
-    /// However far away a threshold is of a signal that was not raised 2^62 times, and however often it is raised later.
+    /// However far away a threshold is of a signal that was not raised 2^62 times, and however often it is raised.
     #[test]
     fn poison_keeps_what_was_reached_and_nothing_else() {
         for begin in [0, 3, 1 << 61, 1 << 62, (1 << 63) + 5, u64::MAX - 1] {

@@ -186,6 +186,7 @@ mod tests {
     /// However far away a threshold is of a signal that was not raised 2^62 times, and however often it is raised.
     #[test]
     fn poison_keeps_what_was_reached_and_nothing_else() {
+        const FAR: [u64; 5] = [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200];
         for begin in [0, 3, 1 << 61, 1 << 62, (1 << 63) + 5, u64::MAX - 1] {
             let (counter, arming) = (AtomicU64::new(begin), Arming::default());
             let poison = Poison::of(&Cause::NullAddress, Rank(1));
@@ -193,13 +194,12 @@ mod tests {
                 let now = counter.load(Ordering::Acquire);
                 if plainly_reached(now, threshold) { Some(Ok(())) } else { arming.verdict(now, threshold) }
             };
-            for far in [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200] {
+            for far in FAR {
                 assert_eq!(says(begin.wrapping_sub(far)), Some(Ok(())), "sound, {far} below {begin}");
                 assert_eq!(says(begin.wrapping_add(far + 1)), None, "sound, {far} above {begin}");
             }
             assert!(arming.poison(&counter, poison) && !arming.poison(&counter, poison));
-            let far = [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200];
-            let far = if (1 << 62..u64::MAX / 2 + 100).contains(&begin) { &far[..3] } else { &far };
+            let far = if (1 << 62..u64::MAX / 2 + 100).contains(&begin) { &FAR[..3] } else { &FAR[..] };
             for raised in [0, 100] {
                 counter.fetch_add(raised, Ordering::Relaxed);
                 for &far in far {

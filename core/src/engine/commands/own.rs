@@ -130,10 +130,12 @@ impl Machine {
                 _ if self.check().is_err() => return, // it goes with the job's memory
                 _ if !std::thread::panicking() => self.pause(),
                 // So it does here, when those who wait were told. The lease may be this thread's own.
-                None if tries < TRIES_IN_A_PANIC => self.breathe(),
+                None if tries < TRIES_IN_A_PANIC => {
+                    tries += 1;
+                    self.breathe();
+                }
                 _ => return,
             }
-            tries += 1;
         }
         let commands = self.commands();
         let making = commands.making.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,8 +208,8 @@ impl Machine {
         }
     }
 
-    /// What waits in a queue never fires, its signals are poisoned. Makes room for what
-    /// was posted and not read, which is looked at then.
+    /// What waits in a queue never fires, its signals are poisoned. Makes room for what was posted and not read, which
+    /// is looked at then.
     fn give_up(&self, named: &Named<'_>, todo: &mut Todo) {
         let unwound = std::thread::panicking();
         let cause = if unwound { Cause::QueueUnwound { rank: self.rank() } } else { Cause::QueueDropped };

@@ -5,6 +5,7 @@ use crate::base::Rank;
 use crate::engine::helping::Help;
 use crate::engine::machine::Machine;
 use crate::queue::flights::Stage;
+use crate::queue::lease::Glance;
 use crate::queue::lines::Lines;
 use crate::queue::ring::LINE_WORDS;
 use crate::queue::station::{Server, Station};
@@ -214,9 +215,17 @@ impl Machine {
 
     /// Whether commands are under way in the rank's own queues.
     pub(in crate::engine) fn queues_are_busy(&self) -> bool {
+        if !self.commands().are_used() {
+            return false;
+        }
+        let glances = || self.commands().own.iter().map(|own| self.named(own).queue.lease().glance());
+        let seen: Vec<Glance> = glances().collect();
         let is_busy =
             |named: &Named<'_>| !named.queue.flights().is_empty() || self.looks_ready(named, true, true);
-        self.commands().are_used() && self.commands().own.iter().any(|own| is_busy(&self.named(own)))
+        // Who has a lease, or had one meanwhile, may have taken out what these looks were for, and not yet done it.
+        !seen.iter().all(|glance| glance.is_free())
+            || self.commands().own.iter().any(|own| is_busy(&self.named(own)))
+            || !glances().eq(seen)
     }
 
     /// The last look before the rank is away.

@@ -4,8 +4,6 @@ use crate::failing::Failing;
 use crate::machines::{MACHINES, Machine};
 use crate::watchdog::Watchdog;
 use crate::{Case, failing, table};
-use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
-use nix::unistd::Pid;
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -64,20 +62,8 @@ pub fn the_same_again_on_sim(name: &str) {
 fn simulated(case: &Case, machine: &Machine, ranks: usize, seed: u64) -> Simulated<()> {
     let what = format!("{} on {ranks} simulated ranks, {}, seed {seed}", case.name, machine.name);
     let _watched = Watchdog::over(what.clone());
-    stay_on_one_processor();
     let sim = (machine.of)(Sim::seed(seed).ranks(ranks)).time_max_ns(VIRTUAL_NS_MAX);
     tasuki::sim_with(sim, &case.handlers(), case.body).unwrap_or_else(|error| panic!("{what}: {error}"))
-}
-
-/// Of a simulation's threads one runs at a time. Kept to one processor they take turns two to three times as fast:
-/// none wakes a processor for the next one. The simulation's threads inherit it from this one.
-pub fn stay_on_one_processor() {
-    let mut one = CpuSet::new();
-    if let Ok(here) = sched_getcpu()
-        && one.set(here).is_ok()
-    {
-        let _ = sched_setaffinity(Pid::from_raw(0), &one);
-    }
 }
 
 /// Runs a failing job on simulated ranks.

@@ -113,7 +113,6 @@ fn at_every_moment(name: &str, deed: Deed, step: Duration) -> Met {
 /// All deeds on a machine. What fires later can be taken back, what has fired cannot, and all those moments were met.
 fn on(name: &str, step: Duration, moments: &[Moment]) {
     let _watched = Watchdog::over(format!("commands taken back at every moment, {name}"));
-    tasuki_tests::run::stay_on_one_processor();
     let mut all = Met::new();
     for deed in [Deed::Change, Deed::Copy, Deed::Call, Deed::Join] {
         for (moment, [cancelled, fired]) in at_every_moment(name, deed, step) {

@@ -1,6 +1,6 @@
 //! Faults that are planted on purpose, one at a time, to show that models and sanitizers see them.
 //!
-//! They are there only in builds of their own, with `--cfg planted_faults`, as `cargo xtask test "planted faults"`
+//! They are there only in builds of the checkers', with `--cfg planted_faults`, as `cargo xtask test "planted faults"`
 //! makes them. In every other the question is answered when it is compiled.
 
 use super::sync::Ordering;

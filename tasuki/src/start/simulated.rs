@@ -30,7 +30,7 @@ pub struct Simulated<T> {
 /// [`Sim`](crate::Sim), and so does the outcome, event by event. The ranks' memories are separate. Time is virtual:
 /// [`Job::clock`] reads it, [`Job::compute`] lets it pass. Errors: as for [`local`](crate::local()), and that nothing
 /// could happen any more (each rank's wait is named). Costs a thread per rank, 0.1 us a call, some us a change of
-/// thread.
+/// thread; all of them, and those that they begin, stay on the processor where the call began.
 ///
 /// ```
 /// use tasuki::{Sim, sim};

@@ -1,7 +1,7 @@
 //! Planted faults: places in the sources that are wrong on purpose where `planted("NAME")` says so. Each must be seen
 //! by the checker that it is meant for, or that checker checks nothing.
 //!
-//! All are in one build, with `--cfg planted_faults`; a variable names the one that is planted.
+//! All are in the checker's one build, with `--cfg planted_faults`; a variable names the one that is planted, if any.
 
 use super::shell::{Run, Shell};
 use super::step::Outcome;
@@ -10,7 +10,6 @@ use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Who has to see a fault: said by the start of its name.
@@ -40,8 +39,8 @@ impl Checker {
     }
 }
 
-/// Plants each of the checker's faults, one at a time, and runs the checker: `command` as it also runs on the
-/// healthy sources, or the part of it that is about that fault; `sees` to tell from its output that it saw the fault,
+/// Plants each of the checker's faults, one at a time, and runs the checker: `command` as it also runs with nothing
+/// planted, or the part of it that is about that fault; `sees` to tell from its output that it saw the fault,
 /// and not just failed to compile.
 pub(super) fn hunt(
     shell: &Shell,
@@ -54,10 +53,9 @@ pub(super) fn hunt(
         bail!("no planted fault for {checker:?} in {HOMES:?}: nothing shows that it sees anything");
     }
     let mut unseen = Vec::new();
-    let wrapper = wrapper(shell)?;
     for fault in &faults {
         let mut command = command(shell, fault)?;
-        let run = shell.run(command.env("RUSTC_WORKSPACE_WRAPPER", &wrapper).env(VARIABLE, fault))?;
+        let run = shell.run(command.env(VARIABLE, fault))?;
         let seen = !run.success && sees(&run);
         shell.note(&format!("planted fault {fault}: {}", if seen { "seen" } else { "NOT SEEN" }))?;
         if !seen {
@@ -83,13 +81,14 @@ fn names_in(line: &str) -> Vec<&str> {
     behind_marks.filter_map(|rest| Some(rest.split_once('"')?.0)).collect()
 }
 
-/// A program that calls the compiler so that faults can be planted. Cargo uses it for our own crates only: what they
-/// depend on is compiled once for these builds and the ordinary ones.
-fn wrapper(shell: &Shell) -> Result<PathBuf> {
+/// Lets a command of cargo's build our own crates so that faults can be planted, by a program that calls the compiler.
+/// A checker runs on the same build when nothing is planted: two builds would take twice as long.
+pub(super) fn make_plantable(shell: &Shell, command: &mut Command) -> Result<()> {
     let path = shell.folder("xtask")?.join("planted.sh");
     fs::write(&path, "#!/bin/sh\nexec \"$@\" --cfg planted_faults\n")?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-    Ok(path)
+    command.env("RUSTC_WORKSPACE_WRAPPER", path);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub(super) fn planted_faults(shell: &Shell) -> Result<Outcome> {
 fn command(shell: &Shell) -> Result<Command> {
     let mut command =
         shell.cargo("test --package tasuki-tests --test shm_threads --test shm_threads_failing");
+    planted::make_plantable(shell, &mut command)?;
     command
         .args(["--target", &host(shell)?])
         .env("RUSTC_BOOTSTRAP", "1")

@@ -36,6 +36,7 @@ fn beside(shell: &Shell, fault: &str) -> Result<Command> {
 /// assertions.
 fn command(shell: &Shell, models: &str) -> Result<Command> {
     let mut command = shell.cargo(&format!("test --release --package tasuki-core --test loom_{models}"));
+    planted::make_plantable(shell, &mut command)?;
     command
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", shell.folder("loom")?)

@@ -102,8 +102,8 @@ const MEASURE: Duration = Duration::from_secs(1);
 
 /// Runs `body` once for each rank that `sim` describes, in virtual time, until all have returned or ended otherwise.
 ///
-/// Each rank has a thread, and one of them runs at a time, all on the processor where the call began. They must not wait
-/// for each other but by their fabrics and hosts, and threads of a rank come from
+/// Each rank has a thread, and one of them runs at a time, all on the processor where the call began. They must not
+/// wait for each other but by their fabrics and hosts, and threads of a rank come from
 /// [`Host::spawn`](tasuki_core::engine::Host::spawn). Errors: no ranks, or the system has no room for so many files or
 /// threads. Costs 0.1 us a call, some us for each change of thread.
 ///

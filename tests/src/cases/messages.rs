@@ -35,7 +35,7 @@ pub fn g1_messages_of_all_lengths_arrive(job: &Job) -> Result<()> {
 
 /// G11b: a slot whose receive is posted anew at once after each message.
 pub fn g11b_a_slot_is_used_again_at_once(job: &Job) -> Result<()> {
-    let (world, rounds) = (job.world(), effort(job, 1_000_000, 300) as u64);
+    let (world, rounds) = (job.world(), effort(job, 200_000, 300) as u64);
     let peer = Rank(1 - job.rank().0);
     for round in 1..=rounds {
         if job.rank() == 0 {

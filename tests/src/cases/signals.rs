@@ -159,7 +159,7 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
     let (to, from) = (next(job), previous(job));
     let (mut out, mut answer) = (there.writer(to)?, back.writer(from)?);
     let (mut inward, mut confirmed) = (there.reader(Some(from)), back.reader(None));
-    for round in 0..effort(job, 20_000, 30) as u64 {
+    for round in 0..effort(job, 5_000, 30) as u64 {
         let value = [round, !round, round << 7, u64::from(job.rank().0), 5, round * 3];
         out.put(&value)?;
         let got: [u64; 6] = inward.receive()?;

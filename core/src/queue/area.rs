@@ -60,6 +60,19 @@ struct Books {
     for_owner: AtomicU32,
     /// The same of those that only a third rank may run.
     for_others: AtomicU32,
+    /// Calls for which the queue's own rank has found no room, and those behind them.
+    for_room: AtomicU32,
+}
+
+/// Commands that have fired and not been run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// For the queue's own rank.
+    pub for_owner: u32,
+    /// For a third rank.
+    pub for_others: u32,
+    /// Calls: for room.
+    pub for_room: u32,
 }
 
 #[repr(C)]
@@ -350,9 +363,17 @@ impl<'m> Queue<'m> {
         self.head.books.for_others.load(Ordering::Relaxed)
     }
 
-    /// So many wait for it now, and for others. Under the lease.
-    pub fn set_waiting(&self, for_owner: u32, for_others: u32) {
-        self.head.books.for_owner.store(for_owner, Ordering::Relaxed);
-        self.head.books.for_others.store(for_others, Ordering::Relaxed);
+    /// How many calls wait until there is room where they are for, which the queue's own rank asks now and then.
+    #[inline(always)]
+    pub fn for_room(&self) -> u32 {
+        self.head.books.for_room.load(Ordering::Relaxed)
+    }
+
+    /// So many wait now. Under the lease.
+    pub fn set_waiting(&self, waiting: Waiting) {
+        let books = &self.head.books;
+        books.for_owner.store(waiting.for_owner, Ordering::Relaxed);
+        books.for_others.store(waiting.for_others, Ordering::Relaxed);
+        books.for_room.store(waiting.for_room, Ordering::Relaxed);
     }
 }

@@ -6,6 +6,7 @@ use crate::base::{Cause, Rank};
 use crate::engine::machine::Machine;
 use crate::engine::trace::What;
 use crate::fabric::{BOUND, Poison, SEVERAL};
+use crate::queue::area::Waiting;
 use crate::queue::command::{Command, Trigger};
 use crate::queue::flights::Stage;
 use crate::queue::lines::Lines;
@@ -22,6 +23,14 @@ enum Taken {
     Fired,
     /// It waits for its trigger.
     Aside,
+}
+
+/// What was read.
+struct Read {
+    /// Anything.
+    some: bool,
+    /// A command that was put aside.
+    aside: bool,
 }
 
 /// Why a command failed, as it is kept in shared memory.
@@ -63,7 +72,11 @@ impl Machine {
         loop {
             while let Some(Errand { owner, queue, held }) = todo.take() {
                 if let Some(named) = self.find_queue(owner, queue) {
-                    if held { self.run_held(&named, &mut todo) } else { self.attend(&named, &mut todo) }
+                    if held {
+                        self.run_held(&named, &mut todo);
+                    } else {
+                        self.attend(&named, &mut todo);
+                    }
                 }
             }
             let Some(Errand { owner, queue, .. }) = todo.close() else { return };
@@ -73,27 +86,31 @@ impl Machine {
         }
     }
 
-    /// Looks at a queue, and at those that it lets go on.
-    pub(super) fn attend_with_all_that_follows(&self, named: &Named<'_>) {
+    /// Looks at a queue, and at those that it lets go on. Whether anything in it went on here.
+    pub(super) fn attend_with_all_that_follows(&self, named: &Named<'_>) -> bool {
         let mut todo = Todo::default();
-        self.attend(named, &mut todo);
+        let moved = self.attend(named, &mut todo);
         self.work_off(todo);
+        moved
     }
 
-    /// Runs a queue until nothing in it can go on now, unless somebody else is at it, who then sees to that.
+    /// Runs a queue until nothing in it can go on now, unless somebody else is at it, who then sees to that. Whether
+    /// anything went on here.
     #[inline]
-    pub(super) fn attend(&self, named: &Named<'_>, todo: &mut Todo) {
-        if named.queue.lease().call(self.rank().0) {
-            let long = self.move_on(named, todo);
-            self.give_back(named, long, todo);
-            self.fetch_destinations(named);
+    pub(super) fn attend(&self, named: &Named<'_>, todo: &mut Todo) -> bool {
+        if !named.queue.lease().call(self.rank().0) {
+            return false;
         }
+        let (long, moved) = self.move_on(named, todo);
+        self.give_back(named, long, todo);
+        self.fetch_destinations(named);
+        moved
     }
 
     /// The same with the lease in hand, and kept.
     #[inline]
     fn run_held(&self, named: &Named<'_>, todo: &mut Todo) {
-        let long = self.move_on(named, todo);
+        let (long, _) = self.move_on(named, todo);
         if long.is_some() {
             todo.let_go(named.owner, named.number);
             self.give_back(named, long, todo);
@@ -131,54 +148,71 @@ impl Machine {
         }
     }
 
-    /// Does all that can be done under the lease. A command that takes longer is the answer, taken for this rank.
+    /// Does all that can be done under the lease. A command that takes longer is the answer, taken for this rank; and
+    /// whether anything was done.
     #[inline]
-    pub(super) fn move_on(&self, named: &Named<'_>, todo: &mut Todo) -> Option<u64> {
+    pub(super) fn move_on(&self, named: &Named<'_>, todo: &mut Todo) -> (Option<u64>, bool) {
         let mut long = None;
-        self.move_on_beside(named, todo, &mut long);
-        long
+        let moved = self.move_on_beside(named, todo, &mut long);
+        (long, moved || long.is_some())
     }
 
     /// The same, where one may have been taken already.
-    fn move_on_beside(&self, named: &Named<'_>, todo: &mut Todo, long: &mut Option<u64>) {
+    fn move_on_beside(&self, named: &Named<'_>, todo: &mut Todo, long: &mut Option<u64>) -> bool {
         if !named.queue.is_there() {
-            return;
+            return false;
         }
+        let mut moved = false;
         loop {
-            self.fire_met(named, todo);
+            moved |= self.fire_met(named, todo);
+            let read = self.read_ring(named, todo);
             // Whose triggers were met while they were put aside is seen now.
-            let mut again = self.read_ring(named, todo);
+            let mut again = read.aside;
             if !named.queue.flights().is_empty() {
                 again |= self.take_flights(named, long);
                 again |= self.retire(named, todo);
             }
+            moved |= again || read.some;
             if !again {
-                return;
+                return moved;
             }
         }
     }
 
-    /// Fires waiting commands whose triggers are met, or will never be.
+    /// Fires waiting commands whose triggers are met, or will never be. Whether there were any.
     #[inline]
-    fn fire_met(&self, named: &Named<'_>, todo: &mut Todo) {
+    fn fire_met(&self, named: &Named<'_>, todo: &mut Todo) -> bool {
         let lists = named.queue.parked();
+        let mut moved = false;
         while named.queue.flights().has_room() {
             let met = lists.triggers().enumerate().find_map(|(at, trigger)| {
                 named.firing(self, trigger).map(|failure| (at, trigger.signal, failure))
             });
             let Some((at, signal, failure)) = met else { break };
-            let Some((lines, position)) = lists.first(at) else { return self.unreadable(named) };
-            if failure.is_none() && lines.triggers()[1].is_some() {
-                self.release(named, at, signal);
-                self.take_in_second(named, &lines, position, todo); // and waits again, if that is not met
-                continue;
-            }
+            let Some((lines, position)) = lists.first(at) else {
+                self.unreadable(named);
+                break;
+            };
+            let failure = match lines.triggers()[1].filter(|_| failure.is_none()) {
+                None => failure,
+                Some(second) => match named.firing(self, second) {
+                    Some(failure) => failure,
+                    None => {
+                        self.release(named, at, signal); // which leaves room for it
+                        self.park(named, &lines.past_first(), second, position);
+                        moved = true;
+                        continue;
+                    }
+                },
+            };
             match Command::from_lines(&lines) {
                 Some(command) => self.fire(named, &command, position, failure, todo),
                 None => self.unreadable(named),
             }
             self.release(named, at, signal); // after what others wait for
+            moved = true;
         }
+        moved
     }
 
     /// The first command of that list waits no more.
@@ -193,9 +227,9 @@ impl Machine {
         named.arming(signal).disarm(named.number);
     }
 
-    /// Reads what was posted, as far as there is room for it. Whether a command was put aside.
+    /// Reads what was posted, as far as there is room for it.
     #[inline]
-    fn read_ring(&self, named: &Named<'_>, todo: &mut Todo) -> bool {
+    fn read_ring(&self, named: &Named<'_>, todo: &mut Todo) -> Read {
         let queue = &named.queue;
         let begin = queue.reader().read();
         let (mut position, mut aside) = (begin, false);
@@ -211,10 +245,11 @@ impl Machine {
                 queue.reader().set_read(position);
             }
         }
-        if position != begin {
+        let some = position != begin;
+        if some {
             queue.reader().set_read(position);
         }
-        aside
+        Read { some, aside }
     }
 
     /// The command at that position, if it is there and may be read.
@@ -373,7 +408,7 @@ impl Machine {
     /// Looks for commands that this rank can run, at once or, one of them, when it has given the lease back.
     fn take_flights(&self, named: &Named<'_>, long: &mut Option<u64>) -> bool {
         let flights = named.queue.flights();
-        let (mut moved, mut for_owner, mut for_others) = (false, 0, 0);
+        let (mut moved, mut for_owner, mut for_others, mut for_room) = (false, 0, 0, 0);
         let (mut calls_wait, mut reduces_wait) = (false, false);
         for number in flights.numbers() {
             let stage = flights.stage(number);
@@ -389,11 +424,11 @@ impl Machine {
             }
             let may_run = self.may_run(&command);
             if waits {
-                for_owner += 1; // calls keep their order
+                for_room += 1; // calls keep their order
             } else if let Some(outcome) = self.forward_flight(named, &command) {
                 match outcome {
                     Some(failure) => flights.end(number, failure.map(Poison::words)),
-                    None => for_owner += 1, // until there is room
+                    None => for_room += 1,
                 }
                 calls_wait = outcome.is_none();
                 moved |= outcome.is_some();
@@ -411,7 +446,10 @@ impl Machine {
                 for_owner += 1; // whoever comes first
             }
         }
-        named.queue.set_waiting(for_owner, for_others);
+        if named.owner != self.rank() {
+            for_owner += std::mem::take(&mut for_room); // nobody says when there is room: the queue's rank asks again
+        }
+        named.queue.set_waiting(Waiting { for_owner, for_others, for_room });
         moved
     }
 

@@ -13,21 +13,23 @@ use crate::segment::layout::{is_signal, signal_offset};
 
 impl Machine {
     /// Takes the lease of the one queue that waits for a signal which is about to be raised: its rank, which may be
-    /// looking, leaves it alone then, and what follows is done by this processor, which has the lines at hand.
+    /// looking, leaves it alone then, and what follows is done by this processor, which has the lines at hand. The mark
+    /// that stands for that queue, if so; others may come to wait for the signal before it is raised.
     #[inline(always)]
-    fn take_ahead(&self, signal: GlobalAddress, todo: &mut Todo) -> bool {
+    fn take_ahead(&self, signal: GlobalAddress, todo: &mut Todo) -> Option<u64> {
         if !self.commands().direct || !is_signal(signal.offset()) {
-            return false;
+            return None;
         }
         let mark = self.arming_at(signal).map_or(NOBODY, Arming::glance);
         if mark == NOBODY || mark & BOUND != 0 {
-            return false;
+            return None;
         }
         let (owner, queue) = (signal.rank(), mark - 1);
-        todo.hold(owner, queue, || {
+        let is_held = todo.hold(owner, queue, || {
             let named = self.find_queue(owner, queue);
             named.is_some_and(|named| named.queue.lease().take_if_free(self.rank().0))
-        })
+        });
+        is_held.then_some(mark.into())
     }
 
     /// What a command was to bring about happens; if it failed, the signals are poisoned instead.
@@ -75,7 +77,7 @@ impl Machine {
         };
         match posted {
             Ok(Posted::Started) => {}
-            Ok(Posted::Done(mark)) if mark == 0 || ahead => {}
+            Ok(Posted::Done(mark)) if mark == 0 || ahead == Some(mark) => {}
             Ok(Posted::Done(_)) if self.is_served(signal.rank()) => {
                 if !self.commands().direct {
                     self.rouse_helper(signal.rank()); // nobody else can look

@@ -44,7 +44,8 @@ impl Machine {
 
     /// When a thread that would sleep until then has to look again: nobody tells it that there is room.
     pub(in crate::engine) fn until_room(&self, until_ns: u64, now_ns: u64) -> u64 {
-        if self.has_handed_on() { until_ns } else { until_ns.min(now_ns + ROOM_NS) }
+        let waits = !self.has_handed_on() || self.commands().own.iter().any(|own| own.queue().for_room() > 0);
+        if waits { until_ns.min(now_ns + ROOM_NS) } else { until_ns }
     }
 
     /// Whether nothing is to be handed on, nor is being.

@@ -177,7 +177,7 @@ impl Machine {
             return None;
         }
         self.end_those_of_the_left(named);
-        let long = self.move_on(named, &mut todo);
+        let (long, _) = self.move_on(named, &mut todo);
         let is_idle = long.is_none() && named.queue.flights().is_empty();
         if is_idle || std::thread::panicking() {
             self.give_up(named, &mut todo); // at once, if nobody will wait
@@ -195,17 +195,37 @@ impl Machine {
         Some(done)
     }
 
-    /// What only ranks may run that have left ends.
-    fn end_those_of_the_left(&self, named: &Named<'_>) {
-        let flights = named.queue.flights();
-        for number in flights.numbers().filter(|&number| flights.stage(number) == Stage::Fired) {
-            let runner = flights.command(number).and_then(|command| command.runner());
-            let has_left = |&peer: &Rank| self.board().seat(peer).stage() >= board::Stage::Leaving;
-            if let Some(peer) = runner.filter(|&peer| peer != self.rank()).filter(has_left) {
-                let gone = Poison::of(&Cause::PeerLeft { peer }, self.rank());
-                flights.end(number, Some(gone.words()));
+    /// Commands under way that only ranks may run which have left end, in all queues of this rank: their effects are
+    /// waited for.
+    pub(in crate::engine) fn end_what_only_the_left_could_run(&self) {
+        for own in self.commands().own.iter().filter(|own| own.queue().for_others() > 0) {
+            let (named, mut todo) = (self.named(own), Todo::default());
+            if self.bound_to_the_left(&named).next().is_some() && named.queue.lease().call(self.rank().0) {
+                self.end_those_of_the_left(&named);
+                let (long, _) = self.move_on(&named, &mut todo);
+                self.give_back(&named, long, &mut todo);
+                self.work_off(todo);
             }
         }
+    }
+
+    /// What only ranks may run that have left ends.
+    fn end_those_of_the_left(&self, named: &Named<'_>) {
+        for (number, peer) in self.bound_to_the_left(named) {
+            let gone = Poison::of(&Cause::PeerLeft { peer }, self.rank());
+            named.queue.flights().end(number, Some(gone.words()));
+        }
+    }
+
+    /// Commands that have fired and that only ranks may run which have left: each with its rank.
+    fn bound_to_the_left<'n>(&'n self, named: &Named<'n>) -> impl Iterator<Item = (u64, Rank)> + use<'n> {
+        let flights = named.queue.flights();
+        let has_left = |&peer: &Rank| self.board().seat(peer).stage() >= board::Stage::Leaving;
+        let fired = flights.numbers().filter(move |&number| flights.stage(number) == Stage::Fired);
+        fired.filter_map(move |number| {
+            let runner = flights.command(number).and_then(|command| command.runner());
+            Some((number, runner.filter(|&peer| peer != self.rank()).filter(has_left)?))
+        })
     }
 
     /// What waits in a queue never fires, its signals are poisoned. Makes room for what was posted and not read, which

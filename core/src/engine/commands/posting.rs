@@ -76,7 +76,9 @@ impl Machine {
             return self.post_remotely(own.name(), &own.card(), lines, commands);
         }
         let first = write_all(&named, lines, commands.clone())?;
-        self.announce_all(&named, first, commands, || self.attend_with_all_that_follows(&self.named(own)));
+        self.announce_all(&named, first, commands, || {
+            self.attend_with_all_that_follows(&self.named(own));
+        });
         Ok(first)
     }
 
@@ -329,7 +331,7 @@ fn write_all<'c>(
     let Some(first) = queue.posters().reserve(lines, queue.capacity(), queue.reader()) else {
         return Err(match queue.posters().are_closed() {
             true => closed(named.number, named.owner, queue.cycle().is_some()),
-            false => full(named.number, queue.capacity()),
+            false => full(named.number, queue.capacity(), lines),
         });
     };
     if !queue.is_there() {
@@ -355,9 +357,15 @@ fn write(queue: &Queue<'_>, position: u64, lines: &Lines) -> u64 {
     count
 }
 
-/// A queue has no room for commands.
+/// A queue has no room for commands that take so many lines.
 #[cold]
-pub(super) fn full(number: u32, capacity: u64) -> Cause {
+pub(super) fn full(number: u32, capacity: u64, lines: u64) -> Cause {
+    if lines > capacity {
+        return Cause::Argument(format!(
+            "the queue has {capacity} places, and this takes {lines}: a command takes one, or two with more than its \
+             line holds, and those of post_many find room all at once"
+        ));
+    }
     let what = if number == CALLS { hint::QUEUE_OF_CALLS } else { hint::COMMAND_QUEUE };
     Cause::Full { what, capacity: capacity as usize }
 }

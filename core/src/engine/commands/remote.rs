@@ -64,7 +64,7 @@ impl Machine {
             let read = self.read_remotely(name)?;
             if first.saturating_add(count) > read + card.capacity {
                 if first & CLOSED == 0 {
-                    return Err(full(card.number, card.capacity));
+                    return Err(full(card.number, card.capacity, count));
                 }
                 let mut cycle = [0; 8];
                 self.get(Place::Cycle.of(name.address()), &mut cycle).map_err(cause)?;

@@ -17,6 +17,9 @@ const RING_EVERY: u32 = 4;
 /// Looks of a wait before it says that it looks at queues, too, which costs two locked instructions.
 const QUICK_LOOKS: u32 = 16;
 
+/// How often in a row a thread that waits may be of use before it looks whether its wait is to end otherwise.
+const USES_MAX: u32 = 256;
+
 /// A thread that waits, and looks at the rank's queues meanwhile, or, as a helper, at those of the whole node. At its
 /// end, however it comes, they are looked at once more if it was the last.
 pub(in crate::engine) struct Attendance<'m> {
@@ -76,8 +79,7 @@ impl<'m> Attendance<'m> {
         let mut served = false;
         for named in self.others_queues() {
             if self.machine.looks_ready(&named, true, false) {
-                self.machine.attend_with_all_that_follows(&named);
-                served = true;
+                served |= self.machine.attend_with_all_that_follows(&named);
             }
         }
         served
@@ -109,13 +111,21 @@ impl Drop for Attendance<'_> {
         // A thread that panics looks no more: what it was at may have been what panicked.
         if is_last && !std::thread::panicking() {
             self.machine.look_once_more();
-            self.serve_others();
-            if self.others_queues().any(|named| has_unwritten(&named)) {
-                self.machine.host().barrier(); // as in `look_once_more`
-                self.serve_others();
-            }
+            self.machine.look_once_more_at(|| self.others_queues());
         }
     }
+}
+
+/// What was posted to a queue and not read.
+enum Unread {
+    /// Nothing.
+    Nothing,
+    /// A place was reserved, and not written when it was looked at.
+    Unwritten,
+    /// A command that can be read now.
+    Readable,
+    /// One that waits for the queue's credit, or for room.
+    Waiting,
 }
 
 /// What came of some looks.
@@ -153,10 +163,10 @@ impl Machine {
     }
 
     /// Looks at what this rank serves, so many times, and after each time that it was of use as many times as `again`
-    /// says.
+    /// says, but not for ever: who waits has a time-out to keep, and must hear of failures.
     #[inline]
     fn look_on(&self, looks: u32, again: u32, met: &dyn Fn() -> bool) -> Looked {
-        let (mut left, mut of_use) = (looks, false);
+        let (mut left, mut of_use, mut uses) = (looks, false, 0);
         while left > 0 {
             if met() {
                 return Looked { met: true, of_use };
@@ -164,7 +174,8 @@ impl Machine {
             let with_ring = left.is_multiple_of(RING_EVERY);
             let shares = self.has_shares() && self.share();
             if self.run_calls() | self.hand_on_taken() | self.serve_ready(with_ring) | shares {
-                (left, of_use) = (again, true);
+                uses += 1;
+                (left, of_use) = (if uses < USES_MAX { again } else { 0 }, true);
             } else {
                 left -= 1;
                 std::hint::spin_loop();
@@ -181,6 +192,9 @@ impl Machine {
         }
         self.welcome();
         self.serve_ready(true);
+        for own in self.commands().own.iter().filter(|own| own.queue().for_room() > 0) {
+            self.attend_with_all_that_follows(&self.named(own));
+        }
     }
 
     /// Looks at the rank's own queues; at what was posted only if `with_ring`. Whether that was of use.
@@ -190,8 +204,7 @@ impl Machine {
         for own in self.commands().own.iter() {
             let named = self.named(own);
             if self.looks_ready(&named, with_ring, false) {
-                self.attend_with_all_that_follows(&named);
-                served = true;
+                served |= self.attend_with_all_that_follows(&named);
             }
         }
         served
@@ -233,40 +246,83 @@ impl Machine {
         self.run_calls();
         self.hand_on_taken();
         self.serve_queues();
-        if self.commands().own.iter().any(|own| has_unwritten(&self.named(own))) {
+        self.look_once_more_at(|| self.commands().own.iter().map(|own| self.named(own)));
+    }
+
+    /// The last look at those queues. What was posted and raised while others counted on this thread is run, or is left
+    /// to who has the lease, by a call.
+    fn look_once_more_at<'q, Q: Iterator<Item = Named<'q>>>(&self, queues: impl Fn() -> Q) {
+        let is_unwritten = |is: bool, named: Named<'_>| is | self.look_last(&named);
+        if queues().fold(false, is_unwritten) {
             // Whoever writes there now either sees that nobody serves, or has written before this.
             self.host().barrier();
-            self.serve_queues();
+            queues().for_each(|named| {
+                self.attend_with_all_that_follows(&named);
+            });
         }
     }
 
-    /// Whether a look at a queue might let something in it go on. Reads only, without the lease.
+    /// The last look at a queue. Whether places were reserved there that had not been written when it came to them.
+    fn look_last(&self, named: &Named<'_>) -> bool {
+        if !named.queue.lease().glance().is_free() || self.is_ready(named, false, false) {
+            self.attend_with_all_that_follows(named);
+        }
+        loop {
+            match self.unread(named, true) {
+                Unread::Unwritten => return true,
+                // What can be read now has come since.
+                Unread::Readable if self.attend_with_all_that_follows(named) => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// Whether a look at a queue might let something in it go on. Reads only, without the lease. `strictly`: also if
+    /// somebody has the lease, whose last look may have been before this, or if places were reserved.
     #[inline]
     fn looks_ready(&self, named: &Named<'_>, with_ring: bool, strictly: bool) -> bool {
-        let queue = &named.queue;
-        if !queue.lease().glance().is_free() {
-            return false; // its holder sees to it
+        if !named.queue.lease().glance().is_free() {
+            return strictly; // its holder sees to it
         }
-        let mut triggers = queue.parked().triggers();
-        if let Some(list) = triggers.position(|trigger| named.firing(self, trigger).is_some()) {
-            self.fetch_source(named, list);
-            return true;
+        self.is_ready(named, with_ring, strictly)
+    }
+
+    #[inline]
+    fn is_ready(&self, named: &Named<'_>, with_ring: bool, strictly: bool) -> bool {
+        let queue = &named.queue;
+        let flights = queue.flights();
+        if flights.has_room() {
+            let mut triggers = queue.parked().triggers();
+            if let Some(list) = triggers.position(|trigger| named.firing(self, trigger).is_some()) {
+                self.fetch_source(named, list);
+                return true;
+            }
         }
         with_ring && self.has_posts(named, strictly)
             || queue.for_owner() > 0
-            || !queue.flights().is_empty() && has_ended(named)
+            || !flights.is_empty() && has_ended(named)
     }
 
     /// Whether a command was posted that can be read now.
     #[inline]
     fn has_posts(&self, named: &Named<'_>, strictly: bool) -> bool {
+        matches!(self.unread(named, strictly), Unread::Readable | Unread::Unwritten)
+    }
+
+    /// What was posted to a queue and not read. `strictly`: places that were reserved are looked for, in the posters'
+    /// line, which they then have to take back.
+    #[inline(always)]
+    fn unread(&self, named: &Named<'_>, strictly: bool) -> Unread {
         let queue = &named.queue;
         let read = queue.reader().read();
         let written = queue.cycle().map_or(read, |cycle| read % cycle);
-        if !queue.line(written).holds(written) {
-            return strictly && has_unwritten(named);
+        if queue.line(written).holds(written) {
+            let may_be_read = named.credit(self).is_some() && self.has_room(named, written);
+            return if may_be_read { Unread::Readable } else { Unread::Waiting };
         }
-        named.credit(self).is_some() && self.has_room(named, written)
+        // It may have been written by now: what was seen of it counts.
+        let is_reserved = strictly && queue.cycle().is_none() && queue.posters().reserved() > read;
+        if is_reserved { Unread::Unwritten } else { Unread::Nothing }
     }
 
     /// Whether the command that lies there would find a place if it were read now.
@@ -284,13 +340,6 @@ impl Machine {
         }
         lines.triggers().into_iter().flatten().all(|trigger| named.firing(self, trigger).is_some())
     }
-}
-
-/// Whether places were reserved that nobody has written yet, as far as can be seen.
-fn has_unwritten(named: &Named<'_>) -> bool {
-    let queue = &named.queue;
-    let read = queue.reader().read();
-    queue.cycle().is_none() && queue.posters().reserved() > read && !queue.line(read).holds(read)
 }
 
 /// Whether the effects of a command may happen now. Those that wait for an earlier command are nothing to look at:

@@ -58,7 +58,7 @@ impl Job {
             take_handlers(&machine, &meeting, handlers, &locals)?;
         }
         let machine = Arc::new(machine);
-        let helper = Arc::new(Helper::new(&machine, helper));
+        let helper = Helper::new(&machine, helper);
         let world = Communicator::world(&machine, &helper)?;
         if !handlers.are_none() {
             helper.start();

@@ -92,7 +92,13 @@ macro_rules! each_case {
             Everywhere "D11" 1..=2 queues::d11_thresholds_wrap;
             Everywhere "D10" 1..=4 queues::d10_two_triggers;
             Everywhere "D12" 1..=4 queues::d12_arrivals_let_commands_go_on;
+            Real "D12" 2..=2 overlooked::d12_posts_while_a_rank_goes_away;
+            Real "D12" 2..=2 overlooked::d12_effects_beside_a_second_queue;
+            Everywhere "D10" 1..=3 overlooked::d10_two_triggers_keep_their_order;
             Everywhere "D13" 1..=4 queues::d13_full_is_an_ordinary_answer;
+            Real "D13" 2..=2 overlooked::d13_waits_beside_full_flights;
+            Everywhere "D13" 1..=3 overlooked::d13_what_never_fits;
+            Everywhere "D17" 2..=3 overlooked::d17_bound_to_who_has_left;
             Everywhere "D14" 1..=4 queues::d14_everybody_posts_at_once;
             Everywhere "D16" 2..=5 carrying::d16_segments_are_forwarded_in_order;
             Everywhere "D17" 2..=4 poisoned::d17_failures_travel;
@@ -179,6 +185,7 @@ macro_rules! each_case {
             Everywhere "G6" 2..=2 midway::g6_what_a_rank_that_left_owes;
             Everywhere "G6" 2..=2 midway::g6_what_met_a_dropped_receive_of_a_rank_that_left;
             Everywhere "G6" 2..=2 midway::g6_a_helper_pushes_the_spool;
+            Real "G6" 3..=3 overlooked::g6_helpers_are_succeeded;
             Everywhere "G6" 2..=2 midway::g6_room_in_the_spool_comes_back;
             Everywhere "G8" 1..=3 midway::g8_sends_name_their_slot;
             Everywhere "G12" 2..=5 midway::g12_collective_calls_beside_a_spool;

@@ -45,6 +45,10 @@ macro_rules! test_in {
     (VIA carrying $ways:ident $name:ident) => { test_in!(VIA $name); };
     (VIA travelling $ways:ident $name:ident) => { test_in!(VIA $name); };
     (VIA poisoned $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (BARRIER overlooked $ways:ident $name:ident) => { test_in!(BARRIER $name); };
+    (VIA overlooked $ways:ident $name:ident) => { test_in!(VIA $name); };
+    (HELPER_NODE overlooked $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
+    (HELPER_RANK overlooked $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (HELPER_RANK travelling $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (HELPER_NODE travelling $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_NODE queues $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };

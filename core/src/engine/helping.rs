@@ -7,8 +7,8 @@ use super::machine::Machine;
 use super::waiting::{Condition, Event};
 use crate::base::Rank;
 use crate::node::board::Stage;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// For whom a helper works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +55,16 @@ impl Event for Moment {
     }
 }
 
+/// What starts the node's helper in this rank when the one that had it has left.
+#[derive(Default)]
+pub(super) struct HelperOfNode(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl std::fmt::Debug for HelperOfNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HelperOfNode({})", self.0.get().is_some())
+    }
+}
+
 /// Lets the end of a helper come, also when it panics: whoever ends it waits for that.
 struct Gone<'h> {
     machine: &'h Machine,
@@ -75,6 +85,21 @@ const AWAKE_NS: u64 = 50_000;
 const NAP_NS: u64 = 500_000;
 
 impl Machine {
+    /// When the rank that had the node's helper has left, and this one waits, `start` is called: it may start one here.
+    pub fn succeed_helper(&self, start: Box<dyn Fn() + Send + Sync>) {
+        let first = self.helper_of_node().0.set(start).is_ok();
+        debug_assert!(first, "a rank has one helper");
+    }
+
+    /// Starts the node's helper here, if the rank that had it has left.
+    pub(super) fn replace_helper(&self) {
+        if self.board().lacks_helper()
+            && let Some(start) = self.helper_of_node().0.get()
+        {
+            start();
+        }
+    }
+
     /// The life of a helper; returns when its end is asked for.
     pub fn help(&self, help: Help, end: &HelperEnd) {
         if let Some(recorder) = self.recorder() {

@@ -2,6 +2,7 @@
 
 use super::calls::Calls;
 use super::commands::Commands;
+use super::helping::HelperOfNode;
 use super::host::Host;
 use super::life::Life;
 use super::operations::Operations;
@@ -32,6 +33,7 @@ pub struct Machine {
     polling: AtomicBool,
     telling: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
+    helper_of_node: HelperOfNode,
     calls: OnceLock<Calls>,
     recorder: Option<Box<Recorder>>,
     log: Log,
@@ -86,6 +88,7 @@ impl Machine {
             polling: AtomicBool::new(false),
             telling: AtomicBool::new(false),
             agent: OnceLock::new(),
+            helper_of_node: HelperOfNode::default(),
             calls: OnceLock::new(),
             recorder: None,
             log,
@@ -156,6 +159,11 @@ impl Machine {
     /// The same, for what outlives a call.
     pub fn shared_fabric(&self) -> &Arc<dyn Fabric> {
         &self.fabric
+    }
+
+    /// Who starts the node's helper here, if it is to come to this rank.
+    pub(super) fn helper_of_node(&self) -> &HelperOfNode {
+        &self.helper_of_node
     }
 
     /// The one agent that waiting calls move on from now on.

@@ -133,8 +133,9 @@ impl Machine {
             }
             if now - start > PUBLISH_AFTER_NS {
                 told.publish(call, start);
-                self.end_what_only_the_left_could_run();
             }
+            self.end_what_only_the_left_could_run();
+            self.replace_helper();
             let waited_ns = now.saturating_sub(useful_at); // who is of use stays awake
             let until_ns = self.until_room(until_ns, now);
             let met = |condition: &Condition| {

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-b");
 const HEADER_BYTES: usize = 4096;
 const SEAT_BYTES: usize = 512;
+/// The node's helper was in a rank that has left.
+const VACANT: u32 = u32::MAX;
 /// Longest text of a death or of a waiting call that is kept.
 pub const TEXT_BYTES: usize = 192;
 
@@ -30,6 +32,9 @@ struct Header {
     size: AtomicU32,
     /// 0 until decided, then 1 FENCE or 2 BARRIER. Written once, before any rank starts its program.
     wake_mode: AtomicU32,
+    /// 0: no rank has had the node's helper; 1 + the rank that has it; [`VACANT`]. Written by CAS of who takes it, and
+    /// by who gives it up.
+    helper: AtomicU32,
     /// When the next membarrier of the node may run, in ns: a bucket of 500 a second.
     next_barrier: AtomicU64,
     /// 0 while all is well, then 1 + the rank that died first. Written once by whoever noticed (CAS), after `death`.
@@ -169,6 +174,24 @@ impl Board {
     fn map(file: MemFile, size: usize) -> Result<Board> {
         let mapping = Mapping::shared(&file, 0, file.len() as usize)?;
         Ok(Board { file, mapping, size })
+    }
+
+    /// The node's helper is to be in that rank. False: it is in another.
+    pub fn take_helper(&self, rank: Rank) -> bool {
+        let word = &self.header().helper;
+        let take =
+            |from| word.compare_exchange(from, rank.0 + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        take(0) || take(VACANT)
+    }
+
+    /// The rank in which the node's helper was has none any more.
+    pub fn leave_helper(&self) {
+        self.header().helper.store(VACANT, Ordering::Relaxed);
+    }
+
+    /// Whether the node had a helper, and has none now.
+    pub fn lacks_helper(&self) -> bool {
+        self.header().helper.load(Ordering::Relaxed) == VACANT
     }
 
     /// Bytes that the board of `size` ranks takes, once a node.

@@ -62,16 +62,14 @@ impl Flag<'_> {
         RemoteFlag { word, set: self.flags.set.on(rank) }
     }
 
-    /// What this rank's flag says; what was copied before it was set so is visible. Costs a load.
+    /// What this rank's flag says; what was copied before it was set so is visible. Costs two loads.
     ///
-    /// Errors: the sizes of the two sides of a copy by key differ, [`Cause::Disagree`].
+    /// Errors: the sizes of the two sides of a copy by key differ that was to set it, [`Cause::Disagree`], until this
+    /// rank has set the flag itself ([`Flag::set`]).
     pub fn value(&self) -> Result<u64> {
         let own = self.own()?;
-        let value = self.flags.job.load(own)?;
-        if value == 0 {
-            self.check_sizes(own)?;
-        }
-        Ok(value)
+        self.check_sizes(own)?;
+        self.flags.job.load(own)
     }
 
     /// This rank sets its own flag, as before it is used again: at once.
@@ -98,11 +96,13 @@ impl Flag<'_> {
     }
 
     fn wait_until(&self, done: impl Fn(u64) -> bool) -> Result<()> {
+        let own = self.own()?;
         loop {
             let seen = self.flags.set.value();
-            if done(self.value()?) {
+            if done(self.flags.job.load(own)?) {
                 return Ok(());
             }
+            self.check_sizes(own)?;
             let call = || format!("wait for flag {}", self.index);
             self.flags.set.wait_in_call(seen.wrapping_add(1), &call)?;
         }

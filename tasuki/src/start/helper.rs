@@ -26,6 +26,7 @@ enum State {
 }
 
 struct Running {
+    help: Help,
     end: Arc<HelperEnd>,
     join: Box<dyn FnOnce() + Send>,
 }
@@ -37,9 +38,16 @@ impl std::fmt::Debug for Running {
 }
 
 impl Helper {
-    /// Starts it, if the rank is to have one from its beginning on; the simulated card then stands by.
-    pub(crate) fn new(machine: &Arc<Machine>, wanted: Wanted) -> Helper {
+    /// Starts it, if the rank is to have one from its beginning on; the simulated card then stands by. Where the node's
+    /// helper was in a rank that has left, the next one that waits has it.
+    pub(crate) fn new(machine: &Arc<Machine>, wanted: Wanted) -> Arc<Helper> {
         let helper = Helper { machine: machine.clone(), wanted, running: Mutex::new(State::Idle) };
+        let helper = Arc::new(helper);
+        let successor = Arc::downgrade(&helper);
+        machine.succeed_helper(Box::new(move || {
+            let helper = successor.upgrade();
+            helper.iter().for_each(|helper| helper.succeed());
+        }));
         if wanted.kind != HelperKind::Auto {
             helper.start();
         } else if helper.is_card() {
@@ -53,18 +61,20 @@ impl Helper {
         self.wanted.kind == HelperKind::Auto && self.machine.fabric().name() == "sim"
     }
 
-    /// For whom it is to work, if there is to be one.
-    fn help(&self) -> Option<Help> {
+    /// For whom it is to work, if there is to be one: at the node's beginning, or as the `next` one of a node.
+    fn help(&self, next: bool) -> Option<Help> {
         let is_lowest = self.machine.rank().0 == 0;
+        let of_node = || self.machine.board().take_helper(self.machine.rank()).then_some(Help::Node);
         match self.wanted.kind {
             HelperKind::Off => None,
             HelperKind::Rank => Some(Help::Rank),
-            HelperKind::Node => is_lowest.then_some(Help::Node),
+            HelperKind::Node if is_lowest || next => of_node(),
+            HelperKind::Node => None,
             // There it stands for the network card: processors are no matter.
             HelperKind::Auto if self.is_card() => Some(Help::Rank),
-            HelperKind::Auto => {
-                (is_lowest && self.machine.size() < processors::usable()).then_some(Help::Node)
-            }
+            // In the rank that needs it first.
+            HelperKind::Auto if self.machine.size() < processors::usable() => of_node(),
+            HelperKind::Auto => None,
         }
     }
 
@@ -81,8 +91,20 @@ impl Helper {
     }
 
     fn begin(&self, end: HelperEnd) {
-        let mut state = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (State::Idle, Some(help)) = (&*state, self.help()) {
+        self.begin_as(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner), end, false);
+    }
+
+    /// Starts the node's, which was in a rank that has left, unless another thread is at it.
+    fn succeed(&self) {
+        if let Ok(mut state) = self.running.try_lock() {
+            self.begin_as(&mut state, HelperEnd::default(), true);
+        }
+    }
+
+    fn begin_as(&self, state: &mut State, end: HelperEnd, next: bool) {
+        if matches!(*state, State::Idle)
+            && let Some(help) = self.help(next)
+        {
             *state = self.spawn(help, Arc::new(end)).map_or(State::Over, State::Running);
         }
     }
@@ -103,7 +125,7 @@ impl Helper {
             }
         };
         match self.machine.host().spawn(Box::new(body)) {
-            Ok(join) => Some(Running { end, join }),
+            Ok(join) => Some(Running { help, end, join }),
             Err(error) => {
                 self.machine.log().say(Level::Warn, format_args!("there is no helper: {error}"));
                 None
@@ -120,6 +142,9 @@ impl Helper {
         if let State::Running(running) = state {
             self.machine.end_helper(&running.end);
             (running.join)();
+            if running.help == Help::Node {
+                self.machine.board().leave_helper();
+            }
         }
     }
 }

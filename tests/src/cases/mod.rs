@@ -21,6 +21,7 @@ pub mod messages;
 pub mod midway;
 pub mod misuse;
 pub mod order;
+pub mod overlooked;
 pub mod own_memory;
 pub mod owner_atomics;
 pub mod pending;

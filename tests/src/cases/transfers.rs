@@ -211,6 +211,20 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
         } else {
             let texts = ["flag 0 of a copy by key 1 with rank 1", "bytes", "24", "32", "hint: copy_source"];
             refused(job, flags.at(0).wait(1), Blame::Misuse, &texts);
+            flags.at(0).set(1)?;
+        }
+        job.barrier()?;
+        // Nor may a flag hide it that says something already.
+        if first {
+            transfers.copy_source(2, peer, data.pointer(), 3, flag(0), 2)?;
+        }
+        job.barrier()?;
+        if first {
+            let texts = ["flag 0 of a copy by key 2 with rank 1", "bytes", "24", "32"];
+            refused(job, flags.at(0).wait_at_least(2), Blame::Misuse, &texts);
+        } else {
+            let large = transfers.copy_destination(2, peer, data.pointer(), 4, flag(0), 2);
+            refused(job, large, Blame::Misuse, &["copy_destination(key 2 from rank 0)", "24", "32"]);
         }
         job.barrier()?;
         assert_eq!(data.to_vec()?, [u64::from(me.0) + 1; 4]);
@@ -234,7 +248,7 @@ pub fn i6_sides_that_differ(job: &Job) -> Result<()> {
             (0..16).try_for_each(|at| flags.at(3 + at).wait(1))?;
         }
     } else {
-        (0..4).try_for_each(|_| job.barrier())?;
+        (0..6).try_for_each(|_| job.barrier())?;
     }
     job.barrier()
 }

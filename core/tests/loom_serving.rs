@@ -8,7 +8,7 @@ use loom::thread;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::reached;
 use tasuki_core::fabric::{Arming, NOBODY, Poison, SEVERAL};
-use tasuki_core::queue::ring::{LINE_WORDS, Line, Posters, Reader};
+use tasuki_core::queue::ring::{Found, LINE_WORDS, Line, Posters, Reader};
 use tasuki_core::queue::station::{Server, Serving};
 
 #[derive(Default)]
@@ -43,7 +43,8 @@ fn a_command_that_is_posted_while_its_rank_goes_away_is_seen() {
     });
 }
 
-/// Without that fence the rank at least sees that a place was reserved, and asks for a barrier.
+/// Without that fence, as where the compare-and-swap is one: the rank at least sees that a place was reserved, and asks
+/// for a barrier, or sees what was written there.
 #[test]
 fn a_place_that_is_reserved_while_its_rank_goes_away_is_seen() {
     loom::model(|| {
@@ -52,13 +53,14 @@ fn a_place_that_is_reserved_while_its_rank_goes_away_is_seen() {
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
-                let _ = node.posters.reserve(1, 1, &node.reader);
+                let position = node.posters.reserve(1, 1, &node.reader).unwrap();
                 Posters::fence_after_reserve();
+                node.line.write(position, &[1; LINE_WORDS]);
                 !node.serving.is_on()
             })
         };
         node.serving.end(Server::Itself);
-        let seen = node.posters.reserved() > 0;
+        let seen = node.posters.found_at(0, &node.line) != Found::Nothing;
         assert!(poster.join().unwrap() || seen, "nobody looks");
     });
 }

@@ -29,8 +29,10 @@ pub struct Queue {
 #[repr(transparent)]
 pub struct RemoteQueue(QueueName);
 
-/// A command that was posted, to take it back by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A command that was posted, to take it back by. Its queue's rank does that ([`Queue::cancel`]): 16 bytes, may be sent
+/// there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct Posted {
     queue: QueueName,
     position: u64,
@@ -102,7 +104,8 @@ impl Queue {
         self.post_many(std::slice::from_ref(command.borrow()))
     }
 
-    /// Posts several commands, one behind the other, or none of them. The first of them; cheaper than one by one.
+    /// Posts several commands, one behind the other, or none of them. The first of them, the only one that can be taken
+    /// back; cheaper than one by one.
     pub fn post_many(&self, commands: &[Command]) -> Result<Posted> {
         let posted = match check(&self.machine, commands) {
             Ok(()) => self.machine.post_own(&self.own, commands.iter().map(Command::lines)),
@@ -114,7 +117,8 @@ impl Queue {
         }
     }
 
-    /// Takes a command back. True: it never fires, and its signals are left alone. False: it has fired, or will, once.
+    /// Takes a command back, whoever posted it. True: it never fires, and its signals are left alone. False: it has
+    /// fired, or will, once.
     ///
     /// Waits only for whoever runs the queue at the moment, for microseconds. Errors: the command is of another queue;
     /// the queue begins anew ([`Queue::repeat`]).

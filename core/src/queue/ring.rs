@@ -65,6 +65,17 @@ impl Line {
     }
 }
 
+/// What there is at a position.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Nobody has reserved it.
+    Nothing,
+    /// It was reserved, and not written when it was looked at.
+    Reserved,
+    /// A line.
+    Written,
+}
+
 /// The posters' line.
 #[repr(C, align(128))]
 #[derive(Debug)]
@@ -134,6 +145,17 @@ impl Posters {
     /// Positions that were given out.
     pub fn reserved(&self) -> u64 {
         self.reserved.load(Ordering::Acquire) & !CLOSED
+    }
+
+    /// What there is at a position, whose line that is. Looks at the line once: what is written between two looks would
+    /// be neither there at the first nor missing at the second.
+    #[inline(always)]
+    pub fn found_at(&self, position: u64, line: &Line) -> Found {
+        if line.holds(position) {
+            return Found::Written;
+        }
+        let is_missing = || !(planted("serving_looks_twice") && line.holds(position));
+        if self.reserved() > position && is_missing() { Found::Reserved } else { Found::Nothing }
     }
 
     /// Whether no more are given out.

@@ -16,6 +16,22 @@
 //! Flags are numbered in the lane of the rank whose they are, and each waits until the one before it is set, or a value
 //! might be overwritten by an older one: what a command stores may take its time, and the next one pass it by.
 //!
+//! Where the calls of NICAM are:
+//!
+//! | NICAM | here |
+//! |---|---|
+//! | `nicam_init`, `nicam_finalize` | a job begins and ends: [`main`](crate::main()), [`local`](crate::local()) |
+//! | `nicam_self`, `nicam_nodes` | [`Job::rank`], [`Job::size`] |
+//! | `nicam_alloc` | [`Job::alloc`], of which [`Array::on`](crate::Array::on) names every rank's part |
+//! | `nicam_lock_memory` | [`Job::register`]; what `alloc` gives needs none |
+//! | `nicam_bcopy`, `nicam_sync` | [`Transfers::copy`], [`Transfers::sync`]; or [`Job::copy`], [`Job::complete`] |
+//! | `nicam_write1` | [`Transfers::write_one`] |
+//! | `nicam_bcopy_notify` | [`Transfers::copy_notify`] |
+//! | `nicam_bcopy_countup`, `nicam_set_counter` | [`Transfers::copy_countup`], [`Transfers::set_counter`] |
+//! | `nicam_bcast`, `nicam_bcast_discard` | [`Transfers::bcast`], [`Transfers::bcast_discard`] |
+//! | `nicam_barrier` | [`Communicator::fuzzy_barrier`](crate::Communicator::fuzzy_barrier) |
+//! | `nicam_bcopy_src`, `nicam_bcopy_dst` | [`Transfers::copy_source`], [`Transfers::copy_destination`] |
+//!
 //! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters".
 
 mod bcast;

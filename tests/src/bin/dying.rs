@@ -19,7 +19,7 @@ use tasuki_tests::watchdog::Watchdog;
 
 const PAGE: usize = 4096;
 /// Bytes of which one rank copies at a time when several share a copy.
-const CHUNK: usize = 32 << 10;
+const CHUNK: usize = 64 << 10;
 const CHUNKS: usize = 64;
 const OWNER: Rank = Rank(0);
 

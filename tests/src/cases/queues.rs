@@ -162,7 +162,11 @@ pub fn d8_commands_are_taken_back(job: &Job) -> Result<()> {
     let posted = other.post(unmet())?;
     assert!(queue.cancel(posted).is_err_and(|error| error.to_string().contains("another queue")));
     assert!(other.cancel(posted)?);
-    Ok(())
+    // What another rank posted, the queue's own takes back.
+    let names: Vec<RemoteQueue> = tell_all(job, other.remote())?;
+    let posted: Vec<Posted> = tell_all(job, job.post(names[to.index()], unmet())?)?;
+    assert!(other.cancel(posted[previous(job).index()])?);
+    job.barrier()
 }
 
 /// A command is taken back while others raise its signal: it fires once or never, as the answer says.

@@ -7,7 +7,7 @@ use crate::engine::machine::Machine;
 use crate::queue::flights::Stage;
 use crate::queue::lease::Glance;
 use crate::queue::lines::Lines;
-use crate::queue::ring::LINE_WORDS;
+use crate::queue::ring::{Found, LINE_WORDS};
 use crate::queue::station::{Server, Station};
 use std::cell::Cell;
 
@@ -316,13 +316,20 @@ impl Machine {
         let queue = &named.queue;
         let read = queue.reader().read();
         let written = queue.cycle().map_or(read, |cycle| read % cycle);
-        if queue.line(written).holds(written) {
-            let may_be_read = named.credit(self).is_some() && self.has_room(named, written);
-            return if may_be_read { Unread::Readable } else { Unread::Waiting };
+        let line = queue.line(written);
+        let found = match strictly && queue.cycle().is_none() {
+            true => queue.posters().found_at(read, line),
+            false if line.holds(written) => Found::Written,
+            false => Found::Nothing,
+        };
+        match found {
+            Found::Nothing => Unread::Nothing,
+            Found::Reserved => Unread::Unwritten,
+            Found::Written if named.credit(self).is_some() && self.has_room(named, written) => {
+                Unread::Readable
+            }
+            Found::Written => Unread::Waiting,
         }
-        // It may have been written by now: what was seen of it counts.
-        let is_reserved = strictly && queue.cycle().is_none() && queue.posters().reserved() > read;
-        if is_reserved { Unread::Unwritten } else { Unread::Nothing }
     }
 
     /// Whether the command that lies there would find a place if it were read now.

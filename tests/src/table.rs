@@ -185,7 +185,7 @@ macro_rules! each_case {
             Everywhere "G6" 2..=2 midway::g6_what_a_rank_that_left_owes;
             Everywhere "G6" 2..=2 midway::g6_what_met_a_dropped_receive_of_a_rank_that_left;
             Everywhere "G6" 2..=2 midway::g6_a_helper_pushes_the_spool;
-            Real "G6" 3..=3 overlooked::g6_helpers_are_succeeded;
+            Real "G6" 3..=4 overlooked::g6_helpers_are_succeeded;
             Everywhere "G6" 2..=2 midway::g6_room_in_the_spool_comes_back;
             Everywhere "G8" 1..=3 midway::g8_sends_name_their_slot;
             Everywhere "G12" 2..=5 midway::g12_collective_calls_beside_a_spool;

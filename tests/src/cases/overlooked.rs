@@ -87,7 +87,7 @@ pub fn d10_two_triggers_keep_their_order(job: &Job) -> Result<()> {
     let (turn, order) = (job.alloc::<u64>(1)?, job.alloc::<u64>(8)?);
     let data = job.alloc::<u8>(2 * LEN)?;
     let (first, second, done, me) = (job.signal()?, job.signal()?, job.signal()?, job.rank());
-    let queue = job.queue(256)?;
+    let queue = job.queue(1024)?;
     let both = |command: Command, step| {
         command.when(first.reaches(step)).when(second.reaches(step)).then(done.on(me).add(1))
     };
@@ -144,17 +144,15 @@ pub fn d13_waits_beside_full_flights(job: &Job) -> Result<()> {
 
 /// A command that only a rank could run which has left is an error for who waits for its effect.
 pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
-    let (data, done) = (job.alloc::<u8>(8)?, job.signal()?);
-    let (me, gone) = (job.rank(), Rank(1));
+    let (done, me, gone) = (job.signal()?, job.rank(), Rank(1));
+    let (from, to) = (job.starter(gone)?, job.starter(me)?); // memory that is there as long as the job
     job.barrier()?;
     if me == gone {
-        std::mem::forget(data); // memory that is there as long as the job
         return Ok(());
     }
     job.compute(Duration::from_millis(5));
     let queue = job.queue(8)?;
-    let posted =
-        queue.post(Command::copy(data.on(gone), data.on(me), 8).by_source().then(done.on(me).add(1)));
+    let posted = queue.post(Command::copy(from, to, 8).by_source().then(done.on(me).add(1)));
     match posted.and_then(|_| done.wait_at_least(1)) {
         // Out of reach the queue's owner gets the bytes itself.
         Ok(()) => assert!(!is_in_reach(job), "nobody can run it"),
@@ -188,8 +186,8 @@ pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
     while job.rank() == gone && told.get(0)? == 0 {
         stay_away(job); // until the receiver waits no more
     }
-    if std::env::var("TASUKI_HELPER").as_deref() != Ok("node") || job.rank() == gone {
-        std::mem::forget(told); // memory that is there as long as the job
+    let is_theirs = job.rank() == sender || job.rank() == receiver;
+    if std::env::var("TASUKI_HELPER").as_deref() != Ok("node") || !is_theirs {
         return Ok(());
     }
     let sent = pattern::bytes(1, 100_000);

@@ -291,12 +291,12 @@ impl Machine {
     fn is_ready(&self, named: &Named<'_>, with_ring: bool, strictly: bool) -> bool {
         let queue = &named.queue;
         let flights = queue.flights();
-        if flights.has_room() {
-            let mut triggers = queue.parked().triggers();
-            if let Some(list) = triggers.position(|trigger| named.firing(self, trigger).is_some()) {
-                self.fetch_source(named, list);
-                return true;
-            }
+        let mut triggers = queue.parked().triggers();
+        if let Some(list) = triggers.position(|trigger| named.firing(self, trigger).is_some())
+            && flights.has_room()
+        {
+            self.fetch_source(named, list);
+            return true;
         }
         with_ring && self.has_posts(named, strictly)
             || queue.for_owner() > 0

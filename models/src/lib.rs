@@ -6,3 +6,4 @@
 
 pub mod collective;
 pub mod message;
+pub mod schedule;

@@ -1,5 +1,6 @@
 //! Calls that all members of a group make together.
 
+pub mod algorithm;
 mod barrier;
 mod bcast;
 mod communicator;
@@ -8,6 +9,7 @@ mod gather;
 mod link;
 mod meeting;
 mod reduce;
+pub mod shape;
 mod stages;
 mod tree;
 

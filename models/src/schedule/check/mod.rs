@@ -1,0 +1,47 @@
+//! The proof that a schedule does what it is to do, whatever the order in which its steps happen.
+//!
+//! Some starts in a row are laid out side by side ([`world`]). They are run once, in any order ([`run`]): signals only
+//! grow, so what never fires here never fires. Then comes what is known to have happened when a step begins
+//! ([`order`]); with it, that no two accesses of the same bytes of which one writes may happen in either order
+//! ([`races`]), and since any order then gives the same bytes, that those of the one run are the right ones
+//! ([`contents`]).
+
+mod bits;
+mod contents;
+mod fault;
+mod order;
+mod races;
+mod run;
+#[cfg(test)]
+mod tests;
+mod world;
+
+pub use fault::{Fault, Where};
+
+use super::Schedule;
+use world::World;
+
+/// What was proven, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checked {
+    /// Ranks.
+    pub ranks: usize,
+    /// Steps of all ranks, of one start.
+    pub steps: usize,
+    /// The longest chain of steps each of which waits for the one before it, in one start.
+    pub depth: usize,
+    /// Most bytes that one rank sends to others or receives from them, in one start.
+    pub busiest_bytes: u64,
+    /// Most steps in one queue.
+    pub queue_steps_max: usize,
+}
+
+pub(super) fn check(schedule: &Schedule) -> Result<Checked, Box<Fault>> {
+    let world = World::lay_out(schedule)?;
+    let run = run::run(&world)?;
+    let order = order::find(&world, &run)?;
+    order.meets(&world)?;
+    races::find(&world, &run, &order)?;
+    contents::compare(&world, &run)?;
+    Ok(world.numbers(order.depth))
+}

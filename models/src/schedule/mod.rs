@@ -1,0 +1,77 @@
+//! Schedules: collectives as data.
+//!
+//! A schedule says for each rank which *steps* it prepares, each a command with what it waits for and what it raises,
+//! over buffers and signals that have names. It is made one rank at a time, from the rank's number alone, so nobody
+//! needs a table of all ranks. It is checked as it stands ([`Schedule::check`]) and may be started any number of times:
+//! *start* number k waits for signals relative to what they counted in all starts before, so nothing is ever reset.
+//!
+//! Nothing here knows what a broadcast is: what a schedule is to achieve is its [`Contract`].
+
+mod check;
+mod contract;
+mod part;
+mod step;
+
+pub use check::{Checked, Fault, Where};
+pub use contract::{Contract, Origin, Span};
+pub use part::{Counter, Part, Room, Use, started};
+pub use step::{Buffer, Deed, EFFECTS_MAX, Effect, Place, Queue, START, Signal, Step, Trigger};
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What all ranks do together.
+#[derive(Clone)]
+pub struct Schedule {
+    name: String,
+    ranks: usize,
+    part: Arc<dyn Fn(&mut Part) + Send + Sync>,
+    contract: Arc<dyn Fn(usize) -> Contract + Send + Sync>,
+}
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Schedule({} on {} ranks)", self.name, self.ranks)
+    }
+}
+
+impl Schedule {
+    /// A schedule among so many ranks. `part` fills in what the rank contributes whose part it is given, in time and
+    /// memory for that part alone; `contract` says what that rank gives and gets.
+    pub fn new(
+        name: impl Into<String>,
+        ranks: usize,
+        part: impl Fn(&mut Part) + Send + Sync + 'static,
+        contract: impl Fn(usize) -> Contract + Send + Sync + 'static,
+    ) -> Schedule {
+        Schedule { name: name.into(), ranks, part: Arc::new(part), contract: Arc::new(contract) }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many ranks take part.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// What that rank contributes. Costs time and memory for this part alone.
+    pub fn part(&self, rank: usize) -> Part {
+        let mut part = Part::new(rank);
+        (self.part)(&mut part);
+        part
+    }
+
+    /// What that rank gives and gets.
+    pub fn contract(&self, rank: usize) -> Contract {
+        (self.contract)(rank)
+    }
+
+    /// Proves that the schedule does what its contract says, in whatever order its steps happen and however often it is
+    /// started; or the first fault. Costs memory that grows with the square of the number of steps.
+    pub fn check(&self) -> Result<Checked, Box<Fault>> {
+        check::check(self)
+    }
+}

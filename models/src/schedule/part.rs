@@ -1,0 +1,164 @@
+//! What one rank contributes to a schedule: its buffers, its signals, and the steps that it prepares.
+
+use super::step::{Buffer, Deed, Effect, Place, Queue, START, Signal, Step, Trigger};
+
+/// Who uses a buffer besides the steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// The program: it writes before each start what it gives, and reads after it what it gets.
+    Program,
+    /// Nobody. There are so many of it, which starts take in turns: what a step of an earlier start still reads there,
+    /// a later one does not meet.
+    Turns(u32),
+}
+
+/// A buffer of one rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Its name, the same on all ranks.
+    pub name: &'static str,
+    /// Bytes on this rank, of each turn.
+    pub bytes: u64,
+    /// Who uses it.
+    pub used: Use,
+}
+
+/// A signal of one rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counter {
+    /// Its name, the same on all ranks.
+    pub name: &'static str,
+    /// How much it counts in each start, all told.
+    pub per_start: u64,
+}
+
+/// What one rank contributes.
+///
+/// Buffers and signals are named in the same order on all ranks, also where one is of no use, so that a place on
+/// another rank can be named without asking it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    rank: usize,
+    rooms: Vec<Room>,
+    counters: Vec<Counter>,
+    steps: Vec<Step>,
+    finish: Vec<Trigger>,
+    queue: Queue,
+}
+
+impl Part {
+    /// A part without anything.
+    pub fn new(rank: usize) -> Part {
+        Part {
+            rank,
+            rooms: Vec::new(),
+            counters: vec![Counter { name: "start", per_start: 1 }],
+            steps: Vec::new(),
+            finish: Vec::new(),
+            queue: Queue(0),
+        }
+    }
+
+    /// Whose it is.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Names a buffer of the program's, which has so many bytes on this rank.
+    pub fn buffer(&mut self, name: &'static str, bytes: u64) -> Buffer {
+        self.room(Room { name, bytes, used: Use::Program })
+    }
+
+    /// Names a buffer of the schedule's own, `turns` times.
+    pub fn scratch(&mut self, name: &'static str, bytes: u64, turns: u32) -> Buffer {
+        self.room(Room { name, bytes, used: Use::Turns(turns) })
+    }
+
+    fn room(&mut self, room: Room) -> Buffer {
+        self.rooms.push(room);
+        Buffer((self.rooms.len() - 1) as u8)
+    }
+
+    /// Names a signal, which counts `per_start` on this rank in each start: all that anybody's steps add there.
+    pub fn signal(&mut self, name: &'static str, per_start: u64) -> Signal {
+        self.counters.push(Counter { name, per_start });
+        Signal((self.counters.len() - 1) as u16)
+    }
+
+    /// Steps from here on go to that queue; the first ones to queue 0.
+    pub fn in_queue(&mut self, queue: u16) {
+        self.queue = Queue(queue);
+    }
+
+    /// A step that moves bytes once the trigger is met. More than zero bytes move: else it does nothing, and counts.
+    pub fn copy(&mut self, trigger: Trigger, from: Place, to: Place, bytes: u64) -> &mut Step {
+        self.step(trigger, if bytes > 0 { Deed::Copy { from, to, bytes } } else { Deed::Nothing })
+    }
+
+    /// A step that combines values with those at the destination once the trigger is met: in front of those, or behind.
+    pub fn reduce(
+        &mut self,
+        trigger: Trigger,
+        from: Place,
+        to: Place,
+        bytes: u64,
+        in_front: bool,
+    ) -> &mut Step {
+        let deed = Deed::Reduce { from, to, bytes, in_front };
+        self.step(trigger, if bytes > 0 { deed } else { Deed::Nothing })
+    }
+
+    /// A step that only raises signals once the trigger is met.
+    pub fn join(&mut self, trigger: Trigger) -> &mut Step {
+        self.step(trigger, Deed::Nothing)
+    }
+
+    /// Any step.
+    pub fn step(&mut self, trigger: Trigger, deed: Deed) -> &mut Step {
+        self.steps.push(Step { queue: self.queue, trigger, deed, effects: [None; 2] });
+        let last = self.steps.len() - 1;
+        &mut self.steps[last]
+    }
+
+    /// The rank's start is over when all of these are met; one that names none is over at once.
+    pub fn finish(&mut self, condition: Trigger) {
+        self.finish.push(condition);
+    }
+
+    /// Its buffers, in the order of their names.
+    pub fn rooms(&self) -> &[Room] {
+        &self.rooms
+    }
+
+    /// Its signals, in the order of their names; the first is [`START`].
+    pub fn counters(&self) -> &[Counter] {
+        &self.counters
+    }
+
+    /// Its steps, in the order of their queues.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// When its start is over.
+    pub fn finished(&self) -> &[Trigger] {
+        &self.finish
+    }
+}
+
+/// The condition that the rank has started.
+pub fn started() -> Trigger {
+    START.reaches(1)
+}
+
+impl Step {
+    /// It also raises that. At most two.
+    pub fn then(&mut self, effect: Effect) -> &mut Step {
+        let free = self.effects.iter_mut().find(|slot| slot.is_none());
+        debug_assert!(free.is_some(), "a step has two effects at most");
+        if let Some(slot) = free {
+            *slot = Some(effect);
+        }
+        self
+    }
+}

@@ -1,6 +1,6 @@
 //! What can be wrong with a schedule.
 
-use crate::schedule::{Place, Queue};
+use crate::schedule::Place;
 use std::fmt;
 
 /// An event of a schedule's starts.
@@ -110,17 +110,6 @@ pub enum Fault {
         /// What should be.
         should_be: String,
     },
-    /// A queue has more steps than it may.
-    QueueFull {
-        /// Whose.
-        rank: usize,
-        /// Which.
-        queue: Queue,
-        /// Its steps.
-        steps: usize,
-        /// How many it may have.
-        most: usize,
-    },
 }
 
 /// The name of a buffer is known to the part only: its number does for a place.
@@ -159,9 +148,6 @@ impl fmt::Display for Fault {
             Fault::NotMet { end, begin } => write!(f, "{end} may come before {begin}"),
             Fault::WrongBytes { place, start, is, should_be } => {
                 write!(f, "after start {start}, {} is {is}, and should be {should_be}", show(place))
-            }
-            Fault::QueueFull { rank, queue, steps, most } => {
-                write!(f, "queue {} of rank {rank} has {steps} steps, and may have {most}", queue.0)
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::schedule::{EFFECTS_MAX, Trigger};
 pub(super) struct Order {
     known: Bits,
     events: usize,
-    /// For each event of the second start: the longest chain of moves up to it.
+    /// The longest chain of moves of a start, each of which waits for the one before it.
     pub(super) depth: usize,
 }
 
@@ -247,22 +247,23 @@ impl Search<'_> {
         }
     }
 
-    /// The longest chain of steps that move something, each waiting for the one before it, in the second start.
+    /// The longest chain of steps that move something, each waiting for the one before it, in the second start. What a
+    /// step's queue has waited for before it has waited for, too.
     fn depth(&self, run: &Run) -> usize {
         let world = self.world;
-        let mut depths = vec![0; world.events()];
-        let mut deepest = 0;
+        let (mut waited, mut depths) = (vec![0; world.events()], vec![0; world.events()]);
         for &(start, event) in run.order.iter().filter(|&&(start, _)| start == 1) {
-            let mut depth = 0;
+            let before = world.before(event).filter(|&(_, in_last_start)| !in_last_start);
+            let mut depth = before.map_or(0, |(before, _)| waited[before]);
             for (&(_, stream), &reach) in &self.reach[self.node(start, event)] {
                 let stream = &world.streams[stream];
                 let of_start = reach.min(2 * stream.len()).saturating_sub(stream.len());
                 depth = stream[..of_start].iter().map(|&(source, _)| depths[source]).fold(depth, usize::max);
             }
             let moves = world.step(event).is_some_and(|step| step.deed != crate::schedule::Deed::Nothing);
+            waited[event] = depth;
             depths[event] = depth + usize::from(moves);
-            deepest = deepest.max(depths[event]);
         }
-        deepest
+        depths.into_iter().max().unwrap_or(0)
     }
 }

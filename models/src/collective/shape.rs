@@ -42,6 +42,20 @@ pub enum Counts {
     Matrix(Arc<[u64]>),
 }
 
+/// Where ranks are: so many one after the other on each node, and nodes in a torus.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Placement {
+    /// Ranks of a node.
+    pub per_node: usize,
+    /// Nodes along X, Y and Z, X changing fastest from one node to the next; all zero where nodes form none.
+    pub torus: [usize; 3],
+}
+
+impl Placement {
+    /// Each rank on a node of its own, wherever.
+    pub const SPREAD: Placement = Placement { per_node: 1, torus: [0; 3] };
+}
+
 /// A collective that is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
@@ -57,6 +71,8 @@ pub struct Shape {
     pub value_bytes: u64,
     /// Whether values must be combined in the order of their ranks.
     pub in_order: bool,
+    /// Where ranks are.
+    pub placement: Placement,
 }
 
 /// The buffer that a collective has where one does, and what is given where there are two.
@@ -68,7 +84,8 @@ impl Shape {
     /// A collective of blocks that are alike.
     pub fn new(operation: Operation, ranks: usize, root: usize, bytes: u64) -> Shape {
         let value_bytes = if bytes.is_multiple_of(8) { 8 } else { 1 };
-        Shape { operation, ranks, root, counts: Counts::Equal(bytes), value_bytes, in_order: false }
+        let (counts, placement) = (Counts::Equal(bytes), Placement::SPREAD);
+        Shape { operation, ranks, root, counts, value_bytes, in_order: false, placement }
     }
 
     /// Bytes of the block from one rank to another; of a rank's where there is one.

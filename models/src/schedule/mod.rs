@@ -14,7 +14,7 @@ mod step;
 
 pub use check::{Checked, Fault, Where};
 pub use contract::{Contract, Origin, Span};
-pub use part::{Counter, Part, Room, Use, started};
+pub use part::{Counter, Name, Part, Room, Use, started};
 pub use step::{Buffer, Deed, EFFECTS_MAX, Effect, Place, Queue, START, Signal, Step, Trigger};
 
 use std::fmt;

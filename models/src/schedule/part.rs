@@ -2,6 +2,9 @@
 
 use super::step::{Buffer, Deed, Effect, Place, Queue, START, Signal, Step, Trigger};
 
+/// What something of a schedule is called.
+pub type Name = std::borrow::Cow<'static, str>;
+
 /// Who uses a buffer besides the steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
@@ -13,10 +16,10 @@ pub enum Use {
 }
 
 /// A buffer of one rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Room {
     /// Its name, the same on all ranks.
-    pub name: &'static str,
+    pub name: Name,
     /// Bytes on this rank, of each turn.
     pub bytes: u64,
     /// Who uses it.
@@ -24,10 +27,10 @@ pub struct Room {
 }
 
 /// A signal of one rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counter {
     /// Its name, the same on all ranks.
-    pub name: &'static str,
+    pub name: Name,
     /// How much it counts in each start, all told.
     pub per_start: u64,
 }
@@ -52,7 +55,7 @@ impl Part {
         Part {
             rank,
             rooms: Vec::new(),
-            counters: vec![Counter { name: "start", per_start: 1 }],
+            counters: vec![Counter { name: "start".into(), per_start: 1 }],
             steps: Vec::new(),
             finish: Vec::new(),
             queue: Queue(0),
@@ -65,13 +68,13 @@ impl Part {
     }
 
     /// Names a buffer of the program's, which has so many bytes on this rank.
-    pub fn buffer(&mut self, name: &'static str, bytes: u64) -> Buffer {
-        self.room(Room { name, bytes, used: Use::Program })
+    pub fn buffer(&mut self, name: impl Into<Name>, bytes: u64) -> Buffer {
+        self.room(Room { name: name.into(), bytes, used: Use::Program })
     }
 
     /// Names a buffer of the schedule's own, `turns` times.
-    pub fn scratch(&mut self, name: &'static str, bytes: u64, turns: u32) -> Buffer {
-        self.room(Room { name, bytes, used: Use::Turns(turns) })
+    pub fn scratch(&mut self, name: impl Into<Name>, bytes: u64, turns: u32) -> Buffer {
+        self.room(Room { name: name.into(), bytes, used: Use::Turns(turns) })
     }
 
     fn room(&mut self, room: Room) -> Buffer {
@@ -80,8 +83,8 @@ impl Part {
     }
 
     /// Names a signal, which counts `per_start` on this rank in each start: all that anybody's steps add there.
-    pub fn signal(&mut self, name: &'static str, per_start: u64) -> Signal {
-        self.counters.push(Counter { name, per_start });
+    pub fn signal(&mut self, name: impl Into<Name>, per_start: u64) -> Signal {
+        self.counters.push(Counter { name: name.into(), per_start });
         Signal((self.counters.len() - 1) as u16)
     }
 

@@ -1,6 +1,6 @@
 //! What can be wrong with a schedule.
 
-use crate::schedule::Place;
+use crate::schedule::{Name, Place};
 use std::fmt;
 
 /// An event of a schedule's starts.
@@ -49,7 +49,7 @@ pub enum Fault {
         /// Whose.
         rank: usize,
         /// Which.
-        signal: &'static str,
+        signal: Name,
         /// What the rank says.
         said: u64,
         /// What is added.
@@ -60,7 +60,7 @@ pub enum Fault {
         /// Which.
         at: Where,
         /// The signal.
-        signal: &'static str,
+        signal: Name,
         /// How far it comes.
         reached: u64,
         /// How far it would have to.
@@ -77,7 +77,7 @@ pub enum Fault {
         /// What is let go on too early.
         at: Where,
         /// The signal.
-        signal: &'static str,
+        signal: Name,
         /// What may be missing.
         missing: Where,
         /// By whose addition.

@@ -241,7 +241,7 @@ impl Search<'_> {
             all.iter().rev().find(may_come).map_or((1, event), |&(then, addition)| (then, addition.event));
         Fault::Overtaken {
             at: world.place(event, 1),
-            signal: world.parts[rank].counters()[signal.index()].name,
+            signal: world.parts[rank].counters()[signal.index()].name.clone(),
             missing: world.place(missing, place / len),
             by: world.place(by.1, by.0),
         }

@@ -108,7 +108,7 @@ impl Running<'_> {
             let Some((signal, reached, wanted)) = self.unmet(start, event) else { continue };
             let rank = world.triggers(event).0;
             if wanted > (world.starts as u64) * world.per_start(rank, signal) {
-                let signal = world.parts[rank].counters()[signal.index()].name;
+                let signal = world.parts[rank].counters()[signal.index()].name.clone();
                 return Some(Fault::NeverMet { at: world.place(event, start), signal, reached, wanted });
             }
         }

@@ -259,7 +259,7 @@ impl World {
                 let added =
                     self.additions(rank, Signal(number as u16)).iter().map(|addition| addition.amount).sum();
                 if added != counter.per_start {
-                    let (signal, said) = (counter.name, counter.per_start);
+                    let (signal, said) = (counter.name.clone(), counter.per_start);
                     return Err(Box::new(Fault::WrongSum { rank, signal, said, added }));
                 }
             }

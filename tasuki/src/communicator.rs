@@ -76,6 +76,14 @@ impl Communicator {
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
     }
 
+    pub(crate) fn inner(&self) -> &collective::Communicator {
+        &self.inner
+    }
+
+    pub(crate) fn start_helper(&self) {
+        self.helper.upgrade().iter().for_each(|helper| helper.start());
+    }
+
     /// Its messages.
     #[inline(always)]
     pub(crate) fn messages(&self) -> &Arc<Context> {
@@ -167,7 +175,7 @@ impl Communicator {
     /// Source: NICAM, `nicam_barrier`.
     #[inline]
     pub fn fuzzy_barrier(&self) -> Result<FuzzyBarrier> {
-        self.inner.fuzzy_barrier(&|| self.helper.upgrade().iter().for_each(|helper| helper.start()))
+        self.inner.fuzzy_barrier(&|| self.start_helper())
     }
 
     /// The root's values become everybody's; as many on each member.

@@ -58,6 +58,7 @@ pub mod nicam;
 mod onesided;
 mod operation;
 mod pending;
+mod plan;
 mod pointer;
 mod queue;
 mod registered;
@@ -79,6 +80,7 @@ pub use line::{Line, LineReader, LineWriter};
 pub use onesided::Change;
 pub use operation::{Complex, Max, MaxAbs, Min, MinAbs, Operation, Product, Sum};
 pub use pending::{Receiving, Sending};
+pub use plan::Plan;
 pub use pointer::GlobalPtr;
 pub use queue::{Posted, Queue, RemoteQueue, Standing};
 pub use registered::{RawRegistration, Registered};
@@ -93,6 +95,13 @@ pub use tasuki_core::segment::GlobalAddress;
 pub use tasuki_fabric_sim::Sim;
 pub use tasuki_models::collective::FuzzyBarrier;
 pub use word::Word;
+
+/// Collectives as data: schedules, what they are to achieve, and the algorithms that make them.
+pub mod schedule {
+    pub use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
+    pub use tasuki_models::collective::{Operation, Shape};
+    pub use tasuki_models::schedule::*;
+}
 
 /// What most programs use.
 pub mod prelude {

@@ -24,6 +24,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-q");
 /// Most lines that a ring has.
 pub const CAPACITY_MAX: u64 = 1 << 20;
 const NO_SIGNAL: u32 = 0;
+/// A position of a queue that begins anew: the line, and above it the pass.
+const PASS: u32 = 32;
+const LINE_OF_PASS: u64 = (1 << PASS) - 1;
 /// The number of a queue of calls, which no station lists: only its own rank's process reads it.
 pub const CALLS: u32 = u32::MAX;
 
@@ -40,6 +43,8 @@ struct Facts {
     number: AtomicU32,
     /// One more than the number of the signal that lets the head go on: a session queue. 0: free mode.
     credit: AtomicU32,
+    /// Commands that each credit lets go on; 0: one.
+    per_credit: AtomicU32,
     /// Lines after which a session queue begins anew; 0: it does not.
     cycle: AtomicU64,
 }
@@ -311,7 +316,40 @@ impl<'m> Queue<'m> {
         self.head.facts.credit.load(Ordering::Relaxed).checked_sub(1)
     }
 
+    /// Whether it is a program, whose credit counts starts.
+    pub fn is_program(&self) -> bool {
+        self.head.facts.per_credit.load(Ordering::Relaxed) != 0
+    }
+
+    /// How many commands each credit lets go on.
+    #[inline(always)]
+    pub fn per_credit(&self) -> u64 {
+        self.head.facts.per_credit.load(Ordering::Relaxed).max(1).into()
+    }
+
+    /// Each credit beyond the `spent` that there are lets so many commands go on. Before any is posted.
+    pub fn set_per_credit(&self, commands: u32, spent: u64) {
+        self.head.facts.per_credit.store(commands, Ordering::Relaxed);
+        self.head.books.commands.store(spent.wrapping_mul(commands.into()), Ordering::Relaxed);
+    }
+
+    /// Which line a position has, and in which pass through the queue that is.
+    #[inline(always)]
+    pub fn place_of(&self, position: u64) -> (u64, u64) {
+        if self.cycle().is_some() { (position & LINE_OF_PASS, position >> PASS) } else { (position, 0) }
+    }
+
+    /// The position behind a command of so many lines.
+    #[inline(always)]
+    pub fn behind(&self, position: u64, lines: u64) -> u64 {
+        match self.cycle() {
+            Some(cycle) if (position & LINE_OF_PASS) + lines >= cycle => ((position >> PASS) + 1) << PASS,
+            _ => position + lines,
+        }
+    }
+
     /// After how many lines a session queue begins anew.
+    #[inline(always)]
     pub fn cycle(&self) -> Option<u64> {
         let cycle = self.head.facts.cycle.load(Ordering::Acquire); // SYNC queue-cycle
         (cycle != 0).then_some(cycle)

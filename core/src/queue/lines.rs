@@ -11,6 +11,9 @@
 //! | 6 | signal of the first effect | " |
 //! | 7 | amount of the first effect:32, second trigger:32 | signal of the second effect |
 //!
+//! In a queue that begins anew a trigger may count from pass to pass: bit 7 of the class says so, and the second
+//! trigger's place says by how much the threshold grows with each pass. The command is not read before it is met.
+//!
 //! A trigger is one more than the number of a signal of the queue's rank; 0: none. The threshold of the second one is
 //! the last of the words that bytes inline have else.
 
@@ -46,6 +49,9 @@ const COUNT: u32 = 24;
 const TRIGGER: u32 = 32;
 const LOW: u64 = (1 << TRIGGER) - 1;
 const LENGTH_BITS: u32 = 40;
+/// In word 1: the threshold grows from pass to pass.
+const EACH: u64 = 1 << (CLASS + 7);
+const CLASS_BITS: u64 = 0x7f;
 /// Where the second line has the threshold of the second trigger, and the signal of the second effect.
 const ALSO: usize = INLINE_BYTES / 8 - 1;
 const SECOND_SIGNAL: usize = LINE_WORDS - 1;
@@ -143,7 +149,26 @@ impl Lines {
     /// Who may run it.
     #[inline(always)]
     pub fn bind(&mut self, class: Class) {
-        self.words[0][0] = self.words[0][0] & !(0xff << CLASS) | (class as u64) << CLASS;
+        self.words[0][0] = self.words[0][0] & !(CLASS_BITS << CLASS) | (class as u64) << CLASS;
+    }
+
+    /// In a queue that begins anew: it is read when that is met, whose threshold grows by `more` with each pass. Instead
+    /// of any other trigger.
+    pub fn when_each(&mut self, first: Trigger, more: u32) -> Result<(), Cause> {
+        self.when(first)?;
+        self.words[0][0] |= EACH;
+        self.words[0][LINE_WORDS - 1] |= u64::from(more) << 32;
+        Ok(())
+    }
+
+    /// What it waits for in that pass before it is read, if it does.
+    #[inline(always)]
+    pub fn head(&self, pass: u64) -> Option<Trigger> {
+        let [first, threshold, .., last] = self.words[0];
+        if first & EACH == 0 {
+            return None;
+        }
+        trigger_of(first, threshold.wrapping_add(pass.wrapping_mul(last >> 32)))
     }
 
     #[inline(always)]
@@ -188,13 +213,16 @@ impl Lines {
     /// Whether only a certain rank may run it.
     #[inline(always)]
     pub fn are_bound(&self) -> bool {
-        self.words[0][0] >> CLASS & 0xff != Class::Any as u64
+        self.words[0][0] >> CLASS & CLASS_BITS != Class::Any as u64
     }
 
-    /// When it fires.
+    /// When it fires, once it was read.
     #[inline(always)]
     pub fn triggers(&self) -> [Option<Trigger>; 2] {
         let [[first, threshold, .., last], second] = &self.words;
+        if first & EACH != 0 {
+            return [None, None];
+        }
         [trigger_of(*first, *threshold), trigger_of(*last, second[ALSO])]
     }
 
@@ -239,10 +267,10 @@ impl Lines {
         signals.into_iter().all(|bits| bits == 0 || are_so(GlobalAddress::from_bits(bits)))
     }
 
-    /// Whether it waits for a signal.
+    /// Whether it waits for a signal once it was read.
     #[inline(always)]
     pub fn is_triggered(&self) -> bool {
-        self.words[0][0] >> TRIGGER != 0
+        self.words[0][0] >> TRIGGER != 0 && self.words[0][0] & EACH == 0
     }
 
     /// Whether it calls a handler.
@@ -331,7 +359,7 @@ impl Command {
         };
         let [trigger, also] = lines.triggers();
         Some(Command {
-            class: class_of((first >> CLASS) as u8)?,
+            class: class_of((first >> CLASS & CLASS_BITS) as u8)?,
             trigger,
             also,
             deed,

@@ -14,7 +14,7 @@ use super::zone::Zone;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Cause, Error, Result};
 use crate::os::memory;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,8 @@ struct Books {
     signals: u64,
     /// Signals taken from the other end of signal memory.
     private: u64,
+    /// Signals taken there and given back: by how many they are, where they begin.
+    given_back: BTreeMap<u32, Vec<u32>>,
     next_extent: u32,
     /// Each entry that does not live any more, once: never more than the table has.
     dead_extents: VecDeque<u32>,
@@ -71,6 +73,7 @@ impl Registry {
             registered: Zone::new(REGISTERED),
             signals: 0,
             private: 0,
+            given_back: BTreeMap::new(),
             next_extent: ARENA_EXTENT + 1,
             dead_extents: VecDeque::new(),
             usage: Usage { symmetric: STARTER_BYTES, extents: 1, ..Usage::default() },
@@ -220,11 +223,20 @@ impl Registry {
     /// unless all ranks have made as many before. The first of them. They do not count among the signals in use.
     pub fn private_signals(&self, count: u32) -> Result<u32> {
         let mut books = self.books();
+        if let Some(first) = books.given_back.get_mut(&count).and_then(Vec::pop) {
+            return Ok(first);
+        }
         if books.signals + books.private + u64::from(count) > SIGNALS_MAX {
             return Err(Cause::Full { what: "signal memory", capacity: SIGNALS_MAX as usize }.into());
         }
         books.private += u64::from(count);
         Ok((SIGNALS_MAX - books.private) as u32)
+    }
+
+    /// Gives back signals that [`Registry::private_signals`] made, as many as it did: the next who wants so many gets
+    /// them as they are. Nobody raises them or waits for them any more, and none is poisoned.
+    pub fn give_back_signals(&self, first: u32, count: u32) {
+        self.books().given_back.entry(count).or_default().push(first);
     }
 
     /// What is registered at present.

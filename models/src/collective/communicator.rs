@@ -2,6 +2,7 @@
 
 use super::fuzzy::Fuzzy;
 use super::link::{Link, SLOTS};
+use super::plan::Plans;
 use super::stages::Stages;
 use crate::message::Context;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,6 +30,8 @@ pub struct Communicator {
     pub(super) fuzzy: OnceLock<Arc<Fuzzy>>,
     /// Whether a thread of this rank is making it.
     pub(super) is_making_fuzzy: AtomicBool,
+    /// Its plans.
+    plans: Plans,
 }
 
 /// A collective call: while it lasts there is no other.
@@ -74,7 +77,7 @@ impl Communicator {
         contexts: Arc<AtomicU64>,
     ) -> Communicator {
         let (is_called, is_making_fuzzy) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (fuzzy_signals, fuzzy) = (None, OnceLock::new());
+        let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
         Communicator {
             messages,
             link,
@@ -85,6 +88,7 @@ impl Communicator {
             fuzzy_signals,
             fuzzy,
             is_making_fuzzy,
+            plans,
         }
     }
 
@@ -102,6 +106,10 @@ impl Communicator {
     /// How many members there are.
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    pub(super) fn plans(&self) -> &Plans {
+        &self.plans
     }
 
     pub(super) fn machine(&self) -> &Machine {

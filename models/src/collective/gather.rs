@@ -43,7 +43,7 @@ impl Communicator {
         self.allgather_steps(values).map_err(|error| self.step_failed(error, &call))
     }
 
-    fn allgather_steps<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
+    pub(super) fn allgather_steps<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let (size, count) = (self.size(), values.len());
         let mut all = vec![T::zeroed(); size * count]; // of this member and those after it
         all[..count].copy_from_slice(values);

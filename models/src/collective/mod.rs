@@ -8,12 +8,16 @@ mod fuzzy;
 mod gather;
 mod link;
 mod meeting;
+mod plan;
 mod reduce;
 pub mod shape;
 mod stages;
 mod tree;
 
+pub use algorithm::Algorithm;
 pub use communicator::Communicator;
 pub use fuzzy::{FUZZY_MAX, FuzzyBarrier};
 pub use meeting::{Agreement, Meeting};
+pub use plan::Plan;
 pub use reduce::Combine;
+pub use shape::{DATA, Operation, RESULT, Shape};

@@ -3,7 +3,8 @@
 //! A schedule says for each rank which *steps* it prepares, each a command with what it waits for and what it raises,
 //! over buffers and signals that have names. It is made one rank at a time, from the rank's number alone, so nobody
 //! needs a table of all ranks. It is checked as it stands ([`Schedule::check`]) and may be started any number of times:
-//! *start* number k waits for signals relative to what they counted in all starts before, so nothing is ever reset.
+//! *start* number k waits for signals relative to what they counted in all starts before, so nothing is ever reset. No
+//! step of a rank's start begins before the rank has started.
 //!
 //! Nothing here knows what a broadcast is: what a schedule is to achieve is its [`Contract`].
 

@@ -149,7 +149,7 @@ impl Part {
     }
 }
 
-/// The condition that the rank has started.
+/// The condition that the rank has started: no step begins sooner, so it says that a step waits for nothing else.
 pub fn started() -> Trigger {
     START.reaches(1)
 }

@@ -239,9 +239,9 @@ impl Machine {
                 Taken::Fired => {}
                 Taken::Aside => aside = true,
             }
-            position += lines.count();
+            position = queue.behind(position, lines.count());
             queue.count_command();
-            if (position - begin).is_multiple_of(TELL_EVERY) {
+            if position.wrapping_sub(begin).is_multiple_of(TELL_EVERY) {
                 queue.reader().set_read(position);
             }
         }
@@ -255,14 +255,16 @@ impl Machine {
     /// The command at that position, if it is there and may be read.
     #[inline]
     fn next_lines(&self, named: &Named<'_>, position: u64) -> Option<Lines> {
-        named.credit(self).and_then(|_| self.lines_at(named, position))
+        named.credit(self)?;
+        let lines = self.lines_at(named, position)?;
+        named.head_goes_on(self, &lines, named.queue.place_of(position).1).map(|_| lines)
     }
 
     /// The command at that position, if it is there.
     #[inline]
     pub(in crate::engine) fn lines_at(&self, named: &Named<'_>, position: u64) -> Option<Lines> {
         let queue = &named.queue;
-        let written = queue.cycle().map_or(position, |cycle| position % cycle);
+        let (written, _) = queue.place_of(position);
         let line = queue.line(written);
         if !line.holds(written) {
             return None;
@@ -296,6 +298,9 @@ impl Machine {
         }
         if named.queue.credit().is_some() {
             failure = named.credit(self).flatten();
+        }
+        if failure.is_none() {
+            failure = named.head_goes_on(self, lines, named.queue.place_of(position).1).flatten();
         }
         match Command::from_lines(lines) {
             Some(command) => self.fire(named, &command, position, failure, todo),

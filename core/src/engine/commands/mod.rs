@@ -29,6 +29,7 @@ mod known;
 mod noting;
 mod own;
 mod posting;
+mod program;
 mod reach;
 mod remote;
 mod roster;

@@ -188,11 +188,23 @@ impl Machine {
             if let Some(credit) = named.queue.credit() {
                 self.disarm(named, credit);
             }
+            self.heads(named).for_each(|signal| self.disarm(named, signal));
             named.queue.end();
         }
         self.give_back(named, long, &mut todo);
         self.work_off(todo);
         Some(done)
+    }
+
+    /// The signals that commands of a queue that begins anew wait for at its head, some of them more than once.
+    pub(super) fn heads<'n>(&'n self, named: &'n Named<'n>) -> impl Iterator<Item = u32> + use<'n> {
+        let (end, mut at) = (named.queue.cycle().unwrap_or(0), 0);
+        let all = std::iter::from_fn(move || {
+            let lines = if at < end { self.lines_at(named, at) } else { None };
+            at += lines.map_or(0, |lines| lines.count());
+            lines
+        });
+        all.filter_map(|lines| Some(lines.head(0)?.signal))
     }
 
     /// Commands under way that only ranks may run which have left end, in all queues of this rank: their effects are
@@ -235,7 +247,8 @@ impl Machine {
         let cause = if unwound { Cause::QueueUnwound { rank: self.rank() } } else { Cause::QueueDropped };
         let dropped = Poison::of(&cause, self.rank());
         self.give_up_parked(named, dropped, todo);
-        if named.queue.credit().is_some() {
+        // A program that is dropped was through: what lies there was not started again.
+        if named.queue.credit().is_some() && !named.queue.is_program() {
             self.give_up_unread(named, dropped, todo);
         }
     }
@@ -254,14 +267,15 @@ impl Machine {
     /// What lies in a session queue that is not let go on; once, where it begins anew.
     fn give_up_unread(&self, named: &Named<'_>, dropped: Poison, todo: &mut Todo) {
         let reader = named.queue.reader();
-        let end = named.queue.cycle().map_or(u64::MAX, |lines| reader.read() + lines);
-        while reader.read() < end
+        let mut left = named.queue.cycle().unwrap_or(u64::MAX);
+        while left > 0
             && let Some(lines) = self.lines_at(named, reader.read())
         {
             if let Some(command) = Command::from_lines(&lines) {
                 self.take_effect(named, &command, Some(&dropped), todo);
             }
-            reader.set_read(reader.read() + lines.count());
+            reader.set_read(named.queue.behind(reader.read(), lines.count()));
+            left -= lines.count().min(left);
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::engine::turn::Turn;
 use crate::fabric::{Arming, DirectCell, Fabric, SignalCell, plainly_reached};
 use crate::queue::area::{self, CALLS, Card, Queue};
 use crate::queue::command::Trigger;
+use crate::queue::lines::Lines;
 use crate::queue::station::Station;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::{STATION, is_signal, signal_offset};
@@ -61,7 +62,8 @@ impl<'m> Named<'m> {
     #[inline(always)]
     pub(super) fn credit(&self, machine: &Machine) -> Option<Failure> {
         let Some(credit) = self.queue.credit() else { return Some(None) };
-        let left = self.count(machine, credit).wrapping_sub(self.queue.commands()) as i64;
+        let let_go = self.count(machine, credit).wrapping_mul(self.queue.per_credit());
+        let left = let_go.wrapping_sub(self.queue.commands()) as i64;
         if left > 0 { Some(None) } else { self.last_credit(credit) }
     }
 
@@ -71,7 +73,7 @@ impl<'m> Named<'m> {
     #[cold]
     fn last_credit(&self, credit: u32) -> Option<Failure> {
         let (poison, stood) = self.arming(credit).fell()?;
-        let left = stood.wrapping_sub(self.queue.commands()) as i64;
+        let left = stood.wrapping_mul(self.queue.per_credit()).wrapping_sub(self.queue.commands()) as i64;
         let most = self.queue.cycle().map_or(i64::MAX, |lines| lines as i64);
         if left > 0 { Some(None) } else { (left > -most).then_some(Some(poison)) }
     }
@@ -85,6 +87,12 @@ impl<'m> Named<'m> {
         }
         let verdict = self.arming(trigger.signal).verdict(count, trigger.threshold)?;
         Some(verdict.err())
+    }
+
+    /// How what lies at the head of the queue goes on, if it does: at once, unless it waits there for a trigger.
+    #[inline(always)]
+    pub(super) fn head_goes_on(&self, machine: &Machine, lines: &Lines, pass: u64) -> Option<Failure> {
+        lines.head(pass).map_or(Some(None), |trigger| self.firing(machine, trigger))
     }
 
     /// How far that signal has come.

@@ -315,7 +315,7 @@ impl Machine {
     fn unread(&self, named: &Named<'_>, strictly: bool) -> Unread {
         let queue = &named.queue;
         let read = queue.reader().read();
-        let written = queue.cycle().map_or(read, |cycle| read % cycle);
+        let (written, pass) = queue.place_of(read);
         let line = queue.line(written);
         let found = match strictly && queue.cycle().is_none() {
             true => queue.posters().found_at(read, line),
@@ -325,11 +325,21 @@ impl Machine {
         match found {
             Found::Nothing => Unread::Nothing,
             Found::Reserved => Unread::Unwritten,
-            Found::Written if named.credit(self).is_some() && self.has_room(named, written) => {
-                Unread::Readable
-            }
+            Found::Written if self.may_be_read(named, written, pass) => Unread::Readable,
             Found::Written => Unread::Waiting,
         }
+    }
+
+    /// Whether the command that lies there may be read now.
+    #[inline]
+    fn may_be_read(&self, named: &Named<'_>, written: u64, pass: u64) -> bool {
+        let waits = |pass: u64| {
+            let lines = Lines { words: [named.queue.line(written).read(), [0; LINE_WORDS]] };
+            named.head_goes_on(self, &lines, pass).is_none()
+        };
+        named.credit(self).is_some()
+            && !(named.queue.cycle().is_some() && waits(pass))
+            && self.has_room(named, written)
     }
 
     /// Whether the command that lies there would find a place if it were read now.

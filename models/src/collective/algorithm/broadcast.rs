@@ -37,9 +37,8 @@ fn down(shape: &Shape, segments: u64, part: &mut Part, tree: Tree) {
     let ready = part.signal("ready", below);
     let sent = part.signal("sent", below * segments);
 
-    // Its own buffer is free when it has started.
-    part.join(started());
-    let is_ready = ready.reaches(below);
+    // Its own buffer is free, as it has started.
+    let is_ready = if below > 0 { ready.reaches(below) } else { started() };
     if let Some(parent) = parent {
         part.join(is_ready).then(ready.on(rank_of(parent), 1));
         part.in_queue(1);

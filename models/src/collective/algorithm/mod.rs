@@ -44,6 +44,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
 ];
 
 impl Algorithm {
+    /// What is taken for a shape unless something else is asked for.
+    pub fn choose(shape: &Shape) -> &'static Algorithm {
+        let fits =
+            |algorithm: &&&Algorithm| algorithm.operation == shape.operation && (algorithm.fits)(shape);
+        ALGORITHMS.iter().filter(|a| fits(&a)).next().expect("each operation has one for all shapes")
+    }
+
     /// The schedule of a shape, cut into so many segments where the algorithm cuts.
     pub fn schedule(&self, shape: &Shape, segments: u64) -> Schedule {
         let (make, of, for_contract) = (self.make, shape.clone(), shape.clone());

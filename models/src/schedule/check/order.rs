@@ -99,6 +99,10 @@ impl Search<'_> {
             news |= self.known.add_all(node, before);
         }
         let (rank, triggers) = self.world.triggers(event);
+        if self.world.step(event).is_some() {
+            let begin = self.node(start, self.world.number(Event::Begin(rank)));
+            news |= self.known.add_all(node, begin) | self.known.add(node, begin * FACTS + 1);
+        }
         for (number, trigger) in triggers.iter().enumerate() {
             if let Some(wanted) = self.world.threshold(rank, trigger, start) {
                 news |= self.look_at_trigger((start, event), (number, trigger), rank, wanted);

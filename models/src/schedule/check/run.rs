@@ -3,7 +3,7 @@
 
 use super::fault::Fault;
 use super::world::{Event, World};
-use crate::schedule::Signal;
+use crate::schedule::{Signal, started};
 use std::collections::BTreeMap;
 
 /// An order in which everything can happen.
@@ -91,7 +91,9 @@ impl Running<'_> {
     /// A signal that has not come as far as the event wants: signal, how far, how far it should.
     fn unmet(&self, start: usize, event: usize) -> Option<(Signal, u64, u64)> {
         let (rank, triggers) = self.world.triggers(event);
-        triggers.iter().find_map(|trigger| {
+        // No step begins before its rank has started.
+        let first = self.world.step(event).map(|_| started());
+        first.iter().chain(triggers).find_map(|trigger| {
             let wanted = self.world.threshold(rank, trigger, start)?;
             let count = self.counts.get(&(rank, trigger.signal)).copied().unwrap_or(0);
             (count < wanted).then_some((trigger.signal, count, wanted))

@@ -9,7 +9,8 @@ pub struct Buffer(pub(super) u8);
 pub struct Signal(pub(super) u16);
 
 /// A queue of a rank: each step waits until the one before it has begun, so what it waits for comes on top of what they
-/// have waited for. Steps may overlap, but what they raise comes in their order.
+/// have waited for. Steps may overlap, but what they raise comes in their order, and reductions come one after the
+/// other, each when the one before it has ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Queue(pub u16);
 

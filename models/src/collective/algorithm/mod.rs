@@ -1,8 +1,10 @@
 //! Algorithms: each makes the part of one rank of a collective, from the shape alone. One file each.
 
 mod allgather;
+mod allreduce;
 mod barrier;
 mod broadcast;
+mod reduce;
 mod trees;
 
 use super::shape::{Operation, Shape};
@@ -41,7 +43,17 @@ pub const ALGORITHMS: &[Algorithm] = &[
     allgather::DOUBLING,
     allgather::BRUCK,
     allgather::LISTS,
+    reduce::TREE,
+    allreduce::TREE,
+    allreduce::DOUBLING,
+    allreduce::RING,
+    allreduce::RABENSEIFNER,
 ];
+
+/// How often 1 must be doubled to be no less than that.
+fn doublings(ranks: usize) -> usize {
+    ranks.next_power_of_two().trailing_zeros() as usize
+}
 
 impl Algorithm {
     /// What is taken for a shape unless something else is asked for.
@@ -89,8 +101,10 @@ mod tests {
         for algorithm in ALGORITHMS {
             for ranks in 1..=17 {
                 for (bytes, segments) in [(0, 1), (1, 4), (1000, 1), (4096, 4)] {
-                    for root in [0, ranks / 2, ranks - 1] {
-                        let shape = Shape::new(algorithm.operation, ranks, root, bytes);
+                    for (root, in_order) in
+                        [0, ranks / 2, ranks - 1].iter().flat_map(|&root| [(root, false), (root, true)])
+                    {
+                        let shape = Shape { in_order, ..Shape::new(algorithm.operation, ranks, root, bytes) };
                         if !(algorithm.fits)(&shape) {
                             continue;
                         }

@@ -24,8 +24,9 @@ pub(super) struct Order {
     pub(super) depth: usize,
 }
 
-/// Facts about an event: that it has begun, and that each of its effects has come.
-const FACTS: usize = 1 + EFFECTS_MAX;
+/// Facts about an event: that it has begun, that each of its effects has come, and that it has ended.
+const FACTS: usize = 1 + EFFECTS_MAX + 1;
+const ENDED: usize = FACTS - 1;
 
 /// How far into a stream an event's trigger reaches: one more than the place of the last addition that is implied,
 /// counted through all starts.
@@ -97,6 +98,13 @@ impl Search<'_> {
         let mut news = self.known.add(node, node * FACTS);
         if let Some(before) = self.before(start, event) {
             news |= self.known.add_all(node, before);
+        }
+        // Reductions of a queue come one after the other.
+        if let Some((before, in_last_start)) = self.world.reduction_before(event)
+            && let Some(start) = start.checked_sub(in_last_start.into())
+        {
+            let before = self.node(start, before);
+            news |= self.known.add_all(node, before) | self.known.add(node, before * FACTS + ENDED);
         }
         let (rank, triggers) = self.world.triggers(event);
         if self.world.step(event).is_some() {

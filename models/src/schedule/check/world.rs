@@ -48,6 +48,8 @@ pub(super) struct World {
     /// The event before each step's in its queue, in the same start; and the last one of each queue.
     before: Vec<Option<usize>>,
     last: BTreeMap<(usize, u16), usize>,
+    /// The same of reductions, which have no more than themselves to wait for: none for other steps.
+    reduction_before: Vec<Option<(usize, bool)>>,
 }
 
 impl World {
@@ -75,9 +77,11 @@ impl World {
             streams: Vec::new(),
             before: Vec::new(),
             last: BTreeMap::new(),
+            reduction_before: Vec::new(),
         };
         world.check_names()?;
         world.chain_queues();
+        world.chain_reductions();
         world.collect_additions();
         world.check_sums()?;
         Ok(world)
@@ -231,6 +235,29 @@ impl World {
                 self.before.push(self.last.insert((rank, step.queue.0), event));
             }
         }
+    }
+
+    fn chain_reductions(&mut self) {
+        let queue = |event: usize| {
+            let step = self.step(event).filter(|step| matches!(step.deed, Deed::Reduce { .. }))?;
+            Some((event, (self.triggers(event).0, step.queue.0)))
+        };
+        let reductions: Vec<(usize, (usize, u16))> =
+            (2 * self.ranks()..self.events()).filter_map(queue).collect();
+        let last: BTreeMap<(usize, u16), usize> =
+            reductions.iter().map(|&(event, queue)| (queue, event)).collect();
+        let mut before: BTreeMap<(usize, u16), usize> = BTreeMap::new();
+        self.reduction_before = vec![None; self.steps];
+        for (event, queue) in reductions {
+            let earlier = before.insert(queue, event).map(|earlier| (earlier, false));
+            let first = 2 * self.ranks();
+            self.reduction_before[event - first] = Some(earlier.unwrap_or((last[&queue], true)));
+        }
+    }
+
+    /// The reduction before this one in its queue, and whether it belongs to the start before.
+    pub(super) fn reduction_before(&self, number: usize) -> Option<(usize, bool)> {
+        self.reduction_before.get(number.checked_sub(2 * self.ranks())?).copied().flatten()
     }
 
     fn collect_additions(&mut self) {

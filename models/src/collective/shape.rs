@@ -97,6 +97,22 @@ impl Shape {
         }
     }
 
+    /// Where the block for a rank begins among those that another gives.
+    pub fn sent_before(&self, from: usize, to: usize) -> u64 {
+        match self.counts {
+            Counts::Equal(bytes) => bytes * to as u64,
+            _ => (0..to).map(|before| self.block(from, before)).sum(),
+        }
+    }
+
+    /// Where the block of a rank begins among those that another gets.
+    pub fn got_before(&self, from: usize, to: usize) -> u64 {
+        match self.counts {
+            Counts::Equal(bytes) => bytes * from as u64,
+            _ => (0..from).map(|before| self.block(before, to)).sum(),
+        }
+    }
+
     /// Bytes of a rank's block, where each has one.
     pub fn bytes_of(&self, rank: usize) -> u64 {
         match &self.counts {

@@ -2,13 +2,20 @@
 
 mod allgather;
 mod allreduce;
+mod alltoall;
 mod barrier;
 mod broadcast;
+mod gather;
 mod reduce;
+mod reduce_scatter;
+mod rows;
+mod scan;
+mod scatter;
+mod scatter_allgather;
 mod trees;
 
 use super::shape::{Operation, Shape};
-use crate::schedule::{Part, Schedule};
+use crate::schedule::{Effect, Part, Schedule, started};
 
 /// A way to do a collective.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +46,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     broadcast::BINOMIAL,
     broadcast::CHAIN,
     broadcast::PIPELINED,
+    scatter_allgather::SCATTER_ALLGATHER,
     allgather::RING,
     allgather::DOUBLING,
     allgather::BRUCK,
@@ -48,7 +56,29 @@ pub const ALGORITHMS: &[Algorithm] = &[
     allreduce::DOUBLING,
     allreduce::RING,
     allreduce::RABENSEIFNER,
+    gather::BINOMIAL,
+    gather::FLAT,
+    scatter::BINOMIAL,
+    scatter::FLAT,
+    alltoall::PAIRWISE,
+    alltoall::BRUCK,
+    reduce_scatter::PAIRWISE,
+    reduce_scatter::RING,
+    scan::INCLUSIVE,
+    scan::EXCLUSIVE,
 ];
+
+/// Steps that raise all of these, as soon as those before them in their queue have begun.
+fn tell_all(part: &mut Part, effects: impl Iterator<Item = Effect>) {
+    let mut effects = effects;
+    while let Some(effect) = effects.next() {
+        let step = part.join(started());
+        step.then(effect);
+        if let Some(second) = effects.next() {
+            step.then(second);
+        }
+    }
+}
 
 /// How often 1 must be doubled to be no less than that.
 fn doublings(ranks: usize) -> usize {
@@ -77,6 +107,7 @@ impl Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::shape::Counts;
 
     #[test]
     fn depths_are_those_of_the_textbook() {
@@ -96,25 +127,39 @@ mod tests {
         }
     }
 
+    /// Shapes of an operation that differ in all that counts: sizes, roots, order, and blocks that differ.
+    fn shapes(operation: Operation, ranks: usize) -> Vec<(Shape, u64)> {
+        let mut shapes = Vec::new();
+        for (bytes, segments) in [(0, 1), (1, 4), (1000, 1), (4096, 4)] {
+            for root in [0, ranks / 2, ranks - 1] {
+                for in_order in [false, true] {
+                    let shape = Shape::new(operation, ranks, root, bytes);
+                    shapes.push((Shape { in_order, ..shape }, segments));
+                }
+            }
+        }
+        let odd = |at: usize| (at * 37 % 5 * 8) as u64;
+        let counts = match operation {
+            Operation::Gather | Operation::Scatter | Operation::Allgather | Operation::ReduceScatter => {
+                Counts::Each((0..ranks).map(odd).collect())
+            }
+            Operation::Alltoall => Counts::Matrix((0..ranks * ranks).map(odd).collect()),
+            _ => return shapes,
+        };
+        shapes.push((Shape { counts, ..Shape::new(operation, ranks, ranks / 2, 8) }, 1));
+        shapes
+    }
+
     #[test]
     fn all_are_right() {
         for algorithm in ALGORITHMS {
             for ranks in 1..=17 {
-                for (bytes, segments) in [(0, 1), (1, 4), (1000, 1), (4096, 4)] {
-                    for (root, in_order) in
-                        [0, ranks / 2, ranks - 1].iter().flat_map(|&root| [(root, false), (root, true)])
-                    {
-                        let shape = Shape { in_order, ..Shape::new(algorithm.operation, ranks, root, bytes) };
-                        if !(algorithm.fits)(&shape) {
-                            continue;
-                        }
-                        let schedule = algorithm.schedule(&shape, segments);
-                        if let Err(fault) = schedule.check() {
-                            panic!(
-                                "{} on {ranks} ranks, root {root}, {bytes} bytes, {segments} segments: {fault}",
-                                algorithm.name
-                            );
-                        }
+                for (shape, segments) in shapes(algorithm.operation, ranks) {
+                    if !(algorithm.fits)(&shape) {
+                        continue;
+                    }
+                    if let Err(fault) = algorithm.schedule(&shape, segments).check() {
+                        panic!("{} of {shape:?} in {segments} segments: {fault}", algorithm.name);
                     }
                 }
             }

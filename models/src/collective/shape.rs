@@ -1,6 +1,7 @@
 //! What a collective is asked to do: the operation, who takes part, and how much; and from that, what each rank gives
 //! and gets.
 
+use super::neighbours::{Got, Neighbours};
 use crate::schedule::{Buffer, Contract, Origin, Span};
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub enum Operation {
     Scan,
     /// The values of those before a rank combined; the first rank gets nothing.
     Exscan,
+    /// A block for each neighbour, and one of each.
+    Neighbours,
 }
 
 /// How many bytes blocks have.
@@ -40,6 +43,8 @@ pub enum Counts {
     Each(Arc<[u64]>),
     /// From each rank to each: row after row.
     Matrix(Arc<[u64]>),
+    /// Of each edge of a graph.
+    Graph(Arc<Neighbours>),
 }
 
 /// Where ranks are: so many one after the other on each node, and nodes in a torus.
@@ -94,6 +99,7 @@ impl Shape {
             Counts::Equal(bytes) => *bytes,
             Counts::Each(each) => each[if self.operation == Operation::Scatter { to } else { from }],
             Counts::Matrix(matrix) => matrix[from * self.ranks + to],
+            Counts::Graph(_) => 0,
         }
     }
 
@@ -118,7 +124,7 @@ impl Shape {
         match &self.counts {
             Counts::Equal(bytes) => *bytes,
             Counts::Each(each) => each[rank],
-            Counts::Matrix(_) => 0,
+            Counts::Matrix(_) | Counts::Graph(_) => 0,
         }
     }
 
@@ -127,7 +133,7 @@ impl Shape {
         match &self.counts {
             Counts::Equal(bytes) => bytes * rank as u64,
             Counts::Each(each) => each[..rank].iter().sum(),
-            Counts::Matrix(_) => 0,
+            Counts::Matrix(_) | Counts::Graph(_) => 0,
         }
     }
 
@@ -145,6 +151,10 @@ impl Shape {
             Bcast | Reduce | Allreduce | Scan | Exscan => [self.bytes_of(0), 0],
             Gather | Scatter => [if rank == self.root { all } else { own }, 0],
             Allgather | ReduceScatter => [all, 0],
+            Neighbours => match &self.counts {
+                Counts::Graph(neighbours) => neighbours.bytes(rank),
+                _ => [0, 0],
+            },
             Alltoall => {
                 let ranks = 0..self.ranks;
                 let out = ranks.clone().map(|to| self.block(rank, to)).sum();
@@ -195,6 +205,17 @@ impl Shape {
             }
             ReduceScatter => {
                 (vec![span(0, self.bytes_of_all())], vec![(own(rank), from(everybody, self.offset_of(rank)))])
+            }
+            Neighbours => {
+                let got = |got: Got| {
+                    let Got { from: of, there, at, bytes, .. } = got;
+                    (Span { buffer: RESULT, offset: at, bytes }, from(of..of + 1, there))
+                };
+                let gets = match &self.counts {
+                    Counts::Graph(neighbours) => neighbours.got(rank).map(got).collect(),
+                    _ => vec![],
+                };
+                (vec![span(0, self.rooms(rank)[0])], gets)
             }
             Alltoall => {
                 let [out, _] = self.rooms(rank);

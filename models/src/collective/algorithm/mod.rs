@@ -6,6 +6,7 @@ mod alltoall;
 mod barrier;
 mod broadcast;
 mod gather;
+mod neighbours;
 mod reduce;
 mod reduce_scatter;
 mod rows;
@@ -66,6 +67,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     reduce_scatter::RING,
     scan::INCLUSIVE,
     scan::EXCLUSIVE,
+    neighbours::DIRECT,
 ];
 
 /// Steps that raise all of these, as soon as those before them in their queue have begun.
@@ -107,7 +109,9 @@ impl Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::neighbours::Neighbours;
     use crate::collective::shape::Counts;
+    use std::sync::Arc;
 
     #[test]
     fn depths_are_those_of_the_textbook() {
@@ -144,6 +148,25 @@ mod tests {
                 Counts::Each((0..ranks).map(odd).collect())
             }
             Operation::Alltoall => Counts::Matrix((0..ranks * ranks).map(odd).collect()),
+            Operation::Neighbours => {
+                shapes.clear();
+                for (dims, wraps) in [([1, ranks], [true, true]), ([ranks, 1], [false, false])] {
+                    let grid = Neighbours::cartesian(&dims, &wraps, 24).expect("there are ranks");
+                    let counts = Counts::Graph(Arc::new(grid));
+                    shapes.push((Shape { counts, ..Shape::new(operation, ranks, 0, 0) }, 1));
+                }
+                // Each gives to all that it divides, more than once where it is even; blocks may be empty.
+                let targets = |rank: usize| -> Vec<(usize, u64)> {
+                    let all = (0..ranks).filter(|to| (to + 1).is_multiple_of(rank + 1));
+                    all.flat_map(|to| vec![(to, 8 * (to % 3) as u64); 1 + (rank + 1) % 2]).collect()
+                };
+                let gives: Vec<_> = (0..ranks).map(targets).collect();
+                let mut gets = vec![Vec::new(); ranks];
+                for (rank, targets) in gives.iter().enumerate().rev() {
+                    targets.iter().for_each(|&(to, _)| gets[to].push(rank));
+                }
+                Counts::Graph(Arc::new(Neighbours::graph(&gives, &gets).expect("they fit")))
+            }
             _ => return shapes,
         };
         shapes.push((Shape { counts, ..Shape::new(operation, ranks, ranks / 2, 8) }, 1));

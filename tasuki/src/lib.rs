@@ -80,7 +80,7 @@ pub use line::{Line, LineReader, LineWriter};
 pub use onesided::Change;
 pub use operation::{Complex, Max, MaxAbs, Min, MinAbs, Operation, Product, Sum};
 pub use pending::{Receiving, Sending};
-pub use plan::Plan;
+pub use plan::{Plan, PlanOperation};
 pub use pointer::GlobalPtr;
 pub use queue::{Posted, Queue, RemoteQueue, Standing};
 pub use registered::{RawRegistration, Registered};
@@ -99,7 +99,7 @@ pub use word::Word;
 /// Collectives as data: schedules, what they are to achieve, and the algorithms that make them.
 pub mod schedule {
     pub use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
-    pub use tasuki_models::collective::{Operation, Shape};
+    pub use tasuki_models::collective::{Counts, Neighbours, Operation, Placement, Shape};
     pub use tasuki_models::schedule::*;
 }
 

@@ -3,13 +3,76 @@
 //! Unsafe: complex numbers are plain data.
 
 use bytemuck::{Pod, Zeroable};
+use std::marker::PhantomData;
 use std::ops::{Add, Mul};
+use tasuki_core::queue::reduction::{Combine, Number, Operator, Reduction};
 
 /// How two members' values become one. Need not commute: the left is always the lower member's, or what lower members
 /// have come to. Any function of two values is one: `|a, b| a.max(b)`.
 pub trait Operation<T> {
     /// Each value of `left` becomes itself with its partner.
     fn combine(&self, left: &mut [T], right: &[T]);
+
+    /// What it is called where everybody knows it: then any rank, or a helper, combines values. `None`: only the rank's
+    /// own threads do.
+    #[doc(hidden)]
+    fn known(&self) -> Option<Reduction> {
+        None
+    }
+
+    /// Whether it matters in which order values are combined.
+    #[doc(hidden)]
+    fn in_order(&self) -> bool {
+        true
+    }
+}
+
+/// Values of which everybody knows how they are combined.
+trait Numbered {
+    /// Which type it is, if commands know it.
+    const NUMBER: Option<Number>;
+}
+
+macro_rules! numbered {
+    ($($type:ty: $number:expr;)*) => {
+        $(impl Numbered for $type {
+            const NUMBER: Option<Number> = $number;
+        })*
+    };
+}
+
+numbered! {
+    i8: Some(Number::I8); i16: Some(Number::I16); i32: Some(Number::I32); i64: Some(Number::I64);
+    u8: Some(Number::U8); u16: Some(Number::U16); u32: Some(Number::U32); u64: Some(Number::U64);
+    f32: Some(Number::F32); f64: Some(Number::F64);
+    Complex<f32>: Some(Number::C32); Complex<f64>: Some(Number::C64);
+    isize: if size_of::<isize>() == 8 { Some(Number::I64) } else { None };
+    usize: if size_of::<usize>() == 8 { Some(Number::U64) } else { None };
+    i128: None; u128: None;
+}
+
+/// An operation on values as one on their bytes.
+pub(crate) struct OnBytes<T, O>(O, PhantomData<fn(T)>);
+
+impl<T, O> OnBytes<T, O> {
+    pub(crate) fn new(operation: O) -> OnBytes<T, O> {
+        OnBytes(operation, PhantomData)
+    }
+}
+
+impl<T: Pod, O: Operation<T> + Send + Sync> Operator for OnBytes<T, O> {
+    fn combine(&self, left: &mut [u8], right: &[u8]) {
+        if let (Ok(left), Ok(right)) = (bytemuck::try_cast_slice_mut(left), bytemuck::try_cast_slice(right)) {
+            return self.0.combine(left, right);
+        }
+        // They begin where such values may not.
+        let values = |bytes: &[u8]| -> Vec<T> {
+            bytes.chunks_exact(size_of::<T>().max(1)).map(bytemuck::pod_read_unaligned).collect()
+        };
+        let mut result = values(left);
+        self.0.combine(&mut result, &values(right));
+        left.copy_from_slice(bytemuck::cast_slice(&result));
+    }
 }
 
 /// The sum; of integers, wrapping.
@@ -73,22 +136,54 @@ impl<F: Mul<Output = F> + Add<Output = F> + std::ops::Sub<Output = F> + Copy> Mu
 macro_rules! operations {
     ($($type:ty: $sum:expr, $product:expr, $size:expr;)*) => {$(
         impl Operation<$type> for Sum {
+            fn known(&self) -> Option<Reduction> {
+                Reduction::new(<$type as Numbered>::NUMBER?, Combine::Sum)
+            }
+
+            fn in_order(&self) -> bool {
+                false
+            }
+
             fn combine(&self, left: &mut [$type], right: &[$type]) {
                 Operation::combine(&$sum, left, right);
             }
         }
         impl Operation<$type> for Product {
+            fn known(&self) -> Option<Reduction> {
+                Reduction::new(<$type as Numbered>::NUMBER?, Combine::Product)
+            }
+
+            fn in_order(&self) -> bool {
+                false
+            }
+
             fn combine(&self, left: &mut [$type], right: &[$type]) {
                 Operation::combine(&$product, left, right);
             }
         }
         impl Operation<$type> for MinAbs {
+            fn known(&self) -> Option<Reduction> {
+                Reduction::new(<$type as Numbered>::NUMBER?, Combine::MinAbs)
+            }
+
+            fn in_order(&self) -> bool {
+                true
+            }
+
             fn combine(&self, left: &mut [$type], right: &[$type]) {
                 let size = $size;
                 Operation::combine(&|a, b| if size(b) < size(a) { b } else { a }, left, right);
             }
         }
         impl Operation<$type> for MaxAbs {
+            fn known(&self) -> Option<Reduction> {
+                Reduction::new(<$type as Numbered>::NUMBER?, Combine::MaxAbs)
+            }
+
+            fn in_order(&self) -> bool {
+                true
+            }
+
             fn combine(&self, left: &mut [$type], right: &[$type]) {
                 let size = $size;
                 Operation::combine(&|a, b| if size(b) > size(a) { b } else { a }, left, right);
@@ -100,11 +195,27 @@ macro_rules! operations {
 macro_rules! orders {
     ($($type:ty)*) => {$(
         impl Operation<$type> for Min {
+            fn known(&self) -> Option<Reduction> {
+                Reduction::new(<$type as Numbered>::NUMBER?, Combine::Min)
+            }
+
+            fn in_order(&self) -> bool {
+                false
+            }
+
             fn combine(&self, left: &mut [$type], right: &[$type]) {
                 Operation::combine(&|a: $type, b: $type| if b < a { b } else { a }, left, right);
             }
         }
         impl Operation<$type> for Max {
+            fn known(&self) -> Option<Reduction> {
+                Reduction::new(<$type as Numbered>::NUMBER?, Combine::Max)
+            }
+
+            fn in_order(&self) -> bool {
+                false
+            }
+
             fn combine(&self, left: &mut [$type], right: &[$type]) {
                 Operation::combine(&|a: $type, b: $type| if b > a { b } else { a }, left, right);
             }

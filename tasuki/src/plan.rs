@@ -1,9 +1,10 @@
 //! Plans: collectives that are prepared once and started many times.
 
+use crate::operation::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use tasuki_models::collective::{self, Algorithm, Operation, Shape};
+use tasuki_models::collective::{self, Algorithm, Combining, Counts, Neighbours, Operation, Shape};
 use tasuki_models::schedule::{Buffer, Schedule};
 
 /// A collective that the members of a communicator have prepared, of values of one type.
@@ -99,6 +100,11 @@ impl<T: Pod> Plan<T> {
     }
 }
 
+/// An operation that a plan may keep.
+pub trait PlanOperation<T>: operation::Operation<T> + Send + Sync + 'static {}
+
+impl<T, O: operation::Operation<T> + Send + Sync + 'static> PlanOperation<T> for O {}
+
 fn offset_of<T>(first: usize) -> u64 {
     (first as u64).saturating_mul(size_of::<T>() as u64)
 }
@@ -119,30 +125,153 @@ impl Communicator {
 
     /// The same without the proof. A schedule that is wrong may never end, or leave anything in its buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
-        let inner = self.inner().plan(schedule, None, &|| self.start_helper())?;
+        let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
         Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, of: PhantomData })
     }
 
     /// Prepares a barrier: a start is over when all members have started.
     pub fn barrier_init(&self) -> Result<Plan<u8>> {
-        self.init(&Shape::new(Operation::Barrier, self.size(), 0, 0))
+        self.prepare(&self.shape::<u8>(Operation::Barrier, Rank(0), 0), Combining::Nothing)
     }
 
     /// Prepares a broadcast of `count` values: all members find those that the root has written.
     pub fn bcast_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
-        self.init(&Shape::new(Operation::Bcast, self.size(), root.index(), offset_of::<T>(count)))
+        self.prepare(&self.shape::<T>(Operation::Bcast, root, count), Combining::Nothing)
     }
 
-    /// Prepares an allgather of `count` values from each member. A member writes them where they belong: from value
-    /// `rank * count` on.
+    /// Prepares a reduction of `count` values: the root finds what all members' values come to, in place of its own.
+    /// What members have written is used up: they write it anew before each start.
+    ///
+    /// The operation need not commute: values are combined in the order of members. What is known to everybody
+    /// ([`Sum`](crate::Sum) of `f64`, say) whoever is there combines; a closure only this rank's threads call.
+    pub fn reduce_init<T: Pod>(
+        &self,
+        count: usize,
+        operation: impl PlanOperation<T>,
+        root: Rank,
+    ) -> Result<Plan<T>> {
+        self.combine(self.shape::<T>(Operation::Reduce, root, count), operation)
+    }
+
+    /// Prepares a reduction of `count` values for all: each member finds what they come to, in place of its own, the
+    /// same to the bit.
+    ///
+    /// ```
+    /// use tasuki::Sum;
+    /// tasuki::local(3, |job| {
+    ///     let mut sum = job.world().allreduce_init::<f64>(2, Sum)?;
+    ///     for step in 0..4 {
+    ///         sum.write(0, &[f64::from(job.rank().0), f64::from(step)])?;
+    ///         sum.start()?;
+    ///         sum.wait()?;
+    ///         assert_eq!(sum.to_vec()?, [3.0, 3.0 * f64::from(step)]);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn allreduce_init<T: Pod>(&self, count: usize, operation: impl PlanOperation<T>) -> Result<Plan<T>> {
+        self.combine(self.shape::<T>(Operation::Allreduce, Rank(0), count), operation)
+    }
+
+    /// Prepares a reduction of `count` values for each member: it finds its block of the result in place of its own values
+    /// for it, from value `rank * count` on.
+    pub fn reduce_scatter_init<T: Pod>(
+        &self,
+        count: usize,
+        operation: impl PlanOperation<T>,
+    ) -> Result<Plan<T>> {
+        self.combine(self.shape::<T>(Operation::ReduceScatter, Rank(0), count), operation)
+    }
+
+    /// Prepares a scan: each member finds what the values of the members up to it come to, in place of its own.
+    pub fn scan_init<T: Pod>(&self, count: usize, operation: impl PlanOperation<T>) -> Result<Plan<T>> {
+        self.combine(self.shape::<T>(Operation::Scan, Rank(0), count), operation)
+    }
+
+    /// Prepares an exclusive scan: each member finds what the values of the members before it come to, in place of its
+    /// own; the first one finds nothing of use.
+    pub fn exscan_init<T: Pod>(&self, count: usize, operation: impl PlanOperation<T>) -> Result<Plan<T>> {
+        self.combine(self.shape::<T>(Operation::Exscan, Rank(0), count), operation)
+    }
+
+    /// Prepares a gather of `count` values from each member. The root writes its own from value `rank * count` on, where
+    /// it finds those of the others; other members write theirs at the beginning.
+    pub fn gather_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
+        self.prepare(&self.shape::<T>(Operation::Gather, root, count), Combining::Nothing)
+    }
+
+    /// Prepares a scatter of `count` values for each member, which the root writes one behind the other. Members find
+    /// theirs at the beginning, the root its own where it wrote them.
+    pub fn scatter_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
+        self.prepare(&self.shape::<T>(Operation::Scatter, root, count), Combining::Nothing)
+    }
+
+    /// Prepares an allgather of `count` values from each member. A member writes its own from value `rank * count` on,
+    /// where all find them.
     pub fn allgather_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
-        self.init(&Shape::new(Operation::Allgather, self.size(), 0, offset_of::<T>(count)))
+        self.prepare(&self.shape::<T>(Operation::Allgather, Rank(0), count), Combining::Nothing)
     }
 
-    fn init<T: Pod>(&self, shape: &Shape) -> Result<Plan<T>> {
+    /// Prepares an exchange of `count` values between each two members: a member writes those for member `r` from value
+    /// `r * count` on, and reads those of member `r` there.
+    pub fn alltoall_init<T: Pod>(&self, count: usize) -> Result<Plan<T>> {
+        self.prepare(&self.shape::<T>(Operation::Alltoall, Rank(0), count), Combining::Nothing)
+    }
+
+    /// Prepares an exchange with neighbours on a grid of members, the last dimension changing fastest: `count` values to
+    /// and from the one before and the one after along each dimension, around the end where that is `periodic`, in that
+    /// order.
+    pub fn neighbours_init<T: Pod>(
+        &self,
+        dims: &[usize],
+        periodic: &[bool],
+        count: usize,
+    ) -> Result<Plan<T>> {
+        let fault = |text: &str| {
+            let cause = crate::Cause::Argument(text.into());
+            Err(self.messages().machine().fault(cause, || format!("neighbours_init({dims:?}, {periodic:?})")))
+        };
+        let Some(grid) = Neighbours::cartesian(dims, periodic, offset_of::<T>(count)) else {
+            return fault("a grid has ranks, and says of each dimension whether it goes around");
+        };
+        if grid.ranks() != self.size() {
+            return fault("the grid has not as many places as there are members");
+        }
+        let counts = Counts::Graph(std::sync::Arc::new(grid));
+        let shape = Shape { counts, ..self.shape::<T>(Operation::Neighbours, Rank(0), 0) };
+        self.prepare(&shape, Combining::Nothing)
+    }
+
+    fn shape<T>(&self, operation: Operation, root: Rank, count: usize) -> Shape {
+        let value_bytes = size_of::<T>().max(1) as u64;
+        let shape = Shape::new(operation, self.size(), root.index(), offset_of::<T>(count));
+        Shape { value_bytes, ..shape }
+    }
+
+    fn combine<T: Pod>(&self, shape: Shape, operation: impl PlanOperation<T>) -> Result<Plan<T>> {
+        let shape = Shape { in_order: operation.in_order(), ..shape };
+        let how = match operation.known() {
+            Some(how) => Combining::Known(how),
+            None => {
+                let operator = std::sync::Arc::new(OnBytes::<T, _>::new(operation));
+                Combining::Own(operator, size_of::<T>() as u32)
+            }
+        };
+        self.prepare(&shape, how)
+    }
+
+    fn prepare<T: Pod>(&self, shape: &Shape, how: Combining) -> Result<Plan<T>> {
+        let call = || format!("{:?}_init", shape.operation).to_lowercase();
+        if shape.root >= self.size() {
+            let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
+            return Err(self.messages().machine().fault(cause, call));
+        }
         let schedule = Algorithm::choose(shape).schedule(shape, 1);
-        let inner = self.inner().plan(&schedule, None, &|| self.start_helper())?;
-        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, of: PhantomData })
+        let inner = self.inner().plan(&schedule, how, &|| self.start_helper())?;
+        let has_two = matches!(shape.operation, Operation::Alltoall | Operation::Neighbours);
+        let gets = if has_two { collective::RESULT } else { collective::DATA };
+        Ok(Plan { inner, gives: collective::DATA, gets, of: PhantomData })
     }
 
     /// Returns when all that members have dropped of this communicator's plans is freed. Collective.

@@ -6,6 +6,7 @@ use super::helping::HelperOfNode;
 use super::host::Host;
 use super::life::Life;
 use super::operations::Operations;
+use super::operators::Operators;
 use super::trace::{Recorder, TraceTo};
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
@@ -28,6 +29,7 @@ pub struct Machine {
     life: Life,
     operations: Operations,
     commands: Commands,
+    operators: Operators,
     spins: u32,
     has_processor: bool,
     polling: AtomicBool,
@@ -81,6 +83,7 @@ impl Machine {
             commands,
             life: Life::new()?,
             operations: Operations::new(rank),
+            operators: Operators::default(),
             spins: host.spins(),
             has_processor: host.has_processor(),
             host,
@@ -241,6 +244,10 @@ impl Machine {
     }
 
     #[inline(always)]
+    pub(super) fn operators(&self) -> &Operators {
+        &self.operators
+    }
+
     pub(super) fn commands(&self) -> &Commands {
         &self.commands
     }

@@ -14,6 +14,7 @@ mod mapped;
 #[cfg(not(loom))]
 mod node_host;
 mod operations;
+mod operators;
 mod order;
 mod progress;
 mod shelf;

@@ -92,7 +92,11 @@ impl Lines {
                 let short = expected == 0 && result.is_null();
                 (ATOMIC, atomic_number(atomic), atomic.operand, at.bits(), atomic.width.bytes(), short)
             }
-            Deed::Reduce { from, to, len, how } => (REDUCE, how.number(), from.bits(), to.bits(), len, one),
+            Deed::Reduce { from, to, len, how } => {
+                let (number, operator) = how.numbers();
+                second[0] = operator;
+                (REDUCE, number, from.bits(), to.bits(), len, how.operator().is_none())
+            }
             Deed::Call(Call { peer, handler, args: Args::At { from, len }, answer }) => {
                 let length = (len & CALL_BYTES) | u64::from(peer.0) << PEER;
                 (CALL_AT, handler, from.bits(), answer.bits(), length, one)
@@ -346,7 +350,7 @@ impl Command {
                 let atomic = atomic_of(detail, source, second[0])?;
                 Deed::Atomic { at: to, atomic, result: GlobalAddress::from_bits(second[1]) }
             }
-            REDUCE => Deed::Reduce { from, to, len, how: Reduction::of_number(detail)? },
+            REDUCE => Deed::Reduce { from, to, len, how: Reduction::of_numbers(detail, second[0])? },
             CALL | CALL_AT => {
                 let Called { peer, handler, len, buffer, answer } = lines.call()?;
                 let args = match buffer {
@@ -447,7 +451,8 @@ mod tests {
             [1, 8, 9, INLINE_BYTES].map(|len| call(Args::Inline(Inline::of(&vec![9; len]).unwrap()))),
         );
         deeds.push(call(Args::At { from: at(3, 64), len: 1 << 16 }));
-        deeds.extend(Reduction::all().map(|how| Deed::Reduce {
+        let own = [Reduction::own(7, 24).placed(true)];
+        deeds.extend(Reduction::all().chain(own).map(|how| Deed::Reduce {
             from: at(1, 8),
             to: at(0, 16),
             len: 80,

@@ -1,4 +1,4 @@
-//! How values are combined on arrival: the usual types and operations.
+//! How values are combined on arrival: the usual types and operations, or an operator of the rank's own.
 
 use bytemuck::Pod;
 use std::fmt;
@@ -64,6 +64,22 @@ macro_rules! float {
     };
 }
 
+macro_rules! complex {
+    ($how:expr, $a:expr, $b:expr) => {
+        match ($how, $a, $b) {
+            (Combine::Sum, [a, b], [c, d]) => [a + c, b + d],
+            (Combine::Product, [a, b], [c, d]) => [a * c - b * d, a * d + b * c],
+            (Combine::MinAbs, [a, b], [c, d]) => {
+                choose!([a, b], [c, d], c.abs() + d.abs() < a.abs() + b.abs())
+            }
+            (Combine::MaxAbs, [a, b], [c, d]) => {
+                choose!([a, b], [c, d], c.abs() + d.abs() > a.abs() + b.abs())
+            }
+            (_, a, _) => a, // no such reduction can be made
+        }
+    };
+}
+
 fn each<T: Pod>(into: &mut [u8], from: &[u8], combine: impl Fn(T, T) -> T) {
     for (into, from) in into.chunks_exact_mut(size_of::<T>()).zip(from.chunks_exact(size_of::<T>())) {
         let value = combine(bytemuck::pod_read_unaligned(into), bytemuck::pod_read_unaligned(from));
@@ -94,6 +110,10 @@ pub enum Number {
     F32,
     /// Floating point, 8 bytes.
     F64,
+    /// A complex number of two of 4 bytes.
+    C32,
+    /// A complex number of two of 8 bytes.
+    C64,
 }
 
 /// How two values become one. Sums and products of integers wrap.
@@ -119,14 +139,30 @@ pub enum Combine {
     Xor,
 }
 
-/// A type and an operation that go together.
+/// How values are combined with others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reduction {
-    number: Number,
-    combine: Combine,
+    how: How,
+    /// What comes stands before what is there, where that makes a difference.
+    in_front: bool,
 }
 
-const NUMBERS: [Number; 10] = [
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// As everybody knows.
+    Known(Number, Combine),
+    /// As an operator of the rank knows whose command it is: its number there, and bytes of a value.
+    Own(u32, u32),
+}
+
+/// An operator that a rank has, and no other: it combines values of its own kind.
+pub trait Operator: Send + Sync {
+    /// Each value on the left becomes itself with its partner on the right, as many bytes, of whole values. Both begin
+    /// anywhere, mostly at a multiple of 64.
+    fn combine(&self, left: &mut [u8], right: &[u8]);
+}
+
+const NUMBERS: [Number; 12] = [
     Number::I8,
     Number::I16,
     Number::I32,
@@ -137,6 +173,8 @@ const NUMBERS: [Number; 10] = [
     Number::U64,
     Number::F32,
     Number::F64,
+    Number::C32,
+    Number::C64,
 ];
 
 const COMBINES: [Combine; 9] = [
@@ -151,6 +189,10 @@ const COMBINES: [Combine; 9] = [
     Combine::Xor,
 ];
 
+/// The number of no type and operation.
+const OWN: u8 = 127;
+const _: () = assert!(NUMBERS.len() * COMBINES.len() <= OWN as usize);
+
 impl Number {
     /// Bytes of a value.
     pub fn bytes(self) -> u64 {
@@ -158,63 +200,120 @@ impl Number {
             Number::I8 | Number::U8 => 1,
             Number::I16 | Number::U16 => 2,
             Number::I32 | Number::U32 | Number::F32 => 4,
-            Number::I64 | Number::U64 | Number::F64 => 8,
+            Number::I64 | Number::U64 | Number::F64 | Number::C32 => 8,
+            Number::C64 => 16,
         }
     }
 
-    fn has_bits(self) -> bool {
-        !matches!(self, Number::F32 | Number::F64)
+    /// Whether values of that type can be combined so.
+    fn knows(self, combine: Combine) -> bool {
+        match self {
+            Number::F32 | Number::F64 => !matches!(combine, Combine::And | Combine::Or | Combine::Xor),
+            Number::C32 | Number::C64 => {
+                matches!(combine, Combine::Sum | Combine::Product | Combine::MinAbs | Combine::MaxAbs)
+            }
+            _ => true,
+        }
     }
 }
 
 impl Reduction {
-    /// Such a reduction; `None` for bitwise operations on floating-point numbers.
+    /// Such a reduction; `None` where the type has no such operation: bits of floating-point numbers, an order of complex
+    /// ones.
     pub fn new(number: Number, combine: Combine) -> Option<Reduction> {
-        let bitwise = matches!(combine, Combine::And | Combine::Or | Combine::Xor);
-        (!bitwise || number.has_bits()).then_some(Reduction { number, combine })
+        number.knows(combine).then_some(Reduction { how: How::Known(number, combine), in_front: false })
     }
 
-    /// All there are.
+    /// By an operator of the rank's own, of values of so many bytes. Only that rank can carry it out.
+    pub fn own(operator: u32, bytes: u32) -> Reduction {
+        Reduction { how: How::Own(operator, bytes.max(1)), in_front: false }
+    }
+
+    /// The same, with what comes before what is there, or behind it.
+    pub fn placed(self, in_front: bool) -> Reduction {
+        Reduction { in_front, ..self }
+    }
+
+    /// All that everybody knows, with what comes behind what is there.
     pub fn all() -> impl Iterator<Item = Reduction> {
         NUMBERS.iter().flat_map(|&number| COMBINES.iter().filter_map(move |&c| Reduction::new(number, c)))
     }
 
     /// Bytes of a value.
     pub fn bytes(self) -> u64 {
-        self.number.bytes()
-    }
-
-    /// Type in bits 0-3, operation above.
-    pub(super) fn number(self) -> u8 {
-        self.number as u8 | (self.combine as u8) << 4
-    }
-
-    pub(super) fn of_number(number: u8) -> Option<Reduction> {
-        let (value, combine) = (usize::from(number & 15), usize::from(number >> 4));
-        Reduction::new(*NUMBERS.get(value)?, *COMBINES.get(combine)?)
-    }
-
-    /// Combines each value of `from` into its partner of `into`: as many bytes, a multiple of a value's.
-    pub fn apply(self, into: &mut [u8], from: &[u8]) {
-        let how = self.combine;
-        match self.number {
-            Number::I8 => each::<i8>(into, from, |a, b| signed!(how, a, b)),
-            Number::I16 => each::<i16>(into, from, |a, b| signed!(how, a, b)),
-            Number::I32 => each::<i32>(into, from, |a, b| signed!(how, a, b)),
-            Number::I64 => each::<i64>(into, from, |a, b| signed!(how, a, b)),
-            Number::U8 => each::<u8>(into, from, |a, b| unsigned!(how, a, b)),
-            Number::U16 => each::<u16>(into, from, |a, b| unsigned!(how, a, b)),
-            Number::U32 => each::<u32>(into, from, |a, b| unsigned!(how, a, b)),
-            Number::U64 => each::<u64>(into, from, |a, b| unsigned!(how, a, b)),
-            Number::F32 => each::<f32>(into, from, |a, b| float!(how, a, b)),
-            Number::F64 => each::<f64>(into, from, |a, b| float!(how, a, b)),
+        match self.how {
+            How::Known(number, _) => number.bytes(),
+            How::Own(_, bytes) => bytes.into(),
         }
+    }
+
+    /// The operator that it needs, if it is a rank's own.
+    pub fn operator(self) -> Option<u32> {
+        if let How::Own(operator, _) = self.how { Some(operator) } else { None }
+    }
+
+    /// Whether what comes stands before what is there.
+    pub fn is_in_front(self) -> bool {
+        self.in_front
+    }
+
+    /// Bit 7: in front. Below: type and operation; all ones for an operator, which is in the second number.
+    pub(super) fn numbers(self) -> (u8, u64) {
+        let (low, second) = match self.how {
+            How::Known(number, combine) => (number as u8 * COMBINES.len() as u8 + combine as u8, 0),
+            How::Own(operator, bytes) => (OWN, u64::from(operator) | u64::from(bytes) << 32),
+        };
+        (low | u8::from(self.in_front) << 7, second)
+    }
+
+    pub(super) fn of_numbers(number: u8, second: u64) -> Option<Reduction> {
+        let (low, in_front) = (number & OWN, number & !OWN != 0);
+        if low == OWN {
+            return Some(Reduction::own(second as u32, (second >> 32) as u32).placed(in_front));
+        }
+        let (value, combine) = (usize::from(low) / COMBINES.len(), usize::from(low) % COMBINES.len());
+        Some(Reduction::new(*NUMBERS.get(value)?, COMBINES[combine])?.placed(in_front))
+    }
+
+    /// Combines each value of `from` into its partner of `into`: as many bytes, a multiple of a value's, with `operator`
+    /// if it needs one. `from` may be changed.
+    pub fn apply(self, into: &mut [u8], from: &mut [u8], operator: Option<&dyn Operator>) {
+        let (left, right) = if self.in_front { (&mut *from, &*into) } else { (&mut *into, &*from) };
+        match (self.how, operator) {
+            (How::Known(number, combine), _) => combine_known(number, combine, left, right),
+            (How::Own(..), Some(operator)) => operator.combine(left, right),
+            (How::Own(..), None) => {}
+        }
+        if self.in_front {
+            into.copy_from_slice(from);
+        }
+    }
+}
+
+/// Each value on the left becomes itself with its partner on the right.
+fn combine_known(number: Number, how: Combine, into: &mut [u8], from: &[u8]) {
+    match number {
+        Number::I8 => each::<i8>(into, from, |a, b| signed!(how, a, b)),
+        Number::I16 => each::<i16>(into, from, |a, b| signed!(how, a, b)),
+        Number::I32 => each::<i32>(into, from, |a, b| signed!(how, a, b)),
+        Number::I64 => each::<i64>(into, from, |a, b| signed!(how, a, b)),
+        Number::U8 => each::<u8>(into, from, |a, b| unsigned!(how, a, b)),
+        Number::U16 => each::<u16>(into, from, |a, b| unsigned!(how, a, b)),
+        Number::U32 => each::<u32>(into, from, |a, b| unsigned!(how, a, b)),
+        Number::U64 => each::<u64>(into, from, |a, b| unsigned!(how, a, b)),
+        Number::F32 => each::<f32>(into, from, |a, b| float!(how, a, b)),
+        Number::F64 => each::<f64>(into, from, |a, b| float!(how, a, b)),
+        Number::C32 => each::<[f32; 2]>(into, from, |a, b| complex!(how, a, b)),
+        Number::C64 => each::<[f64; 2]>(into, from, |a, b| complex!(how, a, b)),
     }
 }
 
 impl fmt::Display for Reduction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of {:?}", self.combine, self.number)
+        match self.how {
+            How::Known(number, combine) => write!(f, "{combine:?} of {number:?}"),
+            How::Own(operator, bytes) => write!(f, "operator {operator} of values of {bytes} bytes"),
+        }
     }
 }
 
@@ -225,7 +324,8 @@ mod tests {
     fn reduce<T: Pod>(number: Number, combine: Combine, into: &[T], from: &[T]) -> Vec<T> {
         let mut into = into.to_vec();
         let reduction = Reduction::new(number, combine).expect("they go together");
-        reduction.apply(bytemuck::cast_slice_mut(&mut into), bytemuck::cast_slice(from));
+        let mut from = from.to_vec();
+        reduction.apply(bytemuck::cast_slice_mut(&mut into), bytemuck::cast_slice_mut(&mut from), None);
         into
     }
 
@@ -257,10 +357,44 @@ mod tests {
     }
 
     #[test]
+    fn complex_numbers_are_added_and_multiplied() {
+        let reduce = |combine| reduce(Number::C64, combine, &[[1.0_f64, 2.0]], &[[3.0, -1.0]]);
+        assert_eq!(reduce(Combine::Sum), [[4.0, 1.0]]);
+        assert_eq!(reduce(Combine::Product), [[5.0, 5.0]]);
+        assert_eq!(reduce(Combine::MaxAbs), [[3.0, -1.0]]);
+        assert_eq!(Reduction::new(Number::C32, Combine::Min), None);
+    }
+
+    struct Minus;
+
+    impl Operator for Minus {
+        fn combine(&self, left: &mut [u8], right: &[u8]) {
+            left.iter_mut().zip(right).for_each(|(left, right)| *left = left.wrapping_sub(*right));
+        }
+    }
+
+    #[test]
+    fn what_comes_stands_behind_or_in_front() {
+        for (in_front, result) in [(false, [7, 1]), (true, [249, 255])] {
+            let mut into = [10, 3];
+            Reduction::own(0, 1).placed(in_front).apply(&mut into, &mut [3, 2], Some(&Minus));
+            assert_eq!(into, result);
+        }
+        let mut into = [-5_i8, 4];
+        let first = Reduction::new(Number::I8, Combine::MaxAbs).expect("they go together").placed(true);
+        first.apply(bytemuck::cast_slice_mut(&mut into), bytemuck::cast_slice_mut(&mut [5_i8, -3]), None);
+        assert_eq!(into, [5, 4], "of equals the first");
+    }
+
+    #[test]
     fn each_reduction_has_its_number() {
         let all: Vec<Reduction> = Reduction::all().collect();
-        assert_eq!(all.len(), 8 * 9 + 2 * 6);
-        assert!(all.iter().all(|&one| Reduction::of_number(one.number()) == Some(one)));
-        assert_eq!(Reduction::of_number(255), None);
+        assert_eq!(all.len(), 8 * 9 + 2 * 6 + 2 * 4);
+        let own = [Reduction::own(0, 1), Reduction::own(u32::MAX, u32::MAX)];
+        for one in all.into_iter().chain(own).flat_map(|one| [one, one.placed(true)]) {
+            let (first, second) = one.numbers();
+            assert_eq!(Reduction::of_numbers(first, second), Some(one));
+        }
+        assert_eq!(Reduction::of_numbers(126, 0), None);
     }
 }

@@ -20,6 +20,6 @@ pub use communicator::Communicator;
 pub use fuzzy::{FUZZY_MAX, FuzzyBarrier};
 pub use meeting::{Agreement, Meeting};
 pub use neighbours::{Edge, Got, Neighbours};
-pub use plan::Plan;
+pub use plan::{Combining, Plan};
 pub use reduce::Combine;
-pub use shape::{DATA, Operation, RESULT, Shape};
+pub use shape::{Counts, DATA, Operation, Placement, RESULT, Shape};

@@ -58,20 +58,32 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn reduce_at_once(&self, from: GlobalAddress, to: GlobalAddress, len: u64, how: Reduction) -> bool {
+    pub(super) fn reduce_at_once(
+        &self,
+        from: GlobalAddress,
+        to: GlobalAddress,
+        len: u64,
+        how: Reduction,
+    ) -> bool {
         if !len.is_multiple_of(how.bytes()) {
             return false;
         }
         if len > 0 && (self.fabric().mapped(from, len).is_none() || self.fabric().mapped(to, len).is_none()) {
             return false;
         }
-        let (mut theirs, mut ours) = ([0; BLOCK], [0; BLOCK]);
-        for at in (0..len).step_by(BLOCK) {
-            let size = (len - at).min(BLOCK as u64) as usize;
-            let (theirs, ours) = (&mut theirs[..size], &mut ours[..size]);
+        let block = BLOCK as u64 / how.bytes() * how.bytes();
+        if block == 0 {
+            return false; // one value is more than is kept on the stack
+        }
+        let (mut theirs, mut ours) = (Block([0; BLOCK]), Block([0; BLOCK]));
+        for at in (0..len).step_by(block as usize) {
+            let size = (len - at).min(block) as usize;
+            let (theirs, ours) = (&mut theirs.0[..size], &mut ours.0[..size]);
             let copied = self.copy_in(from.add(at), View::of_mut(theirs), 0, size as u64, Caching::Cached)
                 && self.copy_in(to.add(at), View::of_mut(ours), 0, size as u64, Caching::Cached);
-            how.apply(ours, theirs);
+            if !self.combine(how, ours, theirs) {
+                return false;
+            }
             if !copied || !self.copy_out(View::of(ours), 0, to.add(at), size as u64, Caching::Cached) {
                 return true; // freed in the middle: nobody reads it
             }
@@ -79,6 +91,10 @@ impl Machine {
         true
     }
 }
+
+/// Values on the stack, where any type may lie.
+#[repr(align(64))]
+struct Block([u8; BLOCK]);
 
 /// Bytes of the widest word.
 pub(super) const WORD: usize = Width::W8.bytes() as usize;

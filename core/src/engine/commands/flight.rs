@@ -92,6 +92,9 @@ impl Course {
             return Err(Cause::Argument(text));
         }
         let mut place = |at: usize| self.buffers[at].get_or_insert_with(|| Loan::scratch(size)).clone();
+        if step == 0 && machine.reduce_at_once(from, to, len, how) {
+            return Ok(None);
+        }
         match step {
             0 => machine.launch_get(from, &place(0).enter()?, 0..size).map(Some),
             1 => machine.launch_get(to, &place(1).enter()?, 0..size).map(Some),
@@ -102,7 +105,9 @@ impl Course {
                     let (mut from, mut into) = (vec![0; size], vec![0; size]);
                     theirs.enter()?.view().read(0, &mut from);
                     ours.enter()?.view().read(0, &mut into);
-                    how.apply(&mut into, &from);
+                    if !machine.combine(how, &mut into, &mut from) {
+                        return Err(Cause::Argument(format!("{how}, which this rank has not")));
+                    }
                     ours.enter()?.view().write(0, &into);
                 }
                 machine.launch_put(to, &ours.enter()?, 0..size).map(Some)

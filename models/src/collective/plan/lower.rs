@@ -9,7 +9,7 @@ use crate::schedule::{Deed, Part, START, Step, Trigger};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::queue::command::{self, Effect, REDUCE_BYTES_MAX};
+use tasuki_core::queue::command::{self, Class, Effect, REDUCE_BYTES_MAX};
 use tasuki_core::queue::lines::Lines;
 use tasuki_core::queue::reduction::Reduction;
 
@@ -58,8 +58,10 @@ impl Lowering<'_> {
     /// What the end of a start waits for.
     pub(super) fn milestones(&self, part: &Part) -> Vec<Milestone> {
         let mut all: Vec<Milestone> = Vec::new();
-        for trigger in part.finished() {
-            let Trigger { signal, count, lag } = *trigger;
+        for &Trigger { signal, count, lag } in part.finished() {
+            if signal == START && count <= 1 {
+                continue; // who waits for it has done that
+            }
             let per_start = part.counters()[signal.index()].per_start;
             let first = self.stood[signal.index()].wrapping_add(count);
             let first = first.wrapping_sub(u64::from(lag).wrapping_mul(per_start));
@@ -93,13 +95,13 @@ impl Lowering<'_> {
         let last = deeds.pop();
         let wait = |lines: &mut Lines| self.wait(part, step.trigger, (start, turns), lines);
         for (at, deed) in deeds.iter().enumerate() {
-            let mut lines = Lines::of(deed);
+            let mut lines = self.lines(deed)?;
             if at == 0 {
                 wait(&mut lines)?;
             }
             commands.push(lines);
         }
-        let mut lines = Lines::of(&last.unwrap_or(command::Deed::Nothing));
+        let mut lines = self.lines(&last.unwrap_or(command::Deed::Nothing))?;
         if deeds.is_empty() {
             wait(&mut lines)?;
         }
@@ -130,6 +132,21 @@ impl Lowering<'_> {
         lines.when_each(first, narrow(turns * per_start)?)
     }
 
+    /// A deed as a line of a command, with who may run it.
+    fn lines(&self, deed: &command::Deed) -> Result<Lines, Cause> {
+        let mut lines = Lines::of(deed);
+        if let command::Deed::Reduce { to, how, .. } = deed
+            && how.operator().is_some()
+        {
+            if to.rank() != self.own.rank {
+                let text = "an operator of one's own combines values in one's own memory only";
+                return Err(Cause::Argument(text.into()));
+            }
+            lines.bind(Class::Destination);
+        }
+        Ok(lines)
+    }
+
     fn deeds(&self, deed: Deed, start: u64) -> Result<Vec<command::Deed>, Cause> {
         match deed {
             Deed::Nothing => Ok(vec![command::Deed::Nothing]),
@@ -138,8 +155,9 @@ impl Lowering<'_> {
                 let to = self.placed(to.rank)?.byte(to.buffer, to.offset, start);
                 Ok(vec![command::Deed::Copy { from, to, len: bytes }])
             }
-            Deed::Reduce { from, to, bytes, .. } => {
+            Deed::Reduce { from, to, bytes, in_front } => {
                 let how = self.how.ok_or_else(|| Cause::Argument("it says not how values combine".into()))?;
+                let how = how.placed(in_front);
                 let from = self.placed(from.rank)?.byte(from.buffer, from.offset, start);
                 let to = self.placed(to.rank)?.byte(to.buffer, to.offset, start);
                 let most = REDUCE_BYTES_MAX / how.bytes() * how.bytes();

@@ -24,7 +24,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{Condition, Machine, OwnQueue};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
-use tasuki_core::queue::reduction::Reduction;
+use tasuki_core::queue::reduction::{Operator, Reduction};
+
+/// How the values of a plan are combined.
+pub enum Combining {
+    /// They are not.
+    Nothing,
+    /// As everybody knows.
+    Known(Reduction),
+    /// By an operator of the member's own, of values of so many bytes.
+    Own(Arc<dyn Operator>, u32),
+}
 
 /// What is left of a plan while any thread or the quarantine has it.
 #[derive(Debug)]
@@ -35,6 +45,7 @@ pub(in crate::collective) struct Held {
     programs: Box<[Arc<OwnQueue>]>,
     milestones: Box<[(SignalCell, Milestone)]>,
     started: AtomicU64,
+    operator: Option<u32>,
 }
 
 /// The plans of a communicator that are there or wait to be freed.
@@ -78,7 +89,7 @@ impl Communicator {
     ///
     /// Errors: members came with different schedules; one of them had no room for its part; the schedule is not for as
     /// many ranks as there are members. Then nobody has the plan.
-    pub fn plan(&self, schedule: &Schedule, how: Option<Reduction>, prepare: &dyn Fn()) -> Result<Plan> {
+    pub fn plan(&self, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
         let call = || format!("plan({})", schedule.name());
         let _held = self.begin(&call)?;
         let fault = |cause| self.machine().fault(cause, call);
@@ -210,8 +221,16 @@ impl Begun {
         schedule: &Schedule,
         part: &Part,
         words: &[Word],
-        how: Option<Reduction>,
+        how: Combining,
     ) -> Result<Held, Cause> {
+        let (how, operator) = match how {
+            Combining::Nothing => (None, None),
+            Combining::Known(how) => (Some(how), None),
+            Combining::Own(operator, bytes) => {
+                let number = self.machine.add_operator(operator);
+                (Some(Reduction::own(number, bytes)), Some(number))
+            }
+        };
         let mut held = Held {
             machine: self.machine,
             own: self.own,
@@ -219,6 +238,7 @@ impl Begun {
             programs: Box::default(),
             milestones: Box::default(),
             started: AtomicU64::new(0),
+            operator,
         };
         match held.prepare(members, schedule, part, words, (how, &self.stood)) {
             Ok(()) => Ok(held),
@@ -311,6 +331,7 @@ impl Held {
             debug_assert!(freed.is_ok(), "{freed:?}");
         }
         registry.give_back_signals(self.own.card.signals as u32, self.signals);
+        self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
     }
 }
 

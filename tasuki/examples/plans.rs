@@ -3,7 +3,8 @@ use tasuki::schedule::{ALGORITHMS, Operation, Shape};
 fn app(job: &Job) -> tasuki::Result<()> {
     let world = job.world();
     let (n, me) = (world.size(), job.rank().index());
-    let minus = |a: [i64; 2], b: [i64; 2]| [a[0].wrapping_mul(b[0]), a[0].wrapping_mul(b[1]).wrapping_add(a[1])];
+    let minus =
+        |a: [i64; 2], b: [i64; 2]| [a[0].wrapping_mul(b[0]), a[0].wrapping_mul(b[1]).wrapping_add(a[1])];
     for count in [1usize, 5, 3000] {
         for root in 0..n {
             let (root_rank, value) = (Rank(root as u32), |rank: usize, step: usize, at: usize| {

@@ -91,6 +91,16 @@ impl<T: Pod> Plan<T> {
         self.inner.read(self.gets, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
     }
 
+    /// The same into any buffer of a schedule of one's own.
+    pub fn write_to(&mut self, buffer: Buffer, first: usize, values: &[T]) -> Result<()> {
+        self.inner.write(buffer, offset_of::<T>(first), bytemuck::cast_slice(values))
+    }
+
+    /// The same out of any buffer of a schedule of one's own.
+    pub fn read_from(&self, buffer: Buffer, first: usize, into: &mut [T]) -> Result<()> {
+        self.inner.read(buffer, offset_of::<T>(first), bytemuck::cast_slice_mut(into))
+    }
+
     /// A copy of all that this member got.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let count = self.inner.bytes(self.gets) as usize / size_of::<T>().max(1);

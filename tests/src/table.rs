@@ -219,6 +219,17 @@ macro_rules! each_case {
             Everywhere "I5" 2..=8 fuzzy::i5_reset_at_start_set_once;
             Everywhere "I8" 1..=5 fuzzy::i8_threads_start_barriers;
             Everywhere "I" 2..=8 fuzzy::i_leaving_with_barriers_under_way;
+            Everywhere "J1" 1..=5 plans::j1_starts_are_told_apart;
+            Everywhere "J2" 1..=5 plans::j2_starts_in_different_orders;
+            Everywhere "J3 J12" 1..=5 plans::j3_dropped_at_any_moment;
+            Everywhere "J4" 1..=5 plans::j4_nothing_to_do;
+            Everywhere "J5" 2..=5 plans::j5_members_in_between_compute;
+            Everywhere "J10" 1..=4 plans::j10_misuse_is_refused;
+            Everywhere "J11" 1..=8 plans::j11_independent_lists;
+            Everywhere "J13" 1..=5 plans::j13_calls_between_start_and_wait;
+            Everywhere "J" 1..=8 plans::j_every_algorithm_moves_what_it_should;
+            Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;
+            Everywhere "J" 1..=5 plans::j_neighbours_exchange;
             Everywhere "P20" 2..=3 closing::p20_close_in_every_order;
             Everywhere "P20" 2..=2 closing::p20_numbers_go_on;
             Everywhere "P20" 2..=2 closing::p20_nothing_comes_late;

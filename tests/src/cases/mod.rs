@@ -25,6 +25,7 @@ pub mod overlooked;
 pub mod own_memory;
 pub mod owner_atomics;
 pub mod pending;
+pub mod plans;
 pub mod poisoned;
 pub mod promises;
 pub mod queues;

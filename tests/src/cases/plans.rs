@@ -1,0 +1,384 @@
+//! J: plans: collectives that are prepared once and started many times.
+
+use crate::exchange::{effort, is_simulated};
+use crate::patience::stay_away;
+use crate::refusal::{misused, refused};
+use std::time::Duration;
+use tasuki::schedule::{ALGORITHMS, Counts, Operation, Shape};
+use tasuki::{Blame, Communicator, Job, Max, Plan, Rank, Result, Sum};
+
+/// A value that says whose it is, of which start, and where.
+fn value(rank: usize, start: usize, at: usize) -> i64 {
+    (rank * 1_000_000 + start * 1000 + at % 997) as i64
+}
+
+fn values(rank: usize, start: usize, count: usize) -> Vec<i64> {
+    (0..count).map(|at| value(rank, start, at)).collect()
+}
+
+/// What all give comes to, up to that rank.
+fn sums(ranks: usize, start: usize, count: usize) -> Vec<i64> {
+    (0..count).map(|at| (0..ranks).map(|rank| value(rank, start, at)).sum()).collect()
+}
+
+/// Counts of values that lie below, at and above what is short, or is cut.
+const COUNTS: [usize; 4] = [0, 1, 5, 3001];
+
+fn run(plan: &mut Plan<i64>) -> Result<Vec<i64>> {
+    plan.start()?;
+    plan.wait()?;
+    plan.to_vec()
+}
+
+/// J1: 0, 1 and many starts, with what is given changed between them and members that come late; the buffer of one that
+/// is slow never has values of the next start.
+pub fn j1_starts_are_told_apart(job: &Job) -> Result<()> {
+    let world = job.world();
+    let me = job.rank();
+    let mut random = crate::random::Random::seed(u64::from(me.0));
+    for (starts, count) in [(0, 10), (1, 10), (effort(job, 10_000, 30), 1), (effort(job, 200, 5), 5000)] {
+        for root in job.ranks() {
+            let mut plan = world.bcast_init::<i64>(count, root)?;
+            for start in 0..starts {
+                if me == root {
+                    plan.write(0, &values(root.index(), start, count))?;
+                }
+                plan.start()?;
+                if random.below(50) == 0 {
+                    job.compute(Duration::from_micros(random.below(20)));
+                }
+                plan.wait()?;
+                if random.below(50) == 0 {
+                    job.compute(Duration::from_micros(random.below(20)));
+                }
+                assert_eq!(plan.to_vec()?, values(root.index(), start, count), "start {start} of {starts}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each algorithm for each size, each root, with segments that do not divide.
+pub fn j_every_algorithm_moves_what_it_should(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    for algorithm in ALGORITHMS {
+        for bytes in [0, 1, 1000, effort(job, 100_000, 20_000) as u64] {
+            let root = bytes as usize % ranks;
+            let shape = Shape::new(algorithm.operation, ranks, root, bytes);
+            let combines = !matches!(
+                algorithm.operation,
+                Operation::Barrier
+                    | Operation::Bcast
+                    | Operation::Allgather
+                    | Operation::Gather
+                    | Operation::Scatter
+                    | Operation::Alltoall
+            );
+            if combines || !(algorithm.fits)(&shape) {
+                continue;
+            }
+            let mut plan = world.plan_unchecked(&algorithm.schedule(&shape, 3))?;
+            for start in 0..3 {
+                for span in shape.contract(me).gives {
+                    let byte = |at: u64| (me as u64 * 7 + start + (span.offset + at) % 251) as u8;
+                    plan.write(span.offset as usize, &(0..span.bytes).map(byte).collect::<Vec<u8>>())?;
+                }
+                plan.start()?;
+                plan.wait()?;
+                for (span, origin) in shape.contract(me).gets {
+                    let from = u64::from(origin.ranks[0]);
+                    let byte = |at: u64| (from * 7 + start + (origin.offset + at) % 251) as u8;
+                    let mut got = vec![0; span.bytes as usize];
+                    plan.read_from(span.buffer, span.offset as usize, &mut got)?;
+                    let wanted: Vec<u8> = (0..span.bytes).map(byte).collect();
+                    assert!(got == wanted, "{} of {shape:?}, start {start}, {span:?}", algorithm.name);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Everything that combines: in the order of members, by anybody where everybody knows how, else by this rank.
+pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    // Maps v -> a v + b, one after the other: it matters which comes first, not which are combined first.
+    type Map = [i64; 2];
+    let after = |a: Map, b: Map| [a[0].wrapping_mul(b[0]), a[0].wrapping_mul(b[1]).wrapping_add(a[1])];
+    for count in COUNTS {
+        let root = Rank((count % ranks) as u32);
+        let maps = |rank: usize, start| -> Vec<Map> {
+            values(rank, start, count).into_iter().map(|value| [value | 1, value]).collect()
+        };
+        let ordered = |upto: usize, start: usize| {
+            let one = |all: Vec<Map>, rank| all.into_iter().zip(maps(rank, start)).map(|(a, b)| after(a, b));
+            (1..upto).fold(maps(0, start), |all, rank| one(all, rank).collect())
+        };
+        let mut sum = world.allreduce_init::<i64>(count, Sum)?;
+        let mut map = world.allreduce_init::<Map>(count, after)?;
+        let mut most = world.reduce_init::<i64>(count, Max, root)?;
+        let mut root_map = world.reduce_init::<Map>(count, after, root)?;
+        let mut scan = world.scan_init::<i64>(count, Sum)?;
+        let mut before = world.exscan_init::<Map>(count, after)?;
+        let mut part = world.reduce_scatter_init::<i64>(count, Sum)?;
+        for start in 0..effort(job, 6, 2) {
+            let mine = values(me, start, count);
+            for plan in [&mut sum, &mut most, &mut scan] {
+                plan.write(0, &mine)?;
+                plan.start()?;
+            }
+            for plan in [&mut map, &mut root_map, &mut before] {
+                plan.write(0, &maps(me, start))?;
+                plan.start()?;
+            }
+            (0..ranks).try_for_each(|rank| part.write(rank * count, &mine))?;
+            part.start()?;
+            [&mut sum, &mut most, &mut scan, &mut part].into_iter().try_for_each(Plan::wait)?;
+            [&mut map, &mut root_map, &mut before].into_iter().try_for_each(Plan::wait)?;
+            assert_eq!(sum.to_vec()?, sums(ranks, start, count), "sum");
+            assert_eq!(map.to_vec()?, ordered(ranks, start), "maps");
+            assert_eq!(scan.to_vec()?, sums(me + 1, start, count), "scan");
+            assert_eq!(part.to_vec()?[me * count..][..count], sums(ranks, start, count), "part");
+            if me > 0 {
+                assert_eq!(before.to_vec()?, ordered(me, start), "maps before");
+            }
+            if me == root.index() {
+                assert_eq!(most.to_vec()?, values(ranks - 1, start, count), "most");
+                assert_eq!(root_map.to_vec()?, ordered(ranks, start), "maps at the root");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Blocks for neighbours arrive on the side from which they come, also around the end, also from oneself.
+pub fn j_neighbours_exchange(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let mut plan = world.neighbours_init::<i64>(&[ranks, 1], &[true, true], 3)?;
+    let mut line = world.neighbours_init::<i64>(&[ranks], &[false], 2)?;
+    for start in 0..4 {
+        for side in 0..4 {
+            plan.write(side * 3, &values(me * 10 + side, start, 3))?;
+        }
+        let got = run(&mut plan)?;
+        let from = [(me + ranks - 1) % ranks * 10 + 1, (me + 1) % ranks * 10, me * 10 + 3, me * 10 + 2];
+        let wanted: Vec<i64> = from.iter().flat_map(|&from| values(from, start, 3)).collect();
+        assert_eq!(got, wanted, "start {start}");
+        let neighbours: Vec<usize> =
+            [me.checked_sub(1), (me + 1 < ranks).then_some(me + 1)].into_iter().flatten().collect();
+        for at in 0..neighbours.len() {
+            line.write(at * 2, &values(me, start, 2))?;
+        }
+        let wanted: Vec<i64> = neighbours.iter().flat_map(|&from| values(from, start, 2)).collect();
+        assert_eq!(run(&mut line)?, wanted, "line, start {start}");
+    }
+    misused(job, world.neighbours_init::<u8>(&[ranks + 1], &[true], 1), &["places", "members"]);
+    Ok(())
+}
+
+/// J2: plans under way at once, started in another order on each member, in several communicators.
+pub fn j2_starts_in_different_orders(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("everybody is a member");
+    let mut random = crate::random::Random::seed(me as u64);
+    let mut plans = Vec::new();
+    for group in [world, &other] {
+        for count in [1, 700] {
+            plans.push(group.allreduce_init::<i64>(count, Sum)?);
+        }
+    }
+    for start in 0..effort(job, 300, 10) {
+        let mut order: Vec<usize> = (0..plans.len()).collect();
+        for at in 0..order.len() {
+            let other = random.below(order.len() as u64) as usize;
+            order.swap(at, other);
+        }
+        for &which in &order {
+            let count = if which % 2 == 0 { 1 } else { 700 };
+            plans[which].write(0, &values(me + which, start, count))?;
+            plans[which].start()?;
+        }
+        for &which in order.iter().rev() {
+            let mut wanted = vec![0; if which % 2 == 0 { 1 } else { 700 }];
+            let all = (0..ranks).map(|rank| values(rank + which, start, wanted.len()));
+            for theirs in all.collect::<Vec<_>>() {
+                wanted.iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
+            }
+            plans[which].wait()?;
+            assert_eq!(plans[which].to_vec()?, wanted, "plan {which}, start {start}");
+        }
+    }
+    Ok(())
+}
+
+/// What this communicator's plans take on this rank, once all that were dropped are freed.
+fn bytes_now(job: &Job, group: &Communicator) -> Result<u64> {
+    group.quiesce()?;
+    Ok(job.memory().local)
+}
+
+/// J3, J12: a plan is dropped at any moment, also under way: the call returns at once, what others get of it is right, and
+/// all memory comes back.
+pub fn j3_dropped_at_any_moment(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let before = bytes_now(job, world)?;
+    for round in 0..effort(job, 30, 4) {
+        let root = Rank((round % job.size()) as u32);
+        let mut dropped = world.bcast_init::<i64>(2000, root)?;
+        let never = world.allreduce_init::<i64>(10, Sum)?;
+        let mut after = world.bcast_init::<i64>(2000, root)?;
+        let data = values(root.index(), round, 2000);
+        if me == root {
+            dropped.write(0, &data)?;
+            after.write(0, &data)?;
+        }
+        dropped.start()?;
+        if (me.index() + round).is_multiple_of(2) {
+            drop(dropped); // others still wait for theirs
+        } else {
+            dropped.wait()?;
+            assert_eq!(dropped.to_vec()?, data, "round {round}");
+        }
+        drop(never);
+        assert_eq!(run(&mut after)?, data, "round {round}, the plan made after it");
+    }
+    let after = bytes_now(job, world)?;
+    assert_eq!(after, before, "bytes of plans that everybody has dropped");
+    Ok(())
+}
+
+/// J4: one rank, nothing to move.
+pub fn j4_nothing_to_do(job: &Job) -> Result<()> {
+    let alone = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("everybody is a member");
+    for group in [&alone, job.world()] {
+        let mut empty = group.bcast_init::<i64>(0, Rank(0))?;
+        let mut sum = group.allreduce_init::<i64>(0, Sum)?;
+        let mut barrier = group.barrier_init()?;
+        let mut exchange = group.alltoall_init::<i64>(0)?;
+        for _ in 0..5 {
+            for plan in [&mut empty, &mut sum, &mut exchange] {
+                assert_eq!(run(plan)?, []);
+            }
+            barrier.start()?;
+            barrier.wait()?;
+        }
+    }
+    let mut sum = alone.allreduce_init::<i64>(3, Sum)?;
+    sum.write(0, &[1, 2, 3])?;
+    assert_eq!(run(&mut sum)?, [1, 2, 3]);
+    Ok(())
+}
+
+/// J5: those in between compute, and what is for others arrives all the same, where somebody is there to do it.
+pub fn j5_members_in_between_compute(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank().index());
+    let (over, last) = (job.signal()?, job.size() - 1);
+    let chain = ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("it is there");
+    let shape = Shape::new(Operation::Bcast, job.size(), 0, 8000);
+    let mut plan = world.plan(&chain.schedule(&shape, 4))?;
+    for start in 0..effort(job, 20, 3) as u64 {
+        if me == 0 {
+            plan.write(0, &[start as u8; 8000])?;
+        }
+        plan.start()?;
+        if me > 0 && me < last {
+            // No call that could move anything on: until the last one has all.
+            while over.value() <= start {
+                stay_away(job);
+            }
+        }
+        plan.wait()?;
+        assert_eq!(plan.to_vec()?, [start as u8; 8000], "start {start}");
+        if me == last {
+            job.ranks().try_for_each(|rank| job.raise(over.on(rank), 1))?;
+        }
+        over.wait_at_least(start + 1)?;
+    }
+    Ok(())
+}
+
+/// J10 and its kind: what is senseless is refused by whoever asks for it, and nothing is lost by that.
+pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    misused(job, world.bcast_init::<u8>(1, Rank(job.size() as u32)), &["rank"]);
+    let mut plan = world.bcast_init::<i64>(4, Rank(0))?;
+    misused(job, plan.write(3, &[0; 2]), &["16 bytes", "32"]);
+    misused(job, plan.read(usize::MAX, &mut [0]), &["buffer"]);
+    for start in 0..3 {
+        if me == Rank(0) {
+            plan.write(0, &values(0, start, 4))?;
+        }
+        plan.start()?;
+        misused(job, plan.start(), &["has not ended", "wait"]);
+        misused(job, plan.write(0, &[1]), &["under way"]);
+        misused(job, plan.read(0, &mut [1]), &["under way"]);
+        plan.wait()?;
+        plan.wait()?; // nothing is under way
+        assert!(plan.test()?);
+        assert_eq!(plan.to_vec()?, values(0, start, 4));
+    }
+    // A schedule that is wrong, or of another group.
+    let chain = ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("it is there");
+    let foreign = chain.schedule(&Shape::new(Operation::Bcast, job.size() + 1, 0, 8), 1);
+    misused(job, world.plan_unchecked(&foreign), &["ranks", "members"]);
+    if job.size() > 1 {
+        let count = if me == Rank(0) { 7 } else { 8 };
+        refused(job, world.bcast_init::<i64>(count, Rank(0)), Blame::Misuse, &["another schedule"]);
+    }
+    job.barrier()
+}
+
+/// J11: the tree of the ACP paper's allgather, by lists that ranks run independently.
+pub fn j11_independent_lists(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let lists = ALGORITHMS.iter().find(|algorithm| algorithm.name == "lists").expect("it is there");
+    let counts = Counts::Each((0..ranks as u64).map(|rank| 8 + rank % 3 * 100).collect());
+    for shape in [
+        Shape::new(Operation::Allgather, ranks, 0, 700),
+        Shape { counts, ..Shape::new(Operation::Allgather, ranks, 0, 8) },
+    ] {
+        let mut plan = world.plan(&lists.schedule(&shape, 1))?;
+        for start in 0..effort(job, 30, 4) {
+            let byte = |rank: usize| (rank * 31 + start) as u8;
+            plan.write(shape.offset_of(me) as usize, &vec![byte(me); shape.bytes_of(me) as usize])?;
+            plan.start()?;
+            plan.wait()?;
+            let got = plan.to_vec()?;
+            for rank in 0..ranks {
+                let block = &got[shape.offset_of(rank) as usize..][..shape.bytes_of(rank) as usize];
+                assert!(block.iter().all(|&got| got == byte(rank)), "block {rank}, start {start}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// J13: blocking collective calls between start and wait of plans of the same communicator.
+pub fn j13_calls_between_start_and_wait(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let mut plans = [
+        world.allreduce_init::<i64>(3, Sum)?,
+        world.scan_init::<i64>(3, Sum)?,
+        world.alltoall_init::<i64>(3)?,
+    ];
+    for start in 0..effort(job, 100, 5) {
+        for plan in &mut plans {
+            plan.write(0, &values(me, start, 3))?;
+            plan.start()?;
+            assert_eq!(world.allreduce(&[value(me, start, 0)], Sum)?, sums(ranks, start, 1));
+        }
+        let mut root = [start as i64 * i64::from(me == 0)];
+        world.bcast(&mut root, Rank(0))?;
+        assert_eq!(root, [start as i64]);
+        let [sum, scan, exchange] = &mut plans;
+        exchange.wait()?;
+        scan.wait()?;
+        while !sum.test()? {
+            if is_simulated(job) {
+                stay_away(job);
+            }
+        }
+        assert_eq!((sum.to_vec()?, scan.to_vec()?), (sums(ranks, start, 3), sums(me + 1, start, 3)));
+    }
+    Ok(())
+}

@@ -9,6 +9,8 @@ use crate::patience::Idle;
 use crate::pattern;
 use crate::watchdog::Watchdog;
 use std::ops::Range;
+use std::time::Duration;
+use tasuki::schedule::{Buffer, Contract, Origin, Part, Schedule, Span, started};
 use tasuki::{After, Array, Change, Command, Handle, Job, Request, Result, Sim};
 
 /// A program in two forms: in the order that makes it right, and without. How often it found something stale.
@@ -219,7 +221,7 @@ pub fn g11b_reset_after_sending(job: &Job, order: Order) -> Result<usize> {
             let is_posted = |word: u64| if order == Order::Kept { word == round } else { word != 0 };
             let mut polls = 0;
             while !is_posted(slot.get(0)?) && polls < POLLS_MAX {
-                job.compute(std::time::Duration::from_nanos(100));
+                job.compute(Duration::from_nanos(100));
                 polls += 1;
             }
             lost += usize::from(polls == POLLS_MAX);
@@ -260,4 +262,89 @@ pub fn d16_one_stream(job: &Job, order: Order) -> Result<usize> {
         job.barrier()?;
     }
     Ok(stale)
+}
+
+/// Segments of the chain of J1.
+const SEGMENTS: u64 = 4;
+
+/// A broadcast along a chain, in segments. `ready`: how a member says that its buffer is free.
+fn chain(ranks: usize, ready: Ready) -> Schedule {
+    let part = move |part: &mut Part| {
+        let (me, last) = (part.rank(), part.rank() + 1 == ranks);
+        let data = part.buffer("data", LEN as u64);
+        let beside = u64::from(ready == Ready::AddedToData && !last);
+        let arrived = part.signal("arrived", if me > 0 { SEGMENTS } else { 0 } + beside);
+        let below = part.signal("ready", u64::from(ready == Ready::Climbs && !last));
+        let sent = part.signal("sent", if last { 0 } else { SEGMENTS });
+        let is_ready = if ready == Ready::Climbs && !last { below.reaches(1) } else { started() };
+        if me > 0 && ready != Ready::Never {
+            let signal = if ready == Ready::Climbs { below } else { arrived };
+            part.join(is_ready).then(signal.on(me - 1, 1));
+            part.in_queue(1);
+        }
+        for segment in (0..SEGMENTS).filter(|_| !last) {
+            let (from, to) = (segment * LEN as u64 / SEGMENTS, (segment + 1) * LEN as u64 / SEGMENTS);
+            let trigger = match me {
+                0 if ready == Ready::AddedToData => arrived.reaches(1),
+                0 => is_ready,
+                _ => arrived.reaches(segment + 1 + beside),
+            };
+            part.copy(trigger, data.on(me, from), data.on(me + 1, from), to - from)
+                .then(arrived.on(me + 1, 1))
+                .then(sent.on(me, 1));
+        }
+        if me > 0 {
+            part.finish(arrived.reaches(SEGMENTS + beside));
+        }
+        if !last {
+            part.finish(sent.reaches(SEGMENTS));
+        }
+    };
+    let contract = |rank| {
+        let span = Span { buffer: Buffer::FIRST, offset: 0, bytes: LEN as u64 };
+        let origin = Origin { ranks: vec![0], buffer: Buffer::FIRST, offset: 0 };
+        let gives = if rank == 0 { vec![span] } else { Vec::new() };
+        Contract { gives, gets: vec![(span, origin)], ..Contract::default() }
+    };
+    Schedule::new("chain", ranks, part, contract)
+}
+
+/// How a member of a chain says that its buffer may be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ready {
+    /// When all behind it have said so, by a signal of its own.
+    Climbs,
+    /// Not at all.
+    Never,
+    /// By the signal that its segments raise, too.
+    AddedToData,
+}
+
+/// Starts of such a chain, with members that look late at what they got.
+fn starts(job: &Job, ready: Ready) -> Result<usize> {
+    let mut plan = job.world().plan_unchecked(&chain(job.size(), ready))?;
+    let mut stale = 0;
+    for round in 0..3 * ROUNDS {
+        let bytes = pattern::bytes(round, LEN);
+        if job.rank().index() == 0 {
+            plan.write(0, &bytes)?;
+        }
+        plan.start()?;
+        plan.wait()?;
+        if (job.rank().index() as u64 + round).is_multiple_of(2) {
+            job.compute(Duration::from_micros(20));
+        }
+        stale += usize::from(plan.to_vec()? != bytes);
+    }
+    Ok(stale)
+}
+
+/// J1: a member says that its buffer is free before a start may write there.
+pub fn j1_readiness(job: &Job, order: Order) -> Result<usize> {
+    starts(job, if order == Order::Kept { Ready::Climbs } else { Ready::Never })
+}
+
+/// J1: by a signal of its own: added to that of the data, one stands for the other.
+pub fn j1_readiness_apart(job: &Job, order: Order) -> Result<usize> {
+    starts(job, if order == Order::Kept { Ready::Climbs } else { Ready::AddedToData })
 }

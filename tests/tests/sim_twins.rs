@@ -55,6 +55,16 @@ fn g11b_resetting_a_slot_after_sending_loses_the_next_posting() {
     needs_its_order("G11b", twins::g11b_reset_after_sending, 2, 0..60);
 }
 
+#[test]
+fn j1_starts_without_readiness_overtake_each_other() {
+    needs_its_order("J1", twins::j1_readiness, 3, 0..60);
+}
+
+#[test]
+fn j1_readiness_counted_with_the_data_is_none() {
+    needs_its_order("J1, ready with data", twins::j1_readiness_apart, 4, 0..60);
+}
+
 /// The case must fail on a machine with that fault, for one of a few seeds.
 fn notices(name: &str, ranks: usize, fault: fn(Sim) -> Sim) {
     let _watched = Watchdog::over(format!("{name} on a faulty machine"));

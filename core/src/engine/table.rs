@@ -234,7 +234,10 @@ impl Table {
             outcome.map_err(|cause| Error::new(cause).in_call(|| action.to_string()).on_rank(self.rank));
         let report = outcome.as_ref().err().map(Error::headline);
         if let Err(error) = &outcome {
-            self.failures.record(number, error.clone(), entry.claimed);
+            // An effect on a rank that has left: there is nobody any more who could miss it.
+            let is_effect = !entry.claimed && matches!(action, Action::Raise { .. } | Action::Poison { .. });
+            let is_vain = is_effect && matches!(error.cause(), Cause::PeerLeft { .. });
+            self.failures.record(number, error.clone(), entry.claimed || is_vain);
         }
         if entry.claimed {
             self.outcomes.insert(number, outcome);

@@ -109,6 +109,11 @@ impl Ask {
         Ok(chosen.iter().map(plan).collect())
     }
 
+    /// The GOAL text that is named in place of an operation.
+    pub(super) fn goal(&self) -> Option<&str> {
+        self.what.ends_with(".goal").then_some(self.what.as_str())
+    }
+
     /// What is there and called as a file is none of the operations.
     fn is_file(&self) -> bool {
         self.what.ends_with(".json") || self.what.contains('/')

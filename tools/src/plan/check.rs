@@ -1,6 +1,7 @@
 //! Proves plans, and shows what the first fault is about.
 
 use super::ask::{Ask, Plan};
+use super::goal::{Measured, parse};
 use super::names::{self, Names};
 use super::show::wrap;
 use crate::say::{misuse, print};
@@ -9,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tasuki_core::os::memory;
-use tasuki_models::schedule::{Checked, Deed, Fault, Place, Schedule, Where};
+use tasuki_models::schedule::{Checked, Deed, Fault, Graph, Part, Place, Schedule, Step, Where};
 
 /// Steps that are shown for a fault.
 const STEPS_MAX: usize = 12;
@@ -45,6 +46,15 @@ struct Row {
 }
 
 #[derive(Serialize)]
+struct GoalRow<'a> {
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<&'a String>,
+    #[serde(flatten)]
+    numbers: Option<&'a Measured>,
+}
+
+#[derive(Serialize)]
 struct Numbers {
     ranks: usize,
     steps: usize,
@@ -55,6 +65,9 @@ struct Numbers {
 
 /// The subcommand; its exit code.
 pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
+    if let Some(path) = ask.goal() {
+        return goal(path, json);
+    }
     let plans = ask.plans()?;
     let available = memory::available().bytes;
     let outcomes: Vec<Outcome> = plans.iter().map(|plan| prove(&plan.schedule, available / SHARE)).collect();
@@ -78,11 +91,37 @@ pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
     }
 }
 
-/// An error where the proof of a plan, or its graph, would take too much memory.
-pub(super) fn look_at_size(schedule: &Schedule) -> anyhow::Result<()> {
+/// Looks whether the operations of a GOAL text fit each other, which is all that can be said of it.
+fn goal(path: &str, json: bool) -> anyhow::Result<u8> {
+    let text = std::fs::read_to_string(path).map_err(|error| misuse(format!("{path}: {error}")))?;
+    let goal = parse(&text).map_err(|why| misuse(format!("{path}: {why}")))?;
+    let measured = goal.measure();
+    if json {
+        let (numbers, fault) = (measured.as_ref().ok(), measured.as_ref().err());
+        print(&format!("{}\n", serde_json::to_string_pretty(&GoalRow { path, fault, numbers })?))?;
+    } else {
+        print(&match &measured {
+            Ok(one) => format!(
+                "{path}: messages are sent and received once, and nothing waits for itself\n  \
+                 {:>12}  ranks\n  {:>12}  operations\n  {:>12}  messages\n  {:>12}  bytes of all messages\n  \
+                 {:>12}  messages, each of which waits for the one before it\n",
+                one.ranks, one.operations, one.messages, one.bytes, one.depth
+            ),
+            Err(why) => format!("{path}: wrong\n  {why}\n"),
+        })?;
+    }
+    Ok(if measured.is_ok() { 0 } else { WRONG })
+}
+
+/// What waits for what; an error where that cannot be told, or would take too much memory.
+pub(super) fn graph(plan: &Plan) -> anyhow::Result<Graph> {
     let limit = memory::available().bytes / SHARE;
-    let bytes = schedule.check_bytes(limit);
-    if bytes > limit { Err(misuse(too_large(bytes))) } else { Ok(()) }
+    let bytes = plan.schedule.check_bytes(limit);
+    if bytes > limit {
+        return Err(misuse(too_large(bytes)));
+    }
+    let wrong = |fault: Box<Fault>| misuse(format!("{}: wrong: {fault}", plan.title));
+    plan.schedule.graph().map_err(wrong)
 }
 
 fn prove(schedule: &Schedule, limit: u64) -> Outcome {
@@ -198,7 +237,7 @@ fn involved(schedule: &Schedule, fault: &Fault) -> BTreeSet<(usize, usize)> {
 fn raising(schedule: &Schedule, whose: usize, name: &str) -> BTreeSet<(usize, usize)> {
     let owner = schedule.part(whose);
     let is_it = |signal: usize| owner.counters().get(signal).is_some_and(|counter| counter.name == name);
-    let raises = move |step: &tasuki_models::schedule::Step| {
+    let raises = move |step: &Step| {
         step.effects().any(|effect| effect.rank as usize == whose && is_it(effect.signal.index()))
     };
     select(schedule, raises)
@@ -215,12 +254,9 @@ fn writing(schedule: &Schedule, place: &Place) -> BTreeSet<(usize, usize)> {
     })
 }
 
-fn select(
-    schedule: &Schedule,
-    is_it: impl Fn(&tasuki_models::schedule::Step) -> bool,
-) -> BTreeSet<(usize, usize)> {
+fn select(schedule: &Schedule, is_it: impl Fn(&Step) -> bool) -> BTreeSet<(usize, usize)> {
     let parts = (0..schedule.ranks()).map(|rank| schedule.part(rank));
-    let of_part = |part: tasuki_models::schedule::Part| {
+    let of_part = |part: Part| {
         let found = part.steps().iter().enumerate().filter(|(_, step)| is_it(step));
         found.map(|(number, _)| (part.rank(), number)).collect::<Vec<_>>()
     };

@@ -10,11 +10,13 @@
 mod ask;
 mod check;
 mod file;
+mod goal;
 mod names;
 mod show;
 
 use crate::say::misuse;
-use ask::Ask;
+use ask::{Ask, Plan};
+use goal::Goal;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -91,6 +93,8 @@ enum What {
 enum Format {
     /// All there is; `tasuki plan` reads it
     Json,
+    /// Messages and computations of one start, for the simulator LogGOPSim
+    Goal,
 }
 
 /// The subcommand; its exit code.
@@ -108,6 +112,7 @@ fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()
         let mut out = BufWriter::new(out);
         match format {
             Format::Json => file::write(&plan.schedule, &mut out)?,
+            Format::Goal => goal::write(&goal(&plan)?, &remark(&plan), &mut out)?,
         }
         Ok(out.flush()?)
     };
@@ -118,4 +123,13 @@ fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()
         }
         None => write(&mut io::stdout().lock()),
     }
+}
+
+/// One start as operations.
+fn goal(plan: &Plan) -> anyhow::Result<Goal> {
+    goal::make(&check::graph(plan)?)
+}
+
+fn remark(plan: &Plan) -> String {
+    format!("{}: one start; r1s2 is step 2 of rank 1; a unit of calc is a byte", plan.title)
 }

@@ -9,6 +9,7 @@
 
 mod ask;
 mod check;
+mod draw;
 mod file;
 mod goal;
 mod names;
@@ -16,6 +17,7 @@ mod show;
 
 use crate::say::misuse;
 use ask::{Ask, Plan};
+use draw::View;
 use goal::Goal;
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -41,6 +43,11 @@ Examples:
   tasuki plan check mine.json
 
 Exit codes: 0 proven, 1 wrong, 2 misuse, a file that cannot be read, or too large to be proven.";
+
+const DRAW: &str = "\
+Examples:
+  tasuki plan draw bcast --ranks 8 --bytes 8192 -o a.svg
+  tasuki plan draw allgather --ranks 8 --algorithm bruck --as graph -o b.svg";
 
 const EXPORT: &str = "\
 Examples:
@@ -75,6 +82,18 @@ enum What {
         #[arg(long)]
         json: bool,
     },
+    /// Draw a plan as SVG
+    #[command(after_help = DRAW)]
+    Draw {
+        #[command(flatten)]
+        ask: Ask,
+        /// The picture
+        #[arg(short, long, value_name = "SVG")]
+        output: PathBuf,
+        /// What it shows
+        #[arg(long = "as", value_enum, default_value_t = View::Time)]
+        view: View,
+    },
     /// Write a plan for other programs
     #[command(after_help = EXPORT)]
     Export {
@@ -102,6 +121,7 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     match &args.what {
         What::Show { ask, rank } => show::command(ask, *rank).map(|()| 0),
         What::Check { ask, json } => check::command(ask, *json),
+        What::Draw { ask, output, view } => draw::command(ask, *view, output).map(|()| 0),
         What::Export { ask, format, output } => export(ask, *format, output.as_deref()).map(|()| 0),
     }
 }

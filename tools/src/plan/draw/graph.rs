@@ -1,0 +1,227 @@
+//! What waits for what: a column for each rank, steps from top to bottom.
+
+use super::canvas::{
+    BAND, Canvas, Drawn, FAINT, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page,
+};
+use super::{Kind, deed, size};
+use plotters::style::WHITE;
+use std::collections::{BTreeMap, BTreeSet};
+use tasuki_models::schedule::{Event, Graph};
+
+/// Queues of all ranks up to which steps have words in them.
+const WORDS_MAX: usize = 18;
+/// Pixels between ranks, and of their names.
+const GAP: i32 = 14;
+const NAMES: i32 = 30;
+
+/// How large steps are.
+#[derive(Clone, Copy)]
+struct Sizes {
+    /// Of a queue's column, and from level to level.
+    lane: i32,
+    level: i32,
+    /// Half of a step that moves something.
+    half: Point,
+    has_words: bool,
+}
+
+const LARGE: Sizes = Sizes { lane: 96, level: 64, half: (42, 17), has_words: true };
+const SMALL: Sizes = Sizes { lane: 34, level: 46, half: (12, 10), has_words: false };
+
+struct Picture<'g> {
+    graph: &'g Graph,
+    sizes: Sizes,
+    /// Where each event is.
+    places: BTreeMap<Event, Point>,
+    /// Where the column of each rank begins and ends.
+    columns: Vec<(i32, i32)>,
+    bottom: i32,
+}
+
+/// The picture.
+pub(super) fn draw(graph: &Graph, title: &str) -> anyhow::Result<String> {
+    let picture = Picture::new(graph);
+    let count = graph.nodes.len() - 2 * graph.parts.len();
+    let inside = if picture.sizes.has_words { "" } else { "; in a step stands to whom it moves bytes" };
+    let remark = format!("{count} steps; arrows go from what happens to what it lets go on{inside}");
+    let legend = picture.legend();
+    let right = picture.columns.last().map_or(0, |column| column.1);
+    let width = (right + MARGIN).max(head_width(title, &remark, &legend));
+    page((width, picture.bottom + MARGIN), |canvas| {
+        canvas.head_of_page(title, &remark, &legend)?;
+        picture.draw_columns(canvas)?;
+        picture.draw_edges(canvas)?;
+        graph.nodes.iter().try_for_each(|node| picture.draw_node(canvas, node.event))
+    })
+}
+
+impl<'g> Picture<'g> {
+    fn new(graph: &'g Graph) -> Picture<'g> {
+        let queues: Vec<Vec<u16>> = graph
+            .parts
+            .iter()
+            .map(|part| {
+                let all: BTreeSet<u16> = part.steps().iter().map(|step| step.queue.0).collect();
+                all.into_iter().collect()
+            })
+            .collect();
+        let lanes: usize = queues.iter().map(|queues| queues.len().max(1)).sum();
+        let sizes = if lanes <= WORDS_MAX { LARGE } else { SMALL };
+        let (levels, depth) = levels(graph);
+        let mut x = MARGIN;
+        let mut columns = Vec::new();
+        for queues in &queues {
+            let width = queues.len().max(1) as i32 * sizes.lane;
+            columns.push((x, x + width));
+            x += width + GAP;
+        }
+        let y = |level: usize| HEAD + NAMES + sizes.level / 2 + level as i32 * sizes.level;
+        let place = |event: Event| match event {
+            Event::Begin(rank) | Event::End(rank) => {
+                ((columns[rank].0 + columns[rank].1) / 2, y(levels[&event]))
+            }
+            Event::Step(rank, step) => {
+                let queue = graph.parts[rank].steps()[step].queue.0;
+                let lane = queues[rank].iter().position(|&other| other == queue).unwrap_or(0) as i32;
+                (columns[rank].0 + lane * sizes.lane + sizes.lane / 2, y(levels[&event]))
+            }
+        };
+        let places = graph.nodes.iter().map(|node| (node.event, place(node.event))).collect();
+        Picture { graph, sizes, places, columns, bottom: y(depth) + sizes.level / 2 }
+    }
+
+    fn legend(&self) -> Vec<(Sign, &'static str)> {
+        let kinds: BTreeSet<Kind> =
+            self.graph.nodes.iter().filter_map(|node| deed(self.graph, node.event)).map(|it| it.0).collect();
+        let sign = |kind| match kind {
+            Kind::Copy => (Sign::Square(colour(kind)), "copies to another rank"),
+            Kind::Reduce => (Sign::Square(colour(kind)), "combines at another rank"),
+            Kind::Local => (Sign::Square(colour(kind)), "within the rank"),
+            Kind::Join => (Sign::Ring, "joins or tells"),
+        };
+        let others = [(Sign::Dashes(GREY), "next in its queue"), (Sign::Bar(INK), "start, and its end")];
+        kinds.into_iter().map(sign).chain(others).collect()
+    }
+
+    fn draw_columns(&self, canvas: &Canvas<'_>) -> Drawn {
+        for (rank, &(left, right)) in self.columns.iter().enumerate() {
+            canvas.rectangle([(left, HEAD), (right, self.bottom)], BAND, None)?;
+            let is_narrow = right - left < 50;
+            let name = if is_narrow { rank.to_string() } else { format!("rank {rank}") };
+            canvas.centred(&name, ((left + right) / 2, HEAD + 16), 14, INK)?;
+        }
+        Ok(())
+    }
+
+    fn draw_edges(&self, canvas: &Canvas<'_>) -> Drawn {
+        for node in &self.graph.nodes {
+            if let Some(behind) = node.behind.filter(|_| matches!(node.event, Event::Step(..))) {
+                let (from, to) = (self.below(behind), self.above(node.event));
+                canvas.dashes(from, to, GREY, 1)?;
+                canvas.head(from, to, GREY)?;
+            }
+            let causes: BTreeSet<Event> = node.causes.iter().map(|cause| cause.event).collect();
+            for cause in causes {
+                let (from, to) = (self.below(cause), self.above(node.event));
+                let kind = deed(self.graph, cause).map_or(Kind::Join, |it| it.0);
+                let is_end = matches!(node.event, Event::End(_)) && rank_of(cause) == rank_of(node.event);
+                let ink = if is_end { FAINT } else { colour(kind) };
+                let points = curve(from, to, self.sizes);
+                canvas.line(&points, ink, 1)?;
+                canvas.head(points[points.len() - 2], to, ink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Half of how high an event is drawn.
+    fn half(&self, event: Event) -> i32 {
+        match deed(self.graph, event) {
+            None => 3,
+            Some((Kind::Join, ..)) => 6,
+            Some(_) => self.sizes.half.1,
+        }
+    }
+
+    fn below(&self, event: Event) -> Point {
+        let (x, y) = self.places[&event];
+        (x, y + self.half(event))
+    }
+
+    fn above(&self, event: Event) -> Point {
+        let (x, y) = self.places[&event];
+        (x, y - self.half(event))
+    }
+
+    fn draw_node(&self, canvas: &Canvas<'_>, event: Event) -> Drawn {
+        let (x, y) = self.places[&event];
+        let (width, height) = self.sizes.half;
+        let Some((kind, from, to, bytes)) = deed(self.graph, event) else {
+            return canvas.line(&[(x - width, y), (x + width, y)], INK, 4);
+        };
+        if kind == Kind::Join {
+            return canvas.circle((x, y), 6, WHITE, INK);
+        }
+        let corners = [(x - width, y - height), (x + width, y + height)];
+        canvas.rectangle(corners, colour(kind), None)?;
+        let own = rank_of(event);
+        if !self.sizes.has_words {
+            return canvas.centred(&to.to_string(), (x, y), 12, WHITE);
+        }
+        let words = match (kind, from == own) {
+            (Kind::Local, true) => "here".into(),
+            (Kind::Local, false) => format!("at {to}"),
+            (_, true) => format!("to {to}"),
+            (_, false) => format!("{from} to {to}"),
+        };
+        canvas.centred(&words, (x, y - 8), 13, WHITE)?;
+        canvas.centred(&size(bytes), (x, y + 8), 13, WHITE)
+    }
+}
+
+fn rank_of(event: Event) -> usize {
+    match event {
+        Event::Begin(rank) | Event::End(rank) | Event::Step(rank, _) => rank,
+    }
+}
+
+/// How far from the top each event is, and the farthest.
+fn levels(graph: &Graph) -> (BTreeMap<Event, usize>, usize) {
+    let mut levels: BTreeMap<Event, usize> = BTreeMap::new();
+    for node in &graph.nodes {
+        let before = node.causes.iter().map(|cause| cause.event).chain(node.behind);
+        let level = before.map(|before| levels[&before] + 1).max().unwrap_or(0);
+        // Where a start begins, nothing else does.
+        let is_step = matches!(node.event, Event::Step(..));
+        levels.insert(node.event, level.max(usize::from(is_step)));
+    }
+    let depth = levels.values().copied().max().unwrap_or(0);
+    (levels, depth)
+}
+
+/// A line that leaves downwards and comes from above; around what lies between, where that is in one column.
+fn curve(from: Point, to: Point, sizes: Sizes) -> Vec<Point> {
+    const PIECES: i32 = 16;
+    let is_far = from.0 == to.0 && to.1 - from.1 > sizes.level;
+    if !is_far && from.0 == to.0 {
+        return vec![from, to];
+    }
+    let bulge = if is_far { f64::from(sizes.half.0 + 14) * 4.0 / 3.0 } else { 0.0 };
+    let bend = f64::from((to.1 - from.1).abs()).max(30.0) * if is_far { 0.15 } else { 0.4 };
+    let corners = [
+        (f64::from(from.0), f64::from(from.1)),
+        (f64::from(from.0) + bulge, f64::from(from.1) + bend),
+        (f64::from(to.0) + bulge, f64::from(to.1) - bend),
+        (f64::from(to.0), f64::from(to.1)),
+    ];
+    let point = |piece: i32| {
+        let part = f64::from(piece) / f64::from(PIECES);
+        let rest = 1.0 - part;
+        let shares = [rest.powi(3), 3.0 * rest.powi(2) * part, 3.0 * rest * part.powi(2), part.powi(3)];
+        let sum = |of: fn(&(f64, f64)) -> f64| {
+            corners.iter().zip(shares).map(|(at, share)| of(at) * share).sum::<f64>()
+        };
+        (sum(|at| at.0).round() as i32, sum(|at| at.1).round() as i32)
+    };
+    (0..=PIECES).map(point).collect()
+}

@@ -56,8 +56,10 @@ pub(crate) struct Ask {
 /// A schedule with what is to be said of it.
 pub(super) struct Plan {
     pub(super) schedule: Schedule,
-    /// What does what, how much, among whom.
+    /// What does what by which algorithm, how much, among whom.
     pub(super) title: String,
+    /// The same without the algorithm.
+    pub(super) asked: String,
     /// That others would do, too.
     pub(super) remark: Option<String>,
 }
@@ -97,14 +99,14 @@ impl Ask {
         }
         let segments = self.segments.unwrap_or_else(|| usual_segments(&shape));
         let plan = |algorithm: &&Algorithm| {
-            let title = format!("{} by {}", self.title(&shape), names::typed(algorithm.name));
+            let title = format!("{} by {}{}", self.what, names::typed(algorithm.name), among(&shape));
             let schedule = algorithm.schedule(&shape, segments);
             let cut = if is_cut(algorithm, &shape, segments) {
                 format!(", {segments} segments")
             } else {
                 String::new()
             };
-            Plan { schedule, title: title + &cut, remark: None }
+            Plan { schedule, title: title + &cut, asked: self.title(&shape), remark: None }
         };
         Ok(chosen.iter().map(plan).collect())
     }
@@ -136,7 +138,7 @@ impl Ask {
         }
         let schedule = file::read(Path::new(&self.what))?;
         let title = format!("{} of {}, {}", schedule.name(), self.what, names::ranks(schedule.ranks()));
-        Ok(Plan { schedule, title, remark: None })
+        Ok(Plan { schedule, asked: title.clone(), title, remark: None })
     }
 
     fn shape(&self, operation: Operation, has_counts: bool) -> anyhow::Result<Shape> {
@@ -180,17 +182,22 @@ impl Ask {
     }
 
     fn title(&self, shape: &Shape) -> String {
-        let ranks = names::ranks(shape.ranks);
-        let bytes = match &shape.counts {
-            _ if shape.operation == Operation::Barrier => String::new(),
-            Counts::Equal(bytes) => format!(", {bytes} B"),
-            Counts::Each(_) | Counts::Matrix(_) => ", blocks that differ".into(),
-        };
-        use Operation::{Bcast, Gather, Reduce, Scatter};
-        let has_root = matches!(shape.operation, Bcast | Reduce | Gather | Scatter);
-        let root = if has_root { format!(", root {}", shape.root) } else { String::new() };
-        format!("{} among {ranks}{bytes}{root}", self.what)
+        self.what.clone() + &among(shape)
     }
+}
+
+/// Among whom, and how much.
+fn among(shape: &Shape) -> String {
+    let ranks = names::ranks(shape.ranks);
+    let bytes = match &shape.counts {
+        _ if shape.operation == Operation::Barrier => String::new(),
+        Counts::Equal(bytes) => format!(", {bytes} B"),
+        Counts::Each(_) | Counts::Matrix(_) => ", blocks that differ".into(),
+    };
+    use Operation::{Bcast, Gather, Reduce, Scatter};
+    let has_root = matches!(shape.operation, Bcast | Reduce | Gather | Scatter);
+    let root = if has_root { format!(", root {}", shape.root) } else { String::new() };
+    format!(" among {ranks}{bytes}{root}")
 }
 
 /// Whether the number of segments makes a difference, to the root or its first neighbour.

@@ -183,7 +183,7 @@ fn one(plan: &Plan, outcome: &Outcome) -> anyhow::Result<String> {
             line(checked.queue_steps_max.to_string(), "steps in the longest queue");
         }
         Outcome::Wrong(fault) => {
-            let fault_text = wrap("  ", &fault.to_string(), " ");
+            let fault_text = wrap("  ", &fault.to_string(), " ", 2);
             let _ = writeln!(text, "{}: wrong\n{fault_text}", plan.title);
             text += &commands(&plan.schedule, fault);
         }
@@ -229,8 +229,22 @@ fn involved(schedule: &Schedule, fault: &Fault) -> BTreeSet<(usize, usize)> {
             steps
         }
         Fault::WrongSum { rank, signal, .. } => raising(schedule, *rank, signal),
-        Fault::WrongBytes { place, .. } => writing(schedule, place),
+        Fault::WrongBytes { place, .. } => {
+            let steps = writing(schedule, place);
+            // Where nobody writes, somebody has told the rank that its start is over all the same.
+            if steps.is_empty() { ending(schedule, place.rank as usize) } else { steps }
+        }
     }
+}
+
+/// Steps that raise what the end of a rank's start waits for.
+fn ending(schedule: &Schedule, rank: usize) -> BTreeSet<(usize, usize)> {
+    let part = schedule.part(rank);
+    let waited: BTreeSet<_> = part.finished().iter().map(|trigger| trigger.signal).collect();
+    let raises = |step: &Step| {
+        step.effects().any(|effect| effect.rank as usize == rank && waited.contains(&effect.signal))
+    };
+    select(schedule, raises)
 }
 
 /// Steps that raise a signal of that name of that rank.
@@ -292,20 +306,15 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
         }
         column.set_padding((0, 2));
     }
-    let title = plans[0].title.split(" by ").next().unwrap_or_default();
-    let mut text = format!("{title}: {} that fit\n\n", algorithms(plans.len()));
+    let mut text = format!("{}: {} algorithms that fit\n\n", plans[0].asked, plans.len());
     table.lines().for_each(|line| text.extend([line.trim_end(), "\n"]));
     for (plan, outcome) in plans.iter().zip(outcomes) {
         if let Outcome::Wrong(fault) = outcome {
             let word = format!("\n{}: ", names::typed(plan.schedule.name()));
-            text += &wrap(&word, &fault.to_string(), " ");
+            text += &wrap(&word, &fault.to_string(), " ", 2);
             text += "\n";
             text += &commands(&plan.schedule, fault);
         }
     }
     text
-}
-
-fn algorithms(count: usize) -> String {
-    if count == 1 { "1 algorithm".into() } else { format!("{count} algorithms") }
 }

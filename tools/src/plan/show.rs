@@ -10,9 +10,10 @@ use tasuki_models::schedule::{Contract, Part, Schedule, Use};
 const SPANS_MAX: usize = 4;
 /// Signals and buffers that are shown.
 const NAMES_MAX: usize = 40;
-/// Letters of a line at most, and of what stands before it.
+/// Letters of a line at most.
 const WIDTH: usize = 100;
-const INDENT: usize = 11;
+/// Letters that a name and what stands around it take.
+const NAME: usize = 11;
 
 pub(super) fn command(ask: &Ask, rank: Option<usize>) -> anyhow::Result<()> {
     let plan = ask.plan()?;
@@ -20,7 +21,7 @@ pub(super) fn command(ask: &Ask, rank: Option<usize>) -> anyhow::Result<()> {
     if let Some(rank) = rank.filter(|&rank| rank >= ranks) {
         return Err(misuse(format!("--rank {rank}: the last of {} is {}", names::ranks(ranks), ranks - 1)));
     }
-    let remark = plan.remark.map_or_else(String::new, |remark| wrap("  (", &remark, ", ") + ")\n");
+    let remark = plan.remark.map_or_else(String::new, |remark| wrap("  (", &remark, ", ", 3) + ")\n");
     print(&format!("{}\n{remark}", plan.title))?;
     let shown = rank.map_or(0..ranks, |rank| rank..rank + 1);
     for rank in shown {
@@ -37,7 +38,7 @@ fn part(schedule: &Schedule, rank: usize) -> String {
     let mut line = |name: &str, entries: Vec<String>| {
         if !entries.is_empty() {
             let entries = few(entries, NAMES_MAX).join(", ");
-            let _ = writeln!(text, "{}", wrap(&format!("  {name:<9}"), &entries, ", "));
+            let _ = writeln!(text, "{}", wrap(&format!("  {name:<9}"), &entries, ", ", NAME));
         }
     };
     line("buffers", buffers(&part, &names));
@@ -56,7 +57,7 @@ fn part(schedule: &Schedule, rank: usize) -> String {
     }
     let ends: Vec<String> = part.finished().iter().map(|trigger| names.trigger(trigger)).collect();
     let ends = if ends.is_empty() { "at once".into() } else { format!("when {}", ends.join(" and ")) };
-    let _ = writeln!(text, "{}", wrap("  is over  ", &ends, " and "));
+    let _ = writeln!(text, "{}", wrap("  is over  ", &ends, " and ", NAME));
     text
 }
 
@@ -110,8 +111,8 @@ fn few(mut all: Vec<String>, max: usize) -> Vec<String> {
     all
 }
 
-/// A text behind a word, broken between its entries.
-pub(super) fn wrap(word: &str, text: &str, between: &str) -> String {
+/// A text behind a word, broken between its entries; lines behind the first are indented.
+pub(super) fn wrap(word: &str, text: &str, between: &str, indent: usize) -> String {
     let mut wrapped = word.to_string();
     let mut used = word.chars().count();
     for (number, entry) in text.split(between).enumerate() {
@@ -120,8 +121,8 @@ pub(super) fn wrap(word: &str, text: &str, between: &str) -> String {
             wrapped += between.trim_end();
             used += between.chars().count();
             if used + length >= WIDTH {
-                wrapped += &format!("\n{:INDENT$}", "");
-                used = INDENT;
+                wrapped += &format!("\n{:indent$}", "");
+                used = indent;
             } else {
                 wrapped.push(' ');
             }

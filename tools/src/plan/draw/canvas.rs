@@ -14,8 +14,14 @@ pub(super) const BAND: RGBColor = RGBColor(246, 247, 249);
 pub(super) const HEAD: i32 = 96;
 /// Around everything.
 pub(super) const MARGIN: i32 = 24;
-/// Letters of the legend are about this wide.
+/// Letters of the title, and of remark and legend, are about this wide.
+const TITLE_LETTER: i32 = 10;
 const LETTER: i32 = 7;
+const LEGEND_LETTER: i32 = 6;
+/// What a sign of the legend takes.
+const SIGN: i32 = 52;
+/// Parts of a pixel in which curves are drawn: whole pixels make them jagged.
+const FINE: i32 = 8;
 
 /// A point of the page.
 pub(super) type Point = (i32, i32);
@@ -33,6 +39,7 @@ pub(super) enum Sign {
     Dashes(RGBColor),
     Square(RGBColor),
     Bar(RGBColor),
+    Beam(RGBColor),
     Ring,
 }
 
@@ -43,7 +50,7 @@ pub(super) fn page(
 ) -> anyhow::Result<String> {
     let mut svg = String::new();
     let drawn = {
-        let size = (width.unsigned_abs(), height.unsigned_abs());
+        let size = ((width * FINE).unsigned_abs(), (height * FINE).unsigned_abs());
         let canvas = Canvas { area: SVGBackend::with_string(&mut svg, size).into_drawing_area() };
         canvas.area.fill(&WHITE).map_err(Into::into).and_then(|()| draw(&canvas)).and_then(|()| {
             canvas.area.present()?;
@@ -51,7 +58,9 @@ pub(super) fn page(
         })
     };
     drawn.map_err(|error| anyhow::anyhow!("the picture cannot be drawn: {error}"))?;
-    Ok(svg)
+    // The page has the size that it says, and the parts of its pixels inside.
+    let fine = format!("width=\"{}\" height=\"{}\"", width * FINE, height * FINE);
+    Ok(svg.replacen(&fine, &format!("width=\"{width}\" height=\"{height}\""), 1))
 }
 
 /// The colour of a kind; told apart by people who see no difference of red and green.
@@ -66,7 +75,15 @@ pub(super) fn colour(kind: Kind) -> RGBColor {
 
 impl Canvas<'_> {
     pub(super) fn line(&self, points: &[Point], colour: RGBColor, width: u32) -> Drawn {
-        self.area.draw(&PathElement::new(points.to_vec(), colour.stroke_width(width)))?;
+        let points: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (x.into(), y.into())).collect();
+        self.curve(&points, colour, width)
+    }
+
+    /// A line through points between pixels.
+    pub(super) fn curve(&self, points: &[(f64, f64)], colour: RGBColor, width: u32) -> Drawn {
+        let fine = |at: f64| (at * f64::from(FINE)).round() as i32;
+        let points: Vec<Point> = points.iter().map(|&(x, y)| (fine(x), fine(y))).collect();
+        self.area.draw(&PathElement::new(points, colour.stroke_width(width * FINE as u32)))?;
         Ok(())
     }
 
@@ -75,41 +92,43 @@ impl Canvas<'_> {
         const DASH: f64 = 5.0;
         let length = f64::from(to.0 - from.0).hypot(f64::from(to.1 - from.1));
         let count = (length / DASH).floor().max(1.0) as i32;
-        let at = |part: f64| {
-            let along = |from: i32, to: i32| from + (f64::from(to - from) * part).round() as i32;
+        let at = |dash: i32| {
+            let part = (f64::from(dash) * DASH / length).min(1.0);
+            let along = |from: i32, to: i32| f64::from(from) + f64::from(to - from) * part;
             (along(from.0, to.0), along(from.1, to.1))
         };
-        for dash in (0..count).step_by(2) {
-            let (begin, end) = (f64::from(dash) * DASH / length, f64::from(dash + 1) * DASH / length);
-            self.line(&[at(begin), at(end.min(1.0))], colour, width)?;
-        }
-        Ok(())
+        (0..count).step_by(2).try_for_each(|dash| self.curve(&[at(dash), at(dash + 1)], colour, width))
     }
 
     /// The head of an arrow that comes from there.
     pub(super) fn head(&self, from: Point, to: Point, colour: RGBColor) -> Drawn {
-        let (dx, dy) = (f64::from(to.0 - from.0), f64::from(to.1 - from.1));
+        self.head_from((from.0.into(), from.1.into()), to, colour)
+    }
+
+    /// The same, from between pixels.
+    pub(super) fn head_from(&self, from: (f64, f64), to: Point, colour: RGBColor) -> Drawn {
+        let (dx, dy) = (f64::from(to.0) - from.0, f64::from(to.1) - from.1);
         let length = dx.hypot(dy).max(1.0);
         let (x, y) = (dx / length, dy / length);
         let point = |along: f64, across: f64| {
-            let at = (x * along - y * across, y * along + x * across);
-            (to.0 + at.0.round() as i32, to.1 + at.1.round() as i32)
+            let fine = |at: i32, by: f64| at * FINE + (by * f64::from(FINE)).round() as i32;
+            (fine(to.0, x * along - y * across), fine(to.1, y * along + x * across))
         };
-        self.area.draw(&Polygon::new([to, point(-9.0, 4.0), point(-9.0, -4.0)], colour.filled()))?;
+        let corners = [point(0.0, 0.0), point(-9.0, 3.8), point(-9.0, -3.8)];
+        self.area.draw(&Polygon::new(corners, colour.filled()))?;
         Ok(())
     }
 
-    pub(super) fn rectangle(&self, corners: [Point; 2], fill: RGBColor, edge: Option<RGBColor>) -> Drawn {
+    pub(super) fn rectangle(&self, corners: [Point; 2], fill: RGBColor) -> Drawn {
+        let corners = corners.map(|(x, y)| (x * FINE, y * FINE));
         self.area.draw(&Rectangle::new(corners, fill.filled()))?;
-        if let Some(edge) = edge {
-            self.area.draw(&Rectangle::new(corners, edge.stroke_width(1)))?;
-        }
         Ok(())
     }
 
     pub(super) fn circle(&self, at: Point, radius: i32, fill: RGBColor, edge: RGBColor) -> Drawn {
+        let (at, radius) = ((at.0 * FINE, at.1 * FINE), radius * FINE);
         self.area.draw(&Circle::new(at, radius, fill.filled()))?;
-        self.area.draw(&Circle::new(at, radius, edge.stroke_width(1)))?;
+        self.area.draw(&Circle::new(at, radius, edge.stroke_width(FINE as u32)))?;
         Ok(())
     }
 
@@ -129,8 +148,8 @@ impl Canvas<'_> {
     }
 
     fn words(&self, words: &str, at: Point, size: u32, colour: RGBColor, pos: Pos) -> Drawn {
-        let style = ("sans-serif", size).into_text_style(&(0, 0)).color(&colour).pos(pos);
-        self.area.draw_text(words, &style, at)?;
+        let style = ("sans-serif", size * FINE as u32).into_text_style(&(0, 0)).color(&colour).pos(pos);
+        self.area.draw_text(words, &style, (at.0 * FINE, at.1 * FINE))?;
         Ok(())
     }
 
@@ -150,13 +169,14 @@ impl Canvas<'_> {
                     self.head((x, y), (x + 24, y), colour)?;
                 }
                 Sign::Square(colour) => {
-                    self.rectangle([(x + 4, y - 7), (x + 20, y + 7)], colour, None)?;
+                    self.rectangle([(x + 4, y - 7), (x + 20, y + 7)], colour)?;
                 }
                 Sign::Bar(colour) => self.line(&[(x + 12, y - 7), (x + 12, y + 7)], colour, 3)?,
+                Sign::Beam(colour) => self.line(&[(x + 2, y), (x + 24, y)], colour, 4)?,
                 Sign::Ring => self.circle((x + 12, y), 6, WHITE, INK)?,
             }
             self.behind(meaning, (x + 31, y), 13, INK)?;
-            x += 50 + meaning.chars().count() as i32 * LETTER;
+            x += SIGN + meaning.chars().count() as i32 * LEGEND_LETTER;
         }
         Ok(())
     }
@@ -165,6 +185,6 @@ impl Canvas<'_> {
 /// How wide a head is.
 pub(super) fn head_width(title: &str, remark: &str, legend: &[(Sign, &str)]) -> i32 {
     let letters = |words: &str| words.chars().count() as i32;
-    let legend: i32 = legend.iter().map(|(_, meaning)| 50 + letters(meaning) * LETTER).sum();
-    (letters(title) * 10).max(letters(remark) * LETTER).max(legend) + 2 * MARGIN
+    let legend: i32 = legend.iter().map(|(_, meaning)| SIGN + letters(meaning) * LEGEND_LETTER).sum();
+    (letters(title) * TITLE_LETTER).max(letters(remark) * LETTER).max(legend) + 2 * MARGIN
 }

@@ -1,15 +1,15 @@
 //! What waits for what: a column for each rank, steps from top to bottom.
 
-use super::canvas::{
-    BAND, Canvas, Drawn, FAINT, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page,
-};
+use super::canvas::{BAND, Canvas, Drawn, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page};
 use super::{Kind, deed, size};
-use plotters::style::WHITE;
+use plotters::style::{RGBColor, WHITE};
 use std::collections::{BTreeMap, BTreeSet};
 use tasuki_models::schedule::{Event, Graph};
 
-/// Queues of all ranks up to which steps have words in them.
+/// Columns of steps up to which steps have words in them.
 const WORDS_MAX: usize = 18;
+/// What a rank waits for of its own when its start ends: much of it, and all to be expected.
+const PALE: RGBColor = RGBColor(190, 196, 204);
 /// Pixels between ranks, and of their names.
 const GAP: i32 = 14;
 const NAMES: i32 = 30;
@@ -17,7 +17,7 @@ const NAMES: i32 = 30;
 /// How large steps are.
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// Of a queue's column, and from level to level.
+    /// Of a column of steps, and from level to level.
     lane: i32,
     level: i32,
     /// Half of a step that moves something.
@@ -43,7 +43,9 @@ pub(super) fn draw(graph: &Graph, title: &str) -> anyhow::Result<String> {
     let picture = Picture::new(graph);
     let count = graph.nodes.len() - 2 * graph.parts.len();
     let inside = if picture.sizes.has_words { "" } else { "; in a step stands to whom it moves bytes" };
-    let remark = format!("{count} steps; arrows go from what happens to what it lets go on{inside}");
+    let remark = format!(
+        "{count} steps; arrows go from what happens to what waits for it, without what follows from others{inside}"
+    );
     let legend = picture.legend();
     let right = picture.columns.last().map_or(0, |column| column.1);
     let width = (right + MARGIN).max(head_width(title, &remark, &legend));
@@ -57,36 +59,36 @@ pub(super) fn draw(graph: &Graph, title: &str) -> anyhow::Result<String> {
 
 impl<'g> Picture<'g> {
     fn new(graph: &'g Graph) -> Picture<'g> {
-        let queues: Vec<Vec<u16>> = graph
-            .parts
-            .iter()
-            .map(|part| {
-                let all: BTreeSet<u16> = part.steps().iter().map(|step| step.queue.0).collect();
-                all.into_iter().collect()
-            })
-            .collect();
-        let lanes: usize = queues.iter().map(|queues| queues.len().max(1)).sum();
-        let sizes = if lanes <= WORDS_MAX { LARGE } else { SMALL };
         let (levels, depth) = levels(graph);
+        // Steps of one rank and level stand side by side, in the order of their queues.
+        let mut rows: BTreeMap<(usize, usize), Vec<Event>> = BTreeMap::new();
+        for (&event, &level) in &levels {
+            rows.entry((rank_of(event), level)).or_default().push(event);
+        }
+        let queue = |event: &Event| match *event {
+            Event::Step(rank, step) => Some(graph.parts[rank].steps()[step].queue),
+            Event::Begin(_) | Event::End(_) => None,
+        };
+        rows.values_mut().for_each(|row| row.sort_by_key(queue));
+        let mut widths = vec![1; graph.parts.len()];
+        for (&(rank, _), row) in &rows {
+            widths[rank] = row.len().max(widths[rank]);
+        }
+        let sizes = if widths.iter().sum::<usize>() <= WORDS_MAX { LARGE } else { SMALL };
         let mut x = MARGIN;
         let mut columns = Vec::new();
-        for queues in &queues {
-            let width = queues.len().max(1) as i32 * sizes.lane;
-            columns.push((x, x + width));
-            x += width + GAP;
+        for width in widths {
+            columns.push((x, x + width as i32 * sizes.lane));
+            x += width as i32 * sizes.lane + GAP;
         }
         let y = |level: usize| HEAD + NAMES + sizes.level / 2 + level as i32 * sizes.level;
-        let place = |event: Event| match event {
-            Event::Begin(rank) | Event::End(rank) => {
-                ((columns[rank].0 + columns[rank].1) / 2, y(levels[&event]))
+        let mut places = BTreeMap::new();
+        for (&(rank, level), row) in &rows {
+            let left = (columns[rank].0 + columns[rank].1 - row.len() as i32 * sizes.lane) / 2;
+            for (number, &event) in row.iter().enumerate() {
+                places.insert(event, (left + number as i32 * sizes.lane + sizes.lane / 2, y(level)));
             }
-            Event::Step(rank, step) => {
-                let queue = graph.parts[rank].steps()[step].queue.0;
-                let lane = queues[rank].iter().position(|&other| other == queue).unwrap_or(0) as i32;
-                (columns[rank].0 + lane * sizes.lane + sizes.lane / 2, y(levels[&event]))
-            }
-        };
-        let places = graph.nodes.iter().map(|node| (node.event, place(node.event))).collect();
+        }
         Picture { graph, sizes, places, columns, bottom: y(depth) + sizes.level / 2 }
     }
 
@@ -99,13 +101,13 @@ impl<'g> Picture<'g> {
             Kind::Local => (Sign::Square(colour(kind)), "within the rank"),
             Kind::Join => (Sign::Ring, "joins or tells"),
         };
-        let others = [(Sign::Dashes(GREY), "next in its queue"), (Sign::Bar(INK), "start, and its end")];
+        let others = [(Sign::Dashes(GREY), "next in its queue"), (Sign::Beam(INK), "start, and its end")];
         kinds.into_iter().map(sign).chain(others).collect()
     }
 
     fn draw_columns(&self, canvas: &Canvas<'_>) -> Drawn {
         for (rank, &(left, right)) in self.columns.iter().enumerate() {
-            canvas.rectangle([(left, HEAD), (right, self.bottom)], BAND, None)?;
+            canvas.rectangle([(left, HEAD), (right, self.bottom)], BAND)?;
             let is_narrow = right - left < 50;
             let name = if is_narrow { rank.to_string() } else { format!("rank {rank}") };
             canvas.centred(&name, ((left + right) / 2, HEAD + 16), 14, INK)?;
@@ -114,21 +116,21 @@ impl<'g> Picture<'g> {
     }
 
     fn draw_edges(&self, canvas: &Canvas<'_>) -> Drawn {
-        for node in &self.graph.nodes {
+        for (number, causes) in needed(self.graph).into_iter().enumerate() {
+            let node = &self.graph.nodes[number];
+            let to = self.above(node.event);
             if let Some(behind) = node.behind.filter(|_| matches!(node.event, Event::Step(..))) {
-                let (from, to) = (self.below(behind), self.above(node.event));
+                let from = self.below(behind);
                 canvas.dashes(from, to, GREY, 1)?;
                 canvas.head(from, to, GREY)?;
             }
-            let causes: BTreeSet<Event> = node.causes.iter().map(|cause| cause.event).collect();
             for cause in causes {
-                let (from, to) = (self.below(cause), self.above(node.event));
                 let kind = deed(self.graph, cause).map_or(Kind::Join, |it| it.0);
                 let is_end = matches!(node.event, Event::End(_)) && rank_of(cause) == rank_of(node.event);
-                let ink = if is_end { FAINT } else { colour(kind) };
-                let points = curve(from, to, self.sizes);
-                canvas.line(&points, ink, 1)?;
-                canvas.head(points[points.len() - 2], to, ink)?;
+                let ink = if is_end { PALE } else { colour(kind) };
+                let points = curve(self.below(cause), to, self.sizes);
+                canvas.curve(&points, ink, 1)?;
+                canvas.head_from(points[points.len() - 2], to, ink)?;
             }
         }
         Ok(())
@@ -163,7 +165,7 @@ impl<'g> Picture<'g> {
             return canvas.circle((x, y), 6, WHITE, INK);
         }
         let corners = [(x - width, y - height), (x + width, y + height)];
-        canvas.rectangle(corners, colour(kind), None)?;
+        canvas.rectangle(corners, colour(kind))?;
         let own = rank_of(event);
         if !self.sizes.has_words {
             return canvas.centred(&to.to_string(), (x, y), 12, WHITE);
@@ -185,6 +187,30 @@ fn rank_of(event: Event) -> usize {
     }
 }
 
+/// The causes of each node that do not follow from what else is before it.
+fn needed(graph: &Graph) -> Vec<Vec<Event>> {
+    let count = graph.nodes.len();
+    let index: BTreeMap<Event, usize> =
+        graph.nodes.iter().enumerate().map(|(number, node)| (node.event, number)).collect();
+    let mut known: Vec<Vec<bool>> = Vec::with_capacity(count);
+    let mut needed = Vec::with_capacity(count);
+    for node in &graph.nodes {
+        let causes: BTreeSet<usize> = node.causes.iter().map(|cause| index[&cause.event]).collect();
+        let before: BTreeSet<usize> =
+            causes.iter().copied().chain(node.behind.map(|it| index[&it])).collect();
+        let follows = |cause: usize| before.iter().any(|&other| known[other][cause]);
+        let kept = causes.iter().filter(|&&cause| !follows(cause));
+        needed.push(kept.map(|&cause| graph.nodes[cause].event).collect());
+        let mut own = vec![false; count];
+        for &other in &before {
+            own.iter_mut().zip(&known[other]).for_each(|(own, other)| *own |= other);
+        }
+        causes.iter().for_each(|&cause| own[cause] = true);
+        known.push(own);
+    }
+    needed
+}
+
 /// How far from the top each event is, and the farthest.
 fn levels(graph: &Graph) -> (BTreeMap<Event, usize>, usize) {
     let mut levels: BTreeMap<Event, usize> = BTreeMap::new();
@@ -200,11 +226,11 @@ fn levels(graph: &Graph) -> (BTreeMap<Event, usize>, usize) {
 }
 
 /// A line that leaves downwards and comes from above; around what lies between, where that is in one column.
-fn curve(from: Point, to: Point, sizes: Sizes) -> Vec<Point> {
-    const PIECES: i32 = 16;
+fn curve(from: Point, to: Point, sizes: Sizes) -> Vec<(f64, f64)> {
+    const PIECES: i32 = 32;
     let is_far = from.0 == to.0 && to.1 - from.1 > sizes.level;
     if !is_far && from.0 == to.0 {
-        return vec![from, to];
+        return [from, to].map(|(x, y)| (x.into(), y.into())).to_vec();
     }
     let bulge = if is_far { f64::from(sizes.half.0 + 14) * 4.0 / 3.0 } else { 0.0 };
     let bend = f64::from((to.1 - from.1).abs()).max(30.0) * if is_far { 0.15 } else { 0.4 };
@@ -221,7 +247,7 @@ fn curve(from: Point, to: Point, sizes: Sizes) -> Vec<Point> {
         let sum = |of: fn(&(f64, f64)) -> f64| {
             corners.iter().zip(shares).map(|(at, share)| of(at) * share).sum::<f64>()
         };
-        (sum(|at| at.0).round() as i32, sum(|at| at.1).round() as i32)
+        (sum(|at| at.0), sum(|at| at.1))
     };
     (0..=PIECES).map(point).collect()
 }

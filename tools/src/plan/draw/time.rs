@@ -80,6 +80,7 @@ impl Picture<'_> {
         let bytes: Vec<u64> = self.bytes().into_iter().collect();
         match &bytes[..] {
             [] => model.into(),
+            [one] if count == 1 => format!("1 transfer of {}; {model}", size(*one)),
             [one] => format!("{count} transfers of {}; {model}", size(*one)),
             [.., most] if count > LABELS_MAX => {
                 format!("{count} transfers of {} to {}; {model}", size(bytes[0]), size(*most))
@@ -105,7 +106,7 @@ impl Picture<'_> {
         for rank in 0..ranks {
             let (y, half) = (self.y(rank), self.lane / 2);
             if rank % 2 == 0 {
-                canvas.rectangle([(LEFT - 8, y - half), (end + 16, y + half)], BAND, None)?;
+                canvas.rectangle([(LEFT - 8, y - half), (end + 16, y + half)], BAND)?;
             }
         }
         let step = self.rounds.end.div_ceil(32).max(1);
@@ -147,7 +148,7 @@ impl Picture<'_> {
                 }
                 Kind::Local => {
                     let (x, y, half) = (self.x(begin), self.y(from), (self.lane / 6).min(7));
-                    canvas.rectangle([(x + 3, y - half), (self.x(begin + 1) - 3, y + half)], ink, None)?;
+                    canvas.rectangle([(x + 3, y - half), (self.x(begin + 1) - 3, y + half)], ink)?;
                 }
             }
         }
@@ -175,7 +176,7 @@ impl Picture<'_> {
         let mut taken: Vec<Point> = Vec::new();
         for (from, to, bytes) in self.transfers() {
             let words = size(bytes);
-            let half = (words.chars().count() as i32 * 7 + 4) / 2;
+            let half = (words.chars().count() as i32 * 6 + 6) / 2;
             // Where nothing stands yet, from the middle on.
             let at = [50, 38, 62, 28, 72]
                 .map(|part| (from.0 + (to.0 - from.0) * part / 100, from.1 + (to.1 - from.1) * part / 100));
@@ -185,7 +186,7 @@ impl Picture<'_> {
             let at = *at.iter().find(is_free).unwrap_or(&at[0]);
             taken.push(at);
             let ink = RGBColor(20, 60, 110);
-            canvas.rectangle([(at.0 - half, at.1 - 8), (at.0 + half, at.1 + 8)], WHITE, None)?;
+            canvas.rectangle([(at.0 - half, at.1 - 7), (at.0 + half, at.1 + 7)], WHITE)?;
             canvas.centred(&words, at, 12, ink)?;
         }
         Ok(())

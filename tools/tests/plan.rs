@@ -61,7 +61,7 @@ fn chain() -> Value {
 
 fn written(folder: &TempDir, file: &Value) -> PathBuf {
     let path = folder.path().join("plan.json");
-    fs::write(&path, serde_json::to_string_pretty(file).unwrap()).unwrap();
+    fs::write(&path, format!("{file:#}")).expect("a file");
     path
 }
 
@@ -125,6 +125,10 @@ fn files_are_read_back_for_all_algorithms() {
     }
 }
 
+fn push(array: &mut Value, value: Value) {
+    array.as_array_mut().expect("an array").push(value);
+}
+
 /// A change that makes a plan wrong, and what is said of it.
 type Fault = (&'static str, fn(&mut Value), &'static str);
 
@@ -141,10 +145,10 @@ const FAULTS: [Fault; 6] = [
             let rank = &mut plan["parts"][0];
             let mut again = rank["steps"][1].clone();
             again["queue"] = json!(7);
-            again["then"] = json!([{ "rank": 0, "signal": 3, "amount": 1 }]);
-            rank["steps"].as_array_mut().unwrap().push(again);
-            rank["signals"][3]["per_start"] = json!(3);
-            rank["finish"][0]["count"] = json!(3);
+            again["then"] = json!([{ "rank": 0, "signal": 4, "amount": 1 }]);
+            push(&mut rank["steps"], again);
+            push(&mut rank["signals"], json!({ "name": "again", "per_start": 1 }));
+            push(&mut rank["finish"], json!({ "signal": 4, "count": 1 }));
         },
         "in no order, and one of them writes",
     ),

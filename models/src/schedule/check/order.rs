@@ -63,8 +63,8 @@ impl Order {
         (1..FACTS).any(|fact| self.known.has(other, one * FACTS + fact))
     }
 
-    /// The effects of its own start that an event waits for by its triggers, and not only since what is before it in its
-    /// queue has: event and effect. And whether they are all that its triggers wait for.
+    /// The effects of its own start that an event waits for by its triggers, without those for which what is before it
+    /// in its queue has waited: event and effect. And whether they are all that its triggers wait for.
     pub(super) fn causes(&self, world: &World, event: usize) -> (Vec<(usize, usize)>, bool) {
         let node = self.events + event;
         let before = world.before(event).filter(|&(_, in_last_start)| !in_last_start);

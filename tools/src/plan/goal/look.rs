@@ -15,6 +15,9 @@ pub(in crate::plan) struct Measured {
     pub(in crate::plan) depth: usize,
 }
 
+/// By sender, receiver and tag: which operation of the sender's it is, and its bytes.
+type Messages = HashMap<(usize, usize, u32), (usize, u64)>;
+
 impl Goal {
     /// Numbers of what there is, or what does not fit.
     pub(in crate::plan) fn measure(&self) -> Result<Measured, String> {
@@ -49,8 +52,8 @@ impl Goal {
         Ok(Measured { ranks: self.ranks.len(), operations, messages: sent.len(), bytes, depth })
     }
 
-    /// Messages by sender, receiver and tag: which operation sends it, and its bytes.
-    fn messages(&self) -> Result<HashMap<(usize, usize, u32), (usize, u64)>, String> {
+    /// All messages, or one that is not sent and received once.
+    fn messages(&self) -> Result<Messages, String> {
         let (mut sent, mut got) = (HashMap::new(), 0);
         let operations = || {
             let of_rank = |(rank, own): (usize, &'_ Vec<super::Operation>)| {

@@ -18,7 +18,6 @@ mod show;
 use crate::say::misuse;
 use ask::{Ask, Plan};
 use draw::View;
-use goal::Goal;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -128,26 +127,26 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
 
 fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()> {
     let plan = ask.plan()?;
-    let write = |out: &mut dyn Write| -> anyhow::Result<()> {
+    // What may fail comes before the file is made anew.
+    let goal = match format {
+        Format::Json => None,
+        Format::Goal => Some(goal::make(&check::graph(&plan)?)?),
+    };
+    let write = |out: &mut dyn Write| -> io::Result<()> {
         let mut out = BufWriter::new(out);
-        match format {
-            Format::Json => file::write(&plan.schedule, &mut out)?,
-            Format::Goal => goal::write(&goal(&plan)?, &remark(&plan), &mut out)?,
+        match &goal {
+            None => file::write(&plan.schedule, &mut out)?,
+            Some(goal) => goal::write(goal, &remark(&plan), &mut out)?,
         }
-        Ok(out.flush()?)
+        out.flush()
     };
     match output {
         Some(path) => {
             let failed = |error: io::Error| misuse(format!("{} cannot be written: {error}", path.display()));
-            write(&mut fs::File::create(path).map_err(failed)?)
+            write(&mut fs::File::create(path).map_err(failed)?).map_err(failed)
         }
-        None => write(&mut io::stdout().lock()),
+        None => Ok(write(&mut io::stdout().lock())?),
     }
-}
-
-/// One start as operations.
-fn goal(plan: &Plan) -> anyhow::Result<Goal> {
-    goal::make(&check::graph(plan)?)
 }
 
 fn remark(plan: &Plan) -> String {

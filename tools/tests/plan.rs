@@ -51,12 +51,45 @@ fn algorithms(operation: &str, ranks: &str) -> Vec<String> {
     plans.iter().map(|plan| plan["name"].as_str().expect("a name").to_string()).collect()
 }
 
-/// A chain among three ranks, 64 bytes in two segments, as a file.
+/// A chain among three ranks, 64 bytes in two segments, as a file: readiness climbs it, then the segments go down.
 fn chain() -> Value {
-    let shape =
-        ["--ranks", "3", "--bytes", "64", "--algorithm", "chain", "--segments", "2", "--format", "json"];
-    let ended = plan(&[&["export", "bcast"], &shape[..]].concat()).expect(0);
-    serde_json::from_str(&ended.out).expect("JSON")
+    let effect = |rank: u64, signal: u64| json!({ "rank": rank, "signal": signal, "amount": 1 });
+    let when = |signal: u64, count: u64| json!({ "signal": signal, "count": count });
+    let nothing =
+        |when: Value, then: Value| json!({ "queue": 0, "when": when, "do": "nothing", "then": then });
+    let copy = |rank: u64, when: Value, offset: u64| {
+        let place = |rank: u64| json!({ "rank": rank, "buffer": 0, "offset": offset });
+        let deed = json!({ "copy": { "from": place(rank), "to": place(rank + 1), "bytes": 32 } });
+        json!({ "queue": 1, "when": when, "do": deed, "then": [effect(rank + 1, 1), effect(rank, 3)] })
+    };
+    let part = |rank: u64, [arrived, ready, sent]: [u64; 3], steps: Value, finish: Value| {
+        let signal = |name: &str, per_start: u64| json!({ "name": name, "per_start": per_start });
+        let all = json!({ "buffer": 0, "offset": 0, "bytes": 64 });
+        let mut gets = all.clone();
+        gets["from"] = json!({ "ranks": [0], "buffer": 0, "offset": 0 });
+        let gives = if rank == 0 { vec![all] } else { vec![] };
+        json!({
+            "rank": rank,
+            "buffers": [{ "name": "data", "bytes": 64 }],
+            "signals": [signal("start", 1), signal("arrived", arrived), signal("ready", ready), signal("sent", sent)],
+            "steps": steps,
+            "finish": finish,
+            "contract": { "gives": gives, "gets": [gets], "in_order": false, "meets": false },
+        })
+    };
+    let begin = nothing(when(0, 1), json!([]));
+    let first = json!([begin, copy(0, when(2, 1), 0), copy(0, when(2, 1), 32)]);
+    let tells = nothing(when(2, 1), json!([effect(0, 2)]));
+    let second = json!([begin, tells, copy(1, when(1, 1), 0), copy(1, when(1, 2), 32)]);
+    let third = json!([begin, nothing(when(2, 0), json!([effect(1, 2)]))]);
+    json!({
+        "format": "tasuki plan", "version": 1, "name": "chain", "ranks": 3,
+        "parts": [
+            part(0, [0, 1, 2], first, json!([when(3, 2)])),
+            part(1, [2, 1, 2], second, json!([when(1, 2), when(3, 2)])),
+            part(2, [2, 0, 0], third, json!([when(1, 2)])),
+        ],
+    })
 }
 
 fn written(folder: &TempDir, file: &Value) -> PathBuf {
@@ -176,6 +209,7 @@ const FAULTS: [Fault; 6] = [
 #[test]
 fn each_fault_is_told_with_its_commands() {
     let folder = tempfile::tempdir().unwrap();
+    plan(&["check", text(&written(&folder, &chain()))]).expect(0);
     for (what, change, said) in FAULTS {
         let mut file = chain();
         change(&mut file);

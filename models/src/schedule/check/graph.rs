@@ -4,6 +4,7 @@ use super::order::Order;
 use super::run::Run;
 use super::world::{Event, World};
 use crate::schedule::Part;
+use std::collections::BTreeSet;
 
 /// One start as a graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,8 +24,17 @@ pub struct Node {
     pub behind: Option<Event>,
     /// Effects that must have come before; without those that what it is behind has waited for already.
     pub causes: Vec<Cause>,
+    /// What must have ended before: of a reduction, the one before it in its queue.
+    pub ended: Option<Event>,
     /// Whether that is all that it waits for. It is not where a trigger counts whichever effects come first.
     pub is_whole: bool,
+}
+
+impl Node {
+    /// Events that must be over, not only have begun, before this one: in their order, each once.
+    pub fn waits_for(&self) -> BTreeSet<Event> {
+        self.causes.iter().map(|cause| cause.event).chain(self.ended).collect()
+    }
 }
 
 /// An effect of an event.
@@ -51,7 +61,9 @@ pub(super) fn find(world: &World, run: &Run, order: &Order) -> Graph {
         };
         let (causes, is_whole) = order.causes(world, number);
         let cause = |(event, effect)| Cause { event: world.event(event), effect };
-        Node { event, behind, causes: causes.into_iter().map(cause).collect(), is_whole }
+        let ended = world.reduction_before(number).filter(|&(_, in_last_start)| !in_last_start);
+        let ended = ended.map(|(before, _)| world.event(before));
+        Node { event, ended, behind, causes: causes.into_iter().map(cause).collect(), is_whole }
     });
     Graph { parts: world.parts.clone(), nodes: nodes.collect() }
 }

@@ -77,6 +77,11 @@ impl Order {
                 before.is_none_or(|(before, _)| !self.known.has(self.events + before, fact(source, slot)))
             }));
         }
+        if before.is_none()
+            && let Event::Step(rank, _) = world.event(event)
+        {
+            causes.push((world.number(Event::Begin(rank)), 0)); // no step begins before its rank has started
+        }
         causes.sort_unstable();
         causes.dedup();
         let (rank, triggers) = world.triggers(event);

@@ -206,7 +206,7 @@ fn the_graph_is_as_deep_as_what_was_proven() {
             let of =
                 |event: Event| *depths.iter().find(|(other, ..)| *other == event).expect("it came before");
             let behind = node.behind.map_or(0, |behind| of(behind).1);
-            let begun = node.causes.iter().map(|cause| of(cause.event).2).fold(behind, usize::max);
+            let begun = node.waits_for().into_iter().map(|event| of(event).2).fold(behind, usize::max);
             let moves = match node.event {
                 Event::Step(rank, step) => graph.parts[rank].steps()[step].deed != Deed::Nothing,
                 _ => false,

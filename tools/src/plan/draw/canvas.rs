@@ -67,7 +67,7 @@ pub(super) fn page(
 pub(super) fn colour(kind: Kind) -> RGBColor {
     match kind {
         Kind::Copy => RGBColor(31, 95, 160),
-        Kind::Reduce => RGBColor(213, 94, 0),
+        Kind::Reduce | Kind::Sum => RGBColor(213, 94, 0),
         Kind::Local => RGBColor(0, 140, 105),
         Kind::Join => GREY,
     }

@@ -98,7 +98,8 @@ impl<'g> Picture<'g> {
         let sign = |kind| match kind {
             Kind::Copy => (Sign::Square(colour(kind)), "copies to another rank"),
             Kind::Reduce => (Sign::Square(colour(kind)), "combines at another rank"),
-            Kind::Local => (Sign::Square(colour(kind)), "within the rank"),
+            Kind::Local => (Sign::Square(colour(kind)), "copies within a rank"),
+            Kind::Sum => (Sign::Square(colour(kind)), "combines within a rank"),
             Kind::Join => (Sign::Ring, "joins or tells"),
         };
         let others = [(Sign::Dashes(GREY), "next in its queue"), (Sign::Beam(INK), "start, and its end")];
@@ -171,8 +172,9 @@ impl<'g> Picture<'g> {
             return canvas.centred(&to.to_string(), (x, y), 12, WHITE);
         }
         let words = match (kind, from == own) {
-            (Kind::Local, true) => "here".into(),
-            (Kind::Local, false) => format!("at {to}"),
+            (Kind::Local, true) => "copy".into(),
+            (Kind::Sum, true) => "combine".into(),
+            (Kind::Local | Kind::Sum, false) => format!("at {to}"),
             (_, true) => format!("to {to}"),
             (_, false) => format!("{from} to {to}"),
         };
@@ -195,7 +197,7 @@ fn needed(graph: &Graph) -> Vec<Vec<Event>> {
     let mut known: Vec<Vec<bool>> = Vec::with_capacity(count);
     let mut needed = Vec::with_capacity(count);
     for node in &graph.nodes {
-        let causes: BTreeSet<usize> = node.causes.iter().map(|cause| index[&cause.event]).collect();
+        let causes: BTreeSet<usize> = node.waits_for().into_iter().map(|event| index[&event]).collect();
         let before: BTreeSet<usize> =
             causes.iter().copied().chain(node.behind.map(|it| index[&it])).collect();
         let follows = |cause: usize| before.iter().any(|&other| known[other][cause]);
@@ -215,7 +217,7 @@ fn needed(graph: &Graph) -> Vec<Vec<Event>> {
 fn levels(graph: &Graph) -> (BTreeMap<Event, usize>, usize) {
     let mut levels: BTreeMap<Event, usize> = BTreeMap::new();
     for node in &graph.nodes {
-        let before = node.causes.iter().map(|cause| cause.event).chain(node.behind);
+        let before = node.waits_for().into_iter().chain(node.behind);
         let level = before.map(|before| levels[&before] + 1).max().unwrap_or(0);
         // Where a start begins, nothing else does.
         let is_step = matches!(node.event, Event::Step(..));

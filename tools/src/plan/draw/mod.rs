@@ -69,8 +69,10 @@ enum Kind {
     Copy,
     /// The same, combined with what is there.
     Reduce,
-    /// Bytes moved or combined within a rank.
+    /// Bytes moved within a rank.
     Local,
+    /// Values combined within a rank.
+    Sum,
     /// Nothing but signals.
     Join,
 }
@@ -84,7 +86,8 @@ fn deed(graph: &Graph, event: Event) -> Option<(Kind, usize, usize, u64)> {
         Deed::Reduce { from, to, bytes, .. } => (true, from.rank as usize, to.rank as usize, bytes),
     };
     let kind = match (from == to, is_sum) {
-        (true, _) => Kind::Local,
+        (true, false) => Kind::Local,
+        (true, true) => Kind::Sum,
         (false, true) => Kind::Reduce,
         (false, false) => Kind::Copy,
     };

@@ -20,7 +20,7 @@ impl Rounds {
             graph.nodes.iter().enumerate().map(|(number, node)| (node.event, number)).collect();
         let (mut left, mut next) = (vec![0; count], vec![Vec::new(); count]);
         for (number, node) in graph.nodes.iter().enumerate() {
-            for before in node.causes.iter().map(|cause| cause.event).chain(node.behind) {
+            for before in node.waits_for().into_iter().chain(node.behind) {
                 next[index[&before]].push(number);
                 left[number] += 1;
             }
@@ -48,6 +48,7 @@ impl Rounds {
                 if left[other] == 0 {
                     let node = &graph.nodes[other];
                     let behind = node.behind.map_or(0, |behind| rounds.begin[&behind]);
+                    let behind = node.ended.map_or(behind, |ended| behind.max(rounds.begin[&ended] + 1));
                     let told = node.causes.iter().map(|cause| rounds.arrival(graph, cause));
                     ready.push(Reverse((told.fold(behind, usize::max), other)));
                 }

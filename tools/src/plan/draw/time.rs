@@ -42,7 +42,7 @@ pub(super) fn draw(graph: &Graph, title: &str) -> anyhow::Result<String> {
     page((width, height), |canvas| {
         canvas.head_of_page(title, &remark, &legend)?;
         picture.draw_lanes(canvas)?;
-        for kind in [Kind::Join, Kind::Copy, Kind::Reduce, Kind::Local] {
+        for kind in [Kind::Join, Kind::Copy, Kind::Reduce, Kind::Local, Kind::Sum] {
             picture.draw_steps(canvas, kind)?;
         }
         picture.draw_ends(canvas)?;
@@ -94,8 +94,9 @@ impl Picture<'_> {
             self.graph.nodes.iter().filter_map(|node| deed(self.graph, node.event)).map(|it| it.0).collect();
         let sign = |kind| match kind {
             Kind::Copy => (Sign::Arrow(colour(kind)), "copies bytes"),
-            Kind::Reduce => (Sign::Arrow(colour(kind)), "combines values"),
-            Kind::Local => (Sign::Square(colour(kind)), "within a rank"),
+            Kind::Reduce => (Sign::Arrow(colour(kind)), "combines values at another rank"),
+            Kind::Local => (Sign::Square(colour(kind)), "copies within a rank"),
+            Kind::Sum => (Sign::Square(colour(kind)), "combines values"),
             Kind::Join => (Sign::Dashes(colour(kind)), "tells, without bytes"),
         };
         kinds.into_iter().map(sign).chain([(Sign::Bar(INK), "the start is over for the rank")]).collect()
@@ -146,7 +147,7 @@ impl Picture<'_> {
                     canvas.line(&[from, to], ink, 2)?;
                     canvas.head(from, to, ink)?;
                 }
-                Kind::Local => {
+                Kind::Local | Kind::Sum => {
                     let (x, y, half) = (self.x(begin), self.y(from), (self.lane / 6).min(7));
                     canvas.rectangle([(x + 3, y - half), (self.x(begin + 1) - 3, y + half)], ink)?;
                 }

@@ -165,7 +165,7 @@ mod tests {
     fn edges_of_schedule(graph: &Graph) -> Edges {
         let of_node = |node: &tasuki_models::schedule::Node| {
             let to = node.event;
-            let causes = node.causes.iter().map(move |cause| (cause.event, to, true));
+            let causes = node.waits_for().into_iter().map(move |event| (event, to, true));
             causes.chain(node.behind.map(|behind| (behind, to, false))).collect::<Vec<_>>()
         };
         graph.nodes.iter().flat_map(of_node).collect()

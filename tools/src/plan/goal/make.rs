@@ -19,6 +19,8 @@ struct Making {
     tags: u32,
     /// The first operation of each event, at its own rank.
     first: BTreeMap<Event, usize>,
+    /// The operation of its own rank with which a step is over, as far as that rank knows.
+    over: BTreeMap<Event, usize>,
     /// What tells of each effect, at the rank whose signal it raises.
     tells: BTreeMap<Cause, usize>,
 }
@@ -26,7 +28,8 @@ struct Making {
 /// The operations of one start.
 pub(in crate::plan) fn make(graph: &Graph) -> anyhow::Result<Goal> {
     let goal = Goal { ranks: vec![Vec::new(); graph.parts.len()] };
-    let mut making = Making { goal, tags: 0, first: BTreeMap::new(), tells: BTreeMap::new() };
+    let mut making =
+        Making { goal, tags: 0, first: BTreeMap::new(), over: BTreeMap::new(), tells: BTreeMap::new() };
     for node in &graph.nodes {
         let Some(rank) = making.add(graph, node.event) else {
             return Err(misuse("there are more messages than tags"));
@@ -41,7 +44,9 @@ pub(in crate::plan) fn make(graph: &Graph) -> anyhow::Result<Goal> {
             )));
         }
         let first = making.first[&node.event];
-        let mut requires: Vec<usize> = node.causes.iter().map(|cause| making.tells[cause]).collect();
+        let ended = node.ended.map(|ended| making.over[&ended]);
+        let mut requires: Vec<usize> =
+            node.causes.iter().map(|cause| making.tells[cause]).chain(ended).collect();
         requires.sort_unstable();
         requires.dedup();
         making.goal.ranks[rank][first].requires = requires;
@@ -81,6 +86,8 @@ impl Making {
             }
         };
         self.first.insert(event, first.1);
+        let own = [over, at_source].into_iter().find(|place| place.0 == rank).unwrap_or(first);
+        self.over.insert(event, own.1);
         for (effect, raised) in graph.parts[rank].steps()[step].effects().enumerate() {
             let whose = raised.rank as usize;
             let told = if whose == over.0 {

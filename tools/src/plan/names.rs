@@ -184,7 +184,8 @@ pub(super) fn lines(steps: &[Pieces]) -> String {
             line += &format!("{piece:pad$}");
         };
         let whole = step.deed.join(" ");
-        if whole.chars().count() <= DEED_MAX {
+        let is_short = whole.chars().count() <= DEED_MAX;
+        if is_short || 8 + step.trigger.chars().count().max(trigger) + 2 + whole.chars().count() <= WIDTH {
             add(&whole, deed);
         } else {
             step.deed.iter().for_each(|piece| add(piece, 0));

@@ -90,8 +90,11 @@ impl Picture<'_> {
     }
 
     fn legend(&self) -> Vec<(Sign, &'static str)> {
-        let kinds: BTreeSet<Kind> =
-            self.graph.nodes.iter().filter_map(|node| deed(self.graph, node.event)).map(|it| it.0).collect();
+        let steps =
+            self.graph.nodes.iter().filter_map(|node| Some((node.event, deed(self.graph, node.event)?.0)));
+        let is_seen =
+            |&(event, kind): &(Event, Kind)| kind != Kind::Join || self.told(event).next().is_some();
+        let kinds: BTreeSet<Kind> = steps.filter(is_seen).map(|(_, kind)| kind).collect();
         let sign = |kind| match kind {
             Kind::Copy => (Sign::Arrow(colour(kind)), "copies bytes"),
             Kind::Reduce => (Sign::Arrow(colour(kind)), "combines values at another rank"),
@@ -100,6 +103,17 @@ impl Picture<'_> {
             Kind::Join => (Sign::Dashes(colour(kind)), "tells, without bytes"),
         };
         kinds.into_iter().map(sign).chain([(Sign::Bar(INK), "the start is over for the rank")]).collect()
+    }
+
+    /// Other ranks whose signals a step raises.
+    fn told(&self, event: Event) -> impl Iterator<Item = usize> + '_ {
+        let step = match event {
+            Event::Step(rank, step) => Some((rank, &self.graph.parts[rank].steps()[step])),
+            Event::Begin(_) | Event::End(_) => None,
+        };
+        step.into_iter().flat_map(|(rank, step)| {
+            step.effects().map(|effect| effect.rank as usize).filter(move |&whose| whose != rank)
+        })
     }
 
     fn draw_lanes(&self, canvas: &Canvas<'_>) -> Drawn {
@@ -128,15 +142,14 @@ impl Picture<'_> {
     fn draw_steps(&self, canvas: &Canvas<'_>, which: Kind) -> Drawn {
         for node in &self.graph.nodes {
             let Some((kind, from, to, _)) = deed(self.graph, node.event) else { continue };
-            let Event::Step(rank, step) = node.event else { continue };
+            let Event::Step(rank, _) = node.event else { continue };
             if kind != which {
                 continue;
             }
             let (begin, ink) = (self.rounds.begin[&node.event], colour(kind));
             match kind {
                 Kind::Join => {
-                    let effects = self.graph.parts[rank].steps()[step].effects();
-                    for whose in effects.map(|effect| effect.rank as usize).filter(|&whose| whose != rank) {
+                    for whose in self.told(node.event) {
                         let (from, to) = ((self.x(begin), self.y(rank)), (self.x(begin + 1), self.y(whose)));
                         canvas.dashes(from, to, ink, 1)?;
                         canvas.head(from, to, ink)?;
@@ -178,8 +191,8 @@ impl Picture<'_> {
         for (from, to, bytes) in self.transfers() {
             let words = size(bytes);
             let half = (words.chars().count() as i32 * 6 + 6) / 2;
-            // Where nothing stands yet, from the middle on.
-            let at = [50, 38, 62, 28, 72]
+            // Near the sender, where arrows that cross are apart, and where nothing stands yet.
+            let at = [26, 36, 18, 48, 62]
                 .map(|part| (from.0 + (to.0 - from.0) * part / 100, from.1 + (to.1 - from.1) * part / 100));
             let is_free = |at: &&Point| {
                 taken.iter().all(|other| (other.0 - at.0).abs() > 2 * half || (other.1 - at.1).abs() > 15)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-const OPERATIONS: [&str; 11] = [
+const OPERATIONS: [&str; 12] = [
     "barrier",
     "bcast",
     "reduce",
@@ -21,6 +21,7 @@ const OPERATIONS: [&str; 11] = [
     "reduce_scatter",
     "scan",
     "exscan",
+    "neighbours",
 ];
 
 fn plan(args: &[&str]) -> Ended {
@@ -139,6 +140,8 @@ fn all_that_fit_are_proven() {
     let out = plan(&["check", "bcast", "--ranks", "33", "--algorithm", "binomial", "--bytes", "1000"])
         .expect(0)
         .out;
+    let grid = ["--ranks", "6", "--grid", "3x2", "--periodic", "--bytes", "24"];
+    assert!(plan(&[&["check", "neighbours"], &grid[..]].concat()).expect(0).out.contains("proven"));
     assert!(out.contains("6000  bytes that the busiest rank") && out.contains("33  ranks"), "{out}");
 }
 
@@ -368,6 +371,11 @@ fn wrong_words_are_told_with_the_nearest() {
     assert!(misuse(&["show", "allgatherv", "--ranks", "4"]).contains("--counts"));
     assert!(misuse(&["show", "allgather", "--ranks", "4", "--counts", "1,2"]).contains("takes 4 here"));
     assert!(misuse(&["show", "bcast", "--ranks", "4", "--counts", "1,2"]).contains("alike"));
+    assert!(
+        misuse(&["show", "neighbours", "--ranks", "4", "--grid", "3x2"])
+            .contains("--grid 3x2 does not have 4")
+    );
+    assert!(misuse(&["show", "bcast", "--ranks", "4", "--periodic"]).contains("neighbour"));
     let doubling = ["--ranks", "6", "--algorithm", "recursive doubling"];
     assert!(misuse(&[&["show", "allgather"], &doubling[..]].concat()).contains("does not fit"));
 }

@@ -5,6 +5,7 @@ use crate::say::misuse;
 use clap::Args;
 use std::path::Path;
 use std::sync::Arc;
+use tasuki_models::collective::Neighbours;
 use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_models::collective::shape::{Counts, Operation, Shape};
 use tasuki_models::schedule::{BYTES_MAX, Schedule};
@@ -19,7 +20,7 @@ const SEGMENTS: u64 = 4;
 /// Which schedule.
 #[derive(Args)]
 pub(crate) struct Ask {
-    /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan;
+    /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan, neighbours;
     /// or a file that `tasuki plan export --format json` wrote
     #[arg(value_name = "OPERATION|FILE.json")]
     what: String,
@@ -51,7 +52,18 @@ pub(crate) struct Ask {
     /// Nodes of a torus along X, Y and Z, as in 4x2x2
     #[arg(long, value_name = "XxYxZ", value_parser = torus)]
     torus: Option<[usize; 3]>,
+    /// Ranks of a grid along each dimension, the last one changing fastest, as in 4x2: who has whom as neighbours
+    /// [default: all in one row]
+    #[arg(long, value_name = "AxB..", value_parser = grid)]
+    grid: Option<Grid>,
+    /// Those at the ends of the grid are neighbours, too
+    #[arg(long)]
+    periodic: bool,
 }
+
+/// Ranks along each dimension.
+#[derive(Clone)]
+struct Grid(Vec<usize>);
 
 /// A schedule with what is to be said of it.
 pub(super) struct Plan {
@@ -132,6 +144,8 @@ impl Ask {
             (self.in_order, "--in-order"),
             (self.per_node.is_some(), "--per-node"),
             (self.torus.is_some(), "--torus"),
+            (self.grid.is_some(), "--grid"),
+            (self.periodic, "--periodic"),
         ];
         if let Some((_, option)) = options.iter().find(|(is_given, _)| *is_given) {
             return Err(misuse(format!("{option} is said by the file: leave it out")));
@@ -164,6 +178,14 @@ impl Ask {
             }
             None => {}
         }
+        if operation == Operation::Neighbours {
+            shape.counts = self.neighbours(ranks, bytes)?;
+        } else if self.grid.is_some() || self.periodic {
+            return Err(misuse(format!(
+                "--grid and --periodic say who is whose neighbour: {} has none",
+                self.what
+            )));
+        }
         shape.in_order = self.in_order;
         shape.placement.per_node = self.per_node.unwrap_or(1);
         if let Some(torus) = self.torus {
@@ -181,6 +203,23 @@ impl Ask {
         Ok(shape)
     }
 
+    fn neighbours(&self, ranks: usize, bytes: u64) -> anyhow::Result<Counts> {
+        let row = [ranks];
+        let dims = self.grid.as_ref().map_or(&row[..], |grid| &grid.0);
+        let count = dims.iter().try_fold(1_usize, |all, &one| all.checked_mul(one));
+        if count != Some(ranks) {
+            let dims = dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+            return Err(misuse(format!("--grid {dims} does not have {}", names::ranks(ranks))));
+        }
+        let all = ranks as u128 * 2 * dims.len() as u128;
+        if all * u128::from(bytes) > BYTES_MAX.into() || all > RANKS_MAX as u128 {
+            return Err(misuse(format!("{all} blocks of {bytes} bytes are too many")));
+        }
+        let neighbours = Neighbours::cartesian(dims, &vec![self.periodic; dims.len()], bytes);
+        let neighbours = neighbours.ok_or_else(|| misuse("a grid has ranks along each dimension"))?;
+        Ok(Counts::Graph(Arc::new(neighbours)))
+    }
+
     fn title(&self, shape: &Shape) -> String {
         self.what.clone() + &among(shape)
     }
@@ -192,6 +231,7 @@ fn among(shape: &Shape) -> String {
     let bytes = match &shape.counts {
         _ if shape.operation == Operation::Barrier => String::new(),
         Counts::Equal(bytes) => format!(", {bytes} B"),
+        Counts::Graph(_) => String::new(),
         Counts::Each(_) | Counts::Matrix(_) => ", blocks that differ".into(),
     };
     use Operation::{Bcast, Gather, Reduce, Scatter};
@@ -267,6 +307,13 @@ fn torus(text: &str) -> Result<[usize; 3], String> {
     sides
         .filter(|sides| is_sane(sides) && is_small(sides))
         .ok_or_else(|| "give three sides, as in 4x2x2".into())
+}
+
+fn grid(text: &str) -> Result<Grid, String> {
+    let sides: Option<Vec<usize>> = text.split('x').map(|side| side.parse().ok()).collect();
+    let sides =
+        sides.filter(|sides| sides.len() <= 8 && sides.iter().all(|side| (1..=RANKS_MAX).contains(side)));
+    sides.map(Grid).ok_or_else(|| "give the sides of a grid, at most 8, as in 4x2".into())
 }
 
 #[cfg(test)]

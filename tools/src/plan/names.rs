@@ -6,7 +6,7 @@ use tasuki_models::collective::algorithm::Algorithm;
 use tasuki_models::collective::shape::Operation;
 use tasuki_models::schedule::{Buffer, Deed, Effect, Name, Part, Place, Signal, Span, Step, Trigger};
 
-const OPERATIONS: [(&str, Operation); 11] = [
+const OPERATIONS: [(&str, Operation); 12] = [
     ("barrier", Operation::Barrier),
     ("bcast", Operation::Bcast),
     ("reduce", Operation::Reduce),
@@ -18,6 +18,7 @@ const OPERATIONS: [(&str, Operation); 11] = [
     ("reduce_scatter", Operation::ReduceScatter),
     ("scan", Operation::Scan),
     ("exscan", Operation::Exscan),
+    ("neighbours", Operation::Neighbours),
 ];
 
 /// Letters of a name that are shown.

@@ -20,8 +20,8 @@ const SEGMENTS: u64 = 4;
 /// Which schedule.
 #[derive(Args)]
 pub(crate) struct Ask {
-    /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan, neighbours;
-    /// or a file that `tasuki plan export --format json` wrote
+    /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan,
+    /// neighbours; or a file that `tasuki plan export --format json` wrote
     #[arg(value_name = "OPERATION|FILE.json")]
     what: String,
     /// How many ranks
@@ -261,8 +261,9 @@ fn each(list: &str, operation: Operation, ranks: usize) -> anyhow::Result<Counts
         Alltoall => ranks.saturating_mul(ranks),
         _ => return Err(misuse("--counts: all blocks of this operation are alike; give --bytes")),
     };
-    let is_list = list.chars().all(|c| c.is_ascii_digit() || c == ',');
-    let read = || std::fs::read_to_string(list).map_err(|error| misuse(format!("--counts {list}: {error}")));
+    let is_list = list.split(',').all(|word| bytes(word).is_ok());
+    let no_file = |error| misuse(format!("--counts {list} is no list of bytes, and as a file: {error}"));
+    let read = || std::fs::read_to_string(list).map_err(no_file);
     let text = if is_list { list.to_string() } else { read()? };
     let numbers = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
     let counts: Result<Vec<u64>, _> = numbers.map(|word| bytes(word).map_err(|why| (word, why))).collect();

@@ -223,6 +223,12 @@ fn levels(graph: &Graph) -> (BTreeMap<Event, usize>, usize) {
         let is_step = matches!(node.event, Event::Step(..));
         levels.insert(node.event, level.max(usize::from(is_step)));
     }
+    // The end stands below what the rank does after it, for the starts to come.
+    for rank in 0..graph.parts.len() {
+        let own = levels.iter().filter(|(event, _)| matches!(event, Event::Step(whose, _) if *whose == rank));
+        let last = own.map(|(_, &level)| level + 1).max().unwrap_or(0);
+        levels.entry(Event::End(rank)).and_modify(|level| *level = last.max(*level));
+    }
     let depth = levels.values().copied().max().unwrap_or(0);
     (levels, depth)
 }

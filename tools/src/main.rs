@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod info;
 mod machine;
+mod plan;
 mod ps;
 mod run;
 mod say;
@@ -29,6 +30,7 @@ enum Command {
     Run(run::args::Args),
     Ps(ps::Args),
     Trace(trace::Args),
+    Plan(plan::Args),
     Bench(bench::Args),
     Info(info::Args),
     /// Is one of the demonstration's ranks.
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Run(args) => say::outcome(run::command(args)),
         Command::Ps(args) => say::outcome(ps::command(&args)),
         Command::Trace(args) => say::outcome(trace::command(&args)),
+        Command::Plan(args) => say::outcome(plan::command(&args)),
         Command::Info(args) => say::outcome(info::command(&args)),
         Command::Keeper { .. } => run::keeper::keep(),
     }

@@ -78,7 +78,7 @@ fn wrong_subcommands_are_told_with_the_nearest() {
 
 #[test]
 fn every_subcommand_explains_itself_with_an_example() {
-    for subcommand in ["run", "ps", "info"] {
+    for subcommand in ["run", "ps", "plan", "info"] {
         let ended = tasuki(&[subcommand, "--help"]).expect(0);
         assert!(ended.out.contains("Examples:") && ended.out.contains(&format!("tasuki {subcommand}")));
         assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);

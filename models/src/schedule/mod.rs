@@ -10,11 +10,13 @@
 
 mod check;
 mod contract;
+mod listed;
 mod part;
 mod step;
 
-pub use check::{Checked, Fault, Where};
+pub use check::{Cause, Checked, Event, Fault, Graph, Node, Where};
 pub use contract::{Contract, Origin, Span};
+pub use listed::{BYTES_MAX, COUNT_MAX, LAG_MAX, Listed, ListedStep, Unfit};
 pub use part::{Counter, Name, Part, Room, Use, started};
 pub use step::{Buffer, Deed, EFFECTS_MAX, Effect, Place, Queue, START, Signal, Step, Trigger};
 
@@ -74,5 +76,17 @@ impl Schedule {
     /// started; or the first fault. Costs memory that grows with the square of the number of steps.
     pub fn check(&self) -> Result<Checked, Box<Fault>> {
         check::check(self)
+    }
+
+    /// What waits for what within one start, whatever the order in which steps happen; or a fault for which that cannot
+    /// be told. Costs as much memory as [`Schedule::check`].
+    pub fn graph(&self) -> Result<Graph, Box<Fault>> {
+        check::graph(self)
+    }
+
+    /// Roughly the bytes that [`Schedule::check`] takes. Costs a look at each part, and stops, with what it then has,
+    /// where it is more than `enough`.
+    pub fn check_bytes(&self, enough: u64) -> u64 {
+        check::bytes(self, enough)
     }
 }

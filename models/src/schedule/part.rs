@@ -77,7 +77,7 @@ impl Part {
         self.room(Room { name: name.into(), bytes, used: Use::Turns(turns) })
     }
 
-    fn room(&mut self, room: Room) -> Buffer {
+    pub(super) fn room(&mut self, room: Room) -> Buffer {
         self.rooms.push(room);
         Buffer((self.rooms.len() - 1) as u8)
     }

@@ -4,11 +4,12 @@
 //! grow, so what never fires here never fires. Then comes what is known to have happened when a step begins
 //! ([`order`]); with it, that no two accesses of the same bytes of which one writes may happen in either order
 //! ([`races`]), and since any order then gives the same bytes, that those of the one run are the right ones
-//! ([`contents`]).
+//! ([`contents`]). What is known then also says what waits for what ([`graph`]).
 
 mod bits;
 mod contents;
 mod fault;
+mod graph;
 mod order;
 mod races;
 mod run;
@@ -17,6 +18,8 @@ mod tests;
 mod world;
 
 pub use fault::{Fault, Where};
+pub use graph::{Cause, Graph, Node};
+pub use world::Event;
 
 use super::Schedule;
 use world::World;
@@ -44,4 +47,26 @@ pub(super) fn check(schedule: &Schedule) -> Result<Checked, Box<Fault>> {
     races::find(&world, &run, &order)?;
     contents::compare(&world, &run)?;
     Ok(world.numbers(order.depth))
+}
+
+pub(super) fn graph(schedule: &Schedule) -> Result<Graph, Box<Fault>> {
+    let world = World::lay_out(schedule)?;
+    let run = run::run(&world)?;
+    let order = order::find(&world, &run)?;
+    Ok(graph::find(&world, &run, &order))
+}
+
+pub(super) fn bytes(schedule: &Schedule, enough: u64) -> u64 {
+    let (mut events, mut lag, mut bytes) = (0, 0, 0);
+    for rank in 0..schedule.ranks() {
+        let part = schedule.part(rank);
+        events += 2 + part.steps().len() as u64;
+        let triggers = part.steps().iter().map(|step| step.trigger).chain(part.finished().iter().copied());
+        lag = triggers.map(|trigger| u64::from(trigger.lag)).fold(lag, u64::max);
+        bytes = order::bytes(world::starts(lag), events);
+        if bytes > enough {
+            break;
+        }
+    }
+    bytes
 }

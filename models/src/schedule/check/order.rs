@@ -19,6 +19,7 @@ use crate::schedule::{EFFECTS_MAX, Trigger};
 #[derive(Debug)]
 pub(super) struct Order {
     known: Bits,
+    reach: Vec<Reach>,
     events: usize,
     /// The longest chain of moves of a start, each of which waits for the one before it.
     pub(super) depth: usize,
@@ -39,6 +40,12 @@ struct Search<'w> {
     reach: Vec<Reach>,
 }
 
+/// Bytes that are taken to find out about so many starts of so many events.
+pub(super) fn bytes(starts: u64, events: u64) -> u64 {
+    let nodes = starts.saturating_mul(events);
+    nodes.saturating_mul(nodes).saturating_mul(FACTS as u64) / 8
+}
+
 pub(super) fn find(world: &World, run: &Run) -> Result<Order, Box<Fault>> {
     let nodes = world.starts * world.events();
     let known = Bits::new(nodes, nodes * FACTS);
@@ -46,7 +53,7 @@ pub(super) fn find(world: &World, run: &Run) -> Result<Order, Box<Fault>> {
     while search.look_at_all(run) {}
     search.compare_starts()?;
     let depth = search.depth(run);
-    Ok(Order { known: search.known, events: world.events(), depth })
+    Ok(Order { known: search.known, reach: search.reach, events: world.events(), depth })
 }
 
 impl Order {
@@ -54,6 +61,36 @@ impl Order {
     pub(super) fn is_before(&self, one: (usize, usize), other: (usize, usize)) -> bool {
         let (one, other) = (one.0 * self.events + one.1, other.0 * self.events + other.1);
         (1..FACTS).any(|fact| self.known.has(other, one * FACTS + fact))
+    }
+
+    /// The effects of its own start that an event waits for by its triggers, without those for which what is before it
+    /// in its queue has waited: event and effect. And whether they are all that its triggers wait for.
+    pub(super) fn causes(&self, world: &World, event: usize) -> (Vec<(usize, usize)>, bool) {
+        let node = self.events + event;
+        let before = world.before(event).filter(|&(_, in_last_start)| !in_last_start);
+        let fact = |source: usize, slot: usize| (self.events + source) * FACTS + 1 + slot;
+        let mut causes = Vec::new();
+        for (&(_, stream), &reach) in &self.reach[node] {
+            let stream = &world.streams[stream];
+            let of_start = reach.min(2 * stream.len()).saturating_sub(stream.len());
+            causes.extend(stream[..of_start].iter().filter(|&&(source, slot)| {
+                before.is_none_or(|(before, _)| !self.known.has(self.events + before, fact(source, slot)))
+            }));
+        }
+        if before.is_none()
+            && let Event::Step(rank, _) = world.event(event)
+        {
+            causes.push((world.number(Event::Begin(rank)), 0)); // no step begins before its rank has started
+        }
+        causes.sort_unstable();
+        causes.dedup();
+        let (rank, triggers) = world.triggers(event);
+        let is_whole = triggers.iter().filter(|trigger| trigger.lag == 0).all(|trigger| {
+            let additions = world.additions(rank, trigger.signal).iter();
+            let known = additions.filter(|one| self.known.has(node, fact(one.event, one.slot)));
+            known.map(|one| one.amount).sum::<u64>() >= trigger.count
+        });
+        (causes, is_whole)
     }
 
     /// Ranks that are to meet do.

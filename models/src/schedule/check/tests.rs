@@ -1,7 +1,7 @@
 //! Small schedules that are right, and the same with one thing wrong.
 
-use super::Fault;
-use crate::schedule::{Contract, Origin, Part, Place, Schedule, Span, started};
+use super::{Event, Fault};
+use crate::schedule::{Contract, Deed, Origin, Part, Place, Schedule, Span, started};
 
 const BYTES: u64 = 1000;
 
@@ -25,7 +25,10 @@ enum Slip {
     ReadyAddedToData,
     ForwardsTooEarly,
     MissingCopy,
+    MissingBytes,
     WrongPlace,
+    WrongOrigin,
+    WrittenTwice,
     WrongSum,
     NeverMet,
     Cycle,
@@ -44,8 +47,9 @@ fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
             part.signal("arrived", heard + u64::from(ready_too) + u64::from(slip == Slip::WrongSum));
         let told = u64::from(!last && slip != Slip::NoReadiness && !ready_too) + u64::from(!last);
         let ready = part.signal("ready", told);
-        let sent =
-            part.signal("sent", if last || (slip == Slip::MissingCopy && me == 0) { 0 } else { segments });
+        let is_left_out = last || slip == Slip::MissingCopy && me == 0;
+        let twice = slip == Slip::WrittenTwice && me == 0;
+        let sent = part.signal("sent", if is_left_out { 0 } else { segments + u64::from(twice) });
         let length = |segment: u64| (segment * BYTES / segments, (segment + 1) * BYTES / segments);
         if !last {
             // Its own buffer is free when it has started.
@@ -62,7 +66,7 @@ fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
             part.join(trigger).then(signal.on(me - 1, 1));
             part.in_queue(0);
         }
-        if !(last || slip == Slip::MissingCopy && me == 0) {
+        if !is_left_out {
             for segment in 0..segments {
                 let (from, to) = length(segment);
                 let trigger = match slip {
@@ -82,10 +86,16 @@ fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
                 let wrong = u64::from(slip == Slip::WrongPlace && segment + 1 == segments);
                 let into = Place { offset: from - wrong, ..data.on(me + 1, 0) };
                 let beyond = if slip == Slip::OutOfBuffer { BYTES } else { 0 };
-                let step = part.copy(trigger, data.on(me, from), into, to - from + beyond);
+                let origin = if slip == Slip::WrongOrigin && me == 0 { 0 } else { from };
+                let bytes = if slip == Slip::MissingBytes && me == 0 { 0 } else { to - from + beyond };
+                let step = part.copy(trigger, data.on(me, origin), into, bytes);
                 step.then(arrived.on(me + 1 + if slip == Slip::NoSuchSignal { 100 } else { 0 }, 1));
                 step.then(sent.on(me, 1));
             }
+        }
+        if twice {
+            part.in_queue(3);
+            part.copy(ready.reaches(2), data.on(0, 0), data.on(1, 0), 8).then(sent.on(0, 1));
         }
         if me > 0 && slip != Slip::MissingCopy {
             part.finish(arrived.reaches(segments + u64::from(ready_too)));
@@ -123,28 +133,96 @@ fn readiness_added_to_the_data_is_no_readiness() {
     assert!(matches!(fault, Fault::Race { .. } | Fault::Overtaken { .. }), "{fault}");
 }
 
+/// Rank 0 joins what the others tell it, who tell it in each start and wait for nobody: unless it lets them go on.
+fn join(lets_go_on: bool) -> Schedule {
+    let part = move |part: &mut Part| {
+        let me = part.rank();
+        let told = part.signal("told", if me == 0 { 2 } else { 0 });
+        let heard = part.signal("heard", if me > 0 && lets_go_on { 1 } else { 0 });
+        if me > 0 {
+            part.join(started()).then(told.on(0, 1));
+            part.finish(if lets_go_on { heard.reaches(1) } else { started() });
+            return;
+        }
+        let step = part.join(told.reaches(2));
+        if lets_go_on {
+            step.then(heard.on(1, 1)).then(heard.on(2, 1));
+        }
+        part.finish(told.reaches(2));
+    };
+    Schedule::new("join", 3, part, |_| Contract::default())
+}
+
+#[test]
+fn a_join_is_overtaken_by_the_next_start() {
+    join(true).check().unwrap_or_else(|fault| panic!("{fault}"));
+    let fault = fault_of(&join(false));
+    let Fault::Overtaken { at, missing, by, .. } = &fault else { panic!("{fault}") };
+    // Rank 0 goes on, or ends, without one of the others, since the other has told it twice.
+    assert_eq!((at.rank, missing.start), (0, at.start), "{fault}");
+    assert!(missing.rank != by.rank && by.start > missing.start, "{fault}");
+}
+
 #[test]
 fn each_slip_is_seen_as_what_it_is() {
-    let fault = |slip| fault_of(&chain(4, 3, slip));
-    for slip in [
-        Slip::ForwardsTooEarly,
-        Slip::MissingCopy,
-        Slip::WrongPlace,
-        Slip::WrongSum,
-        Slip::NeverMet,
-        Slip::Cycle,
-        Slip::NoSuchSignal,
-        Slip::OutOfBuffer,
-    ] {
-        println!("{slip:?}: {}", fault(slip));
+    use Slip::*;
+    let slips = [
+        (ForwardsTooEarly, "race"),
+        (MissingCopy, "sum"),
+        (MissingBytes, "bytes"),
+        (WrongOrigin, "bytes"),
+        (WrittenTwice, "race"),
+        (WrongSum, "sum"),
+        (NeverMet, "never met"),
+        (Cycle, "cycle"),
+        (NoSuchSignal, "no signal"),
+        (OutOfBuffer, "out of buffer"),
+    ];
+    for (slip, kind) in slips {
+        let fault = fault_of(&chain(4, 4, slip));
+        let seen = match &fault {
+            Fault::Race { one, other, .. } if one.start == other.start => "race",
+            Fault::WrongSum { .. } => "sum",
+            Fault::WrongBytes { .. } => "bytes",
+            Fault::NeverMet { .. } => "never met",
+            Fault::Cycle { .. } => "cycle",
+            Fault::NoSignal { .. } => "no signal",
+            Fault::OutOfBuffer { .. } => "out of buffer",
+            _ => "something else",
+        };
+        assert_eq!(seen, kind, "{slip:?}: {fault}");
     }
-    assert!(
-        matches!(fault(Slip::ForwardsTooEarly), Fault::Race { one, other, .. } if one.start == other.start)
-    );
-    assert!(matches!(fault(Slip::MissingCopy), Fault::WrongBytes { .. } | Fault::WrongSum { .. }));
-    assert!(matches!(fault(Slip::WrongSum), Fault::WrongSum { .. }));
-    assert!(matches!(fault(Slip::NeverMet), Fault::NeverMet { .. }));
-    assert!(matches!(fault(Slip::Cycle), Fault::Cycle { .. }));
-    assert!(matches!(fault(Slip::NoSuchSignal), Fault::NoSignal { .. }));
-    assert!(matches!(fault(Slip::OutOfBuffer), Fault::OutOfBuffer { .. }));
+}
+
+#[test]
+fn the_graph_is_as_deep_as_what_was_proven() {
+    for (ranks, segments) in [(1, 1), (2, 4), (5, 3), (9, 7)] {
+        let schedule = chain(ranks, segments, Slip::None);
+        let graph = schedule.graph().unwrap_or_else(|fault| panic!("{fault}"));
+        assert!(graph.nodes.iter().all(|node| node.is_whole));
+        // What had happened when each began, and when it was over, in moves.
+        let mut depths: Vec<(Event, usize, usize)> = Vec::new();
+        for node in &graph.nodes {
+            let of =
+                |event: Event| *depths.iter().find(|(other, ..)| *other == event).expect("it came before");
+            let behind = node.behind.map_or(0, |behind| of(behind).1);
+            let begun = node.waits_for().into_iter().map(|event| of(event).2).fold(behind, usize::max);
+            let moves = match node.event {
+                Event::Step(rank, step) => graph.parts[rank].steps()[step].deed != Deed::Nothing,
+                _ => false,
+            };
+            depths.push((node.event, begun, begun + usize::from(moves)));
+        }
+        let depth = depths.iter().map(|&(_, _, over)| over).max();
+        assert_eq!(depth, schedule.check().ok().map(|checked| checked.depth));
+    }
+}
+
+#[test]
+fn memory_of_the_proof_is_foreseen() {
+    let schedule = chain(9, 4, Slip::None);
+    let bytes = schedule.check_bytes(u64::MAX);
+    let events: u64 = (0..9).map(|rank| 2 + schedule.part(rank).steps().len() as u64).sum();
+    assert!(bytes >= (3 * events).pow(2) / 8);
+    assert!((1..bytes).contains(&schedule.check_bytes(1)), "no more ranks are looked at than it takes");
 }

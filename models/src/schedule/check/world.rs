@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What can happen in a start: numbers of one kind in a row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Event {
+pub enum Event {
     /// The program of that rank starts, having written what it gives.
     Begin(usize),
     /// The start is over for that rank, whose program reads what it got.
@@ -52,6 +52,11 @@ pub(super) struct World {
     reduction_before: Vec<Option<(usize, bool)>>,
 }
 
+/// How many starts are laid out where triggers look back that many.
+pub(super) fn starts(lag: u64) -> u64 {
+    3 + lag
+}
+
 impl World {
     pub(super) fn lay_out(schedule: &Schedule) -> Result<World, Box<Fault>> {
         let ranks = schedule.ranks();
@@ -66,7 +71,7 @@ impl World {
         let triggers = parts.iter().flat_map(|part| {
             part.steps().iter().map(|step| step.trigger).chain(part.finished().iter().copied())
         });
-        let starts = 3 + triggers.map(|trigger| trigger.lag as usize).max().unwrap_or(0);
+        let starts = starts(triggers.map(|trigger| trigger.lag.into()).max().unwrap_or(0)) as usize;
         let mut world = World {
             parts,
             contracts,

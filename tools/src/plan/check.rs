@@ -1,0 +1,320 @@
+//! Proves plans, and shows what the first fault is about.
+
+use super::ask::{Ask, Plan};
+use super::goal::{Measured, parse};
+use super::names::{self, Names};
+use super::show::wrap;
+use crate::say::{misuse, print};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use tasuki_core::os::memory;
+use tasuki_models::schedule::{Checked, Deed, Fault, Graph, Part, Place, Schedule, Step, Where};
+
+/// Steps that are shown for a fault.
+const STEPS_MAX: usize = 12;
+/// What part of the available memory a proof may take.
+const SHARE: u64 = 2;
+/// The exit code where a plan is wrong.
+const WRONG: u8 = 1;
+
+/// What came out.
+enum Outcome {
+    Right(Checked),
+    Wrong(Box<Fault>),
+    /// It was not tried: it would take so many bytes, or more.
+    TooLarge(u64),
+}
+
+#[derive(Serialize)]
+struct Report {
+    plans: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    title: String,
+    proven: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    too_large: Option<String>,
+    #[serde(flatten)]
+    numbers: Option<Numbers>,
+}
+
+#[derive(Serialize)]
+struct GoalRow<'a> {
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<&'a String>,
+    #[serde(flatten)]
+    numbers: Option<&'a Measured>,
+}
+
+#[derive(Serialize)]
+struct Numbers {
+    ranks: usize,
+    steps: usize,
+    depth: usize,
+    busiest_bytes: u64,
+    queue_steps_max: usize,
+}
+
+/// The subcommand; its exit code.
+pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
+    if let Some(path) = ask.goal() {
+        return goal(path, json);
+    }
+    let plans = ask.plans()?;
+    let available = memory::available().bytes;
+    let outcomes: Vec<Outcome> = plans.iter().map(|plan| prove(&plan.schedule, available / SHARE)).collect();
+    if json {
+        let rows: Vec<Row> = plans.iter().zip(&outcomes).map(|(plan, outcome)| row(plan, outcome)).collect();
+        print(&format!("{}\n", serde_json::to_string_pretty(&Report { plans: rows })?))?;
+    } else if let [(plan, outcome)] = &plans.iter().zip(&outcomes).collect::<Vec<_>>()[..] {
+        print(&one(plan, outcome)?)?;
+    } else {
+        print(&table(&plans, &outcomes))?;
+    }
+    if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Wrong(_))) {
+        return Ok(WRONG);
+    }
+    match outcomes
+        .iter()
+        .find_map(|outcome| if let Outcome::TooLarge(bytes) = outcome { Some(*bytes) } else { None })
+    {
+        Some(bytes) => Err(misuse(too_large(bytes))),
+        None => Ok(0),
+    }
+}
+
+/// Looks whether the operations of a GOAL text fit each other, which is all that can be said of it.
+fn goal(path: &str, json: bool) -> anyhow::Result<u8> {
+    let text = std::fs::read_to_string(path).map_err(|error| misuse(format!("{path}: {error}")))?;
+    let goal = parse(&text).map_err(|why| misuse(format!("{path}: {why}")))?;
+    let measured = goal.measure();
+    if json {
+        let (numbers, fault) = (measured.as_ref().ok(), measured.as_ref().err());
+        print(&format!("{}\n", serde_json::to_string_pretty(&GoalRow { path, fault, numbers })?))?;
+    } else {
+        print(&match &measured {
+            Ok(one) => format!(
+                "{path}: messages are sent and received once, and nothing waits for itself\n  \
+                 {:>12}  ranks\n  {:>12}  operations\n  {:>12}  messages\n  {:>12}  bytes of all messages\n  \
+                 {:>12}  messages, each of which waits for the one before it\n",
+                one.ranks, one.operations, one.messages, one.bytes, one.depth
+            ),
+            Err(why) => format!("{path}: wrong\n  {why}\n"),
+        })?;
+    }
+    Ok(if measured.is_ok() { 0 } else { WRONG })
+}
+
+/// What waits for what; an error where that cannot be told, or would take too much memory.
+pub(super) fn graph(plan: &Plan) -> anyhow::Result<Graph> {
+    let limit = memory::available().bytes / SHARE;
+    let bytes = plan.schedule.check_bytes(limit);
+    if bytes > limit {
+        return Err(misuse(too_large(bytes)));
+    }
+    let wrong = |fault: Box<Fault>| misuse(format!("{}: wrong: {fault}", plan.title));
+    plan.schedule.graph().map_err(wrong)
+}
+
+fn prove(schedule: &Schedule, limit: u64) -> Outcome {
+    let bytes = schedule.check_bytes(limit);
+    if bytes > limit {
+        return Outcome::TooLarge(bytes);
+    }
+    match schedule.check() {
+        Ok(checked) => Outcome::Right(checked),
+        Err(fault) => Outcome::Wrong(fault),
+    }
+}
+
+fn too_large(bytes: u64) -> String {
+    let (needed, limit) = (mib(bytes), mib(memory::available().bytes / SHARE));
+    format!(
+        "a proof would take {needed} MiB or more, and {limit} are to be had: it grows with the square of the number \
+         of steps. Take fewer ranks or segments: what holds for all counts up to some 33 seldom breaks above. \
+         `tasuki plan show --rank R` and `tasuki plan export --format json` need no proof"
+    )
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 20)
+}
+
+fn row(plan: &Plan, outcome: &Outcome) -> Row {
+    let (mut fault, mut large, mut numbers) = (None, None, None);
+    match outcome {
+        Outcome::Right(Checked { ranks, steps, depth, busiest_bytes, queue_steps_max }) => {
+            let (ranks, steps, depth) = (*ranks, *steps, *depth);
+            let (busiest_bytes, queue_steps_max) = (*busiest_bytes, *queue_steps_max);
+            numbers = Some(Numbers { ranks, steps, depth, busiest_bytes, queue_steps_max });
+        }
+        Outcome::Wrong(wrong) => fault = Some(wrong.to_string()),
+        Outcome::TooLarge(bytes) => large = Some(too_large(*bytes)),
+    }
+    let proven = matches!(outcome, Outcome::Right(_));
+    let (name, title) = (plan.schedule.name().to_string(), plan.title.clone());
+    Row { name, title, proven, fault, too_large: large, numbers }
+}
+
+/// The text about one plan.
+fn one(plan: &Plan, outcome: &Outcome) -> anyhow::Result<String> {
+    let mut text = String::new();
+    match outcome {
+        Outcome::Right(checked) => {
+            let _ = writeln!(text, "{}: proven", plan.title);
+            let mut line = |number: String, name: &str| {
+                let _ = writeln!(text, "  {number:>12}  {name}");
+            };
+            line(checked.ranks.to_string(), "ranks");
+            line(checked.steps.to_string(), "steps of all ranks");
+            line(checked.depth.to_string(), "moves, each of which waits for the one before it");
+            line(
+                checked.busiest_bytes.to_string(),
+                "bytes that the busiest rank sends, or receives if that is more",
+            );
+            line(checked.queue_steps_max.to_string(), "steps in the longest queue");
+        }
+        Outcome::Wrong(fault) => {
+            let fault_text = wrap("  ", &fault.to_string(), " ", 2);
+            let _ = writeln!(text, "{}: wrong\n{fault_text}", plan.title);
+            text += &commands(&plan.schedule, fault);
+        }
+        Outcome::TooLarge(bytes) => return Err(misuse(too_large(*bytes))),
+    }
+    Ok(text)
+}
+
+/// The commands that a fault is about.
+fn commands(schedule: &Schedule, fault: &Fault) -> String {
+    let steps = involved(schedule, fault);
+    let mut text = String::new();
+    let mut shown = 0;
+    let ranks: BTreeSet<usize> = steps.iter().map(|&(rank, _)| rank).collect();
+    for rank in ranks {
+        let part = schedule.part(rank);
+        let names = Names::of(&part);
+        let own = steps.iter().filter(|&&(whose, _)| whose == rank).take(STEPS_MAX - shown);
+        let pieces: Vec<_> = own.map(|&(_, number)| names.step(number, &part.steps()[number])).collect();
+        shown += pieces.len();
+        if !pieces.is_empty() {
+            let _ = writeln!(text, "\nrank {rank}\n{}", names::lines(&pieces).trim_end());
+        }
+    }
+    if steps.len() > shown {
+        let _ = writeln!(text, "\nand {} more", steps.len() - shown);
+    }
+    text
+}
+
+/// Rank and number of the steps that a fault is about.
+fn involved(schedule: &Schedule, fault: &Fault) -> BTreeSet<(usize, usize)> {
+    let of = |places: &[&Where]| places.iter().filter_map(|at| Some((at.rank, at.step?))).collect();
+    match fault {
+        Fault::NoSignal { at } | Fault::OutOfBuffer { at, .. } => of(&[at]),
+        Fault::Cycle { through } => of(&through.iter().collect::<Vec<_>>()),
+        Fault::Overtaken { at, missing, by, .. } => of(&[at, missing, by]),
+        Fault::Race { one, other, .. } => of(&[one, other]),
+        Fault::NotMet { end, begin } => of(&[end, begin]),
+        Fault::NeverMet { at, signal, .. } => {
+            let mut steps: BTreeSet<_> = of(&[at]);
+            steps.extend(raising(schedule, at.rank, signal));
+            steps
+        }
+        Fault::WrongSum { rank, signal, .. } => raising(schedule, *rank, signal),
+        Fault::WrongBytes { place, .. } => {
+            let steps = writing(schedule, place);
+            // Where nobody writes, somebody has told the rank that its start is over all the same.
+            if steps.is_empty() { ending(schedule, place.rank as usize) } else { steps }
+        }
+    }
+}
+
+/// Steps that raise what the end of a rank's start waits for.
+fn ending(schedule: &Schedule, rank: usize) -> BTreeSet<(usize, usize)> {
+    let part = schedule.part(rank);
+    let waited: BTreeSet<_> = part.finished().iter().map(|trigger| trigger.signal).collect();
+    let raises = |step: &Step| {
+        step.effects().any(|effect| effect.rank as usize == rank && waited.contains(&effect.signal))
+    };
+    select(schedule, raises)
+}
+
+/// Steps that raise a signal of that name of that rank.
+fn raising(schedule: &Schedule, whose: usize, name: &str) -> BTreeSet<(usize, usize)> {
+    let owner = schedule.part(whose);
+    let is_it = |signal: usize| owner.counters().get(signal).is_some_and(|counter| counter.name == name);
+    let raises = move |step: &Step| {
+        step.effects().any(|effect| effect.rank as usize == whose && is_it(effect.signal.index()))
+    };
+    select(schedule, raises)
+}
+
+/// Steps that write a byte.
+fn writing(schedule: &Schedule, place: &Place) -> BTreeSet<(usize, usize)> {
+    select(schedule, |step| match step.deed {
+        Deed::Nothing => false,
+        Deed::Copy { to, bytes, .. } | Deed::Reduce { to, bytes, .. } => {
+            (to.rank, to.buffer) == (place.rank, place.buffer)
+                && (to.offset..to.offset + bytes).contains(&place.offset)
+        }
+    })
+}
+
+fn select(schedule: &Schedule, is_it: impl Fn(&Step) -> bool) -> BTreeSet<(usize, usize)> {
+    let parts = (0..schedule.ranks()).map(|rank| schedule.part(rank));
+    let of_part = |part: Part| {
+        let found = part.steps().iter().enumerate().filter(|(_, step)| is_it(step));
+        found.map(|(number, _)| (part.rank(), number)).collect::<Vec<_>>()
+    };
+    parts.flat_map(of_part).collect()
+}
+
+/// The text about several.
+fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_style(TableComponent::HeaderLines, '-');
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["algorithm", "steps", "depth", "busiest rank", "longest queue", ""]);
+    for (plan, outcome) in plans.iter().zip(outcomes) {
+        let name = names::typed(plan.schedule.name());
+        table.add_row(match outcome {
+            Outcome::Right(checked) => vec![
+                name,
+                checked.steps.to_string(),
+                checked.depth.to_string(),
+                format!("{} B", checked.busiest_bytes),
+                format!("{} steps", checked.queue_steps_max),
+                "proven".into(),
+            ],
+            Outcome::Wrong(_) => vec![name, "".into(), "".into(), "".into(), "".into(), "wrong".into()],
+            Outcome::TooLarge(_) => {
+                vec![name, "".into(), "".into(), "".into(), "".into(), "too large".into()]
+            }
+        });
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if (1..5).contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        column.set_padding((0, 2));
+    }
+    let mut text = format!("{}: {} algorithms that fit\n\n", plans[0].asked, plans.len());
+    table.lines().for_each(|line| text.extend([line.trim_end(), "\n"]));
+    for (plan, outcome) in plans.iter().zip(outcomes) {
+        if let Outcome::Wrong(fault) = outcome {
+            let word = format!("\n{}: ", names::typed(plan.schedule.name()));
+            text += &wrap(&word, &fault.to_string(), " ", 2);
+            text += "\n";
+            text += &commands(&plan.schedule, fault);
+        }
+    }
+    text
+}

@@ -1,0 +1,102 @@
+//! Plans as pictures: what waits for what, and who sends to whom when.
+//!
+//! ```text
+//! graph    steps as nodes, in columns of ranks     time     transfers between lanes of ranks
+//! rounds   when everything happens                 canvas   lines, arrows, letters
+//! ```
+
+mod canvas;
+mod graph;
+mod rounds;
+mod time;
+
+use super::ask::{Ask, Plan};
+use super::check;
+use crate::say::misuse;
+use std::path::Path;
+use tasuki_models::schedule::{Deed, Event, Graph};
+
+/// Which picture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(super) enum View {
+    /// Steps as nodes, what waits for what as arrows
+    Graph,
+    /// Ranks as lanes, transfers as arrows between them, time in rounds
+    Time,
+}
+
+/// Ranks of a picture at most.
+const RANKS_MAX: usize = 64;
+/// Steps of a picture at most: more of them are a carpet.
+const STEPS_MAX: usize = 1500;
+
+/// Draws a plan into a file.
+pub(super) fn command(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
+    let plan = ask.plan()?;
+    look_at_size(&plan)?;
+    let graph = check::graph(&plan)?;
+    let svg = match view {
+        View::Graph => graph::draw(&graph, &plan.title)?,
+        View::Time => time::draw(&graph, &plan.title)?,
+    };
+    let failed = |error| misuse(format!("{} cannot be written: {error}", output.display()));
+    std::fs::write(output, svg).map_err(failed)
+}
+
+fn look_at_size(plan: &Plan) -> anyhow::Result<()> {
+    let schedule = &plan.schedule;
+    let go_on = "take fewer ranks or segments; `tasuki plan show` prints any, \
+                 `tasuki plan export --format goal` writes the graph for other programs";
+    if schedule.ranks() > RANKS_MAX {
+        let ranks = schedule.ranks();
+        return Err(misuse(format!(
+            "{ranks} ranks are too many for a picture, of {RANKS_MAX} at most: {go_on}"
+        )));
+    }
+    let steps: usize = (0..schedule.ranks()).map(|rank| schedule.part(rank).steps().len()).sum();
+    if steps > STEPS_MAX {
+        return Err(misuse(format!(
+            "{steps} steps are too many for a picture, of {STEPS_MAX} at most: {go_on}"
+        )));
+    }
+    Ok(())
+}
+
+/// What a step does, by how it is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    /// Bytes from one rank to another.
+    Copy,
+    /// The same, combined with what is there.
+    Reduce,
+    /// Bytes moved within a rank.
+    Local,
+    /// Values combined within a rank.
+    Sum,
+    /// Nothing but signals.
+    Join,
+}
+
+/// What an event does, where it is a step: how it is drawn, from whom, to whom, and bytes.
+fn deed(graph: &Graph, event: Event) -> Option<(Kind, usize, usize, u64)> {
+    let Event::Step(rank, step) = event else { return None };
+    let (is_sum, from, to, bytes) = match graph.parts[rank].steps()[step].deed {
+        Deed::Nothing => return Some((Kind::Join, rank, rank, 0)),
+        Deed::Copy { from, to, bytes } => (false, from.rank as usize, to.rank as usize, bytes),
+        Deed::Reduce { from, to, bytes, .. } => (true, from.rank as usize, to.rank as usize, bytes),
+    };
+    let kind = match (from == to, is_sum) {
+        (true, false) => Kind::Local,
+        (true, true) => Kind::Sum,
+        (false, true) => Kind::Reduce,
+        (false, false) => Kind::Copy,
+    };
+    Some((kind, from, to, bytes))
+}
+
+/// Bytes in the largest unit in which they are whole.
+fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|&(shift, _)| bytes > 0 && bytes.trailing_zeros() >= shift);
+    unit.map_or_else(|| format!("{bytes} B"), |(shift, name)| format!("{} {name}", bytes >> shift))
+}

@@ -1,0 +1,154 @@
+//! `tasuki plan`: collectives as data, shown, proven, drawn, and handed to others.
+//!
+//! ```text
+//! ask    what is asked for          names   what things are called
+//! show   as text                    check   proven
+//! file   as JSON, and back          goal    as GOAL text, and back
+//! draw   as a picture
+//! ```
+
+mod ask;
+mod check;
+mod draw;
+mod file;
+mod goal;
+mod names;
+mod show;
+
+use crate::say::misuse;
+use ask::{Ask, Plan};
+use draw::View;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+const EXAMPLE: &str = "\
+Examples:
+  tasuki plan show bcast --ranks 1000000 --rank 7
+  tasuki plan check bcast --ranks 33 --bytes 1000
+  tasuki plan draw allgather --ranks 8 --bytes 8192 -o a.svg
+  tasuki plan export bcast --ranks 4 --bytes 8 --format goal";
+
+const SHOW: &str = "\
+Examples:
+  tasuki plan show bcast --ranks 8 --bytes 1000
+  tasuki plan show bcast --ranks 1000000 --rank 7
+  tasuki plan show allgatherv --ranks 4 --counts 8,0,16,8 --algorithm ring";
+
+const CHECK: &str = "\
+Examples:
+  tasuki plan check bcast --ranks 33 --bytes 1000
+  tasuki plan check allgather --ranks 8 --algorithm bruck --json
+  tasuki plan check mine.json
+
+Exit codes: 0 proven, 1 wrong, 2 misuse, a file that cannot be read, or too large to be proven.";
+
+const DRAW: &str = "\
+Examples:
+  tasuki plan draw bcast --ranks 8 --bytes 8192 -o a.svg
+  tasuki plan draw allgather --ranks 8 --algorithm bruck --as graph -o b.svg";
+
+const EXPORT: &str = "\
+Examples:
+  tasuki plan export bcast --ranks 4 --bytes 8 --format json -o bcast.json
+  tasuki plan export bcast --ranks 4 --bytes 8 --format goal";
+
+/// Show, prove, draw and export the commands of a collective.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Print the commands of each rank
+    #[command(after_help = SHOW)]
+    Show {
+        #[command(flatten)]
+        ask: Ask,
+        /// Only those of this rank, which is all that is made then
+        #[arg(long, value_name = "R")]
+        rank: Option<usize>,
+    },
+    /// Prove that every rank gets the right bytes, whatever the order in which commands happen
+    #[command(after_help = CHECK)]
+    Check {
+        #[command(flatten)]
+        ask: Ask,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Draw a plan as SVG
+    #[command(after_help = DRAW)]
+    Draw {
+        #[command(flatten)]
+        ask: Ask,
+        /// The picture
+        #[arg(short, long, value_name = "SVG")]
+        output: PathBuf,
+        /// What it shows
+        #[arg(long = "as", value_enum, default_value_t = View::Time)]
+        view: View,
+    },
+    /// Write a plan for other programs
+    #[command(after_help = EXPORT)]
+    Export {
+        #[command(flatten)]
+        ask: Ask,
+        /// The format
+        #[arg(long, value_enum)]
+        format: Format,
+        /// The file; without it standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// All there is; `tasuki plan` reads it
+    Json,
+    /// Messages and computations of one start, for the simulator LogGOPSim
+    Goal,
+}
+
+/// The subcommand; its exit code.
+pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
+    match &args.what {
+        What::Show { ask, rank } => show::command(ask, *rank).map(|()| 0),
+        What::Check { ask, json } => check::command(ask, *json),
+        What::Draw { ask, output, view } => draw::command(ask, *view, output).map(|()| 0),
+        What::Export { ask, format, output } => export(ask, *format, output.as_deref()).map(|()| 0),
+    }
+}
+
+fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()> {
+    let plan = ask.plan()?;
+    // What may fail comes before the file is made anew.
+    let goal = match format {
+        Format::Json => None,
+        Format::Goal => Some(goal::make(&check::graph(&plan)?)?),
+    };
+    let write = |out: &mut dyn Write| -> io::Result<()> {
+        let mut out = BufWriter::new(out);
+        match &goal {
+            None => file::write(&plan.schedule, &mut out)?,
+            Some(goal) => goal::write(goal, &remark(&plan), &mut out)?,
+        }
+        out.flush()
+    };
+    match output {
+        Some(path) => {
+            let failed = |error: io::Error| misuse(format!("{} cannot be written: {error}", path.display()));
+            write(&mut fs::File::create(path).map_err(failed)?).map_err(failed)
+        }
+        None => Ok(write(&mut io::stdout().lock())?),
+    }
+}
+
+fn remark(plan: &Plan) -> String {
+    format!("{}: one start; r1s2 is step 2 of rank 1; a unit of calc is a byte", plan.title)
+}

@@ -1,0 +1,244 @@
+//! The words of plans: operations and algorithms as they are typed, steps and places as they are shown.
+
+use crate::say::misuse;
+use tasuki_core::bootstrap::nearest::nearest;
+use tasuki_models::collective::algorithm::Algorithm;
+use tasuki_models::collective::shape::Operation;
+use tasuki_models::schedule::{Buffer, Deed, Effect, Name, Part, Place, Signal, Span, Step, Trigger};
+
+const OPERATIONS: [(&str, Operation); 12] = [
+    ("barrier", Operation::Barrier),
+    ("bcast", Operation::Bcast),
+    ("reduce", Operation::Reduce),
+    ("allreduce", Operation::Allreduce),
+    ("gather", Operation::Gather),
+    ("scatter", Operation::Scatter),
+    ("allgather", Operation::Allgather),
+    ("alltoall", Operation::Alltoall),
+    ("reduce_scatter", Operation::ReduceScatter),
+    ("scan", Operation::Scan),
+    ("exscan", Operation::Exscan),
+    ("neighbours", Operation::Neighbours),
+];
+
+/// Letters of a name that are shown.
+const NAME_MAX: usize = 20;
+
+/// The operation of that name, and whether it is the form whose blocks differ.
+pub(super) fn operation(word: &str) -> anyhow::Result<(Operation, bool)> {
+    let flat = word.replace('-', "_");
+    let find =
+        |word: &str| OPERATIONS.iter().find(|(name, _)| *name == word).map(|(_, operation)| *operation);
+    if let Some(operation) = find(&flat) {
+        return Ok((operation, false));
+    }
+    if let Some(operation) = flat.strip_suffix('v').and_then(find) {
+        return Ok((operation, true));
+    }
+    let names = OPERATIONS.iter().map(|(name, _)| *name);
+    Err(misuse(match nearest(&flat, names.clone()) {
+        Some(right) => format!("there is no operation '{word}'; did you mean '{right}'?"),
+        None => {
+            let all = names.collect::<Vec<_>>().join(", ");
+            format!(
+                "there is no operation '{word}', and a file of a plan ends in .json; operations are {all}"
+            )
+        }
+    }))
+}
+
+/// The algorithm of that name, with whatever between its words.
+pub(super) fn algorithm<'a>(word: &str, all: &[&'a Algorithm], what: &str) -> anyhow::Result<&'a Algorithm> {
+    let flat = typed(word);
+    if let Some(found) = all.iter().find(|one| typed(one.name) == flat) {
+        return Ok(found);
+    }
+    let names: Vec<String> = all.iter().map(|one| typed(one.name)).collect();
+    Err(misuse(match nearest(&flat, names.iter().map(String::as_str)) {
+        Some(right) => format!("there is no algorithm '{word}' for {what}; did you mean '{right}'?"),
+        None if names.is_empty() => format!("there is no algorithm for {what}"),
+        None => format!("there is no algorithm '{word}' for {what}: there are {}", names.join(", ")),
+    }))
+}
+
+/// A name of several words as one.
+pub(super) fn typed(name: &str) -> String {
+    name.to_lowercase().replace([' ', '_'], "-")
+}
+
+/// So many ranks.
+pub(super) fn ranks(count: usize) -> String {
+    if count == 1 { "1 rank".into() } else { format!("{count} ranks") }
+}
+
+/// What buffers and signals are called, told apart where several have one name. Those of one rank do for all.
+pub(super) struct Names {
+    rank: usize,
+    buffers: Vec<String>,
+    signals: Vec<String>,
+}
+
+impl Names {
+    pub(super) fn of(part: &Part) -> Names {
+        Names {
+            rank: part.rank(),
+            buffers: told_apart(part.rooms().iter().map(|room| &room.name)),
+            signals: told_apart(part.counters().iter().map(|counter| &counter.name)),
+        }
+    }
+
+    pub(super) fn buffer(&self, buffer: Buffer) -> String {
+        self.buffers.get(buffer.index()).cloned().unwrap_or_else(|| format!("buffer {}", buffer.index()))
+    }
+
+    pub(super) fn signal(&self, signal: Signal) -> String {
+        self.signals.get(signal.index()).cloned().unwrap_or_else(|| format!("signal {}", signal.index()))
+    }
+
+    /// Bytes of a buffer of a rank, which is named if it is another one.
+    pub(super) fn place(&self, place: &Place, bytes: u64) -> String {
+        let (name, end) = (self.buffer(place.buffer), place.offset.saturating_add(bytes));
+        let whose =
+            if place.rank as usize == self.rank { String::new() } else { format!("rank {} ", place.rank) };
+        format!("{whose}{name}[{}..{end}]", place.offset)
+    }
+
+    pub(super) fn span(&self, span: &Span) -> String {
+        self.place(&span.buffer.on(self.rank, span.offset), span.bytes)
+    }
+
+    pub(super) fn trigger(&self, trigger: &Trigger) -> String {
+        let of = match trigger.lag {
+            0 => String::new(),
+            1 => " of the start before".into(),
+            lag => format!(" of {lag} starts before"),
+        };
+        format!("{} >= {}{of}", self.signal(trigger.signal), trigger.count)
+    }
+
+    /// What a step does, in one piece or two.
+    pub(super) fn deed(&self, deed: &Deed) -> Vec<String> {
+        let (word, side, from, to, bytes) = match deed {
+            Deed::Nothing => return vec!["nothing".into()],
+            Deed::Copy { from, to, bytes } => ("copy", "to", from, to, *bytes),
+            Deed::Reduce { from, to, bytes, in_front: true } => ("reduce", "in front of", from, to, *bytes),
+            Deed::Reduce { from, to, bytes, in_front: false } => ("reduce", "behind", from, to, *bytes),
+        };
+        // The same bytes of another rank need no second range.
+        let to = if (from.buffer, from.offset) == (to.buffer, to.offset) && to.rank as usize != self.rank {
+            format!("rank {}", to.rank)
+        } else {
+            self.place(to, bytes)
+        };
+        vec![format!("{word} {}", self.place(from, bytes)), format!("{side} {to}")]
+    }
+
+    pub(super) fn effect(&self, effect: &Effect) -> String {
+        let whose =
+            if effect.rank as usize == self.rank { String::new() } else { format!("rank {} ", effect.rank) };
+        format!("{whose}{} +{}", self.signal(effect.signal), effect.amount)
+    }
+
+    /// A step as pieces that stand in columns: its number, what it waits for, what it does, and what it raises.
+    pub(super) fn step(&self, number: usize, step: &Step) -> Pieces {
+        let effects: Vec<String> = step.effects().map(|effect| self.effect(&effect)).collect();
+        let then = if effects.is_empty() { String::new() } else { format!("then {}", effects.join(", ")) };
+        Pieces { number, trigger: self.trigger(&step.trigger), deed: self.deed(&step.deed), then }
+    }
+}
+
+/// A step in words.
+pub(super) struct Pieces {
+    number: usize,
+    trigger: String,
+    deed: Vec<String>,
+    then: String,
+}
+
+/// Letters of a line at most.
+const WIDTH: usize = 100;
+/// What columns take at most before a line is broken.
+const TRIGGER_MAX: usize = 28;
+const DEED_MAX: usize = 46;
+
+/// Steps as lines of 100 letters at most, in columns where they are short enough for that.
+pub(super) fn lines(steps: &[Pieces]) -> String {
+    let width = |of: &dyn Fn(&Pieces) -> usize, max: usize| {
+        steps.iter().map(of).filter(|&width| width <= max).max().unwrap_or(0)
+    };
+    let trigger = width(&|step| step.trigger.chars().count(), TRIGGER_MAX);
+    let deed = width(&|step| step.deed.join(" ").chars().count(), DEED_MAX);
+    let mut text = String::new();
+    for step in steps {
+        let mut line = format!("  {:>4}  {:trigger$}", step.number, step.trigger);
+        let indent = " ".repeat(8 + 4);
+        let mut add = |piece: &str, pad: usize| {
+            if piece.is_empty() {
+                return;
+            }
+            if line.chars().count() + 2 + piece.chars().count() > WIDTH {
+                text.extend([line.trim_end(), "\n"]);
+                line.clone_from(&indent);
+            } else {
+                line += "  ";
+            }
+            line += &format!("{piece:pad$}");
+        };
+        let whole = step.deed.join(" ");
+        let is_short = whole.chars().count() <= DEED_MAX;
+        if is_short || 8 + step.trigger.chars().count().max(trigger) + 2 + whole.chars().count() <= WIDTH {
+            add(&whole, deed);
+        } else {
+            step.deed.iter().for_each(|piece| add(piece, 0));
+        }
+        add(&step.then, 0);
+        text.extend([line.trim_end(), "\n"]);
+    }
+    text
+}
+
+/// Names, with a number behind those that several have.
+fn told_apart<'n>(names: impl Iterator<Item = &'n Name> + Clone) -> Vec<String> {
+    let mut counts = std::collections::BTreeMap::new();
+    names.clone().for_each(|name| *counts.entry(name).or_insert(0) += 1);
+    let mut seen = std::collections::BTreeMap::new();
+    let number = |name: &'n Name| {
+        let short = short(name);
+        if counts[name] == 1 {
+            return short;
+        }
+        let number = seen.entry(name).or_insert(0);
+        *number += 1;
+        format!("{short}#{}", *number - 1)
+    };
+    names.map(number).collect()
+}
+
+/// A name that harms no line, whatever a file says.
+fn short(name: &str) -> String {
+    let clean = |c: char| if c.is_control() { '?' } else { c };
+    let is_long = name.chars().count() > NAME_MAX;
+    let kept = name.chars().take(if is_long { NAME_MAX - 1 } else { NAME_MAX }).map(clean);
+    kept.chain(is_long.then_some('…')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_found_by_name() {
+        assert_eq!(operation("reduce-scatter").unwrap(), (Operation::ReduceScatter, false));
+        assert_eq!(operation("gatherv").unwrap(), (Operation::Gather, true));
+        assert!(operation("bcats").unwrap_err().to_string().contains("'bcast'"));
+        assert!(operation("everything").unwrap_err().to_string().contains("alltoall"));
+    }
+
+    #[test]
+    fn names_are_told_apart_and_short() {
+        let names: [Name; 4] = ["round".into(), "a\nb".into(), "round".into(), "x".repeat(50).into()];
+        let said = told_apart(names.iter());
+        assert_eq!(said[..3], ["round#0", "a?b", "round#1"]);
+        assert_eq!(said[3].chars().count(), NAME_MAX);
+    }
+}

@@ -1,0 +1,134 @@
+//! A plan as text: the commands of each rank, with what they wait for and what they raise.
+
+use super::ask::Ask;
+use super::names::{self, Names};
+use crate::say::{misuse, print};
+use std::fmt::Write;
+use tasuki_models::schedule::{Contract, Part, Schedule, Use};
+
+/// Spans of a contract that are shown.
+const SPANS_MAX: usize = 4;
+/// Signals and buffers that are shown.
+const NAMES_MAX: usize = 40;
+/// Letters of a line at most.
+const WIDTH: usize = 100;
+/// Letters that a name and what stands around it take.
+const NAME: usize = 11;
+
+pub(super) fn command(ask: &Ask, rank: Option<usize>) -> anyhow::Result<()> {
+    let plan = ask.plan()?;
+    let ranks = plan.schedule.ranks();
+    if let Some(rank) = rank.filter(|&rank| rank >= ranks) {
+        return Err(misuse(format!("--rank {rank}: the last of {} is {}", names::ranks(ranks), ranks - 1)));
+    }
+    let remark = plan.remark.map_or_else(String::new, |remark| wrap("  (", &remark, ", ", 3) + ")\n");
+    print(&format!("{}\n{remark}", plan.title))?;
+    let shown = rank.map_or(0..ranks, |rank| rank..rank + 1);
+    for rank in shown {
+        print(&format!("\n{}", part(&plan.schedule, rank)))?;
+    }
+    Ok(())
+}
+
+/// What one rank does.
+fn part(schedule: &Schedule, rank: usize) -> String {
+    let part = schedule.part(rank);
+    let names = Names::of(&part);
+    let mut text = format!("rank {rank}\n");
+    let mut line = |name: &str, entries: Vec<String>| {
+        if !entries.is_empty() {
+            let entries = few(entries, NAMES_MAX).join(", ");
+            let _ = writeln!(text, "{}", wrap(&format!("  {name:<9}"), &entries, ", ", NAME));
+        }
+    };
+    line("buffers", buffers(&part, &names));
+    line("signals", signals(&part, &names));
+    let (gives, gets) = contract(&schedule.contract(rank), &names);
+    line("gives", gives);
+    line("gets", gets);
+    let mut queues: Vec<u16> = part.steps().iter().map(|step| step.queue.0).collect();
+    queues.sort_unstable();
+    queues.dedup();
+    for queue in queues {
+        let _ = writeln!(text, "  queue {queue}");
+        let steps = part.steps().iter().enumerate().filter(|(_, step)| step.queue.0 == queue);
+        let pieces: Vec<_> = steps.map(|(number, step)| names.step(number, step)).collect();
+        text += &names::lines(&pieces);
+    }
+    let ends: Vec<String> = part.finished().iter().map(|trigger| names.trigger(trigger)).collect();
+    let ends = if ends.is_empty() { "at once".into() } else { format!("when {}", ends.join(" and ")) };
+    let _ = writeln!(text, "{}", wrap("  is over  ", &ends, " and ", NAME));
+    text
+}
+
+fn buffers(part: &Part, names: &Names) -> Vec<String> {
+    let rooms = part.rooms().iter().enumerate();
+    let one = |(number, room): (usize, &tasuki_models::schedule::Room)| {
+        let name =
+            tasuki_models::schedule::Buffer::numbered(number).map_or_else(String::new, |it| names.buffer(it));
+        match room.used {
+            Use::Program => format!("{name} {} B", room.bytes),
+            Use::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
+        }
+    };
+    rooms.map(one).collect()
+}
+
+/// Signals, with how much each counts in a start.
+fn signals(part: &Part, names: &Names) -> Vec<String> {
+    let counters = part.counters().iter().enumerate().skip(1);
+    let one = |(number, counter): (usize, &tasuki_models::schedule::Counter)| {
+        let signal = tasuki_models::schedule::Signal::numbered(number);
+        format!("{} {}", signal.map_or_else(String::new, |it| names.signal(it)), counter.per_start)
+    };
+    counters.map(one).collect()
+}
+
+fn contract(contract: &Contract, names: &Names) -> (Vec<String>, Vec<String>) {
+    let gives = contract.gives.iter().map(|span| names.span(span)).collect();
+    let gets = contract.gets.iter().map(|(span, origin)| {
+        let end = origin.offset + span.bytes;
+        let whose: Vec<String> = origin.ranks.iter().map(ToString::to_string).collect();
+        let (count, whose) = (whose.len(), few(whose, SPANS_MAX).join(" + "));
+        let rank = if count == 1 { "rank" } else { "ranks" };
+        format!(
+            "{} = {}[{}..{end}] of {rank} {whose}",
+            names.span(span),
+            names.buffer(origin.buffer),
+            origin.offset
+        )
+    });
+    (gives, few(gets.collect(), SPANS_MAX))
+}
+
+/// The first of them, and how many more there are.
+fn few(mut all: Vec<String>, max: usize) -> Vec<String> {
+    let more = all.len().saturating_sub(max);
+    if more > 0 {
+        all.truncate(max);
+        all.push(format!("{more} more"));
+    }
+    all
+}
+
+/// A text behind a word, broken between its entries; lines behind the first are indented.
+pub(super) fn wrap(word: &str, text: &str, between: &str, indent: usize) -> String {
+    let mut wrapped = word.to_string();
+    let mut used = word.chars().count();
+    for (number, entry) in text.split(between).enumerate() {
+        let length = entry.chars().count();
+        if number > 0 {
+            wrapped += between.trim_end();
+            used += between.chars().count();
+            if used + length >= WIDTH {
+                wrapped += &format!("\n{:indent$}", "");
+                used = indent;
+            } else {
+                wrapped.push(' ');
+            }
+        }
+        wrapped += entry;
+        used += length;
+    }
+    wrapped
+}

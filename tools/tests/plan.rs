@@ -1,0 +1,392 @@
+//! `tasuki plan`: commands as they are shown, proven, drawn and exported, and what becomes of files that are wrong.
+
+mod launcher;
+
+use launcher::{Ended, Running, TASUKI};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+const OPERATIONS: [&str; 12] = [
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "reduce_scatter",
+    "scan",
+    "exscan",
+    "neighbours",
+];
+
+fn plan(args: &[&str]) -> Ended {
+    let mut command = Command::new(TASUKI);
+    command.arg("plan").args(args);
+    Running::start(command).wait()
+}
+
+fn misuse(args: &[&str]) -> String {
+    let ended = plan(args).expect(2);
+    assert_eq!(ended.out, "");
+    ended.err
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in Unicode")
+}
+
+/// Algorithms for an operation, as they are called.
+fn algorithms(operation: &str, ranks: &str) -> Vec<String> {
+    let ended = plan(&["check", operation, "--ranks", ranks, "--bytes", "64", "--json"]);
+    if ended.code() == 2 {
+        assert!(ended.err.contains("no algorithm"), "{}", ended.err);
+        return Vec::new();
+    }
+    let report: Value = serde_json::from_str(&ended.expect(0).out).expect("JSON");
+    let plans = report["plans"].as_array().expect("an array").clone();
+    plans.iter().map(|plan| plan["name"].as_str().expect("a name").to_string()).collect()
+}
+
+/// A chain among three ranks, 64 bytes in two segments, as a file: readiness climbs it, then the segments go down.
+fn chain() -> Value {
+    let effect = |rank: u64, signal: u64| json!({ "rank": rank, "signal": signal, "amount": 1 });
+    let when = |signal: u64, count: u64| json!({ "signal": signal, "count": count });
+    let nothing =
+        |when: Value, then: Value| json!({ "queue": 0, "when": when, "do": "nothing", "then": then });
+    let copy = |rank: u64, when: Value, offset: u64| {
+        let place = |rank: u64| json!({ "rank": rank, "buffer": 0, "offset": offset });
+        let deed = json!({ "copy": { "from": place(rank), "to": place(rank + 1), "bytes": 32 } });
+        json!({ "queue": 1, "when": when, "do": deed, "then": [effect(rank + 1, 1), effect(rank, 3)] })
+    };
+    let part = |rank: u64, [arrived, ready, sent]: [u64; 3], steps: Value, finish: Value| {
+        let signal = |name: &str, per_start: u64| json!({ "name": name, "per_start": per_start });
+        let all = json!({ "buffer": 0, "offset": 0, "bytes": 64 });
+        let mut gets = all.clone();
+        gets["from"] = json!({ "ranks": [0], "buffer": 0, "offset": 0 });
+        let gives = if rank == 0 { vec![all] } else { vec![] };
+        json!({
+            "rank": rank,
+            "buffers": [{ "name": "data", "bytes": 64 }],
+            "signals": [signal("start", 1), signal("arrived", arrived), signal("ready", ready), signal("sent", sent)],
+            "steps": steps,
+            "finish": finish,
+            "contract": { "gives": gives, "gets": [gets], "in_order": false, "meets": false },
+        })
+    };
+    let begin = nothing(when(0, 1), json!([]));
+    let first = json!([begin, copy(0, when(2, 1), 0), copy(0, when(2, 1), 32)]);
+    let tells = nothing(when(2, 1), json!([effect(0, 2)]));
+    let second = json!([begin, tells, copy(1, when(1, 1), 0), copy(1, when(1, 2), 32)]);
+    let third = json!([begin, nothing(when(2, 0), json!([effect(1, 2)]))]);
+    json!({
+        "format": "tasuki plan", "version": 1, "name": "chain", "ranks": 3,
+        "parts": [
+            part(0, [0, 1, 2], first, json!([when(3, 2)])),
+            part(1, [2, 1, 2], second, json!([when(1, 2), when(3, 2)])),
+            part(2, [2, 0, 0], third, json!([when(1, 2)])),
+        ],
+    })
+}
+
+fn written(folder: &TempDir, file: &Value) -> PathBuf {
+    let path = folder.path().join("plan.json");
+    fs::write(&path, format!("{file:#}")).expect("a file");
+    path
+}
+
+#[test]
+fn commands_are_shown_within_a_hundred_columns() {
+    for operation in OPERATIONS {
+        for name in algorithms(operation, "8") {
+            let ended = plan(&["show", operation, "--ranks", "8", "--algorithm", &name]).expect(0);
+            assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);
+            assert_eq!(ended.out.matches("\nrank ").count(), 8, "{}", ended.out);
+        }
+    }
+}
+
+#[test]
+fn one_of_a_million_ranks_is_shown() {
+    let out =
+        plan(&["show", "bcast", "--ranks", "1000000", "--rank", "7", "--algorithm", "binary"]).expect(0).out;
+    assert!(out.contains("rank 7\n") && out.contains("copy data[0..8192] to rank 15"), "{out}");
+    assert!(out.contains("ready >= 2") && out.contains("then rank 15 arrived +1, sent +1"), "{out}");
+    assert!(!out.contains("rank 8\n"), "{out}");
+}
+
+#[test]
+fn without_an_algorithm_the_first_is_shown_and_others_are_named() {
+    let out = plan(&["show", "bcast", "--ranks", "4"]).expect(0).out;
+    assert!(out.contains("is the first that fits") && out.contains("chain"), "{out}");
+    let out = plan(&["show", "allgatherv", "--ranks", "3", "--counts", "8,0,16", "--algorithm", "Ring"])
+        .expect(0)
+        .out;
+    assert!(out.contains("data 24 B") && out.contains("data[8..24]"), "{out}");
+}
+
+#[test]
+fn all_that_fit_are_proven() {
+    let out = plan(&["check", "bcast", "--ranks", "33", "--bytes", "1000"]).expect(0).out;
+    for name in ["binary", "binomial", "chain", "pipelined"] {
+        let line = out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}"));
+        assert!(line.ends_with("proven"), "{out}");
+    }
+    assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+    let out = plan(&["check", "bcast", "--ranks", "33", "--algorithm", "binomial", "--bytes", "1000"])
+        .expect(0)
+        .out;
+    let grid = ["--ranks", "6", "--grid", "3x2", "--periodic", "--bytes", "24"];
+    assert!(plan(&[&["check", "neighbours"], &grid[..]].concat()).expect(0).out.contains("proven"));
+    assert!(out.contains("6000  bytes that the busiest rank") && out.contains("33  ranks"), "{out}");
+}
+
+#[test]
+fn files_are_read_back_for_all_algorithms() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first.json"), folder.path().join("second.json"));
+    for operation in OPERATIONS {
+        for name in algorithms(operation, "4") {
+            let shape = ["--ranks", "4", "--bytes", "64", "--algorithm", &name, "--format", "json"];
+            plan(&[&["export", operation, "-o", text(&first)], &shape[..]].concat()).expect(0);
+            let out = plan(&["check", text(&first)]).expect(0).out;
+            assert!(out.contains(": proven"), "{out}");
+            plan(&["export", text(&first), "--format", "json", "-o", text(&second)]).expect(0);
+            assert_eq!(fs::read(&first).unwrap(), fs::read(&second).unwrap(), "{name}");
+        }
+    }
+}
+
+fn push(array: &mut Value, value: Value) {
+    array.as_array_mut().expect("an array").push(value);
+}
+
+/// A change that makes a plan wrong, and what is said of it.
+type Fault = (&'static str, fn(&mut Value), &'static str);
+
+const FAULTS: [Fault; 6] = [
+    ("a missing copy", |plan| plan["parts"][0]["steps"][2]["do"] = json!("nothing"), "and should be byte 32"),
+    (
+        "a wrong origin",
+        |plan| plan["parts"][0]["steps"][2]["do"]["copy"]["from"]["offset"] = json!(0),
+        "is byte 0 of buffer 0 of rank 0, and should be byte 32",
+    ),
+    (
+        "two unordered writes",
+        |plan| {
+            let rank = &mut plan["parts"][0];
+            let mut again = rank["steps"][1].clone();
+            again["queue"] = json!(7);
+            again["then"] = json!([{ "rank": 0, "signal": 4, "amount": 1 }]);
+            push(&mut rank["steps"], again);
+            push(&mut rank["signals"], json!({ "name": "again", "per_start": 1 }));
+            push(&mut rank["finish"], json!({ "signal": 4, "count": 1 }));
+        },
+        "in no order, and one of them writes",
+    ),
+    (
+        "a trigger never met",
+        |plan| plan["parts"][1]["steps"][3]["when"]["count"] = json!(100),
+        "step 3 of rank 1 in start 0 waits for 100 of signal \"arrived\"",
+    ),
+    (
+        "a cycle",
+        |plan| plan["parts"][2]["steps"][1]["when"] = json!({ "signal": 1, "count": 2 }),
+        "steps wait for each other",
+    ),
+    (
+        "a restart race",
+        |plan| {
+            for step in [1, 2] {
+                plan["parts"][0]["steps"][step]["when"] = json!({ "signal": 0, "count": 1 });
+            }
+        },
+        "in no order, and one of them writes",
+    ),
+];
+
+#[test]
+fn each_fault_is_told_with_its_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    plan(&["check", text(&written(&folder, &chain()))]).expect(0);
+    for (what, change, said) in FAULTS {
+        let mut file = chain();
+        change(&mut file);
+        let ended = plan(&["check", text(&written(&folder, &file))]).expect(1);
+        let flat = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(": wrong") && flat.contains(said), "{what}: {}", ended.out);
+        assert!(ended.out.contains("\nrank ") && ended.out.contains(" >= "), "{what}: {}", ended.out);
+        assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);
+        let report: Value =
+            serde_json::from_str(&plan(&["check", text(&written(&folder, &file)), "--json"]).expect(1).out)
+                .unwrap();
+        assert_eq!(report["plans"][0]["proven"], json!(false));
+        assert!(report["plans"][0]["fault"].as_str().unwrap().contains(said));
+    }
+}
+
+#[test]
+fn a_join_that_the_next_start_overtakes_is_told() {
+    let start = json!({ "name": "start", "per_start": 1 });
+    let contract = json!({ "gives": [], "gets": [], "in_order": false, "meets": false });
+    let telling = |rank: usize| {
+        json!({
+            "rank": rank, "buffers": [], "contract": contract,
+            "signals": [start, { "name": "told", "per_start": 0 }],
+            "steps": [{ "queue": 0, "when": { "signal": 0, "count": 1 }, "do": "nothing",
+                        "then": [{ "rank": 0, "signal": 1, "amount": 1 }] }],
+            "finish": [{ "signal": 0, "count": 1 }],
+        })
+    };
+    let joining = json!({
+        "rank": 0, "buffers": [], "contract": contract,
+        "signals": [start, { "name": "told", "per_start": 2 }],
+        "steps": [{ "queue": 0, "when": { "signal": 1, "count": 2 }, "do": "nothing", "then": [] }],
+        "finish": [{ "signal": 1, "count": 2 }],
+    });
+    let file = json!({
+        "format": "tasuki plan", "version": 1, "name": "join", "ranks": 3,
+        "parts": [joining, telling(1), telling(2)],
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let out = plan(&["check", text(&written(&folder, &file))]).expect(1).out;
+    let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("may go on without") && flat.contains("adds to signal \"told\" as well"), "{out}");
+}
+
+#[test]
+fn files_that_are_none_are_told_with_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    let whole = serde_json::to_string_pretty(&chain()).unwrap();
+    let said = |content: &str| {
+        fs::write(&path, content).unwrap();
+        misuse(&["check", text(&path)])
+    };
+    assert!(said("").contains("it ends too early, at line 1"));
+    assert!(said("garbage").contains("line 1 column 1"));
+    assert!(said("{\"format\":\"tasuki plan\",\n\"version\":x}").contains("line 2 column"));
+    assert!(said(&whole[..whole.len() / 2]).contains("it ends too early, at line"));
+    assert!(said(&whole.replacen("\"version\": 1", "\"version\": 9", 1)).contains("reads version 1"));
+    assert!(said(&whole.replacen("tasuki plan", "something", 1)).contains("should be a \"tasuki plan\""));
+    assert!(said(&whole.replacen("\"queue\"", "\"quue\"", 1)).contains("`quue`"));
+    assert!(said(&whole.replacen("\"queue\": 0", "\"queue\": -1", 1)).contains("line"));
+    assert!(said(&whole.replacen("\"ranks\": 3", "\"ranks\": 4", 1)).contains("parts of 3 ranks"));
+    let wrong = |change: &dyn Fn(&mut Value)| {
+        let mut file = chain();
+        change(&mut file);
+        misuse(&["check", text(&written(&folder, &file))])
+    };
+    let to = |field: &'static str, value: u64| {
+        move |plan: &mut Value| plan["parts"][0]["steps"][1]["do"]["copy"]["to"][field] = json!(value)
+    };
+    assert!(wrong(&to("rank", 9)).contains("rank 0, step 1: there is no rank 9 among 3"));
+    assert!(wrong(&to("buffer", 9)).contains("buffer 9 of rank 1 is not there"));
+    assert!(wrong(&to("buffer", 999)).contains("buffer 999 is not there"));
+    assert!(wrong(&to("offset", u64::MAX)).contains("end beyond"));
+    assert!(wrong(&|plan| plan["parts"][0]["steps"][1]["when"]["signal"] = json!(77)).contains("signal 77"));
+    assert!(misuse(&["check", text(&folder.path().join("none.json"))]).contains("No such file"));
+    assert!(misuse(&["check", text(&path), "--ranks", "4"]).contains("--ranks is said by the file"));
+}
+
+#[test]
+fn messages_are_exported_as_goal_and_read_back() {
+    let ended = plan(&["export", "bcast", "--ranks", "4", "--bytes", "8", "--format", "goal"]).expect(0);
+    assert!(ended.out.starts_with("num_ranks 4\n") && ended.out.contains("\nrank 3 {\n"), "{}", ended.out);
+    assert_eq!(ended.out.matches(": send 8b to ").count(), 3, "{}", ended.out);
+    assert_eq!(ended.out.matches(": recv 8b from ").count(), 3, "{}", ended.out);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.goal");
+    fs::write(&path, &ended.out).unwrap();
+    assert!(plan(&["check", text(&path)]).expect(0).out.contains("4  ranks"));
+    let numbers: Value =
+        serde_json::from_str(&plan(&["check", text(&path), "--json"]).expect(0).out).unwrap();
+    assert_eq!(numbers["ranks"], json!(4));
+    fs::write(&path, ended.out.replacen(" 8b ", " 9b ", 1)).unwrap();
+    assert!(plan(&["check", text(&path)]).expect(1).out.contains("9"));
+    fs::write(&path, ended.out.replacen("requires", "needs", 1)).unwrap();
+    let line = ended.out.lines().position(|line| line.contains("requires")).unwrap() + 1;
+    assert!(misuse(&["check", text(&path)]).contains(&format!("line {line}: ")));
+}
+
+#[test]
+fn plans_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.svg");
+    plan(&["draw", "bcast", "--ranks", "8", "--bytes", "8192", "-o", text(&path)]).expect(0);
+    let svg = fs::read_to_string(&path).unwrap();
+    for word in ["<svg", "bcast by binary among 8 ranks", "rank 7", "8 KiB", "copies bytes", "rounds"] {
+        assert!(svg.contains(word), "{word}");
+    }
+    for operation in OPERATIONS {
+        for name in algorithms(operation, "4") {
+            for view in ["graph", "time"] {
+                let options = ["--ranks", "4", "--algorithm", &name, "--as", view, "-o", text(&path)];
+                plan(&[&["draw", operation], &options[..]].concat()).expect(0);
+                assert!(fs::read_to_string(&path).unwrap().contains(">\nrank 3"), "{name} as {view}");
+            }
+        }
+    }
+    let mut file = chain();
+    let copy = file["parts"][0]["steps"][1]["do"]["copy"].clone();
+    file["parts"][0]["steps"][1]["do"] = json!({ "reduce": copy });
+    file["parts"][0]["steps"][1]["do"]["reduce"]["in_front"] = json!(true);
+    plan(&["draw", text(&written(&folder, &file)), "-o", text(&path)]).expect(0);
+    assert!(fs::read_to_string(&path).unwrap().contains("combines values"));
+}
+
+#[test]
+fn what_is_too_large_is_refused_with_a_way_out() {
+    let said = misuse(&["draw", "bcast", "--ranks", "1000", "-o", "never.svg"]);
+    assert!(said.contains("1000 ranks are too many") && said.contains("plan show"), "{said}");
+    let chain = ["--algorithm", "chain", "--segments", "100", "-o", "never.svg"];
+    assert!(
+        misuse(&[&["draw", "bcast", "--ranks", "32"], &chain[..]].concat()).contains("steps are too many")
+    );
+    let said = misuse(&["check", "barrier", "--ranks", "1000000", "--algorithm", "dissemination"]);
+    assert!(said.contains("square") && said.contains("fewer ranks"), "{said}");
+    let million = ["--ranks", "1000000", "--algorithm", "binary", "--format", "goal"];
+    assert!(misuse(&[&["export", "bcast"], &million[..]].concat()).contains("square"));
+}
+
+#[test]
+fn wrong_words_are_told_with_the_nearest() {
+    assert!(misuse(&["shwo", "bcast"]).contains("'show'"));
+    assert!(misuse(&["show", "bcats", "--ranks", "4"]).contains("did you mean 'bcast'?"));
+    assert!(misuse(&["show", "everything", "--ranks", "4"]).contains("alltoall"));
+    assert!(
+        misuse(&["show", "bcast", "--ranks", "4", "--algorithm", "chian"]).contains("did you mean 'chain'?")
+    );
+    assert!(misuse(&["show", "bcast", "--ranks", "4", "--algorithm", "x"]).contains("there are binary, "));
+    assert!(misuse(&["export", "bcast", "--ranks", "4", "--format", "jsn"]).contains("json"));
+    assert!(misuse(&["show", "bcast"]).contains("--ranks 4"));
+    assert!(misuse(&["show", "bcast", "--ranks", "0"]).contains("1 to 16777215 ranks"));
+    assert!(misuse(&["show", "bcast", "--ranks", "4", "--root", "4"]).contains("the last of 4 ranks is 3"));
+    assert!(misuse(&["show", "bcast", "--ranks", "4", "--rank", "4"]).contains("the last of 4 ranks is 3"));
+    assert!(misuse(&["show", "bcast", "--ranks", "4", "--bytes", "many"]).contains("as in 1000"));
+    assert!(misuse(&["show", "allgatherv", "--ranks", "4"]).contains("--counts"));
+    assert!(misuse(&["show", "allgather", "--ranks", "4", "--counts", "1,2"]).contains("takes 4 here"));
+    assert!(misuse(&["show", "bcast", "--ranks", "4", "--counts", "1,2"]).contains("alike"));
+    assert!(
+        misuse(&["show", "neighbours", "--ranks", "4", "--grid", "3x2"])
+            .contains("--grid 3x2 does not have 4")
+    );
+    assert!(misuse(&["show", "bcast", "--ranks", "4", "--periodic"]).contains("neighbour"));
+    let doubling = ["--ranks", "6", "--algorithm", "recursive doubling"];
+    assert!(misuse(&[&["show", "allgather"], &doubling[..]].concat()).contains("does not fit"));
+}
+
+#[test]
+fn every_form_explains_itself_with_an_example() {
+    for form in ["", "show", "check", "draw", "export"] {
+        let mut command = Command::new(TASUKI);
+        command.arg("plan").args((!form.is_empty()).then_some(form)).arg("--help");
+        let ended = Running::start(command).wait().expect(0);
+        assert!(ended.out.contains("Examples:") && ended.out.contains("tasuki plan"), "{}", ended.out);
+        assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);
+    }
+}

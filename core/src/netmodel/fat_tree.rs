@@ -101,8 +101,8 @@ mod tests {
         };
         assert_eq!(route(3, 3), []);
         assert_eq!(route(0, 1), [0, 8 + 1]);
-        // 0 to 6: up from node 0; among the two above nodes 0 and 1 the one of an even destination; among the four above
-        // 0 to 3 that of 6 % 4; then down.
+        // 0 to 6: up from node 0; among the two above nodes 0 and 1 the one of an even destination; among the four
+        // above 0 to 3 that of 6 % 4; then down.
         assert_eq!(route(0, 6), [0, 16, 32 + 2, 40 + 6, 24 + 6, 8 + 6]);
     }
 

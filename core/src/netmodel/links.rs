@@ -51,8 +51,8 @@ impl Links {
     }
 
     /// Carries bytes from one rank to another: the head leaves at `from_time` and passes a link each L once the one
-    /// before has let it go; the last byte comes m G after the head. Transfers are to be asked for in the order in which
-    /// they begin: who asks first passes first, at all links.
+    /// before has let it go; the last byte comes m G after the head. Transfers are to be asked for in the order in
+    /// which they begin: who asks first passes first, at all links.
     pub fn carry(&mut self, network: &Network, from: u64, to: u64, bytes: u64, from_time: Time) -> Passage {
         let costs = &network.parameters;
         let (from, to) = (network.node_of(from), network.node_of(to));

@@ -45,8 +45,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// What lies between a command's beginning and the arrival of its last byte, if nobody is in the way: `hops` L + m G.
-    /// Inside a node at least one L, as a transfer passes the engine there, too.
+    /// What lies between a command's beginning and the arrival of its last byte, if nobody is in the way: `hops` L
+    /// + m G. Inside a node at least one L, as a transfer passes the engine there, too.
     pub fn flight(&self, hops: u64, bytes: u64) -> Time {
         let byte = if hops == 0 { self.byte_inside } else { self.byte };
         self.latency * hops.max(1) + byte * bytes

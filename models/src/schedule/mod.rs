@@ -10,11 +10,13 @@
 mod check;
 mod contract;
 mod part;
+mod simulate;
 mod step;
 
 pub use check::{Checked, Fault, Where};
 pub use contract::{Contract, Origin, Span};
 pub use part::{Counter, Name, Part, Room, Use, started};
+pub use simulate::{Host, Progress, Simulated, Simulation, Stuck, Waiting};
 pub use step::{Buffer, Deed, EFFECTS_MAX, Effect, Place, Queue, START, Signal, Step, Trigger};
 
 use std::fmt;

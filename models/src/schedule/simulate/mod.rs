@@ -1,0 +1,98 @@
+//! What a schedule takes on a network, in virtual time: every step of every rank, one after the other.
+//!
+//! **What is modelled.** A step begins when the one before it in its queue has begun, its trigger is met, and the
+//! engine of its queue is free. Queue q of the l-th rank of a node runs on engine (q + l) modulo their number; it
+//! does one command at a time, and of several that are ready the one that was first. Bytes take m G + g of the engine
+//! and arrive L a hop and m G later (`tasuki_core::netmodel`), later still where links are taken. What a step raises is
+//! raised when its bytes are there: at the rank that got them at once, at others as much later as the news travels, L a
+//! hop; between ranks of a node one L, at the rank itself nothing. A step that has no bytes takes g of its engine. What
+//! is moved between two others is asked for first: the request travels to where the bytes are. What one queue raises at
+//! one signal comes in order.
+//!
+//! **What is not.** The host's memory and caches, the time to look for commands, and what other programs do.
+//!
+//! The part of a rank is made when it starts, kept as its steps and counters, and let go when all are done. Equal
+//! questions get equal answers, to the femtosecond.
+
+mod engines;
+mod outcome;
+mod rank;
+mod run;
+mod stuck;
+#[cfg(test)]
+mod tests;
+
+pub use outcome::Simulated;
+pub use stuck::{Stuck, Waiting};
+
+use super::Schedule;
+use tasuki_core::netmodel::{Network, Time};
+
+/// What ranks do besides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Host {
+    /// How long each computes between starting and waiting, in every start.
+    pub compute: Time,
+    /// Whether its steps go on meanwhile. If not, they begin only while it is in a call: starting, or waiting.
+    pub offloaded: bool,
+}
+
+/// How far a simulation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Parts of ranks made.
+    pub made: usize,
+    /// Starts that are over at a rank.
+    pub ended: usize,
+    /// How many there are, of all ranks.
+    pub all: usize,
+    /// Steps that have begun.
+    pub commands: u64,
+}
+
+/// A simulation that is asked for.
+pub struct Simulation<'s> {
+    schedule: &'s Schedule,
+    network: &'s Network,
+    starts: u32,
+    host: Host,
+    watch: Option<Box<dyn FnMut(Progress) + 's>>,
+}
+
+impl<'s> Simulation<'s> {
+    /// Of one start, while the hosts wait.
+    pub fn new(schedule: &'s Schedule, network: &'s Network) -> Simulation<'s> {
+        let host = Host { compute: Time::ZERO, offloaded: true };
+        Simulation { schedule, network, starts: 1, host, watch: None }
+    }
+
+    /// Of so many starts in a row: each rank starts again as soon as its last start is over. At least one.
+    pub fn starts(mut self, starts: u32) -> Simulation<'s> {
+        self.starts = starts.max(1);
+        self
+    }
+
+    /// With hosts that compute.
+    pub fn host(mut self, host: Host) -> Simulation<'s> {
+        self.host = host;
+        self
+    }
+
+    /// Tells now and then how far it is.
+    pub fn watch(mut self, watch: impl FnMut(Progress) + 's) -> Simulation<'s> {
+        self.watch = Some(Box::new(watch));
+        self
+    }
+
+    /// Runs it. Takes some hundred bytes for each rank that is not done, and as much again for each of its steps.
+    pub fn run(self) -> Result<Simulated, Stuck> {
+        run::run(self)
+    }
+}
+
+impl Schedule {
+    /// What one start takes on a network; or where it gets stuck.
+    pub fn simulate(&self, network: &Network) -> Result<Simulated, Stuck> {
+        Simulation::new(self, network).run()
+    }
+}

@@ -3,7 +3,9 @@
 mod allgather;
 mod barrier;
 mod broadcast;
+mod session;
 mod trees;
+mod trinaryx3;
 
 use super::shape::{Operation, Shape};
 use crate::schedule::{Part, Schedule};
@@ -37,6 +39,8 @@ pub const ALGORITHMS: &[Algorithm] = &[
     broadcast::BINOMIAL,
     broadcast::CHAIN,
     broadcast::PIPELINED,
+    trinaryx3::BUCKET,
+    trinaryx3::TWO_PHASE,
     allgather::RING,
     allgather::DOUBLING,
     allgather::BRUCK,

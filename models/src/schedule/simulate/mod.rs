@@ -4,10 +4,10 @@
 //! engine of its queue is free. Queue q of the l-th rank of a node runs on engine (q + l) modulo their number; it
 //! does one command at a time, and of several that are ready the one that was first. Bytes take m G + g of the engine
 //! and arrive L a hop and m G later (`tasuki_core::netmodel`), later still where links are taken. What a step raises is
-//! raised when its bytes are there: at the rank that got them at once, at others as much later as the news travels, L a
-//! hop; between ranks of a node one L, at the rank itself nothing. A step that has no bytes takes g of its engine. What
-//! is moved between two others is asked for first: the request travels to where the bytes are. What one queue raises at
-//! one signal comes in order.
+//! raised when its bytes are there: on the node that got them at once, elsewhere as much later as the news travels, L a
+//! hop. A step that has no bytes takes g of its engine; what it raises at its own rank comes at once, at another of the
+//! node after one L. What is moved between two others is asked for first: the request travels to where the bytes are.
+//! What one queue raises at one signal comes in order.
 //!
 //! **What is not.** The host's memory and caches, the time to look for commands, and what other programs do.
 //!

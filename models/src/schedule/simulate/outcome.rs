@@ -12,6 +12,8 @@ pub struct Simulated {
     pub first_end: Time,
     /// For the rank in the middle.
     pub median_end: Time,
+    /// When the first bytes began to move: before that, ranks told each other that they are ready.
+    pub moves_from: Time,
     /// Steps of all ranks and starts.
     pub commands: u64,
     /// Bytes that steps moved.

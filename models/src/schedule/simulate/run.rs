@@ -52,6 +52,7 @@ struct Run<'s> {
     made: usize,
     ends: Vec<Time>,
     ended: usize,
+    moves_from: Option<Time>,
     commands: u64,
     bytes: [u64; 2],
     memory: [u64; 2],
@@ -79,6 +80,7 @@ pub(super) fn run(asked: Simulation<'_>) -> Result<Simulated, Stuck> {
         made: 0,
         ends: vec![Time::ZERO; ranks],
         ended: 0,
+        moves_from: None,
         commands: 0,
         bytes: [0; 2],
         memory: [0; 2],
@@ -273,7 +275,7 @@ impl Run<'_> {
         let (arrives, leaves, at) = self.carry_out(rank, &step);
         self.engines.take(engine, leaves);
         for effect in step.effects() {
-            let comes = arrives + self.news(at, effect.rank);
+            let comes = arrives + self.news(&step, at, effect.rank);
             let Some(live) = &mut self.ranks[rank as usize] else { return };
             let comes = live.in_order(step.queue.0, effect.rank, effect.signal, comes, self.now);
             let (rank, signal, amount) = (effect.rank, effect.signal, effect.amount);
@@ -288,24 +290,30 @@ impl Run<'_> {
             Deed::Nothing => return (self.now, self.now + costs.gap, rank),
             Deed::Copy { from, to, bytes } | Deed::Reduce { from, to, bytes, .. } => (from, to, bytes),
         };
-        let asked = self.now + self.news(rank, from.rank);
+        let asked = self.now + self.request(rank, from.rank);
         let passage = self.links.carry(self.network, from.rank.into(), to.rank.into(), bytes, asked);
         let combined = match step.deed {
             Deed::Reduce { .. } => costs.reduce_byte * bytes,
             _ => Time::ZERO,
         };
         let is_between = self.network.node_of(from.rank.into()) != self.network.node_of(to.rank.into());
+        self.moves_from.get_or_insert(self.now);
         self.bytes[0] += bytes;
         self.bytes[1] += if is_between { bytes } else { 0 };
         (passage.arrives + combined, self.now + (passage.leaves - asked), to.rank)
     }
 
-    /// How long news travels from one rank to another.
-    fn news(&self, from: u32, to: u32) -> Time {
-        if from == to {
-            return Time::ZERO;
-        }
-        self.network.parameters.latency * self.network.hops(from.into(), to.into()).max(1)
+    /// How long a request travels from one rank to another.
+    fn request(&self, from: u32, to: u32) -> Time {
+        self.network.parameters.latency * self.network.hops(from.into(), to.into())
+    }
+
+    /// How long it takes to raise a signal of a rank, from where a step's bytes are. Where bytes have come to a node,
+    /// the engine that wrote them there writes the signal with them.
+    fn news(&self, step: &Step, from: u32, to: u32) -> Time {
+        let travels = self.request(from, to);
+        let is_inside = step.deed == Deed::Nothing && from != to;
+        if is_inside { travels.max(self.network.parameters.latency) } else { travels }
     }
 
     fn outcome(mut self) -> Result<Simulated, Stuck> {
@@ -321,6 +329,7 @@ impl Run<'_> {
             time: end(self.ends.len().saturating_sub(1)),
             first_end: end(0),
             median_end: end(self.ends.len() / 2),
+            moves_from: self.moves_from.unwrap_or_default(),
             commands: self.commands,
             bytes: self.bytes[0],
             bytes_between: self.bytes[1],

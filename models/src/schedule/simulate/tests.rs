@@ -64,6 +64,7 @@ fn a_relay_takes_what_its_parts_take() {
     let simulated = relay(3).simulate(&network).unwrap();
     assert_eq!(simulated.time, ns(260));
     assert_eq!((simulated.first_end, simulated.median_end), (ns(150), ns(250)));
+    assert_eq!(simulated.moves_from, ns(30));
     assert_eq!((simulated.commands, simulated.bytes, simulated.bytes_between), (8, 200, 200));
     // Rank 1: three steps, the signal of starts and three of its own.
     assert_eq!((simulated.memory_max, simulated.memory_all), (3 * 64 + 4 * 8, 8 * 64 + 3 * 4 * 8));

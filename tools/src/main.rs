@@ -7,6 +7,7 @@ mod machine;
 mod ps;
 mod run;
 mod say;
+mod sim;
 mod trace;
 mod tune;
 
@@ -31,6 +32,7 @@ enum Command {
     Trace(trace::Args),
     Bench(bench::Args),
     Info(info::Args),
+    Sim(sim::Args),
     /// Is one of the demonstration's ranks.
     #[command(name = demo::SUBCOMMAND, hide = true)]
     DemoRank(demo::RankArgs),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Run(args) => say::outcome(run::command(args)),
         Command::Ps(args) => say::outcome(ps::command(&args)),
         Command::Trace(args) => say::outcome(trace::command(&args)),
+        Command::Sim(args) => say::outcome(sim::command(&args)),
         Command::Info(args) => say::outcome(info::command(&args)),
         Command::Keeper { .. } => run::keeper::keep(),
     }

@@ -40,13 +40,13 @@ pub struct Host {
 /// How far a simulation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Parts of ranks made.
+    /// Ranks whose parts are made.
     pub made: usize,
-    /// Starts that are over at a rank.
-    pub ended: usize,
-    /// How many there are, of all ranks.
-    pub all: usize,
+    /// Ranks.
+    pub ranks: usize,
     /// Steps that have begun.
+    pub begun: u64,
+    /// Steps of the parts that are made, in all starts.
     pub commands: u64,
 }
 

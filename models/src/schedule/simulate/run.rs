@@ -50,8 +50,9 @@ struct Run<'s> {
     numbers: u64,
     now: Time,
     made: usize,
+    /// Steps of all parts.
+    prepared: u64,
     ends: Vec<Time>,
-    ended: usize,
     moves_from: Option<Time>,
     commands: u64,
     bytes: [u64; 2],
@@ -78,8 +79,8 @@ pub(super) fn run(asked: Simulation<'_>) -> Result<Simulated, Stuck> {
         numbers: 0,
         now: Time::ZERO,
         made: 0,
+        prepared: 0,
         ends: vec![Time::ZERO; ranks],
-        ended: 0,
         moves_from: None,
         commands: 0,
         bytes: [0; 2],
@@ -106,6 +107,7 @@ impl Run<'_> {
             self.memory = [self.memory[0].max(memory), self.memory[1] + memory];
             self.ranks.push(Some(Box::new(Live::new(&part))));
             self.made += 1;
+            self.prepared += part.steps().len() as u64;
             self.call(rank as u32);
             if (rank as u64).is_multiple_of(EVENTS_BETWEEN) {
                 self.tell();
@@ -137,8 +139,8 @@ impl Run<'_> {
     }
 
     fn tell(&mut self) {
-        let all = self.schedule.ranks() * self.starts as usize;
-        let progress = Progress { made: self.made, ended: self.ended, all, commands: self.commands };
+        let (ranks, commands) = (self.schedule.ranks(), self.prepared * u64::from(self.starts));
+        let progress = Progress { made: self.made, ranks, begun: self.commands, commands };
         if let Some(watch) = &mut self.watch {
             watch(progress);
         }
@@ -199,7 +201,6 @@ impl Run<'_> {
         if live.may_end(self.now) {
             live.ended += 1;
             let starts_again = live.ended < self.starts;
-            self.ended += 1;
             self.ends[rank as usize] = self.now;
             if starts_again {
                 self.call(rank);

@@ -97,6 +97,16 @@ fn misuse_is_told_with_the_nearest() {
 }
 
 #[test]
+fn the_figure_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("figure.svg");
+    sim(&["--figure", file.to_str().unwrap()]).expect(0);
+    let svg = std::fs::read_to_string(file).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("Bucket relay") && svg.contains("Two-phase"));
+    assert!(misuse(&["--figure", "a.svg", "--ranks", "4"]).contains("--figure"));
+}
+
+#[test]
 fn it_explains_itself_with_an_example() {
     let ended = sim(&["--help"]).expect(0);
     assert!(ended.out.contains("Examples:") && ended.out.contains("tasuki sim bcast"));

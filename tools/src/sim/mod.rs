@@ -3,18 +3,20 @@
 //! ```text
 //! collective   which there are, by name                 size     numbers and times as they are typed and shown
 //! choice       which algorithm, if nobody says          bar      how far it is
-//! report       the table and the line of JSON
+//! report       the table and the line of JSON           figure/  a study's broadcasts beside its formulas
 //! ```
 
 mod bar;
 mod choice;
 mod collective;
+mod figure;
 mod report;
 mod size;
 
 use crate::say::{misuse, print};
 use anyhow::Context;
 use choice::{Choice, Wanted};
+use std::io::Write;
 use std::path::PathBuf;
 use tasuki_core::bootstrap::nearest::nearest;
 use tasuki_core::netmodel::{Grid, Network, Time, Topology, WrongTopology};
@@ -41,11 +43,11 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
     /// What the ranks do together: barrier, bcast, allgather
-    #[arg(value_name = "COLLECTIVE")]
-    collective: String,
+    #[arg(value_name = "COLLECTIVE", required_unless_present = "figure")]
+    collective: Option<String>,
     /// How many take part
-    #[arg(short = 'n', long, value_name = "N", value_parser = size::ranks)]
-    ranks: usize,
+    #[arg(short = 'n', long, value_name = "N", value_parser = size::ranks, required_unless_present = "figure")]
+    ranks: Option<usize>,
     /// Bytes: the message of a bcast, the block of a rank otherwise, as in 8K, 1M
     #[arg(long, value_name = "B", default_value = "8", value_parser = size::bytes)]
     bytes: u64,
@@ -70,22 +72,32 @@ pub(crate) struct Args {
     /// How long each rank computes between starting and waiting, as in 10us, 1ms
     #[arg(long, value_name = "TIME", value_parser = size::time)]
     compute: Option<Time>,
+    /// How much longer than that some compute: each a part of it, other ranks in each start
+    #[arg(long, value_name = "TIME", value_parser = size::time, requires = "compute")]
+    varies: Option<Time>,
     /// Steps begin only while their rank is in a call, not while it computes
     #[arg(long, requires = "compute")]
     in_calls: bool,
     /// Write the figures as JSON, one object a line
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw broadcasts by bucket relay and in two phases beside the formulas of their study
+    #[arg(long, value_name = "FILE.svg", exclusive = true)]
+    figure: Option<PathBuf>,
 }
 
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
-    let operation = collective::find(&args.collective)?;
-    let network = network(args)?;
-    if args.root >= args.ranks {
-        return Err(misuse(format!("--root {}: there are ranks 0 to {}", args.root, args.ranks - 1)));
+    if let Some(path) = &args.figure {
+        return draw(path);
     }
-    let shape = shape(args, operation, &network);
+    let operation = collective::find(args.collective.as_deref().unwrap_or_default())?;
+    let ranks = args.ranks.unwrap_or(1);
+    let network = network(args, ranks)?;
+    if args.root >= ranks {
+        return Err(misuse(format!("--root {}: there are ranks 0 to {}", args.root, ranks - 1)));
+    }
+    let shape = shape(args, ranks, operation, &network);
     let wanted = Wanted {
         shape: &shape,
         network: &network,
@@ -94,7 +106,11 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     };
     let mut json = args.json.as_deref().map(open).transpose()?;
     let choice = Choice::make(&wanted)?;
-    let host = Host { compute: args.compute.unwrap_or_default(), offloaded: !args.in_calls };
+    let host = Host {
+        compute: args.compute.unwrap_or_default(),
+        varies: args.varies.unwrap_or_default(),
+        offloaded: !args.in_calls,
+    };
     let mut bar = bar::Bar::new();
     let simulation = Simulation::new(&choice.schedule, &network).starts(args.starts).host(host);
     let simulated = simulation.watch(|progress| bar.show(progress)).run();
@@ -108,13 +124,22 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// Draws the figure.
+fn draw(path: &std::path::Path) -> anyhow::Result<u8> {
+    let mut file = open(path)?;
+    let svg = figure::svg()?;
+    file.write_all(svg.as_bytes()).with_context(|| format!("{} could not be written", path.display()))?;
+    print(&format!("wrote {}\n", path.display()))?;
+    Ok(0)
+}
+
 /// Opens the file before anything is simulated: later would be too late to say that it cannot be written.
 fn open(path: &std::path::Path) -> anyhow::Result<std::fs::File> {
     std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-fn network(args: &Args) -> anyhow::Result<Network> {
-    let nodes = args.ranks.div_ceil(args.per_node as usize) as u64;
+fn network(args: &Args, ranks: usize) -> anyhow::Result<Network> {
+    let nodes = ranks.div_ceil(args.per_node as usize) as u64;
     let topology = Topology::parse(&args.topology, nodes).map_err(|wrong| {
         let nearest = match &wrong {
             WrongTopology::Kind(kind) => nearest(kind, Topology::KINDS),
@@ -126,13 +151,13 @@ fn network(args: &Args) -> anyhow::Result<Network> {
     Ok(Network::new(topology, args.per_node.into()))
 }
 
-fn shape(args: &Args, operation: Operation, network: &Network) -> Shape {
+fn shape(args: &Args, ranks: usize, operation: Operation, network: &Network) -> Shape {
     let torus = match &network.topology {
-        Topology::Grid(grid) if network.ranks() == args.ranks as u64 => torus(grid).unwrap_or_default(),
+        Topology::Grid(grid) if network.ranks() == ranks as u64 => torus(grid).unwrap_or_default(),
         _ => [0; 3],
     };
     let placement = Placement { per_node: args.per_node as usize, torus };
-    Shape { placement, ..Shape::new(operation, args.ranks, args.root, args.bytes) }
+    Shape { placement, ..Shape::new(operation, ranks, args.root, args.bytes) }
 }
 
 /// The three sides of a torus that has no more.

@@ -6,7 +6,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::Write;
 use tasuki_core::netmodel::{Network, Time};
-use tasuki_models::collective::shape::Shape;
+use tasuki_models::collective::shape::{Operation, Shape};
 use tasuki_models::schedule::Simulated;
 
 /// All there is to say.
@@ -31,6 +31,7 @@ struct Line<'l> {
     segments: u64,
     starts: u32,
     compute_seconds: f64,
+    varies_seconds: f64,
     offloaded: bool,
     seconds: f64,
     seconds_first_rank: f64,
@@ -68,20 +69,23 @@ impl Report<'_> {
     /// The table.
     pub(super) fn table(&self) -> String {
         let Report { shape, network, choice, args, simulated } = self;
-        let ranks = shape.ranks;
+        let (ranks, moves) = (shape.ranks, shape.operation != Operation::Barrier);
+        let name = collective::name(shape.operation);
+        let of = if moves { format!("{name} of {}", size::show(args.bytes)) } else { name.to_string() };
         let mut rows: Vec<(&str, String)> = vec![
-            ("collective", format!("{} of {}", collective::name(shape.operation), size::show(args.bytes))),
+            ("collective", of),
             ("ranks", format!("{ranks}, {} on each node, from rank {}", network.per_node, shape.root)),
             ("topology", format!("{}, {} nodes", network.topology, network.topology.nodes())),
             ("algorithm", format!("{}: {}", choice.name, choice.reason)),
             ("segments", format!("{}, where it cuts", choice.segments)),
             ("time", self.time()),
         ];
-        if let Some(compute) = args.compute.filter(|&compute| compute > Time::ZERO) {
+        if let Some(compute) = args.compute {
             let meanwhile = if args.in_calls { "steps begin in calls only" } else { "steps go on meanwhile" };
-            rows.push(("computing", format!("{compute} in each start, {meanwhile}")));
+            let longer = args.varies.map(|varies| format!(" and up to {varies} more")).unwrap_or_default();
+            rows.push(("computing", format!("{compute}{longer} in each start, {meanwhile}")));
         }
-        if args.bytes > 0 {
+        if moves && args.bytes > 0 {
             rows.push(("bandwidth", size::rate(self.rate())));
         }
         rows.push((
@@ -135,6 +139,7 @@ impl Report<'_> {
             segments: choice.segments,
             starts: args.starts,
             compute_seconds: args.compute.unwrap_or_default().as_seconds(),
+            varies_seconds: args.varies.unwrap_or_default().as_seconds(),
             offloaded: !args.in_calls,
             seconds: simulated.time.as_seconds(),
             seconds_first_rank: simulated.first_end.as_seconds(),

@@ -7,6 +7,8 @@ mod session;
 mod trees;
 mod trinaryx3;
 
+pub use session::streams;
+
 use super::shape::{Operation, Shape};
 use crate::schedule::{Part, Schedule};
 

@@ -33,8 +33,24 @@ use tasuki_core::netmodel::{Network, Time};
 pub struct Host {
     /// How long each computes between starting and waiting, in every start.
     pub compute: Time,
+    /// How much longer than that some compute: each a part of it, another one in each start, none to all.
+    pub varies: Time,
     /// Whether its steps go on meanwhile. If not, they begin only while it is in a call: starting, or waiting.
     pub offloaded: bool,
+}
+
+impl Host {
+    /// How long a rank computes in a start: what it takes longer looks like chance, and is the same each time.
+    fn computes(&self, rank: u32, start: u32) -> Time {
+        // The finalizer of SplitMix64 (Steele, Lea, Flood, 2014), of which 32 bits are plenty.
+        let mut bits = u64::from(start) << 32 | u64::from(rank);
+        bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let part = u128::from((bits ^ bits >> 31) >> 32);
+        let longer = (u128::from(self.varies.as_femtoseconds()) * part) >> 32;
+        self.compute + Time::femtoseconds(longer as u64)
+    }
 }
 
 /// How far a simulation is.
@@ -62,7 +78,7 @@ pub struct Simulation<'s> {
 impl<'s> Simulation<'s> {
     /// Of one start, while the hosts wait.
     pub fn new(schedule: &'s Schedule, network: &'s Network) -> Simulation<'s> {
-        let host = Host { compute: Time::ZERO, offloaded: true };
+        let host = Host { compute: Time::ZERO, varies: Time::ZERO, offloaded: true };
         Simulation { schedule, network, starts: 1, host, watch: None }
     }
 

@@ -176,8 +176,8 @@ impl Run<'_> {
 
     fn started(&mut self, rank: u32) {
         let Some(live) = &mut self.ranks[rank as usize] else { return };
+        let compute = self.host.computes(rank, live.begun);
         live.start();
-        let compute = self.host.compute;
         if compute > Time::ZERO {
             // What can begin in this very call does.
             let lanes = live.lanes.len() as u16;

@@ -162,7 +162,7 @@ fn what_one_queue_raises_at_one_signal_comes_in_order() {
 fn hosts_that_compute_keep_only_their_own_steps_from_going_on() {
     let network = row(3, 1);
     let time = |compute, offloaded| {
-        let host = Host { compute: ns(compute), offloaded };
+        let host = Host { compute: ns(compute), varies: Time::ZERO, offloaded };
         Simulation::new(&relay(3), &network).host(host).run().unwrap().time
     };
     assert_eq!(time(1000, true), ns(1000));
@@ -170,6 +170,17 @@ fn hosts_that_compute_keep_only_their_own_steps_from_going_on() {
     // Rank 2 makes the join in its call, and reports when it is back; and so on from there.
     assert_eq!(time(1000, false), ns(1000 + 255));
     assert_eq!(time(0, false), ns(260));
+}
+
+#[test]
+fn hosts_that_vary_compute_between_the_bounds_and_the_same_each_time() {
+    let host = Host { compute: ns(1000), varies: ns(500), offloaded: true };
+    let times: Vec<Time> = (0..200).map(|rank| host.computes(rank, rank % 7)).collect();
+    assert!(times.iter().all(|time| (ns(1000)..ns(1500)).contains(time)));
+    let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!(*least < ns(1050) && *most > ns(1450), "{least} {most}");
+    assert_eq!(host.computes(3, 4), host.computes(3, 4));
+    assert_ne!(host.computes(3, 4), host.computes(4, 3));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! The formulas know of one stream, or of three that never meet, along so many hops; of no readiness, which is not
 //! counted here, either; and of no link that is taken, so links cost nothing here.
 
-use super::tests::{Asked, Row};
+use super::row::Row;
+use super::tests::Asked;
 use super::{Inner, PROGRESS_MAX};
 use crate::schedule::{Deed, Step};
 use tasuki_core::netmodel::{Grid, Network, Parameters, Time, Topology};

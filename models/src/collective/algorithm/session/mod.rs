@@ -14,8 +14,11 @@
 
 #[cfg(test)]
 mod formulas;
+mod row;
 #[cfg(test)]
 mod tests;
+
+pub use row::streams;
 
 use crate::collective::shape::{DATA, Shape};
 use crate::schedule::{Part, Signal, started};

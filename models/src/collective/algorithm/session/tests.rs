@@ -1,5 +1,6 @@
 //! Commands counted, paths that are late, and schedules with one thing wrong that must be refused.
 
+use super::row::Row;
 use super::*;
 use crate::collective::shape::{Operation, Placement};
 use crate::schedule::{Deed, Fault, Schedule, Step, Trigger};
@@ -8,31 +9,6 @@ const PATHS: usize = 3;
 /// Signals are named in this order, after the one of the start.
 const CREDIT: usize = 1;
 const INNER: usize = CREDIT + 2 * PATHS;
-
-/// All paths from one node to the next.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    pub(super) nodes: usize,
-    pub(super) paths: usize,
-}
-
-impl Paths for Row {
-    fn count(&self) -> usize {
-        self.paths
-    }
-
-    fn parent(&self, _: usize, node: usize) -> Option<usize> {
-        node.checked_sub(1)
-    }
-
-    fn children_max(&self) -> u64 {
-        1
-    }
-
-    fn children(&self, _: usize, node: usize) -> Vec<usize> {
-        (node + 1 < self.nodes).then_some(node + 1).into_iter().collect()
-    }
-}
 
 /// What is asked for in these tests.
 #[derive(Clone, Copy, Debug)]

@@ -71,8 +71,10 @@ impl Choice {
         match usual {
             Some((algorithm, commands)) if *commands <= COMMANDS_MAX => {
                 let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest commands" };
-                let reason =
-                    format!("{why}, as there are too many ranks to try all {} that fit", fitting.len());
+                let reason = match fitting.len() {
+                    1 => "the only one that fits".into(),
+                    many => format!("{why}, as there are too many ranks to try all {many} that fit"),
+                };
                 Ok(Choice::of(algorithm, wanted, reason))
             }
             Some((algorithm, commands)) => Err(too_many(algorithm.name, shape, *commands)),

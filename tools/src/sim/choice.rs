@@ -1,10 +1,11 @@
 //! Which algorithm is simulated: the one that is asked for; else the quickest of those that fit, where trying all of
 //! them takes no time worth speaking of; else the usual one.
 
-use super::collective;
-use crate::say::misuse;
+use super::{collective, size};
+use crate::say::{misuse, warn};
 use tasuki_core::bootstrap::nearest::nearest;
 use tasuki_core::netmodel::Network;
+use tasuki_core::os::memory;
 use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_models::collective::shape::{Placement, Shape};
 use tasuki_models::schedule::Schedule;
@@ -31,6 +32,9 @@ const USUAL: &[(&str, bool)] =
     &[("binary", false), ("pipelined", true), ("dissemination", false), ("dissemination", true)];
 /// An algorithm with about so many commands is tried beside others.
 const TRIED_COMMANDS: u64 = 500_000;
+/// What a simulation takes at most for each command and each rank, found with a million ranks.
+const COMMAND_BYTES: u64 = 200;
+const RANK_BYTES: u64 = 600;
 /// One with more does not fit into memory: a command takes some 200 bytes.
 const COMMANDS_MAX: u64 = 100_000_000;
 
@@ -83,6 +87,13 @@ impl Choice {
     }
 
     fn of(algorithm: &Algorithm, wanted: &Wanted<'_>, reason: String) -> Choice {
+        let ranks = wanted.shape.ranks as u64;
+        let needed = commands(algorithm, wanted) * COMMAND_BYTES + ranks * RANK_BYTES;
+        let there = memory::available().bytes;
+        if needed > there {
+            let (needed, there) = (size::show(needed), size::show(there));
+            warn(&format!("this may take {needed} of memory, and {there} are available"));
+        }
         let schedule = algorithm.schedule(wanted.shape, wanted.segments);
         Choice { schedule, name: algorithm.name, reason, segments: wanted.segments }
     }

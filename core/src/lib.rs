@@ -5,7 +5,7 @@
 //! what programs are written with lives above, in `tasuki-models` and `tasuki`.
 //!
 //! The folders stand in layers, each using only those before it:
-//! `base` < `os` < `segment` < `node` < `fabric` < `queue` < `engine` < `bootstrap`.
+//! `base` < `netmodel` < `os` < `segment` < `node` < `fabric` < `queue` < `engine` < `bootstrap`.
 #![warn(clippy::print_stdout)]
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -15,6 +15,7 @@ pub mod base;
 pub mod bootstrap;
 pub mod engine;
 pub mod fabric;
+pub mod netmodel;
 pub mod node;
 pub mod os;
 pub mod queue;

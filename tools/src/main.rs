@@ -8,6 +8,7 @@ mod plan;
 mod ps;
 mod run;
 mod say;
+mod sim;
 mod trace;
 mod tune;
 
@@ -33,6 +34,7 @@ enum Command {
     Plan(plan::Args),
     Bench(bench::Args),
     Info(info::Args),
+    Sim(sim::Args),
     /// Is one of the demonstration's ranks.
     #[command(name = demo::SUBCOMMAND, hide = true)]
     DemoRank(demo::RankArgs),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Ps(args) => say::outcome(ps::command(&args)),
         Command::Trace(args) => say::outcome(trace::command(&args)),
         Command::Plan(args) => say::outcome(plan::command(&args)),
+        Command::Sim(args) => say::outcome(sim::command(&args)),
         Command::Info(args) => say::outcome(info::command(&args)),
         Command::Keeper { .. } => run::keeper::keep(),
     }

@@ -12,12 +12,14 @@ mod check;
 mod contract;
 mod listed;
 mod part;
+mod simulate;
 mod step;
 
 pub use check::{Cause, Checked, Event, Fault, Graph, Node, Where};
 pub use contract::{Contract, Origin, Span};
 pub use listed::{BYTES_MAX, COUNT_MAX, LAG_MAX, Listed, ListedStep, Unfit};
 pub use part::{Counter, Name, Part, Room, Use, started};
+pub use simulate::{Host, Progress, Simulated, Simulation, Stuck, Waiting};
 pub use step::{Buffer, Deed, EFFECTS_MAX, Effect, Place, Queue, START, Signal, Step, Trigger};
 
 use std::fmt;

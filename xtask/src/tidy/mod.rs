@@ -8,6 +8,7 @@ mod bench_reach;
 mod commented_out;
 mod edges;
 mod heads;
+mod knows_no_collective;
 mod layers;
 mod length;
 mod libc_home;
@@ -33,6 +34,7 @@ const RULES: &[Rule] = &[
     Rule { name: "edges", check: edges::check },
     Rule { name: "layers", check: layers::check },
     Rule { name: "libc_home", check: libc_home::check },
+    Rule { name: "knows_no_collective", check: knows_no_collective::check },
     Rule { name: "bench_reach", check: bench_reach::check },
     Rule { name: "length", check: length::check },
     Rule { name: "unsafe_code", check: unsafe_code::check },

@@ -13,7 +13,11 @@ mod rows;
 mod scan;
 mod scatter;
 mod scatter_allgather;
+mod session;
 mod trees;
+mod trinaryx3;
+
+pub use session::streams;
 
 use super::shape::{Operation, Shape};
 use crate::schedule::{Effect, Part, Schedule, started};
@@ -48,6 +52,8 @@ pub const ALGORITHMS: &[Algorithm] = &[
     broadcast::CHAIN,
     broadcast::PIPELINED,
     scatter_allgather::SCATTER_ALLGATHER,
+    trinaryx3::BUCKET,
+    trinaryx3::TWO_PHASE,
     allgather::RING,
     allgather::DOUBLING,
     allgather::BRUCK,

@@ -1,0 +1,106 @@
+//! Virtual time: whole femtoseconds, so that sums do not depend on their order.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+/// A moment or a length of virtual time. It ends at five hours, where it stays.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Time(u64);
+
+/// Femtoseconds of a second.
+const SECOND: f64 = 1e15;
+
+impl Time {
+    /// The beginning, or no time.
+    pub const ZERO: Time = Time(0);
+
+    /// So many femtoseconds.
+    pub const fn femtoseconds(count: u64) -> Time {
+        Time(count)
+    }
+
+    /// So many nanoseconds.
+    pub const fn nanoseconds(count: u64) -> Time {
+        Time(count.saturating_mul(1_000_000))
+    }
+
+    /// That many seconds, rounded to the femtosecond; none for what is no length.
+    pub fn of_seconds(seconds: f64) -> Time {
+        Time((seconds * SECOND).round() as u64)
+    }
+
+    /// In femtoseconds.
+    pub const fn as_femtoseconds(self) -> u64 {
+        self.0
+    }
+
+    /// In seconds.
+    pub fn as_seconds(self) -> f64 {
+        self.0 as f64 / SECOND
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+
+    fn add(self, more: Time) -> Time {
+        Time(self.0.saturating_add(more.0))
+    }
+}
+
+impl AddAssign for Time {
+    fn add_assign(&mut self, more: Time) {
+        *self = *self + more;
+    }
+}
+
+impl Sub for Time {
+    type Output = Time;
+
+    fn sub(self, less: Time) -> Time {
+        Time(self.0.saturating_sub(less.0))
+    }
+}
+
+impl Mul<u64> for Time {
+    type Output = Time;
+
+    fn mul(self, times: u64) -> Time {
+        Time(self.0.saturating_mul(times))
+    }
+}
+
+impl fmt::Display for Time {
+    /// With four digits and the unit that fits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("s", SECOND), ("ms", 1e12), ("us", 1e9), ("ns", 1e6)];
+        let count = self.0 as f64;
+        let (name, unit) = units.into_iter().find(|(_, unit)| count >= *unit).unwrap_or(units[3]);
+        let value = count / unit;
+        let digits = 3_usize.saturating_sub(value.max(1.0).log10() as usize);
+        f.pad(&format!("{value:.digits$} {name}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_in_the_unit_that_fits() {
+        let shown = |seconds| Time::of_seconds(seconds).to_string();
+        assert_eq!(shown(0.0), "0.000 ns");
+        assert_eq!(shown(1e-9), "1.000 ns");
+        assert_eq!(shown(123.456e-6), "123.5 us");
+        assert_eq!(shown(0.25), "250.0 ms");
+        assert_eq!(shown(12.0), "12.00 s");
+    }
+
+    #[test]
+    fn times_neither_wrap_nor_fall_below_nothing() {
+        let (one, most) = (Time::nanoseconds(1), Time::femtoseconds(u64::MAX));
+        assert_eq!((most + one, most * 2, Time::ZERO - one), (most, most, Time::ZERO));
+        assert_eq!(Time::of_seconds(-1.0), Time::ZERO);
+        assert_eq!(Time::of_seconds(1.04762e-10) * 1000, Time::femtoseconds(104_762_000));
+    }
+}

@@ -1,0 +1,58 @@
+//! How far a simulation is, on standard error if that is a terminal, and if it takes long enough to be looked at.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::{Duration, Instant};
+use tasuki_models::schedule::Progress;
+
+/// Steps of the bar.
+const STEPS: u64 = 1000;
+/// Parts are made in about this part of the time.
+const MAKING: f64 = 0.3;
+/// What is over sooner needs no bar.
+const SOON: Duration = Duration::from_millis(300);
+
+/// The bar.
+pub(super) struct Bar {
+    bar: Option<ProgressBar>,
+    since: Instant,
+}
+
+impl Bar {
+    /// One that is not shown yet.
+    pub(super) fn new() -> Bar {
+        Bar { bar: None, since: Instant::now() }
+    }
+
+    /// Moves it.
+    pub(super) fn show(&mut self, progress: Progress) {
+        if self.since.elapsed() < SOON {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(made);
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        let parts = share(progress.made as u64, progress.ranks as u64);
+        let whole = MAKING * parts + (1.0 - MAKING) * share(progress.begun, progress.commands) * parts;
+        bar.set_position((whole * STEPS as f64) as u64);
+        if progress.begun == 0 {
+            bar.set_message(format!("{} of {} ranks prepared", progress.made, progress.ranks));
+        } else {
+            bar.set_message(format!("{} of {} commands", progress.begun, progress.commands));
+        }
+    }
+}
+
+fn made() -> ProgressBar {
+    let bar = ProgressBar::new(STEPS);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %  {wide_msg}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

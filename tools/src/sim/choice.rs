@@ -1,0 +1,159 @@
+//! Which algorithm is simulated: the one that is asked for; else the quickest of those that fit, where trying all of
+//! them takes no time worth speaking of; else the usual one.
+
+use super::{collective, size};
+use crate::say::{misuse, warn};
+use tasuki_core::bootstrap::nearest::nearest;
+use tasuki_core::netmodel::Network;
+use tasuki_core::os::memory;
+use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
+use tasuki_models::collective::shape::{Placement, Shape};
+use tasuki_models::schedule::Schedule;
+
+/// What is asked for.
+pub(super) struct Wanted<'w> {
+    pub(super) shape: &'w Shape,
+    pub(super) network: &'w Network,
+    pub(super) algorithm: Option<&'w str>,
+    pub(super) segments: u64,
+}
+
+/// What is simulated.
+pub(super) struct Choice {
+    pub(super) schedule: Schedule,
+    pub(super) name: &'static str,
+    /// Why this one.
+    pub(super) reason: String,
+    pub(super) segments: u64,
+}
+
+/// What is taken among many ranks, and whether that is for messages in segments.
+const USUAL: &[(&str, bool)] =
+    &[("binary", false), ("pipelined", true), ("dissemination", false), ("dissemination", true)];
+/// An algorithm with about so many commands is tried beside others.
+const TRIED_COMMANDS: u64 = 500_000;
+/// What a simulation takes at most for each command and each rank, found with a million ranks.
+const COMMAND_BYTES: u64 = 200;
+const RANK_BYTES: u64 = 600;
+/// One with more does not fit into memory: a command takes some 200 bytes.
+const COMMANDS_MAX: u64 = 100_000_000;
+
+impl Choice {
+    /// Chooses.
+    pub(super) fn make(wanted: &Wanted<'_>) -> anyhow::Result<Choice> {
+        let Wanted { shape, segments, .. } = *wanted;
+        if let Some(name) = wanted.algorithm {
+            let algorithm = named(shape, name)?;
+            let commands = commands(algorithm, wanted);
+            if commands > COMMANDS_MAX {
+                return Err(too_many(name, shape, commands));
+            }
+            return Ok(Choice::of(algorithm, wanted, "as asked for".into()));
+        }
+        let all = || ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation);
+        let fitting: Vec<(&Algorithm, u64)> = all()
+            .filter(|algorithm| (algorithm.fits)(shape))
+            .map(|algorithm| (algorithm, commands(algorithm, wanted)))
+            .collect();
+        let tried: Vec<&Algorithm> =
+            fitting.iter().filter(|(_, commands)| *commands <= TRIED_COMMANDS).map(|(one, _)| *one).collect();
+        let time = |algorithm: &&Algorithm| {
+            let schedule = algorithm.schedule(shape, segments);
+            schedule.simulate(wanted.network).ok().map(|simulated| simulated.time)
+        };
+        let timed = tried.iter().filter_map(|algorithm| Some((time(algorithm)?, *algorithm)));
+        if let Some((_, best)) = timed.min_by_key(|(time, _)| *time).filter(|_| tried.len() == fitting.len())
+        {
+            let reason = match tried.len() {
+                1 => "the only one that fits".into(),
+                many => format!("the quickest of {many} that fit"),
+            };
+            return Ok(Choice::of(best, wanted, reason));
+        }
+        let is_usual = |algorithm: &Algorithm| USUAL.contains(&(algorithm.name, segments > 1));
+        let usual = fitting.iter().min_by_key(|(algorithm, commands)| (!is_usual(algorithm), *commands));
+        match usual {
+            Some((algorithm, commands)) if *commands <= COMMANDS_MAX => {
+                let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest commands" };
+                let reason = match fitting.len() {
+                    1 => "the only one that fits".into(),
+                    many => format!("{why}, as there are too many ranks to try all {many} that fit"),
+                };
+                Ok(Choice::of(algorithm, wanted, reason))
+            }
+            Some((algorithm, commands)) => Err(too_many(algorithm.name, shape, *commands)),
+            None => Err(misuse(format!("no algorithm of {} fits", collective::name(shape.operation)))),
+        }
+    }
+
+    fn of(algorithm: &Algorithm, wanted: &Wanted<'_>, reason: String) -> Choice {
+        let ranks = wanted.shape.ranks as u64;
+        let needed = commands(algorithm, wanted) * COMMAND_BYTES + ranks * RANK_BYTES;
+        let there = memory::available().bytes;
+        if needed > there {
+            let (needed, there) = (size::show(needed), size::show(there));
+            warn(&format!("this may take {needed} of memory, and {there} are available"));
+        }
+        let schedule = algorithm.schedule(wanted.shape, wanted.segments);
+        Choice { schedule, name: algorithm.name, reason, segments: wanted.segments }
+    }
+}
+
+/// The algorithm of that name.
+fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
+    let of_it = || ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation);
+    let Some(algorithm) = of_it().find(|algorithm| algorithm.name == name) else {
+        let hint = match nearest(name, of_it().map(|algorithm| algorithm.name)) {
+            Some(right) => format!("did you mean {right:?}?"),
+            None => format!("there are {}", of_it().map(|one| one.name).collect::<Vec<_>>().join(", ")),
+        };
+        let collective = collective::name(shape.operation);
+        return Err(misuse(format!("--algorithm: {name:?} is none of {collective}'s; {hint}")));
+    };
+    if !(algorithm.fits)(shape) {
+        let remedy = if name.starts_with("trinaryx3") {
+            "it wants ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
+             --topology torus:2x2x3"
+        } else {
+            "it does not take so many ranks"
+        };
+        return Err(misuse(format!("--algorithm {name:?} does not fit: {remedy}")));
+    }
+    Ok(algorithm)
+}
+
+/// About how many commands all ranks have: as many as the largest of a few of their parts, each. Where already a
+/// thousand ranks show that parts grow with the number of ranks, that is reckoned from there: to make them would take
+/// long.
+fn commands(algorithm: &Algorithm, wanted: &Wanted<'_>) -> u64 {
+    const FEW: usize = 512;
+    let (shape, ranks) = (wanted.shape, wanted.shape.ranks);
+    let of_few = |ranks: usize| {
+        let placement = Placement::SPREAD;
+        let few = Shape { ranks, root: 0, placement, ..shape.clone() };
+        (algorithm.fits)(&few).then(|| steps_max(algorithm, &few, wanted.segments))
+    };
+    if ranks > 2 * FEW
+        && let Some((few, more)) = of_few(FEW).zip(of_few(2 * FEW))
+        && 2 * more > 3 * few
+    {
+        let each = more as f64 * ranks as f64 / (2 * FEW) as f64;
+        return (each * ranks as f64) as u64;
+    }
+    steps_max(algorithm, shape, wanted.segments).saturating_mul(ranks as u64)
+}
+
+/// The most steps that one of a few ranks has.
+fn steps_max(algorithm: &Algorithm, shape: &Shape, segments: u64) -> u64 {
+    let (schedule, ranks) = (algorithm.schedule(shape, segments), shape.ranks);
+    let looked_at = [0, shape.root, (shape.root + 1) % ranks, ranks / 2, ranks - 1];
+    looked_at.into_iter().map(|rank| schedule.part(rank).steps().len() as u64).max().unwrap_or(0)
+}
+
+fn too_many(name: &str, shape: &Shape, commands: u64) -> anyhow::Error {
+    misuse(format!(
+        "{name} on {} ranks has about {commands} commands, and {COMMANDS_MAX} are the most; give fewer ranks or \
+         segments",
+        shape.ranks
+    ))
+}

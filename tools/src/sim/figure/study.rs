@@ -1,0 +1,124 @@
+//! The numbers of the figure: what the formulas of the study say, and what is simulated.
+//!
+//! The formulas are about one stream, or three that never meet, along four hops, and know neither readiness nor links
+//! that are taken. What is simulated is counted from when the first bytes move, as they do.
+
+use crate::sim::size::usual_segments;
+use anyhow::Context;
+use tasuki_core::netmodel::{Grid, Network, Time, Topology};
+use tasuki_models::collective::algorithm::{ALGORITHMS, streams};
+use tasuki_models::collective::shape::{Operation, Placement, Shape};
+use tasuki_models::schedule::Schedule;
+
+/// Ranks of a node.
+pub(super) const PER_NODE: [usize; 3] = [2, 3, 4];
+/// The sides of the study's torus: 12 nodes.
+const TORUS: [usize; 3] = [2, 2, 3];
+const HOPS: usize = 4;
+/// L, G and g, in seconds.
+const L: f64 = 1.0e-7;
+const G: f64 = 1.04762e-10;
+const GAP: f64 = 1.0e-9;
+
+/// Sizes, as powers of two.
+pub(super) const SIZES: std::ops::RangeInclusive<u32> = 10..=30;
+
+/// The broadcast in one of its forms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    Bucket,
+    TwoPhase,
+}
+
+/// A reading of a formula.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reading {
+    /// Of bucket relay there is one.
+    Only,
+    /// Of two-phase: as it is printed, as the study's figure shows it, and with all copies that there are to make.
+    Printed,
+    Drawn,
+    Honest,
+}
+
+/// Points of log2 bytes and GB/s.
+pub(super) type Points = Vec<(f64, f64)>;
+
+fn points(seconds: impl Fn(u64) -> anyhow::Result<f64>) -> anyhow::Result<Points> {
+    let point = |exponent: u32| {
+        let bytes = 1_u64 << exponent;
+        Ok((f64::from(exponent), bytes as f64 / seconds(bytes)? / 1e9))
+    };
+    SIZES.map(point).collect()
+}
+
+/// What the formula says.
+pub(super) fn formula(reading: Reading, per_node: usize) -> anyhow::Result<Points> {
+    let (hops, others) = (HOPS as f64 + 1.0, per_node as f64 - 1.0);
+    points(|bytes| {
+        let (m, n) = (bytes as f64, usual_segments(bytes) as f64);
+        let outer = |segment: f64| hops * (L + segment * G) + (n - 1.0) * (segment * G + GAP);
+        let inner = |bytes: f64| L + bytes * G + GAP;
+        Ok(match reading {
+            Reading::Only => hops * (L + m / n * G) + (n * others - 1.0) * (m / n * G + GAP),
+            Reading::Printed => outer(m / n) + inner(m / 4.0),
+            Reading::Drawn => outer(m / n / 3.0) + inner(others * m / 12.0),
+            Reading::Honest => outer(m / n / 3.0) + inner(others * m / 4.0),
+        })
+    })
+}
+
+fn shape(sides: [usize; 3], per_node: usize, bytes: u64) -> Shape {
+    let placement = Placement { per_node, torus: sides };
+    let ranks = sides.iter().product::<usize>() * per_node;
+    Shape { placement, ..Shape::new(Operation::Bcast, ranks, 0, bytes) }
+}
+
+/// From the first byte's leaving on.
+fn seconds(schedule: &Schedule, network: &Network) -> anyhow::Result<f64> {
+    let simulated = schedule.simulate(network).context("the figure's schedules")?;
+    Ok((simulated.time - simulated.moves_from).as_seconds())
+}
+
+/// What the formulas are about, simulated: streams along a row of nodes, whose links take nobody up.
+pub(super) fn along_a_row(form: Form, per_node: usize) -> anyhow::Result<Points> {
+    // The formula of two-phase has a hop more than there are, besides the copies inside.
+    let (nodes, paths) = if form == Form::Bucket { (HOPS + 1, 1) } else { (HOPS + 2, 3) };
+    let topology = Topology::Grid(Grid::mesh(&[nodes as u64]));
+    let mut network = Network::new(topology, per_node as u64);
+    network.parameters.link_byte = Time::ZERO;
+    points(|bytes| {
+        let shape = shape([nodes, 1, 1], per_node, bytes);
+        seconds(&streams(&shape, paths, usual_segments(bytes), form == Form::TwoPhase), &network)
+    })
+}
+
+/// Three trees in the study's torus.
+pub(super) fn in_the_torus(form: Form, per_node: usize) -> anyhow::Result<Points> {
+    let name = if form == Form::Bucket { "trinaryx3 bucket" } else { "trinaryx3 two-phase" };
+    let algorithm = ALGORITHMS.iter().find(|algorithm| algorithm.name == name);
+    let algorithm = algorithm.with_context(|| format!("there is no {name}"))?;
+    let network = Network::new(Topology::Grid(Grid::torus(&TORUS.map(|side| side as u64))), per_node as u64);
+    points(|bytes| {
+        let shape = shape(TORUS, per_node, bytes);
+        seconds(&algorithm.schedule(&shape, usual_segments(bytes)), &network)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_simulated_along_a_row_is_what_the_formulas_say() {
+        for (form, reading) in [(Form::Bucket, Reading::Only), (Form::TwoPhase, Reading::Honest)] {
+            for per_node in PER_NODE {
+                let (simulated, formula) =
+                    (along_a_row(form, per_node).unwrap(), formula(reading, per_node).unwrap());
+                for (simulated, formula) in simulated.into_iter().zip(formula) {
+                    assert!((simulated.1 / formula.1 - 1.0).abs() < 0.01, "{simulated:?} {formula:?}");
+                }
+            }
+        }
+    }
+}

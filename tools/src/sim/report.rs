@@ -1,0 +1,162 @@
+//! What was simulated, as a table for people and as a line of JSON.
+
+use super::choice::Choice;
+use super::{Args, collective, size};
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::io::Write;
+use tasuki_core::netmodel::{Network, Time};
+use tasuki_models::collective::shape::{Operation, Shape};
+use tasuki_models::schedule::Simulated;
+
+/// All there is to say.
+pub(super) struct Report<'r> {
+    pub(super) shape: &'r Shape,
+    pub(super) network: &'r Network,
+    pub(super) choice: &'r Choice,
+    pub(super) args: &'r Args,
+    pub(super) simulated: Simulated,
+}
+
+/// The line of JSON: times in seconds, sizes in bytes.
+#[derive(Serialize)]
+struct Line<'l> {
+    collective: &'static str,
+    algorithm: &'static str,
+    ranks: usize,
+    per_node: u64,
+    topology: String,
+    bytes: u64,
+    root: usize,
+    segments: u64,
+    starts: u32,
+    compute_seconds: f64,
+    varies_seconds: f64,
+    offloaded: bool,
+    seconds: f64,
+    seconds_first_rank: f64,
+    seconds_median_rank: f64,
+    seconds_until_bytes_move: f64,
+    bytes_per_second: f64,
+    commands: u64,
+    bytes_delivered: u64,
+    bytes_between_nodes: u64,
+    busiest_link: Option<&'l str>,
+    busiest_link_bytes: u64,
+    busiest_link_share: f64,
+    memory_bytes_max: u64,
+    memory_bytes_all: u64,
+}
+
+/// Cells as wide as the longest line may be.
+const WIDTH: u16 = 100;
+
+impl Report<'_> {
+    /// Time of one start.
+    fn each(&self) -> f64 {
+        self.simulated.time.as_seconds() / f64::from(self.args.starts)
+    }
+
+    /// Bytes of the message, or of a block, by the time of a start.
+    fn rate(&self) -> f64 {
+        if self.each() > 0.0 { self.args.bytes as f64 / self.each() } else { 0.0 }
+    }
+
+    fn link(&self) -> Option<String> {
+        self.simulated.busiest.map(|used| self.network.topology.link_name(used.link))
+    }
+
+    /// The table.
+    pub(super) fn table(&self) -> String {
+        let Report { shape, network, choice, args, simulated } = self;
+        let (ranks, moves) = (shape.ranks, shape.operation != Operation::Barrier);
+        let name = collective::name(shape.operation);
+        let of = if moves { format!("{name} of {}", size::show(args.bytes)) } else { name.to_string() };
+        let mut rows: Vec<(&str, String)> = vec![
+            ("collective", of),
+            ("ranks", format!("{ranks}, {} on each node, from rank {}", network.per_node, shape.root)),
+            ("topology", format!("{}, {} nodes", network.topology, network.topology.nodes())),
+            ("algorithm", format!("{}: {}", choice.name, choice.reason)),
+            ("segments", format!("{}, where it cuts", choice.segments)),
+            ("time", self.time()),
+        ];
+        if let Some(compute) = args.compute {
+            let meanwhile = if args.in_calls { "steps begin in calls only" } else { "steps go on meanwhile" };
+            let longer = args.varies.map(|varies| format!(" and up to {varies} more")).unwrap_or_default();
+            rows.push(("computing", format!("{compute}{longer} in each start, {meanwhile}")));
+        }
+        if moves && args.bytes > 0 {
+            rows.push(("bandwidth", size::rate(self.rate())));
+        }
+        rows.push((
+            "busiest link",
+            match (self.link(), simulated.busiest) {
+                (Some(link), Some(used)) => {
+                    let share = simulated.busiest_share() * 100.0;
+                    format!("{link}: {}, busy {share:.1} % of the time", size::show(used.bytes))
+                }
+                _ => "none was used".into(),
+            },
+        ));
+        let mean = simulated.memory_all / ranks as u64;
+        let most = size::show(simulated.memory_max);
+        rows.push(("memory", format!("{most} a rank at most, {} on average", size::show(mean))));
+        rows.push(("commands", simulated.commands.to_string()));
+        let (all, between) = (size::show(simulated.bytes), size::show(simulated.bytes_between));
+        rows.push(("delivered", format!("{all}, {between} of it between nodes")));
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(WIDTH).add_rows(rows.into_iter().map(|(name, value)| [name.to_string(), value]));
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((0, 2));
+        });
+        let mut text = String::new();
+        table.lines().for_each(|line| text.extend([line.trim_end(), "\n"]));
+        text
+    }
+
+    fn time(&self) -> String {
+        let Simulated { time, first_end, median_end, moves_from, .. } = &self.simulated;
+        if self.args.starts > 1 {
+            let each = Time::of_seconds(self.each());
+            return format!("{time} for {} starts, {each} each", self.args.starts);
+        }
+        format!("{time}; first rank {first_end}, median {median_end}; bytes move from {moves_from} on")
+    }
+
+    /// Writes the line.
+    pub(super) fn write(&self, file: &mut impl Write) -> anyhow::Result<()> {
+        let Report { shape, network, choice, args, simulated } = self;
+        let link = self.link();
+        let line = Line {
+            collective: collective::name(shape.operation),
+            algorithm: choice.name,
+            ranks: shape.ranks,
+            per_node: network.per_node,
+            topology: network.topology.to_string(),
+            bytes: args.bytes,
+            root: shape.root,
+            segments: choice.segments,
+            starts: args.starts,
+            compute_seconds: args.compute.unwrap_or_default().as_seconds(),
+            varies_seconds: args.varies.unwrap_or_default().as_seconds(),
+            offloaded: !args.in_calls,
+            seconds: simulated.time.as_seconds(),
+            seconds_first_rank: simulated.first_end.as_seconds(),
+            seconds_median_rank: simulated.median_end.as_seconds(),
+            seconds_until_bytes_move: simulated.moves_from.as_seconds(),
+            bytes_per_second: self.rate(),
+            commands: simulated.commands,
+            bytes_delivered: simulated.bytes,
+            bytes_between_nodes: simulated.bytes_between,
+            busiest_link: link.as_deref(),
+            busiest_link_bytes: simulated.busiest.map_or(0, |used| used.bytes),
+            busiest_link_share: simulated.busiest_share(),
+            memory_bytes_max: simulated.memory_max,
+            memory_bytes_all: simulated.memory_all,
+        };
+        serde_json::to_writer(&mut *file, &line)?;
+        file.write_all(b"\n")?;
+        Ok(file.flush()?)
+    }
+}

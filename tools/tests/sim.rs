@@ -1,0 +1,114 @@
+//! `tasuki sim`: what it prints and writes, and what it says to misuse.
+
+mod launcher;
+
+use launcher::{Ended, Running, TASUKI};
+use serde_json::Value;
+use std::process::Command;
+
+fn sim(args: &[&str]) -> Ended {
+    let mut command = Command::new(TASUKI);
+    command.arg("sim").args(args);
+    Running::start(command).wait()
+}
+
+fn misuse(args: &[&str]) -> String {
+    let ended = sim(args).expect(2);
+    assert_eq!(ended.out, "");
+    ended.err
+}
+
+/// The figures of a simulation.
+fn figures(args: &[&str]) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("figures.json");
+    sim(&[args, &["--json", file.to_str().expect("a path in Unicode")]].concat()).expect(0);
+    let text = std::fs::read_to_string(file).expect("what was written");
+    assert_eq!(text.lines().count(), 1);
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn a_simulation_is_shown_within_the_width() {
+    let ended = sim(&["bcast", "--ranks", "33", "--bytes", "1M", "--topology", "torus"]).expect(0);
+    for word in ["time", "bandwidth", "busiest link", "memory", "commands", "delivered", "the quickest of"] {
+        assert!(ended.out.contains(word), "{word}: {}", ended.out);
+    }
+    assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);
+    assert_eq!(ended.err, "", "no bar where nobody sees it");
+    for topology in ["crossbar", "fat-tree:4", "mesh:6x6", "torus:4x3x2x2", "dragonfly:3x4x4"] {
+        for collective in ["barrier", "bcast", "allgather"] {
+            let args = [collective, "--ranks", "33", "--bytes", "1000", "--topology", topology];
+            let shown = sim(&args).expect(0).out;
+            assert!(shown.contains(topology), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn figures_are_written_and_equal_questions_get_equal_answers() {
+    let args = ["bcast", "-n", "24", "--per-node", "2", "--bytes", "64K", "--topology", "torus:2x2x3"];
+    let bucket = [&args[..], &["--algorithm", "trinaryx3 bucket", "--root", "5"]].concat();
+    let figures_of = figures(&bucket);
+    assert_eq!(figures_of, figures(&bucket));
+    assert_eq!(figures_of["algorithm"], "trinaryx3 bucket");
+    assert_eq!(figures_of["bytes_delivered"], 23 * 65536);
+    assert_eq!(figures_of["bytes_between_nodes"], 11 * 65536);
+    assert!(figures_of["seconds"].as_f64().unwrap() > 0.0);
+    let ten = figures(&[&bucket[..], &["--starts", "10"]].concat());
+    assert_eq!(ten["commands"].as_u64(), figures_of["commands"].as_u64().map(|commands| commands * 10));
+}
+
+#[test]
+fn computing_hides_what_is_offloaded_and_delays_what_is_not() {
+    let args = ["bcast", "-n", "8", "--bytes", "1M", "--algorithm", "pipelined", "--compute", "10ms"];
+    let seconds = |args: &[&str]| figures(args)["seconds"].as_f64().unwrap();
+    let (offloaded, in_calls) = (seconds(&args), seconds(&[&args[..], &["--in-calls"]].concat()));
+    assert!(offloaded < 0.0101 && in_calls > 0.0101, "{offloaded} {in_calls}");
+}
+
+#[test]
+fn many_ranks_are_simulated() {
+    let ended = sim(&["bcast", "--ranks", "100000", "--bytes", "8192", "--topology", "torus"]).expect(0);
+    assert!(ended.out.contains("binary: the usual one"), "{}", ended.out);
+    assert!(ended.out.contains("torus:40x50x50"), "{}", ended.out);
+}
+
+#[test]
+fn misuse_is_told_with_the_nearest() {
+    assert!(misuse(&["bcats", "--ranks", "4"]).contains("did you mean bcast?"));
+    assert!(misuse(&["nothing", "--ranks", "4"]).contains("there are barrier, bcast"));
+    assert!(misuse(&["bcast"]).contains("--ranks"));
+    assert!(misuse(&["bcast", "--ranks", "0"]).contains("1 to 16777215"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--root", "4"]).contains("ranks 0 to 3"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--bytes", "x"]).contains("64K"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--topology", "tours"]).contains("did you mean torus?"));
+    assert!(misuse(&["bcast", "--ranks", "9", "--topology", "torus:2x2x2"]).contains("8 nodes, and 9 are"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--topology", "fat-tree"]).contains("fat-tree:ARITY"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--algorithm", "binray"]).contains("did you mean \"binary\"?"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--in-calls"]).contains("--compute"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--segmets", "2"]).contains("--segments"));
+    let unfit =
+        misuse(&["bcast", "--ranks", "5", "--topology", "torus:2x3", "--algorithm", "trinaryx3 bucket"]);
+    assert!(unfit.contains("fill a torus"), "{unfit}");
+    assert!(misuse(&["allgather", "--ranks", "1000000"]).contains("fewer ranks"));
+    let ended = sim(&["bcast", "--ranks", "4", "--json", "/nowhere/a.json"]).expect(1);
+    assert!(ended.err.contains("cannot be written"), "{}", ended.err);
+}
+
+#[test]
+fn the_figure_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("figure.svg");
+    sim(&["--figure", file.to_str().unwrap()]).expect(0);
+    let svg = std::fs::read_to_string(file).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("Bucket relay") && svg.contains("Two-phase"));
+    assert!(misuse(&["--figure", "a.svg", "--ranks", "4"]).contains("--figure"));
+}
+
+#[test]
+fn it_explains_itself_with_an_example() {
+    let ended = sim(&["--help"]).expect(0);
+    assert!(ended.out.contains("Examples:") && ended.out.contains("tasuki sim bcast"));
+    assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);
+}

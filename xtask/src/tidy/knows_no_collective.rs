@@ -1,0 +1,123 @@
+//! Networks and schedules know no collective: what they do for one they do for all, and for those that users write. So
+//! no identifier there has a collective's name as one of its words. Tests may: they make schedules that do something.
+
+use super::tokens::line_of;
+use crate::tree::{Finding, Tree};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+
+/// Folders that know none.
+const BLIND: &[&str] = &["core/src/netmodel/", "models/src/schedule/"];
+
+/// Words of collectives' names. Not `reduce`, which is a kind of step, nor `scan`, which is a way to look.
+const COLLECTIVES: &[&str] = &[
+    "allgather",
+    "allgatherv",
+    "allreduce",
+    "alltoall",
+    "alltoallv",
+    "barrier",
+    "bcast",
+    "broadcast",
+    "exscan",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+];
+
+/// Names of several words.
+const JOINED: &[&str] = &["reduce_scatter", "all_gather", "all_reduce", "all_to_all", "prefix_sum"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = BLIND.iter().flat_map(|folder| tree.vacant(folder)).collect();
+    let blind = tree.rust().filter(|(file, _)| BLIND.iter().any(|folder| file.below(folder)));
+    for (file, rust) in blind.filter(|(file, _)| !file.path.ends_with("/tests.rs")) {
+        let mut named = Vec::new();
+        collect(rust.tokens.clone(), &mut named);
+        findings.extend(named.iter().filter_map(|ident| {
+            let word = collective(&snake(&ident.to_string()))?;
+            Some(file.finding(line_of(ident), format!("{ident} names a collective: {word}")))
+        }));
+    }
+    findings
+}
+
+/// The collective that a name speaks of.
+fn collective(name: &str) -> Option<&'static str> {
+    let word = COLLECTIVES.iter().find(|word| name.split('_').any(|part| part == **word));
+    let joined = || JOINED.iter().find(|joined| format!("_{name}_").contains(&format!("_{joined}_")));
+    word.or_else(joined).copied()
+}
+
+/// `ReduceScatter` and `REDUCE_SCATTER` as `reduce_scatter`.
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    let mut was_lower = false;
+    for letter in name.chars() {
+        if was_lower && letter.is_uppercase() {
+            snake.push('_');
+        }
+        was_lower = letter.is_lowercase();
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
+/// Every identifier but those of test modules.
+fn collect(tokens: TokenStream, found: &mut Vec<Ident>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Ident(ident) => found.push(ident.clone()),
+            TokenTree::Group(group) if !is_of_tests(&tokens[..at], group.delimiter()) => {
+                collect(group.stream(), found);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a group is the body of `mod tests`.
+fn is_of_tests(before: &[TokenTree], delimiter: Delimiter) -> bool {
+    let is = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
+    delimiter == Delimiter::Brace
+        && matches!(before, [.., first, second] if is(first, "mod") && is(second, "tests"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::NO_LINES;
+
+    const REST: (&str, &str) = ("models/src/schedule/mod.rs", "pub fn check() {}");
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        check(&Tree::of(&[REST, ("core/src/netmodel/time.rs", ""), (path, text)]))
+            .iter()
+            .map(|finding| finding.line)
+            .collect()
+    }
+
+    #[test]
+    fn names_of_collectives_are_found_however_they_are_written() {
+        let path = "models/src/schedule/simulate/run.rs";
+        assert_eq!(lines(path, "fn f() {\n    g!(is_bcast);\n}"), [2]);
+        assert_eq!(lines(path, "use crate::collective::Operation::{Bcast, ReduceScatter};"), [1, 1]);
+        assert_eq!(lines(path, "const ALLREDUCE_STEPS: u32 = 1;"), [1]);
+        assert_eq!(lines("core/src/netmodel/grid.rs", "fn barrier_hops() {}"), [1]);
+    }
+
+    #[test]
+    fn steps_tests_prose_and_other_places_pass() {
+        let path = "models/src/schedule/simulate/run.rs";
+        assert_eq!(lines(path, "//! As a broadcast.\nenum D { Reduce }\nfn gathered() {}"), NO_LINES);
+        assert_eq!(lines(path, "#[cfg(test)]\nmod tests { fn broadcast() {} }"), NO_LINES);
+        assert_eq!(lines("models/src/schedule/check/tests.rs", "fn broadcast() {}"), NO_LINES);
+        assert_eq!(lines("models/src/collective/bcast.rs", "fn bcast() {}"), NO_LINES);
+    }
+
+    #[test]
+    fn folders_that_are_gone_are_found() {
+        assert_eq!(check(&Tree::of(&[REST])).len(), 1);
+    }
+}

@@ -1,6 +1,6 @@
 //! A rank that is under way: what is left of its part, and how far it is.
 
-use super::super::{Part, START, Signal, Step, Trigger};
+use super::super::{Deed, Part, START, Signal, Step, Trigger};
 use std::collections::BTreeMap;
 use tasuki_core::netmodel::Time;
 
@@ -17,6 +17,8 @@ pub(super) struct Lane {
     pub(super) start: u32,
     /// Whether the next one waits for its engine.
     pub(super) waits: bool,
+    /// When its last reduction ends: the next one begins then.
+    combines: Time,
 }
 
 /// A rank.
@@ -64,7 +66,8 @@ impl Live {
                 Some(lane) => lane.end = number + 1,
                 None => {
                     let (first, end) = (number, number + 1);
-                    lanes.push(Lane { queue, first, end, next: first, start: 0, waits: false });
+                    let (waits, combines) = (false, Time::ZERO);
+                    lanes.push(Lane { queue, first, end, next: first, start: 0, waits, combines });
                 }
             }
         }
@@ -101,13 +104,16 @@ impl Live {
         (count < wanted).then_some((count, wanted))
     }
 
-    /// The next step of a queue, if it may begin now.
-    pub(super) fn ready(&self, lane: u16, starts: u32) -> Option<&Step> {
+    /// The next step of a queue, if it may begin now: the rank has started, and what it waits for has come.
+    pub(super) fn ready(&self, lane: u16, now: Time) -> Option<&Step> {
         let lane = &self.lanes[usize::from(lane)];
-        if lane.waits || lane.start == starts {
+        if lane.waits || lane.start == self.begun {
             return None;
         }
         let step = &self.steps[lane.next as usize];
+        if lane.combines > now && matches!(step.deed, Deed::Reduce { .. }) {
+            return None;
+        }
         self.missing(&step.trigger, lane.start).is_none().then_some(step)
     }
 
@@ -121,6 +127,11 @@ impl Live {
             (lane.next, lane.start) = (lane.first, lane.start + 1);
         }
         step
+    }
+
+    /// A queue's reduction ends then.
+    pub(super) fn combine(&mut self, lane: u16, until: Time) {
+        self.lanes[usize::from(lane)].combines = until;
     }
 
     /// Whether the start that has begun last may be over.

@@ -23,7 +23,7 @@ struct Event {
 enum What {
     /// The call that starts has done its work.
     Started { rank: u32 },
-    /// The host has computed.
+    /// The host has computed, or values are combined: what waited for that may go on.
     Computed { rank: u32 },
     /// A signal counts further.
     Raised { rank: u32, signal: Signal, amount: u64 },
@@ -227,7 +227,7 @@ impl Run<'_> {
     /// Begins the next steps of a queue, as far as they are ready and their engine is free.
     fn advance(&mut self, rank: u32, lane: u16) {
         while let Some(live) = &self.ranks[rank as usize]
-            && live.ready(lane, self.starts).is_some()
+            && live.ready(lane, self.now).is_some()
             && !self.is_away(rank)
         {
             let engine = self.engine_of(rank, live.lanes[usize::from(lane)].queue);
@@ -275,6 +275,10 @@ impl Run<'_> {
         self.commands += 1;
         let (arrives, leaves, at) = self.carry_out(rank, &step);
         self.engines.take(engine, leaves);
+        if let (Deed::Reduce { .. }, Some(live)) = (step.deed, &mut self.ranks[rank as usize]) {
+            live.combine(lane, arrives);
+            self.settle(arrives, What::Computed { rank });
+        }
         for effect in step.effects() {
             let comes = arrives + self.news(&step, at, effect.rank);
             let Some(live) = &mut self.ranks[rank as usize] else { return };

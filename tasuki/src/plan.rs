@@ -11,8 +11,9 @@ use tasuki_models::schedule::{Buffer, Schedule};
 ///
 /// It has buffers of its own, in which the program leaves what it gives, and finds what it gets. Between
 /// [`start`](Plan::start) and the end of [`wait`](Plan::wait) they are the plan's, and the program computes: what
-/// arrives lets the plan go on, whoever is there to do it, a rank that waits or a helper. Nothing is reset from start to
-/// start, and a member may be a start ahead of another that has not taken its data out yet: these are not overwritten.
+/// arrives lets the plan go on, whoever is there to do it, a rank that waits or a helper. Nothing is reset from start
+/// to start, and a member may be a start ahead of another that has not taken its data out yet: these are not
+/// overwritten.
 ///
 /// Plans are made in the same order on all members. Different plans may be started in different orders on different
 /// members, and be under way at the same time. Dropping a plan frees all, as soon as no member can reach it any more
@@ -123,8 +124,8 @@ impl Communicator {
     /// Prepares a schedule, one's own or any. All members call it with the same one.
     ///
     /// It was proven before, or is proven now, by each member for the whole group, which takes memory that grows with
-    /// the square of the number of its steps ([`Schedule::check`]). Errors: the first fault; members came with different schedules; one had
-    /// no room.
+    /// the square of the number of its steps ([`Schedule::check`]). Errors: the first fault; members came with
+    /// different schedules; one had no room.
     pub fn plan(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         if let Err(fault) = schedule.check() {
             let cause = crate::Cause::Argument(fault.to_string());
@@ -184,8 +185,8 @@ impl Communicator {
         self.combine(self.shape::<T>(Operation::Allreduce, Rank(0), count), operation)
     }
 
-    /// Prepares a reduction of `count` values for each member: it finds its block of the result in place of its own values
-    /// for it, from value `rank * count` on.
+    /// Prepares a reduction of `count` values for each member: it finds its block of the result in place of its own
+    /// values for it, from value `rank * count` on.
     pub fn reduce_scatter_init<T: Pod>(
         &self,
         count: usize,
@@ -205,8 +206,8 @@ impl Communicator {
         self.combine(self.shape::<T>(Operation::Exscan, Rank(0), count), operation)
     }
 
-    /// Prepares a gather of `count` values from each member. The root writes its own from value `rank * count` on, where
-    /// it finds those of the others; other members write theirs at the beginning.
+    /// Prepares a gather of `count` values from each member. The root writes its own from value `rank * count` on,
+    /// where it finds those of the others; other members write theirs at the beginning.
     pub fn gather_init<T: Pod>(&self, count: usize, root: Rank) -> Result<Plan<T>> {
         self.prepare(&self.shape::<T>(Operation::Gather, root, count), Combining::Nothing)
     }
@@ -229,9 +230,9 @@ impl Communicator {
         self.prepare(&self.shape::<T>(Operation::Alltoall, Rank(0), count), Combining::Nothing)
     }
 
-    /// Prepares an exchange with neighbours on a grid of members, the last dimension changing fastest: `count` values to
-    /// and from the one before and the one after along each dimension, around the end where that is `periodic`, in that
-    /// order.
+    /// Prepares an exchange with neighbours on a grid of members, the last dimension changing fastest: `count` values
+    /// to and from the one before and the one after along each dimension, around the end where that is `periodic`, in
+    /// that order.
     pub fn neighbours_init<T: Pod>(
         &self,
         dims: &[usize],

@@ -17,13 +17,14 @@
 //! A trigger is one more than the number of a signal of the queue's rank; 0: none. The threshold of the second one is
 //! the last of the words that bytes inline have else.
 
+use super::atomics::{atomic_number, atomic_of};
 use super::call::{AnswerPlace, Args, BUFFER_MAX, Call, Called};
 use super::command::{Class, Command, Deed, Effect, SECOND_AMOUNT_MAX, Trigger};
 use super::inline::{INLINE_BYTES, Inline};
 use super::reduction::Reduction;
 use super::ring::LINE_WORDS;
 use crate::base::{Cause, Rank};
-use crate::fabric::{Atomic, AtomicKind, Width};
+use crate::fabric::AtomicKind;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::{SIGNALS_MAX, WINDOW, is_signal};
 
@@ -156,8 +157,8 @@ impl Lines {
         self.words[0][0] = self.words[0][0] & !(CLASS_BITS << CLASS) | (class as u64) << CLASS;
     }
 
-    /// In a queue that begins anew: it is read when that is met, whose threshold grows by `more` with each pass. Instead
-    /// of any other trigger.
+    /// In a queue that begins anew: it is read when that is met, whose threshold grows by `more` with each pass.
+    /// Instead of any other trigger.
     pub fn when_each(&mut self, first: Trigger, more: u32) -> Result<(), Cause> {
         self.when(first)?;
         self.words[0][0] |= EACH;
@@ -393,35 +394,11 @@ fn class_of(number: u8) -> Option<Class> {
     [Class::Any, Class::Source, Class::Destination].into_iter().find(|class| *class as u8 == number)
 }
 
-const KINDS: [AtomicKind; 8] = [
-    AtomicKind::Store,
-    AtomicKind::Swap,
-    AtomicKind::Add,
-    AtomicKind::Xor,
-    AtomicKind::Or,
-    AtomicKind::And,
-    AtomicKind::Cas { expected: 0 },
-    AtomicKind::Load,
-];
-
-/// Kind in bits 0-3, bit 4 for words of eight bytes.
-fn atomic_number(atomic: Atomic) -> u8 {
-    let same = |kind: &AtomicKind| std::mem::discriminant(kind) == std::mem::discriminant(&atomic.kind);
-    let kind = KINDS.iter().position(same).unwrap_or(0) as u8;
-    kind | u8::from(atomic.width == Width::W8) << 4
-}
-
-fn atomic_of(number: u8, operand: u64, expected: u64) -> Option<Atomic> {
-    let kind = match *KINDS.get(usize::from(number & 15))? {
-        AtomicKind::Cas { .. } => AtomicKind::Cas { expected },
-        kind => kind,
-    };
-    Some(Atomic { kind, operand, width: if number & 16 != 0 { Width::W8 } else { Width::W4 } })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fabric::{Atomic, Width};
+    use crate::queue::atomics::KINDS;
 
     fn at(rank: u32, offset: u64) -> GlobalAddress {
         GlobalAddress::new(Rank(rank), offset)

@@ -17,6 +17,7 @@
 //! | station: serving | the rank | raisers and posters | `station` |
 
 pub mod area;
+mod atomics;
 pub mod call;
 pub mod command;
 pub mod flights;

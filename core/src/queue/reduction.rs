@@ -218,8 +218,8 @@ impl Number {
 }
 
 impl Reduction {
-    /// Such a reduction; `None` where the type has no such operation: bits of floating-point numbers, an order of complex
-    /// ones.
+    /// Such a reduction; `None` where the type has no such operation: bits of floating-point numbers, an order of
+    /// complex ones.
     pub fn new(number: Number, combine: Combine) -> Option<Reduction> {
         number.knows(combine).then_some(Reduction { how: How::Known(number, combine), in_front: false })
     }
@@ -275,8 +275,8 @@ impl Reduction {
         Some(Reduction::new(*NUMBERS.get(value)?, COMBINES[combine])?.placed(in_front))
     }
 
-    /// Combines each value of `from` into its partner of `into`: as many bytes, a multiple of a value's, with `operator`
-    /// if it needs one. `from` may be changed.
+    /// Combines each value of `from` into its partner of `into`: as many bytes, a multiple of a value's, with
+    /// `operator` if it needs one. `from` may be changed.
     pub fn apply(self, into: &mut [u8], from: &mut [u8], operator: Option<&dyn Operator>) {
         let (left, right) = if self.in_front { (&mut *from, &*into) } else { (&mut *into, &*from) };
         match (self.how, operator) {

@@ -58,9 +58,9 @@ impl Neighbours {
         all.then(|| Neighbours::of_edges(edges))
     }
 
-    /// A grid of ranks, the last dimension changing fastest; each exchanges `bytes` with the one before and the one after
-    /// it along each dimension, around the end where that is `periodic`. Blocks lie in that order: before and after along
-    /// the first dimension, then the second. `None`: no ranks.
+    /// A grid of ranks, the last dimension changing fastest; each exchanges `bytes` with the one before and the one
+    /// after it along each dimension, around the end where that is `periodic`. Blocks lie in that order: before and
+    /// after along the first dimension, then the second. `None`: no ranks.
     ///
     /// Source: MPI-4, neighbourhood collectives on Cartesian topologies.
     pub fn cartesian(dims: &[usize], periodic: &[bool], bytes: u64) -> Option<Neighbours> {

@@ -79,13 +79,13 @@ impl Part {
 
     pub(super) fn room(&mut self, room: Room) -> Buffer {
         self.rooms.push(room);
-        Buffer((self.rooms.len() - 1) as u8)
+        Buffer((self.rooms.len() - 1) as u32)
     }
 
     /// Names a signal, which counts `per_start` on this rank in each start: all that anybody's steps add there.
     pub fn signal(&mut self, name: impl Into<Name>, per_start: u64) -> Signal {
         self.counters.push(Counter { name: name.into(), per_start });
-        Signal((self.counters.len() - 1) as u16)
+        Signal((self.counters.len() - 1) as u32)
     }
 
     /// Steps from here on go to that queue; the first ones to queue 0.

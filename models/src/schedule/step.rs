@@ -2,11 +2,11 @@
 
 /// A buffer of a schedule. Every rank has one of that name; they may differ in size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Buffer(pub(super) u8);
+pub struct Buffer(pub(super) u32);
 
 /// A signal of a schedule. Every rank has one of that name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Signal(pub(super) u16);
+pub struct Signal(pub(super) u32);
 
 /// A queue of a rank: each step waits until the one before it has begun, so what it waits for comes on top of what they
 /// have waited for. Steps may overlap, but what they raise comes in their order, and reductions come one after the
@@ -30,7 +30,7 @@ impl Buffer {
 
     /// Its number, in the order in which buffers were named.
     pub fn index(self) -> usize {
-        self.0.into()
+        self.0 as usize
     }
 }
 
@@ -47,7 +47,7 @@ impl Signal {
 
     /// Its number, in the order in which signals were named; 0 is [`START`].
     pub fn index(self) -> usize {
-        self.0.into()
+        self.0 as usize
     }
 }
 

@@ -219,8 +219,8 @@ fn bytes_now(job: &Job, group: &Communicator) -> Result<u64> {
     Ok(job.memory().local)
 }
 
-/// J3, J12: a plan is dropped at any moment, also under way: the call returns at once, what others get of it is right, and
-/// all memory comes back.
+/// J3, J12: a plan is dropped at any moment, also under way: the call returns at once, what others get of it is right,
+/// and all memory comes back.
 pub fn j3_dropped_at_any_moment(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let before = bytes_now(job, world)?;

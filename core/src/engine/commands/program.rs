@@ -1,8 +1,9 @@
 //! Programs: commands that are prepared once, and run anew for each start.
 //!
-//! A program is a queue that begins anew, whose credit counts starts. Its commands run in their order, each when what it
-//! waits for at the head has come, which grows from pass to pass; so nothing is ever reset, and starting costs a raise.
-//! Whoever may run a queue may run it: the rank that starts it, one that raises a signal, one that waits, a helper.
+//! A program is a queue that begins anew, whose credit counts starts. Its commands run in their order, each when what
+//! it waits for at the head has come, which grows from pass to pass; so nothing is ever reset, and starting costs a
+//! raise. Whoever may run a queue may run it: the rank that starts it, one that raises a signal, one that waits, a
+//! helper.
 
 use super::own::OwnQueue;
 use crate::base::Cause;
@@ -13,8 +14,8 @@ use crate::segment::layout::signal_offset;
 use std::sync::Arc;
 
 impl Machine {
-    /// Makes a program of those commands. Each raise of the own signal `starts` by one lets `per_start` of them run; all
-    /// of them are as many starts in a row, after which they begin anew.
+    /// Makes a program of those commands. Each raise of the own signal `starts` by one lets `per_start` of them run;
+    /// all of them are as many starts in a row, after which they begin anew.
     ///
     /// Errors: there is no room for it; a command is wrong in itself. It lasts until
     /// [`drop_queue`](Machine::drop_queue).

@@ -96,9 +96,8 @@ fn doublings(ranks: usize) -> usize {
 impl Algorithm {
     /// What is taken for a shape unless something else is asked for.
     pub fn choose(shape: &Shape) -> &'static Algorithm {
-        let fits =
-            |algorithm: &&&Algorithm| algorithm.operation == shape.operation && (algorithm.fits)(shape);
-        ALGORITHMS.iter().filter(|a| fits(&a)).next().expect("each operation has one for all shapes")
+        let fits = |algorithm: &&Algorithm| algorithm.operation == shape.operation && (algorithm.fits)(shape);
+        ALGORITHMS.iter().find(fits).expect("each operation has one for all shapes")
     }
 
     /// The schedule of a shape, cut into so many segments where the algorithm cuts.

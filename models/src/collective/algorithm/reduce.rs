@@ -1,8 +1,8 @@
 //! Reductions for one rank, up a tree.
 //!
 //! Each rank combines its own values with those of each child, the nearest first, and hands the sum on. What comes in
-//! goes to a place of its own for each child, which two starts take in turns; a child writes there again when its parent
-//! has combined what it wrote two starts before.
+//! goes to a place of its own for each child, which two starts take in turns; a child writes there again when its
+//! parent has combined what it wrote two starts before.
 
 use super::trees::Tree;
 use super::{Algorithm, Make, Operation, doublings};

@@ -1,8 +1,8 @@
 //! A part as commands: each queue of a schedule becomes a program of the rank's engine.
 //!
 //! Buffers that take turns have another address in each start, so as many starts are written out, one behind the other,
-//! as it takes until all of them are back at the first. What a step waits for is a threshold of a signal that grows with
-//! each pass through the program, from where the signal stood when the plan was made.
+//! as it takes until all of them are back at the first. What a step waits for is a threshold of a signal that grows
+//! with each pass through the program, from where the signal stood when the plan was made.
 
 use super::layout::{Placed, common_multiple};
 use crate::schedule::{Deed, Part, START, Step, Trigger};

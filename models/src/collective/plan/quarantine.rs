@@ -1,9 +1,9 @@
 //! Plans that were dropped: their memory stays until nobody can reach it any more.
 //!
-//! A plan is over for the group when all members have dropped it and all that they had started of it has been run. Plans
-//! have numbers, the same on all members, because they are made together; so one word from each says which of the 64
-//! that follow the last one known to be over it has done with. The words travel with what members tell each other when
-//! they make the next plan, or when they [quiesce](crate::collective::Communicator::quiesce).
+//! A plan is over for the group when all members have dropped it and all that they had started of it has been run.
+//! Plans have numbers, the same on all members, because they are made together; so one word from each says which of
+//! the 64 that follow the last one known to be over it has done with. The words travel with what members tell each
+//! other when they make the next plan, or when they [quiesce](crate::collective::Communicator::quiesce).
 
 use super::Held;
 use std::collections::BTreeMap;

@@ -97,7 +97,7 @@ pub(super) fn compare(world: &World, run: &Run) -> Result<(), Box<Fault>> {
 fn give(world: &World, memories: &mut BTreeMap<Home, Memory>, rank: usize, start: usize) {
     for (buffer, room) in world.parts[rank].rooms().iter().enumerate() {
         if room.used == Use::Program {
-            memories.remove(&(rank as u32, Buffer(buffer as u8), 0));
+            memories.remove(&(rank as u32, Buffer(buffer as u32), 0));
         }
     }
     for span in &world.contracts[rank].gives {

@@ -54,7 +54,7 @@ fn accesses(world: &World, (start, event): (usize, usize)) -> Vec<(Home, Range<u
         Event::Begin(rank) => {
             let rooms = world.parts[rank].rooms().iter().enumerate();
             let own = rooms.filter(|(_, room)| room.used == Use::Program && room.bytes > 0);
-            own.map(|(buffer, room)| at(&Buffer(buffer as u8).on(rank, 0), room.bytes, true)).collect()
+            own.map(|(buffer, room)| at(&Buffer(buffer as u32).on(rank, 0), room.bytes, true)).collect()
         }
         Event::End(rank) => {
             let gets = world.contracts[rank].gets.iter().filter(|(span, _)| span.bytes > 0);

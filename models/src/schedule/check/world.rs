@@ -289,7 +289,7 @@ impl World {
         for (rank, part) in self.parts.iter().enumerate() {
             for (number, counter) in part.counters().iter().enumerate() {
                 let added =
-                    self.additions(rank, Signal(number as u16)).iter().map(|addition| addition.amount).sum();
+                    self.additions(rank, Signal(number as u32)).iter().map(|addition| addition.amount).sum();
                 if added != counter.per_start {
                     let (signal, said) = (counter.name.clone(), counter.per_start);
                     return Err(Box::new(Fault::WrongSum { rank, signal, said, added }));

@@ -32,7 +32,8 @@ impl Fold {
             if shape.ranks.is_power_of_two() { shape.ranks } else { shape.ranks.next_power_of_two() / 2 };
         let pairs = shape.ranks - whole;
         let is_pair = part.rank() < 2 * pairs;
-        let (is_in, is_out) = (is_pair && part.rank() % 2 == 1, is_pair && part.rank() % 2 == 0);
+        let is_even = part.rank().is_multiple_of(2);
+        let (is_in, is_out) = (is_pair && !is_even, is_pair && is_even);
         let incoming = part.scratch("folded", if is_in { shape.bytes_of(0) } else { 0 }, turns);
         let folded = part.signal("folded", is_in.into());
         let result = part.signal("result", is_out.into());
@@ -44,7 +45,7 @@ impl Fold {
     pub(super) fn role(&self, rank: usize) -> Role {
         match rank {
             _ if rank >= 2 * self.pairs => Role::In(rank - self.pairs, None),
-            _ if rank % 2 == 0 => Role::Out(rank + 1),
+            _ if rank.is_multiple_of(2) => Role::Out(rank + 1),
             _ => Role::In(rank / 2, Some(rank - 1)),
         }
     }

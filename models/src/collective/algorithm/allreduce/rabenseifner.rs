@@ -1,8 +1,8 @@
 //! Rabenseifner's algorithm: a reduce-scatter by recursive halving, and an allgather by recursive doubling back.
 //!
 //! In round i a rank gives the half of what it still has to the one 2^i away, and combines the other half. So it comes
-//! to have one part of the result, and goes the rounds back to hand it to all. Partners' values are those of neighbours,
-//! so they are combined in the order of ranks.
+//! to have one part of the result, and goes the rounds back to hand it to all. Partners' values are those of
+//! neighbours, so they are combined in the order of ranks.
 //!
 //! Source: Rabenseifner, "Optimization of collective reduction operations" (2004); Thakur, Rabenseifner, Gropp (2005).
 

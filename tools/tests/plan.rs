@@ -286,7 +286,7 @@ fn files_that_are_none_are_told_with_the_place() {
     };
     assert!(wrong(&to("rank", 9)).contains("rank 0, step 1: there is no rank 9 among 3"));
     assert!(wrong(&to("buffer", 9)).contains("buffer 9 of rank 1 is not there"));
-    assert!(wrong(&to("buffer", 999)).contains("buffer 999 is not there"));
+    assert!(wrong(&to("buffer", 999)).contains("buffer 999 of rank 1 is not there"));
     assert!(wrong(&to("offset", u64::MAX)).contains("end beyond"));
     assert!(wrong(&|plan| plan["parts"][0]["steps"][1]["when"]["signal"] = json!(77)).contains("signal 77"));
     assert!(misuse(&["check", text(&folder.path().join("none.json"))]).contains("No such file"));

@@ -2,7 +2,7 @@
 //! and gets.
 
 use super::neighbours::{Got, Neighbours};
-use crate::schedule::{Buffer, Contract, Origin, Span};
+use crate::schedule::{Buffer, Builder, Contract, Origin, Schedule, Span};
 use std::sync::Arc;
 
 /// What a collective achieves.
@@ -91,6 +91,34 @@ impl Shape {
         let value_bytes = if bytes.is_multiple_of(8) { 8 } else { 1 };
         let (counts, placement) = (Counts::Equal(bytes), Placement::SPREAD);
         Shape { operation, ranks, root, counts, value_bytes, in_order: false, placement }
+    }
+
+    /// A schedule of one's own that achieves this, written down as a whole. Its first buffer is [`DATA`], the second
+    /// [`RESULT`].
+    ///
+    /// ```
+    /// use tasuki_models::collective::{Operation, Shape};
+    /// use tasuki_models::schedule::Builder;
+    ///
+    /// fn chain(b: &mut Builder) {
+    ///     let data = b.buffer("data", b.bytes());
+    ///     for pair in b.ranks().windows(2) {
+    ///         let heard = b.last_write(data.on(pair[0]));
+    ///         b.copy(data.on(pair[0]), data.on(pair[1])).after(heard);
+    ///     }
+    /// }
+    /// let schedule = Shape::new(Operation::Bcast, 5, 3, 8192).build("my chain", chain);
+    /// assert_eq!(schedule.check()?.depth, 4);
+    /// # Ok::<(), Box<tasuki_models::schedule::Fault>>(())
+    /// ```
+    pub fn build(
+        &self,
+        name: impl Into<String>,
+        write: impl Fn(&mut Builder) + Send + Sync + 'static,
+    ) -> Schedule {
+        let shape = self.clone();
+        let asked = (self.ranks, self.root, self.bytes_of(0));
+        Schedule::build(name, asked, write, move |rank| shape.contract(rank))
     }
 
     /// Bytes of the block from one rank to another; of a rank's where there is one.

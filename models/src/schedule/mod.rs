@@ -8,6 +8,7 @@
 //!
 //! Nothing here knows what a broadcast is: what a schedule is to achieve is its [`Contract`].
 
+mod builder;
 mod check;
 mod contract;
 mod listed;
@@ -15,6 +16,7 @@ mod part;
 mod simulate;
 mod step;
 
+pub use builder::{Builder, Last, Named, Region, Written};
 pub use check::{Cause, Checked, Event, Fault, Graph, Node, Where};
 pub use contract::{Contract, Origin, Span};
 pub use listed::{BYTES_MAX, COUNT_MAX, LAG_MAX, Listed, ListedStep, Unfit};

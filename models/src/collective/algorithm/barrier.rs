@@ -13,7 +13,7 @@ pub(super) const DISSEMINATION: Algorithm = Algorithm {
     make: Make::Whole(|shape, part| {
         part.buffer("data", 0);
         let rounds = name_rounds(shape.ranks, part);
-        meet(shape.ranks, &rounds, started(), part);
+        tell_rounds(shape.ranks, &rounds, started(), part);
         rounds.into_iter().for_each(|round| part.finish(round.reaches(1)));
     }),
 };
@@ -26,11 +26,17 @@ pub(super) fn name_rounds(ranks: usize, part: &mut Part) -> Vec<Signal> {
 
 /// What comes behind these steps in their queue begins when all ranks have come there, and that has happened.
 pub(super) fn meet(ranks: usize, rounds: &[Signal], first: Trigger, part: &mut Part) {
+    let heard = tell_rounds(ranks, rounds, first, part);
+    part.join(heard);
+}
+
+/// Tells in each round, when it has heard in the one before. When it has heard of all.
+fn tell_rounds(ranks: usize, rounds: &[Signal], first: Trigger, part: &mut Part) -> Trigger {
     let mut heard = first;
     for (round, signal) in rounds.iter().enumerate() {
         let to = (part.rank() + (1 << round)) % ranks;
         part.join(heard).then(signal.on(to, 1));
         heard = signal.reaches(1);
     }
-    part.join(heard);
+    heard
 }

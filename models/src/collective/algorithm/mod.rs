@@ -112,29 +112,14 @@ impl Algorithm {
 }
 
 #[cfg(test)]
+mod textbook;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::collective::neighbours::Neighbours;
     use crate::collective::shape::Counts;
     use std::sync::Arc;
-
-    #[test]
-    fn depths_are_those_of_the_textbook() {
-        let depth = |name: &str, operation: Operation, ranks: usize| {
-            let fits = |algorithm: &&Algorithm| (algorithm.name, algorithm.operation) == (name, operation);
-            let algorithm = ALGORITHMS.iter().find(fits).expect("it is there");
-            let schedule = algorithm.schedule(&Shape::new(operation, ranks, 0, 64), 4);
-            schedule.check().unwrap_or_else(|fault| panic!("{name}: {fault}")).depth
-        };
-        for ranks in [2_usize, 4, 8, 16] {
-            let log = ranks.ilog2() as usize;
-            assert_eq!(depth("ring", Operation::Allgather, ranks), ranks - 1);
-            assert_eq!(depth("recursive doubling", Operation::Allgather, ranks), log);
-            assert_eq!(depth("bruck", Operation::Allgather, ranks), log + 2); // into the row, and out of it
-            assert_eq!(depth("binomial", Operation::Bcast, ranks), log);
-            assert_eq!(depth("chain", Operation::Bcast, ranks), ranks - 1);
-        }
-    }
 
     /// Shapes of an operation that differ in all that counts: sizes, roots, order, and blocks that differ.
     fn shapes(operation: Operation, ranks: usize) -> Vec<(Shape, u64)> {

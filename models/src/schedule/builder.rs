@@ -1,0 +1,369 @@
+//! Schedules written down as a whole: who moves what, and what comes after what. The signals that say so, and those that
+//! say that a rank is ready, follow from it.
+//!
+//! A step is prepared by a rank, which tells those who wait for it when it is done. Whoever reads or writes in the memory
+//! of another rank waits until that has started, unless what it waits for says so already; a rank's start is over when
+//! all is done that reads or writes there. So what is right in one start is right in any number of them. What is not
+//! said, two steps that write the same bytes in no order, say, the proof finds ([`Schedule::check`]).
+
+use super::part::{Part, Room, Use};
+use super::step::{Buffer, Deed, Effect, Place, Signal, Trigger};
+use super::{Contract, Schedule, started};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// A step that was written down.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Written(usize);
+
+/// Bytes of a buffer of one rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Region {
+    place: Place,
+    bytes: u64,
+}
+
+/// A buffer that all ranks have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Named {
+    buffer: Buffer,
+    bytes: u64,
+}
+
+impl Named {
+    /// All of it, on that rank.
+    pub fn on(self, rank: usize) -> Region {
+        Region { place: self.buffer.on(rank, 0), bytes: self.bytes }
+    }
+}
+
+impl Region {
+    /// Some of these bytes, counted from the first of them; no more than there are.
+    pub fn part(self, bytes: Range<u64>) -> Region {
+        let end = bytes.end.min(self.bytes);
+        let start = bytes.start.min(end);
+        let place = Place { offset: self.place.offset + start, ..self.place };
+        Region { place, bytes: end - start }
+    }
+
+    /// How many bytes.
+    pub fn bytes(self) -> u64 {
+        self.bytes
+    }
+
+    fn overlaps(&self, other: &Region) -> bool {
+        (self.place.rank, self.place.buffer) == (other.place.rank, other.place.buffer)
+            && self.place.offset < other.place.offset + other.bytes
+            && other.place.offset < self.place.offset + self.bytes
+    }
+}
+
+/// A step, with who prepares it and what it comes after.
+#[derive(Clone, Debug)]
+struct Draft {
+    by: usize,
+    deed: Deed,
+    after: BTreeSet<usize>,
+}
+
+impl Draft {
+    /// Whose memory it reads or writes.
+    fn touches(&self) -> impl Iterator<Item = usize> + use<> {
+        let ranks = match self.deed {
+            Deed::Nothing => [None, None],
+            Deed::Copy { from, to, .. } | Deed::Reduce { from, to, .. } => {
+                [Some(from.rank), Some(to.rank).filter(|&rank| rank != from.rank)]
+            }
+        };
+        ranks.into_iter().flatten().map(|rank| rank as usize)
+    }
+
+    fn writes(&self) -> Option<Region> {
+        match self.deed {
+            Deed::Nothing => None,
+            Deed::Copy { to, bytes, .. } | Deed::Reduce { to, bytes, .. } => {
+                Some(Region { place: to, bytes })
+            }
+        }
+    }
+}
+
+/// A schedule that is being written down.
+#[derive(Debug)]
+pub struct Builder {
+    ranks: usize,
+    first: usize,
+    bytes: u64,
+    rooms: Vec<Room>,
+    drafts: Vec<Draft>,
+    by: Option<usize>,
+}
+
+/// The step that was written down last, to which something may be added.
+#[derive(Debug)]
+pub struct Last<'b>(&'b mut Builder);
+
+impl Last<'_> {
+    /// It begins when that has ended. More than one may be named, and none.
+    pub fn after(self, step: impl IntoIterator<Item = Written>) -> Self {
+        if let Some(draft) = self.0.drafts.last_mut() {
+            draft.after.extend(step.into_iter().map(|step| step.0));
+        }
+        self
+    }
+
+    /// What others may come after.
+    pub fn written(self) -> Written {
+        Written(self.0.drafts.len() - 1)
+    }
+}
+
+impl Builder {
+    /// All ranks, the first of them, who gives or gets where that is one, at the beginning.
+    pub fn ranks(&self) -> Vec<usize> {
+        (0..self.ranks).map(|place| (self.first + place) % self.ranks).collect()
+    }
+
+    /// Bytes that are asked for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A buffer of the program's, of so many bytes on each rank. The first one named is what a program writes and reads.
+    pub fn buffer(&mut self, name: &'static str, bytes: u64) -> Named {
+        self.room(name, bytes, Use::Program)
+    }
+
+    /// A buffer of the schedule's own.
+    pub fn scratch(&mut self, name: &'static str, bytes: u64) -> Named {
+        self.room(name, bytes, Use::Turns(1))
+    }
+
+    fn room(&mut self, name: &'static str, bytes: u64, used: Use) -> Named {
+        self.rooms.push(Room { name: name.into(), bytes, used });
+        Named { buffer: Buffer((self.rooms.len() - 1) as u32), bytes }
+    }
+
+    /// Steps from here on are prepared by that rank, whoever has the memory; `None`: each by who has what is moved, or
+    /// what is combined. A copy between two others goes between them straight.
+    pub fn by(&mut self, rank: Option<usize>) {
+        self.by = rank;
+    }
+
+    /// Bytes are moved, as many as both regions have.
+    pub fn copy(&mut self, from: Region, to: Region) -> Last<'_> {
+        let bytes = from.bytes.min(to.bytes);
+        let deed = Deed::Copy { from: from.place, to: to.place, bytes };
+        self.draft(from.place.rank, if bytes > 0 { deed } else { Deed::Nothing })
+    }
+
+    /// Values are combined with those at the destination, where the result stays: in front of those, or behind.
+    pub fn reduce(&mut self, from: Region, to: Region, in_front: bool) -> Last<'_> {
+        let bytes = from.bytes.min(to.bytes);
+        let deed = Deed::Reduce { from: from.place, to: to.place, bytes, in_front };
+        self.draft(to.place.rank, if bytes > 0 { deed } else { Deed::Nothing })
+    }
+
+    /// A step of that rank that does nothing, for others to come after.
+    pub fn join(&mut self, rank: usize) -> Last<'_> {
+        self.draft(rank as u32, Deed::Nothing)
+    }
+
+    fn draft(&mut self, by: u32, deed: Deed) -> Last<'_> {
+        let by = self.by.unwrap_or(by as usize);
+        self.drafts.push(Draft { by, deed, after: BTreeSet::new() });
+        Last(self)
+    }
+
+    /// The step that was the last to write into that region; `None`: so far nobody has.
+    pub fn last_write(&self, region: Region) -> Option<Written> {
+        let writes = |draft: &Draft| draft.writes().is_some_and(|written| written.overlaps(&region));
+        self.drafts.iter().rposition(writes).map(Written)
+    }
+
+    fn is_ours(&self, draft: &Draft) -> bool {
+        draft.by < self.ranks && draft.touches().all(|rank| rank < self.ranks)
+    }
+}
+
+/// All parts of a schedule that was written down as a whole.
+struct Whole {
+    parts: Vec<Part>,
+}
+
+/// Who is told of what: a step or a start, and the rank that waits for it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum News {
+    Start(usize),
+    Step(usize),
+}
+
+/// Parts that are being made of drafts.
+struct Making {
+    parts: Vec<Part>,
+    /// The signal of a rank that says that something has happened.
+    signals: BTreeMap<(News, usize), Signal>,
+    /// Who is told of each.
+    told: BTreeMap<News, Vec<usize>>,
+}
+
+impl Whole {
+    fn make(builder: Builder) -> Whole {
+        let waits = all_waits(&builder);
+        let ranks = builder.ranks;
+        let mut making = Making { parts: Vec::new(), signals: BTreeMap::new(), told: BTreeMap::new() };
+        for rank in 0..ranks {
+            let mut part = Part::new(rank);
+            for room in &builder.rooms {
+                part.room(room.clone());
+            }
+            making.parts.push(part);
+        }
+        for (draft, waits) in builder.drafts.iter().zip(&waits) {
+            waits.iter().for_each(|&news| making.tell(news, draft.by));
+        }
+        for (number, draft) in builder.drafts.iter().enumerate() {
+            draft.touches().for_each(|rank| making.tell(News::Step(number), rank));
+        }
+        for rank in 0..ranks {
+            making.say(News::Start(rank), rank, started());
+        }
+        for (number, (draft, waits)) in builder.drafts.iter().zip(&waits).enumerate() {
+            making.step(number, draft, waits);
+        }
+        for (number, draft) in builder.drafts.iter().enumerate() {
+            for rank in draft.touches() {
+                let told = making.signals[&(News::Step(number), rank)].reaches(1);
+                making.parts[rank].finish(told);
+            }
+        }
+        Whole { parts: making.parts }
+    }
+}
+
+/// What each step waits for: the steps that it comes after, and starts of ranks whose memory it touches, unless a step
+/// before it has waited for these.
+fn all_waits(builder: &Builder) -> Vec<BTreeSet<News>> {
+    let mut known: Vec<BTreeSet<usize>> = Vec::new();
+    let mut all = Vec::new();
+    for draft in &builder.drafts {
+        let mut starts = BTreeSet::from([draft.by]);
+        let mut waits = BTreeSet::new();
+        for &before in &draft.after {
+            starts.extend(&known[before]);
+            waits.insert(News::Step(before));
+        }
+        for rank in draft.touches() {
+            if starts.insert(rank) {
+                waits.insert(News::Start(rank));
+            }
+        }
+        known.push(starts);
+        all.push(waits);
+    }
+    all
+}
+
+impl Making {
+    /// That rank is to be told of it.
+    fn tell(&mut self, news: News, rank: usize) {
+        if self.signals.contains_key(&(news, rank)) {
+            return;
+        }
+        let name = match news {
+            News::Start(of) => format!("rank {of} has started"),
+            News::Step(number) => format!("step {number} is done"),
+        };
+        let signal = self.parts[rank].signal(name, 1);
+        self.signals.insert((news, rank), signal);
+        self.told.entry(news).or_default().push(rank);
+    }
+
+    /// Who is told of it.
+    fn effects(&self, news: News) -> Vec<Effect> {
+        let told = self.told.get(&news).map_or(&[][..], Vec::as_slice);
+        told.iter().map(|&rank| self.signals[&(news, rank)].on(rank, 1)).collect()
+    }
+
+    /// Tells all who are to be told of something, when it has happened as the trigger says.
+    fn say(&mut self, news: News, by: usize, when: Trigger) {
+        let effects = self.effects(news);
+        self.say_so(&effects, by, when);
+    }
+
+    fn say_so(&mut self, effects: &[Effect], by: usize, when: Trigger) {
+        for pair in effects.chunks(2) {
+            let step = self.parts[by].join(when);
+            for &effect in pair {
+                step.then(effect);
+            }
+        }
+    }
+
+    /// A step, behind what it waits for, and those that tell of it if they are more than it can tell itself.
+    fn step(&mut self, number: usize, draft: &Draft, waits: &BTreeSet<News>) {
+        let mut triggers: Vec<Trigger> =
+            waits.iter().map(|&news| self.signals[&(news, draft.by)].reaches(1)).collect();
+        let last = triggers.pop().unwrap_or(started());
+        for trigger in triggers {
+            self.parts[draft.by].join(trigger);
+        }
+        let mut effects = self.effects(News::Step(number));
+        let own = self.signals.get(&(News::Step(number), draft.by)).copied();
+        let rest = match own {
+            _ if effects.len() <= super::EFFECTS_MAX => Vec::new(),
+            Some(own) => {
+                effects.sort_by_key(|effect| effect.rank as usize != draft.by); // itself first
+                let rest = effects.split_off(super::EFFECTS_MAX);
+                rest.into_iter().map(|effect| (effect, own.reaches(1))).collect()
+            }
+            None => {
+                let own = self.parts[draft.by].signal(format!("step {number} is done"), 1);
+                let rest = effects.split_off(super::EFFECTS_MAX - 1);
+                effects.push(own.on(draft.by, 1));
+                rest.into_iter().map(|effect| (effect, own.reaches(1))).collect::<Vec<_>>()
+            }
+        };
+        let step = self.parts[draft.by].step(last, draft.deed);
+        for effect in effects {
+            step.then(effect);
+        }
+        if let Some(&(_, when)) = rest.first() {
+            let effects: Vec<Effect> = rest.into_iter().map(|(effect, _)| effect).collect();
+            self.say_so(&effects, draft.by, when);
+        }
+    }
+}
+
+impl Schedule {
+    /// A schedule that `write` writes down as a whole, among so many ranks, of which `first` is asked to give or get where
+    /// that is one; of so many bytes. `contract` says what each rank gives and gets. Written down once, when it is first
+    /// asked for: takes time and memory for all ranks.
+    ///
+    /// A step of a rank that is not there is left out, which the proof finds.
+    pub fn build(
+        name: impl Into<String>,
+        (ranks, first, bytes): (usize, usize, u64),
+        write: impl Fn(&mut Builder) + Send + Sync + 'static,
+        contract: impl Fn(usize) -> Contract + Send + Sync + 'static,
+    ) -> Schedule {
+        let whole: Arc<OnceLock<Whole>> = Arc::default();
+        let part = move |part: &mut Part| {
+            let whole = whole.get_or_init(|| {
+                let mut builder =
+                    Builder { ranks, first, bytes, rooms: Vec::new(), drafts: Vec::new(), by: None };
+                write(&mut builder);
+                let is_wrong = |draft: &Draft| !builder.is_ours(draft);
+                let wrong: Vec<usize> =
+                    (0..builder.drafts.len()).filter(|&number| is_wrong(&builder.drafts[number])).collect();
+                for number in wrong {
+                    builder.drafts[number] = Draft { by: 0, deed: Deed::Nothing, after: BTreeSet::new() };
+                }
+                Whole::make(builder)
+            });
+            *part = whole.parts[part.rank()].clone();
+        };
+        Schedule::new(name, ranks, part, contract)
+    }
+}

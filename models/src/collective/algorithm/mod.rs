@@ -5,6 +5,7 @@ mod allreduce;
 mod alltoall;
 mod barrier;
 mod broadcast;
+mod flat;
 mod gather;
 mod neighbours;
 mod reduce;
@@ -47,22 +48,28 @@ enum Make {
 /// All of them.
 pub const ALGORITHMS: &[Algorithm] = &[
     barrier::DISSEMINATION,
+    flat::BARRIER,
     broadcast::BINARY,
     broadcast::BINOMIAL,
     broadcast::CHAIN,
     broadcast::PIPELINED,
     scatter_allgather::SCATTER_ALLGATHER,
+    flat::STAGED,
+    flat::EAGER,
     trinaryx3::BUCKET,
     trinaryx3::TWO_PHASE,
     allgather::RING,
     allgather::DOUBLING,
     allgather::BRUCK,
     allgather::LISTS,
+    flat::ALLGATHER,
     reduce::TREE,
+    flat::REDUCE,
     allreduce::TREE,
     allreduce::DOUBLING,
     allreduce::RING,
     allreduce::RABENSEIFNER,
+    flat::ALLREDUCE,
     gather::BINOMIAL,
     gather::FLAT,
     scatter::BINOMIAL,

@@ -18,6 +18,7 @@ const NAMES: &[(&str, Operation)] = &[
     ("reduce_scatter", Operation::ReduceScatter),
     ("scan", Operation::Scan),
     ("exscan", Operation::Exscan),
+    ("neighbours", Operation::Neighbours),
 ];
 
 /// The one of that name for which there is an algorithm.

@@ -1,12 +1,12 @@
 //! One rank in the middle: everybody tells it, and it tells everybody.
 //!
 //! No algorithm has fewer hops, and none has a rank that does more. That suits ranks which share a node, above all more
-//! ranks than processors: whoever comes last runs what is left of the rank in the middle, and each rank takes its turn on
-//! a processor once.
+//! ranks than processors: whoever comes last runs what is left of the rank in the middle, and each rank takes its turn
+//! on a processor once.
 //!
-//! What comes in goes to places of the receiver's own, which starts take in turn, so nobody waits for a rank to be ready;
-//! a place is used again when its owner has said, for the start so many before, that it is free. Each pair has a signal
-//! for that: added up, one that is ahead would stand for another.
+//! What comes in goes to places of the receiver's own, which starts take in turn, so nobody waits for a rank to be
+//! ready; a place is used again when its owner has said, for the start so many before, that it is free. Each pair has
+//! a signal for that: added up, one that is ahead would stand for another.
 
 use super::{Algorithm, Make, Operation, tell_all};
 use crate::collective::shape::{DATA, Shape};

@@ -20,6 +20,7 @@ mod trinaryx3;
 
 pub use session::streams;
 
+use super::selection;
 use super::shape::{Operation, Shape};
 use crate::schedule::{Effect, Part, Schedule, started};
 
@@ -103,8 +104,7 @@ fn doublings(ranks: usize) -> usize {
 impl Algorithm {
     /// What is taken for a shape unless something else is asked for.
     pub fn choose(shape: &Shape) -> &'static Algorithm {
-        let fits = |algorithm: &&Algorithm| algorithm.operation == shape.operation && (algorithm.fits)(shape);
-        ALGORITHMS.iter().find(fits).expect("each operation has one for all shapes")
+        selection::choose(shape)
     }
 
     /// The schedule of a shape, cut into so many segments where the algorithm cuts.

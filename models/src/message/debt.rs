@@ -58,8 +58,8 @@ impl Pump {
     }
 }
 
-/// Does this rank's part in the leaves that it takes together with others, all of them at once: each may be held up by a
-/// rank that is held up in another.
+/// Does this rank's part in the leaves that it takes together with others, all of them at once: each may be held up by
+/// a rank that is held up in another.
 fn take_leave(machine: &Machine, mut leaves: Vec<&Arc<dyn Debt>>) {
     let call = || "leave(): plans of others".to_string();
     loop {

@@ -4,6 +4,7 @@ use super::ask::{Ask, Plan};
 use super::goal::{Measured, parse};
 use super::names::{self, Names};
 use super::show::wrap;
+use crate::asked::words;
 use crate::say::{misuse, print};
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
@@ -284,7 +285,7 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["algorithm", "steps", "depth", "busiest rank", "longest queue", ""]);
     for (plan, outcome) in plans.iter().zip(outcomes) {
-        let name = names::typed(plan.schedule.name());
+        let name = words::typed(plan.schedule.name());
         table.add_row(match outcome {
             Outcome::Right(checked) => vec![
                 name,
@@ -310,7 +311,7 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     table.lines().for_each(|line| text.extend([line.trim_end(), "\n"]));
     for (plan, outcome) in plans.iter().zip(outcomes) {
         if let Outcome::Wrong(fault) = outcome {
-            let word = format!("\n{}: ", names::typed(plan.schedule.name()));
+            let word = format!("\n{}: ", words::typed(plan.schedule.name()));
             text += &wrap(&word, &fault.to_string(), " ", 2);
             text += "\n";
             text += &commands(&plan.schedule, fault);

@@ -1,6 +1,6 @@
 //! A plan as a file: one JSON object that says all there is. docs/plans.md describes it.
 
-use super::names;
+use crate::asked::words;
 use crate::say::misuse;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
@@ -252,8 +252,8 @@ fn parse(text: &str) -> Result<Schedule, String> {
     }
     let file: File = serde_json::from_str(text).map_err(|error| explain(&error))?;
     if file.parts.len() != file.ranks {
-        let have = names::ranks(file.parts.len());
-        return Err(format!("it is of {}, and has parts of {have}", names::ranks(file.ranks)));
+        let have = words::ranks(file.parts.len());
+        return Err(format!("it is of {}, and has parts of {have}", words::ranks(file.ranks)));
     }
     let parts = file.parts.into_iter().enumerate().map(|(rank, part)| {
         if part.rank != rank {

@@ -2,6 +2,7 @@
 
 use super::ask::Ask;
 use super::names::{self, Names};
+use crate::asked::words;
 use crate::say::{misuse, print};
 use std::fmt::Write;
 use tasuki_models::schedule::{Contract, Part, Schedule, Use};
@@ -19,7 +20,7 @@ pub(super) fn command(ask: &Ask, rank: Option<usize>) -> anyhow::Result<()> {
     let plan = ask.plan()?;
     let ranks = plan.schedule.ranks();
     if let Some(rank) = rank.filter(|&rank| rank >= ranks) {
-        return Err(misuse(format!("--rank {rank}: the last of {} is {}", names::ranks(ranks), ranks - 1)));
+        return Err(misuse(format!("--rank {rank}: the last of {} is {}", words::ranks(ranks), ranks - 1)));
     }
     let remark = plan.remark.map_or_else(String::new, |remark| wrap("  (", &remark, ", ", 3) + ")\n");
     print(&format!("{}\n{remark}", plan.title))?;

@@ -1,13 +1,12 @@
 //! What is asked for on the command line: a collective among so many ranks, or a file.
 
-use super::file;
 use crate::asked::{Asked, RANKS_MAX, segments_to_see, words};
 use crate::say::misuse;
 use clap::Args;
-use std::path::Path;
 use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_models::collective::shape::{Counts, Operation, Shape};
 use tasuki_models::schedule::Schedule;
+use tasuki_plans::json;
 
 /// Which schedule.
 #[derive(Args)]
@@ -107,7 +106,9 @@ impl Ask {
         if let Some(option) = self.asked.given().chain(others).next() {
             return Err(misuse(format!("{option} is said by the file: leave it out")));
         }
-        let schedule = file::read(Path::new(&self.what))?;
+        let wrong = |why: &dyn std::fmt::Display| misuse(format!("{}: {why}", self.what));
+        let text = std::fs::read_to_string(&self.what).map_err(|error| wrong(&error))?;
+        let schedule = json::parse(&text).map_err(|error| wrong(&error))?;
         let title = format!("{} of {}, {}", schedule.name(), self.what, words::ranks(schedule.ranks()));
         Ok(Plan { schedule, asked: title.clone(), title, remark: None })
     }

@@ -1,7 +1,6 @@
 //! Proves plans, and shows what the first fault is about.
 
 use super::ask::{Ask, Plan};
-use super::goal::{Measured, parse};
 use super::names::{self, Names};
 use super::show::wrap;
 use crate::asked::words;
@@ -12,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use tasuki_core::os::memory;
 use tasuki_models::schedule::{Checked, Deed, Fault, Graph, Part, Place, Schedule, Step, Where};
+use tasuki_plans::goal::{self, Measured};
 
 /// Steps that are shown for a fault.
 const STEPS_MAX: usize = 12;
@@ -50,7 +50,7 @@ struct Row {
 struct GoalRow<'a> {
     path: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<&'a String>,
+    fault: Option<String>,
     #[serde(flatten)]
     numbers: Option<&'a Measured>,
 }
@@ -67,7 +67,7 @@ struct Numbers {
 /// The subcommand; its exit code.
 pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
     if let Some(path) = ask.goal() {
-        return goal(path, json);
+        return goal_text(path, json);
     }
     let plans = ask.plans()?;
     let available = memory::available().bytes;
@@ -93,12 +93,12 @@ pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
 }
 
 /// Looks whether the operations of a GOAL text fit each other, which is all that can be said of it.
-fn goal(path: &str, json: bool) -> anyhow::Result<u8> {
+fn goal_text(path: &str, json: bool) -> anyhow::Result<u8> {
     let text = std::fs::read_to_string(path).map_err(|error| misuse(format!("{path}: {error}")))?;
-    let goal = parse(&text).map_err(|why| misuse(format!("{path}: {why}")))?;
+    let goal = goal::parse(&text).map_err(|why| misuse(format!("{path}: {why}")))?;
     let measured = goal.measure();
     if json {
-        let (numbers, fault) = (measured.as_ref().ok(), measured.as_ref().err());
+        let (numbers, fault) = (measured.as_ref().ok(), measured.as_ref().err().map(ToString::to_string));
         print(&format!("{}\n", serde_json::to_string_pretty(&GoalRow { path, fault, numbers })?))?;
     } else {
         print(&match &measured {

@@ -39,7 +39,7 @@ fn two_trees(b: &mut Builder) {
             let [from, to] = [parent, child].map(|place| data.on(ranks[place]).part(bytes.clone()));
             arrived.push(Some(b.copy(from, to).after(arrived[parent]).written()));
         }
-        ranks[1..].reverse(); // who was a leaf has children now
+        ranks[1..].reverse(); // in the second tree the leaves of the first stand in front
     }
 }
 
@@ -84,4 +84,15 @@ fn study(options: &Options, shape: impl Fn(usize) -> Shape) -> Result<(), Box<dy
 fn main() -> ExitCode {
     let options = Options::parse();
     tasuki::main(|job| app(job, &options))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_chapter_shows_these_lines() {
+        let (program, chapter) = (include_str!("schedule.rs"), include_str!("../../../docs/schedules.md"));
+        let begin = program.find("fn two_trees").expect("the function");
+        let lines = program[begin..].split_inclusive("\n}\n").next().expect("its end");
+        assert!(chapter.contains(lines), "{lines}");
+    }
 }

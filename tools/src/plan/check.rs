@@ -1,7 +1,7 @@
 //! Proves plans, and shows what the first fault is about.
 
 use super::ask::{Ask, Plan};
-use super::names::{self, Names};
+use super::names::{self, Everybody};
 use super::show::wrap;
 use crate::asked::words;
 use crate::say::{misuse, print};
@@ -196,12 +196,13 @@ fn one(plan: &Plan, outcome: &Outcome) -> anyhow::Result<String> {
 /// The commands that a fault is about.
 fn commands(schedule: &Schedule, fault: &Fault) -> String {
     let steps = involved(schedule, fault);
+    let everybody = Everybody::of(schedule);
     let mut text = String::new();
     let mut shown = 0;
     let ranks: BTreeSet<usize> = steps.iter().map(|&(rank, _)| rank).collect();
     for rank in ranks {
         let part = schedule.part(rank);
-        let names = Names::of(&part);
+        let names = everybody.names(&part);
         let own = steps.iter().filter(|&&(whose, _)| whose == rank).take(STEPS_MAX - shown);
         let pieces: Vec<_> = own.map(|&(_, number)| names.step(number, &part.steps()[number])).collect();
         shown += pieces.len();

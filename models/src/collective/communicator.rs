@@ -32,6 +32,10 @@ pub struct Communicator {
     pub(super) is_making_fuzzy: AtomicBool,
     /// Its plans.
     plans: Plans,
+    /// The first of the signals by which members leave that have made plans.
+    pub(super) farewell: OnceLock<u64>,
+    /// Whether they do.
+    pub(super) leaves_together: AtomicBool,
 }
 
 /// A collective call: while it lasts there is no other.
@@ -89,6 +93,8 @@ impl Communicator {
             fuzzy,
             is_making_fuzzy,
             plans,
+            farewell: OnceLock::new(),
+            leaves_together: AtomicBool::new(false),
         }
     }
 

@@ -11,6 +11,7 @@ mod meeting;
 mod neighbours;
 mod plan;
 mod reduce;
+mod selection;
 pub mod shape;
 mod stages;
 mod tree;

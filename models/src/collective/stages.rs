@@ -96,6 +96,21 @@ impl Stages {
         has_token.then(|| self.first + (self.len() + stage - FIRST_TOKEN) as u32)
     }
 
+    /// Whether a stage was told of the first instance.
+    pub(super) fn has_heard(&self, fabric: &dyn Fabric, stage: usize) -> bool {
+        reached(self.all[stage].cell.read(fabric), 1)
+    }
+
+    /// A member that has not told of the first instance.
+    pub(super) fn not_heard(&self, fabric: &dyn Fabric) -> Option<Rank> {
+        self.unmet(fabric, 1).map(|stage| stage.from)
+    }
+
+    /// Tells of an instance in one stage.
+    pub(super) fn tell_in(&self, machine: &Machine, stage: usize) -> Result<()> {
+        machine.raise(self.all[stage].to, 1)
+    }
+
     /// Tells of an instance that this member has started as far as it knows of others now. How many stages it told.
     #[inline]
     pub(super) fn tell(&self, machine: &Machine, instance: u64) -> Result<usize> {

@@ -1,10 +1,10 @@
-//! Schedules written down as a whole: who moves what, and what comes after what. The signals that say so, and those that
-//! say that a rank is ready, follow from it.
+//! Schedules written down as a whole: who moves what, and what comes after what. The signals that say so, and those
+//! that say that a rank is ready, follow from it.
 //!
-//! A step is prepared by a rank, which tells those who wait for it when it is done. Whoever reads or writes in the memory
-//! of another rank waits until that has started, unless what it waits for says so already; a rank's start is over when
-//! all is done that reads or writes there. So what is right in one start is right in any number of them. What is not
-//! said, two steps that write the same bytes in no order, say, the proof finds ([`Schedule::check`]).
+//! A step is prepared by a rank, which tells those who wait for it when it is done. Whoever reads or writes in the
+//! memory of another rank waits until that has started, unless what it waits for says so already; a rank's start is
+//! over when all is done that reads or writes there. So what is right in one start is right in any number of them.
+//! What is not said, two steps that write the same bytes in no order, say, the proof finds ([`Schedule::check`]).
 
 use super::part::{Part, Room, Use};
 use super::step::{Buffer, Deed, Effect, Place, Signal, Trigger};
@@ -130,7 +130,8 @@ impl Builder {
         self.bytes
     }
 
-    /// A buffer of the program's, of so many bytes on each rank. The first one named is what a program writes and reads.
+    /// A buffer of the program's, of so many bytes on each rank. The first one named is what a program writes and
+    /// reads.
     pub fn buffer(&mut self, name: &'static str, bytes: u64) -> Named {
         self.room(name, bytes, Use::Program)
     }
@@ -337,9 +338,9 @@ impl Making {
 }
 
 impl Schedule {
-    /// A schedule that `write` writes down as a whole, among so many ranks, of which `first` is asked to give or get where
-    /// that is one; of so many bytes. `contract` says what each rank gives and gets. Written down once, when it is first
-    /// asked for: takes time and memory for all ranks.
+    /// A schedule that `write` writes down as a whole, among so many ranks, of which `first` is asked to give or get
+    /// where that is one; of so many bytes. `contract` says what each rank gives and gets. Written down once, when it
+    /// is first asked for: takes time and memory for all ranks.
     ///
     /// A step of a rank that is not there is left out, which the proof finds.
     pub fn build(

@@ -5,6 +5,7 @@ mod allreduce;
 mod alltoall;
 mod barrier;
 mod broadcast;
+mod flat;
 mod gather;
 mod neighbours;
 mod reduce;
@@ -19,6 +20,7 @@ mod trinaryx3;
 
 pub use session::streams;
 
+use super::selection;
 use super::shape::{Operation, Shape};
 use crate::schedule::{Effect, Part, Schedule, started};
 
@@ -47,22 +49,28 @@ enum Make {
 /// All of them.
 pub const ALGORITHMS: &[Algorithm] = &[
     barrier::DISSEMINATION,
+    flat::BARRIER,
     broadcast::BINARY,
     broadcast::BINOMIAL,
     broadcast::CHAIN,
     broadcast::PIPELINED,
     scatter_allgather::SCATTER_ALLGATHER,
+    flat::STAGED,
+    flat::EAGER,
     trinaryx3::BUCKET,
     trinaryx3::TWO_PHASE,
     allgather::RING,
     allgather::DOUBLING,
     allgather::BRUCK,
     allgather::LISTS,
+    flat::ALLGATHER,
     reduce::TREE,
+    flat::REDUCE,
     allreduce::TREE,
     allreduce::DOUBLING,
     allreduce::RING,
     allreduce::RABENSEIFNER,
+    flat::ALLREDUCE,
     gather::BINOMIAL,
     gather::FLAT,
     scatter::BINOMIAL,
@@ -96,8 +104,7 @@ fn doublings(ranks: usize) -> usize {
 impl Algorithm {
     /// What is taken for a shape unless something else is asked for.
     pub fn choose(shape: &Shape) -> &'static Algorithm {
-        let fits = |algorithm: &&Algorithm| algorithm.operation == shape.operation && (algorithm.fits)(shape);
-        ALGORITHMS.iter().find(fits).expect("each operation has one for all shapes")
+        selection::choose(shape)
     }
 
     /// The schedule of a shape, cut into so many segments where the algorithm cuts.

@@ -20,8 +20,8 @@ struct Sizes {
     /// Rounded down, and up.
     l: usize,
     c: usize,
-    /// Two ranks at least become one before the rounds: their number is no power of two. That is up to three steps more,
-    /// as many as its ranks are in each other's way.
+    /// Two ranks at least become one before the rounds: their number is no power of two. That is up to three steps
+    /// more, as many as its ranks are in each other's way.
     folds: bool,
 }
 
@@ -47,6 +47,11 @@ fn textbook(operation: Operation, name: &str, sizes: Sizes) -> Option<(usize, u6
         (Bcast, "binary" | "pipelined") => (l, children * n),
         (Bcast, "binomial") => (l, c as u64 * n),
         (Bcast, "chain") => (p - 1, n),
+        (Bcast, "staged") => (2, others * n),
+        (Bcast, "eager") => (2, others * n),
+        (Allgather, "flat") => (2, others * others.max(1) * n + others * n),
+        (Reduce, "flat") => (2, others * n),
+        (Allreduce, "flat") => (3, others * n),
         (Bcast, "scatter+allgather") => (l + p - 1, 2 * n / p as u64 * others),
         (Allgather, "ring") => (p - 1, others * n),
         (Allgather, "recursive doubling") => (l, others * n),
@@ -74,8 +79,8 @@ fn textbook(operation: Operation, name: &str, sizes: Sizes) -> Option<(usize, u6
     })
 }
 
-/// The longest chain of a scan's rounds: each is two steps, but the last only combines, unless the rank that it comes from
-/// has been through all the others, too.
+/// The longest chain of a scan's rounds: each is two steps, but the last only combines, unless the rank that it comes
+/// from has been through all the others, too.
 fn scan_steps(ranks: usize) -> usize {
     2 * doublings(ranks) - usize::from(!ranks.is_power_of_two())
 }

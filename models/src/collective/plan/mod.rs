@@ -4,6 +4,7 @@
 //! prepares its steps as programs of its engine. A start raises one signal of the member's own. From there the programs
 //! go on by what arrives, run by whoever is there: the member in its calls, a peer that raised a signal, a helper.
 
+mod farewell;
 mod layout;
 mod lower;
 mod quarantine;
@@ -11,9 +12,10 @@ mod quarantine;
 use quarantine::Quarantine;
 
 use super::communicator::Communicator;
-use crate::message::Debt;
+use super::stages::Stages;
 use crate::schedule::{Buffer, Part, Room, START, Schedule};
 use bytemuck::{Pod, Zeroable};
+use farewell::Farewell;
 use layout::{Card, Layout, Placed};
 use lower::{Lowering, Milestone};
 use std::collections::BTreeMap;
@@ -25,6 +27,8 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{Condition, Machine, OwnQueue};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
 use tasuki_core::queue::reduction::{Operator, Reduction};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
 
 /// How the values of a plan are combined.
 pub enum Combining {
@@ -81,6 +85,8 @@ struct Word {
     fingerprint: u64,
     /// What it has done with.
     done: u64,
+    /// The first of the signals by which members leave.
+    farewell: u64,
 }
 
 impl Communicator {
@@ -105,9 +111,11 @@ impl Communicator {
         let fingerprint = fingerprint(schedule);
         let card = begun.as_ref().map_or(Card::zeroed(), |begun| begun.own.card);
         let done = self.lock_plans().word();
-        let word = Word { card, found_room: begun.is_ok().into(), fingerprint, done };
+        let farewell = self.name_farewell().map_err(fault)?;
+        let word = Word { card, found_room: begun.is_ok().into(), fingerprint, done, farewell };
         let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
         self.free_what_is_over(words.iter().map(|word| word.done));
+        self.promise_farewell(&words)?;
         let held = begun.and_then(|begun| {
             self.agree_on(&words, fingerprint)?;
             begun.finish(self, schedule, &part, &words, how)
@@ -123,9 +131,6 @@ impl Communicator {
         }
         let held = Arc::new(held);
         let number = self.lock_plans().enter(held.clone());
-        if number == 0 {
-            self.messages().owe(Arc::new(Owed(self.plans().clone())))?;
-        }
         Ok(Plan {
             held,
             number,
@@ -150,6 +155,38 @@ impl Communicator {
             }
             self.free_what_is_over(words.into_iter());
         }
+    }
+
+    /// The signals by which members leave, made with the first plan.
+    fn name_farewell(&self) -> Result<u64, Cause> {
+        if let Some(&first) = self.farewell.get() {
+            return Ok(first);
+        }
+        let made = self.machine().registry().private_signals(Stages::count(self.size()));
+        let first = u64::from(made.map_err(|error| error.cause().clone())?);
+        Ok(*self.farewell.get_or_init(|| first))
+    }
+
+    /// From the first plan on members leave together.
+    fn promise_farewell(&self, words: &[Word]) -> Result<()> {
+        if self.leaves_together.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let first = words[self.rank().index()].farewell as u32;
+        let neighbours = |stage: u32| {
+            let step = 1 << stage;
+            let (to, from) = (self.after(self.rank(), step), self.after(self.rank(), self.size() - step));
+            let rank_of = |member: Rank| {
+                let none = Cause::NoSuchRank { rank: member, size: self.size() };
+                self.messages().rank_of(member).ok_or(none)
+            };
+            let signal = signal_offset(words[to.index()].farewell as u32 + stage);
+            Ok((GlobalAddress::new(rank_of(to)?, signal), rank_of(from)?))
+        };
+        let machine = self.machine();
+        let stages = Stages::new(machine, first, Stages::count(self.size()), neighbours);
+        let stages = stages.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
+        self.messages().owe(Arc::new(Farewell::new(self.plans().clone(), stages, machine)))
     }
 
     fn lock_plans(&self) -> std::sync::MutexGuard<'_, Quarantine> {
@@ -412,13 +449,7 @@ impl Plan {
         if into.is_empty() { Ok(()) } else { self.held.machine.get(from, into) }
     }
 
-    fn place(
-        &self,
-        buffer: Buffer,
-        at: u64,
-        len: usize,
-        call: &str,
-    ) -> Result<tasuki_core::segment::GlobalAddress> {
+    fn place(&self, buffer: Buffer, at: u64, len: usize, call: &str) -> Result<GlobalAddress> {
         let fault = |text: String| Err(self.held.machine.fault(Cause::Argument(text), || self.call(call)));
         if self.is_active() {
             return fault("a start is under way: its buffers are the plan's until it has ended".into());
@@ -440,23 +471,5 @@ impl Drop for Plan {
     fn drop(&mut self) {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         plans.take(self.number);
-    }
-}
-
-/// What a member that leaves owes: what it has started, others may wait for.
-#[derive(Debug)]
-struct Owed(Plans);
-
-impl Debt for Owed {
-    fn is_paid(&self, _machine: &Machine) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).all().iter().all(|plan| plan.is_through())
-    }
-
-    fn pay(&self, _machine: &Machine) -> Result<()> {
-        let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner).all();
-        for plan in plans {
-            let _ = plan.settle(); // in vain where a member leaves without having started it
-        }
-        Ok(())
     }
 }

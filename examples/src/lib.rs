@@ -10,3 +10,8 @@ pub mod kmer;
 pub fn ranks(count: usize) -> String {
     format!("{count} rank{}", if count == 1 { "" } else { "s" })
 }
+
+/// The programs in the chapter are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/schedules.md")]
+mod chapter {}

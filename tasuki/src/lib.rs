@@ -96,8 +96,28 @@ pub use tasuki_fabric_sim::Sim;
 pub use tasuki_models::collective::FuzzyBarrier;
 pub use word::Word;
 
-/// Collectives as data: schedules, what they are to achieve, and the algorithms that make them.
+/// Collectives as data: schedules, what they are to achieve, the algorithms that make them, and the networks on which
+/// they can be simulated.
+///
+/// ```
+/// use tasuki::schedule::{Grid, Network, Operation, Shape, Topology, Builder};
+///
+/// fn chain(b: &mut Builder) {
+///     let data = b.buffer("data", b.bytes());
+///     for pair in b.ranks().windows(2) {
+///         let heard = b.last_write(data.on(pair[0]));
+///         b.copy(data.on(pair[0]), data.on(pair[1])).after(heard);
+///     }
+/// }
+/// let schedule = Shape::new(Operation::Bcast, 8, 0, 8192).build("my chain", chain);
+/// let network = Network::new(Topology::Grid(Grid::torus(&[2, 2, 2])), 1);
+/// assert!(schedule.simulate(&network)?.time.as_seconds() < 1e-5);
+/// # Ok::<(), tasuki::schedule::Stuck>(())
+/// ```
 pub mod schedule {
+    pub use tasuki_core::netmodel::{
+        Dragonfly, FatTree, Grid, Network, Parameters, Time, Topology, WrongTopology,
+    };
     pub use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
     pub use tasuki_models::collective::{Counts, Neighbours, Operation, Placement, Shape};
     pub use tasuki_models::schedule::*;

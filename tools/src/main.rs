@@ -1,5 +1,6 @@
 //! The `tasuki` command: one file, or folder, for each of its subcommands.
 
+mod asked;
 mod bench;
 mod demo;
 mod info;

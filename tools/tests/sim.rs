@@ -3,7 +3,7 @@
 mod launcher;
 
 use launcher::{Ended, Running, TASUKI};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Command;
 
 fn sim(args: &[&str]) -> Ended {
@@ -75,17 +75,46 @@ fn many_ranks_are_simulated() {
 }
 
 #[test]
+fn blocks_that_differ_are_simulated() {
+    let figures_of = figures(&["gatherv", "-n", "4", "--counts", "8K,0,1M,64", "--topology", "crossbar"]);
+    assert_eq!((&figures_of["collective"], &figures_of["ranks"]), (&json!("gather"), &json!(4)));
+    assert_eq!(figures_of["bytes"], (8 << 10) + (1 << 20) + 64);
+    assert_eq!(figures_of["bytes_delivered"], (1 << 20) + 64, "the root has its own, and one has none");
+    let pairs = ["alltoallv", "-n", "2", "--counts", "1,2,3,4"];
+    let ended = sim(&pairs).expect(0);
+    assert!(ended.out.contains("alltoall of blocks that differ, 10 B of all"), "{}", ended.out);
+    assert_eq!(figures(&pairs)["bytes_between_nodes"], 2 + 3);
+    assert!(misuse(&["gatherv", "-n", "4"]).contains("--counts 8,0,16"));
+    assert!(misuse(&["gather", "-n", "4", "--counts", "1,2"]).contains("takes 4 here"));
+    assert!(misuse(&["gather", "-n", "4", "--counts", "1,2,3,4", "--bytes", "8"]).contains("--counts"));
+}
+
+#[test]
+fn neighbours_are_simulated() {
+    let args = ["neighbours", "-n", "2048", "--grid", "64x32", "--bytes", "1K", "--topology", "torus:64x32"];
+    let (open, around) = (figures(&args), figures(&[&args[..], &["--periodic"]].concat()));
+    assert_eq!(around["bytes_delivered"], 2048 * 4 * 1024);
+    assert_eq!(open["bytes_delivered"], (2048 * 4 - 2 * (64 + 32)) * 1024);
+    assert_eq!(around["bytes"], 1024);
+    assert!(sim(&args).expect(0).out.contains("neighbours of 1 KiB"));
+    let row = figures(&["neighbours", "-n", "5", "--bytes", "8"]);
+    assert_eq!(row["bytes_delivered"], 8 * 8);
+    assert!(misuse(&["neighbours", "-n", "6", "--grid", "4x2"]).contains("does not have 6 ranks"));
+    assert!(misuse(&["bcast", "-n", "4", "--grid", "2x2"]).contains("neighbour"));
+}
+
+#[test]
 fn misuse_is_told_with_the_nearest() {
-    assert!(misuse(&["bcats", "--ranks", "4"]).contains("did you mean bcast?"));
+    assert!(misuse(&["bcats", "--ranks", "4"]).contains("did you mean 'bcast'?"));
     assert!(misuse(&["nothing", "--ranks", "4"]).contains("there are barrier, bcast"));
     assert!(misuse(&["bcast"]).contains("--ranks"));
     assert!(misuse(&["bcast", "--ranks", "0"]).contains("1 to 16777215"));
-    assert!(misuse(&["bcast", "--ranks", "4", "--root", "4"]).contains("ranks 0 to 3"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--root", "4"]).contains("the last of 4 ranks is 3"));
     assert!(misuse(&["bcast", "--ranks", "4", "--bytes", "x"]).contains("64K"));
     assert!(misuse(&["bcast", "--ranks", "4", "--topology", "tours"]).contains("did you mean torus?"));
     assert!(misuse(&["bcast", "--ranks", "9", "--topology", "torus:2x2x2"]).contains("8 nodes, and 9 are"));
     assert!(misuse(&["bcast", "--ranks", "4", "--topology", "fat-tree"]).contains("fat-tree:ARITY"));
-    assert!(misuse(&["bcast", "--ranks", "4", "--algorithm", "binray"]).contains("did you mean \"binary\"?"));
+    assert!(misuse(&["bcast", "--ranks", "4", "--algorithm", "binray"]).contains("did you mean 'binary'?"));
     assert!(misuse(&["bcast", "--ranks", "4", "--in-calls"]).contains("--compute"));
     assert!(misuse(&["bcast", "--ranks", "4", "--segmets", "2"]).contains("--segments"));
     let unfit =

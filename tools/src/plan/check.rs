@@ -1,9 +1,9 @@
 //! Proves plans, and shows what the first fault is about.
 
 use super::ask::{Ask, Plan};
-use super::goal::{Measured, parse};
-use super::names::{self, Names};
+use super::names::{self, Everybody};
 use super::show::wrap;
+use crate::asked::words;
 use crate::say::{misuse, print};
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use tasuki_core::os::memory;
 use tasuki_models::schedule::{Checked, Deed, Fault, Graph, Part, Place, Schedule, Step, Where};
+use tasuki_plans::goal::{self, Measured};
 
 /// Steps that are shown for a fault.
 const STEPS_MAX: usize = 12;
@@ -49,7 +50,7 @@ struct Row {
 struct GoalRow<'a> {
     path: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<&'a String>,
+    fault: Option<String>,
     #[serde(flatten)]
     numbers: Option<&'a Measured>,
 }
@@ -66,7 +67,7 @@ struct Numbers {
 /// The subcommand; its exit code.
 pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
     if let Some(path) = ask.goal() {
-        return goal(path, json);
+        return goal_text(path, json);
     }
     let plans = ask.plans()?;
     let available = memory::available().bytes;
@@ -92,12 +93,12 @@ pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
 }
 
 /// Looks whether the operations of a GOAL text fit each other, which is all that can be said of it.
-fn goal(path: &str, json: bool) -> anyhow::Result<u8> {
+fn goal_text(path: &str, json: bool) -> anyhow::Result<u8> {
     let text = std::fs::read_to_string(path).map_err(|error| misuse(format!("{path}: {error}")))?;
-    let goal = parse(&text).map_err(|why| misuse(format!("{path}: {why}")))?;
+    let goal = goal::parse(&text).map_err(|why| misuse(format!("{path}: {why}")))?;
     let measured = goal.measure();
     if json {
-        let (numbers, fault) = (measured.as_ref().ok(), measured.as_ref().err());
+        let (numbers, fault) = (measured.as_ref().ok(), measured.as_ref().err().map(ToString::to_string));
         print(&format!("{}\n", serde_json::to_string_pretty(&GoalRow { path, fault, numbers })?))?;
     } else {
         print(&match &measured {
@@ -195,12 +196,13 @@ fn one(plan: &Plan, outcome: &Outcome) -> anyhow::Result<String> {
 /// The commands that a fault is about.
 fn commands(schedule: &Schedule, fault: &Fault) -> String {
     let steps = involved(schedule, fault);
+    let everybody = Everybody::of(schedule);
     let mut text = String::new();
     let mut shown = 0;
     let ranks: BTreeSet<usize> = steps.iter().map(|&(rank, _)| rank).collect();
     for rank in ranks {
         let part = schedule.part(rank);
-        let names = Names::of(&part);
+        let names = everybody.names(&part);
         let own = steps.iter().filter(|&&(whose, _)| whose == rank).take(STEPS_MAX - shown);
         let pieces: Vec<_> = own.map(|&(_, number)| names.step(number, &part.steps()[number])).collect();
         shown += pieces.len();
@@ -284,7 +286,7 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["algorithm", "steps", "depth", "busiest rank", "longest queue", ""]);
     for (plan, outcome) in plans.iter().zip(outcomes) {
-        let name = names::typed(plan.schedule.name());
+        let name = words::typed(plan.schedule.name());
         table.add_row(match outcome {
             Outcome::Right(checked) => vec![
                 name,
@@ -310,7 +312,7 @@ fn table(plans: &[Plan], outcomes: &[Outcome]) -> String {
     table.lines().for_each(|line| text.extend([line.trim_end(), "\n"]));
     for (plan, outcome) in plans.iter().zip(outcomes) {
         if let Outcome::Wrong(fault) = outcome {
-            let word = format!("\n{}: ", names::typed(plan.schedule.name()));
+            let word = format!("\n{}: ", words::typed(plan.schedule.name()));
             text += &wrap(&word, &fault.to_string(), " ", 2);
             text += "\n";
             text += &commands(&plan.schedule, fault);

@@ -3,24 +3,21 @@
 //! ```text
 //! ask    what is asked for          names   what things are called
 //! show   as text                    check   proven
-//! file   as JSON, and back          goal    as GOAL text, and back
-//! draw   as a picture
 //! ```
+//!
+//! Files and pictures are made by `tasuki-plans`.
 
 mod ask;
 mod check;
-mod draw;
-mod file;
-mod goal;
 mod names;
 mod show;
 
 use crate::say::misuse;
 use ask::{Ask, Plan};
-use draw::View;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use tasuki_plans::{Error, goal, json, picture};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -115,14 +112,42 @@ enum Format {
     Goal,
 }
 
+/// Which picture.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum View {
+    /// Steps as nodes, what waits for what as arrows
+    Graph,
+    /// Ranks as lanes, transfers as arrows between them, time in rounds
+    Time,
+}
+
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     match &args.what {
         What::Show { ask, rank } => show::command(ask, *rank).map(|()| 0),
         What::Check { ask, json } => check::command(ask, *json),
-        What::Draw { ask, output, view } => draw::command(ask, *view, output).map(|()| 0),
+        What::Draw { ask, output, view } => draw(ask, *view, output).map(|()| 0),
         What::Export { ask, format, output } => export(ask, *format, output.as_deref()).map(|()| 0),
     }
+}
+
+/// Draws a plan into a file.
+fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
+    let plan = ask.plan()?;
+    let view = match view {
+        View::Graph => picture::View::Graph,
+        View::Time => picture::View::Time,
+    };
+    let svg = picture::draw(&plan.schedule, &plan.title, view).map_err(|error| match error {
+        Error::Ranks(_) | Error::Steps(_) => misuse(format!(
+            "{error}: take fewer ranks or segments; `tasuki plan show` prints any, \
+             `tasuki plan export --format goal` writes the graph for other programs"
+        )),
+        Error::Wrong(_) => misuse(format!("{}: {error}", plan.title)),
+        other => other.into(),
+    })?;
+    let failed = |error| misuse(format!("{} cannot be written: {error}", output.display()));
+    fs::write(output, svg).map_err(failed)
 }
 
 fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()> {
@@ -130,12 +155,12 @@ fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()
     // What may fail comes before the file is made anew.
     let goal = match format {
         Format::Json => None,
-        Format::Goal => Some(goal::make(&check::graph(&plan)?)?),
+        Format::Goal => Some(goal::make(&check::graph(&plan)?).map_err(|error| misuse(error.to_string()))?),
     };
     let write = |out: &mut dyn Write| -> io::Result<()> {
         let mut out = BufWriter::new(out);
         match &goal {
-            None => file::write(&plan.schedule, &mut out)?,
+            None => json::write(&plan.schedule, &mut out)?,
             Some(goal) => goal::write(goal, &remark(&plan), &mut out)?,
         }
         out.flush()

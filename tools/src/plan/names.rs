@@ -1,103 +1,92 @@
-//! The words of plans: operations and algorithms as they are typed, steps and places as they are shown.
+//! The words of plans: steps and places as they are shown.
 
-use crate::say::misuse;
-use tasuki_core::bootstrap::nearest::nearest;
-use tasuki_models::collective::algorithm::Algorithm;
-use tasuki_models::collective::shape::Operation;
-use tasuki_models::schedule::{Buffer, Deed, Effect, Name, Part, Place, Signal, Span, Step, Trigger};
-
-const OPERATIONS: [(&str, Operation); 12] = [
-    ("barrier", Operation::Barrier),
-    ("bcast", Operation::Bcast),
-    ("reduce", Operation::Reduce),
-    ("allreduce", Operation::Allreduce),
-    ("gather", Operation::Gather),
-    ("scatter", Operation::Scatter),
-    ("allgather", Operation::Allgather),
-    ("alltoall", Operation::Alltoall),
-    ("reduce_scatter", Operation::ReduceScatter),
-    ("scan", Operation::Scan),
-    ("exscan", Operation::Exscan),
-    ("neighbours", Operation::Neighbours),
-];
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tasuki_models::schedule::{
+    Buffer, Deed, Effect, Name, Part, Place, Schedule, Signal, Span, Step, Trigger,
+};
 
 /// Letters of a name that are shown.
 const NAME_MAX: usize = 20;
 
-/// The operation of that name, and whether it is the form whose blocks differ.
-pub(super) fn operation(word: &str) -> anyhow::Result<(Operation, bool)> {
-    let flat = word.replace('-', "_");
-    let find =
-        |word: &str| OPERATIONS.iter().find(|(name, _)| *name == word).map(|(_, operation)| *operation);
-    if let Some(operation) = find(&flat) {
-        return Ok((operation, false));
-    }
-    if let Some(operation) = flat.strip_suffix('v').and_then(find) {
-        return Ok((operation, true));
-    }
-    let names = OPERATIONS.iter().map(|(name, _)| *name);
-    Err(misuse(match nearest(&flat, names.clone()) {
-        Some(right) => format!("there is no operation '{word}'; did you mean '{right}'?"),
-        None => {
-            let all = names.collect::<Vec<_>>().join(", ");
-            format!(
-                "there is no operation '{word}', and a file of a plan ends in .json; operations are {all}"
-            )
-        }
-    }))
+/// Ranks whose names are kept.
+const KEPT_MAX: usize = 4096;
+
+/// What buffers and signals of all ranks are called, made where it is asked for.
+pub(super) struct Everybody<'s> {
+    schedule: &'s Schedule,
+    kept: RefCell<BTreeMap<usize, Rc<Own>>>,
 }
 
-/// The algorithm of that name, with whatever between its words.
-pub(super) fn algorithm<'a>(word: &str, all: &[&'a Algorithm], what: &str) -> anyhow::Result<&'a Algorithm> {
-    let flat = typed(word);
-    if let Some(found) = all.iter().find(|one| typed(one.name) == flat) {
-        return Ok(found);
-    }
-    let names: Vec<String> = all.iter().map(|one| typed(one.name)).collect();
-    Err(misuse(match nearest(&flat, names.iter().map(String::as_str)) {
-        Some(right) => format!("there is no algorithm '{word}' for {what}; did you mean '{right}'?"),
-        None if names.is_empty() => format!("there is no algorithm for {what}"),
-        None => format!("there is no algorithm '{word}' for {what}: there are {}", names.join(", ")),
-    }))
-}
-
-/// A name of several words as one.
-pub(super) fn typed(name: &str) -> String {
-    name.to_lowercase().replace([' ', '_'], "-")
-}
-
-/// So many ranks.
-pub(super) fn ranks(count: usize) -> String {
-    if count == 1 { "1 rank".into() } else { format!("{count} ranks") }
-}
-
-/// What buffers and signals are called, told apart where several have one name. Those of one rank do for all.
-pub(super) struct Names {
-    rank: usize,
+/// What those of one rank are called, told apart where several have one name.
+struct Own {
     buffers: Vec<String>,
     signals: Vec<String>,
 }
 
-impl Names {
-    pub(super) fn of(part: &Part) -> Names {
-        Names {
-            rank: part.rank(),
+/// Names as one rank sees them, which says of others' whose they are.
+pub(super) struct Names<'s> {
+    rank: usize,
+    own: Rc<Own>,
+    everybody: &'s Everybody<'s>,
+}
+
+impl Own {
+    fn of(part: &Part) -> Own {
+        Own {
             buffers: told_apart(part.rooms().iter().map(|room| &room.name)),
             signals: told_apart(part.counters().iter().map(|counter| &counter.name)),
         }
     }
 
-    pub(super) fn buffer(&self, buffer: Buffer) -> String {
+    fn buffer(&self, buffer: Buffer) -> String {
         self.buffers.get(buffer.index()).cloned().unwrap_or_else(|| format!("buffer {}", buffer.index()))
     }
 
-    pub(super) fn signal(&self, signal: Signal) -> String {
+    fn signal(&self, signal: Signal) -> String {
         self.signals.get(signal.index()).cloned().unwrap_or_else(|| format!("signal {}", signal.index()))
+    }
+}
+
+impl<'s> Everybody<'s> {
+    pub(super) fn of(schedule: &'s Schedule) -> Everybody<'s> {
+        Everybody { schedule, kept: RefCell::default() }
+    }
+
+    /// Names for the rank of that part.
+    pub(super) fn names(&'s self, part: &Part) -> Names<'s> {
+        Names { rank: part.rank(), own: Rc::new(Own::of(part)), everybody: self }
+    }
+
+    fn own(&self, rank: usize) -> Rc<Own> {
+        let mut kept = self.kept.borrow_mut();
+        if kept.len() > KEPT_MAX {
+            kept.clear();
+        }
+        kept.entry(rank).or_insert_with(|| Rc::new(Own::of(&self.schedule.part(rank)))).clone()
+    }
+}
+
+impl Names<'_> {
+    pub(super) fn buffer(&self, buffer: Buffer) -> String {
+        self.own.buffer(buffer)
+    }
+
+    pub(super) fn signal(&self, signal: Signal) -> String {
+        self.own.signal(signal)
+    }
+
+    /// That rank's own names; this rank's where there is no such rank.
+    fn of(&self, rank: u32) -> Rc<Own> {
+        let rank = rank as usize;
+        let is_other = rank != self.rank && rank < self.everybody.schedule.ranks();
+        if is_other { self.everybody.own(rank) } else { self.own.clone() }
     }
 
     /// Bytes of a buffer of a rank, which is named if it is another one.
     pub(super) fn place(&self, place: &Place, bytes: u64) -> String {
-        let (name, end) = (self.buffer(place.buffer), place.offset.saturating_add(bytes));
+        let (name, end) = (self.of(place.rank).buffer(place.buffer), place.offset.saturating_add(bytes));
         let whose =
             if place.rank as usize == self.rank { String::new() } else { format!("rank {} ", place.rank) };
         format!("{whose}{name}[{}..{end}]", place.offset)
@@ -136,7 +125,8 @@ impl Names {
     pub(super) fn effect(&self, effect: &Effect) -> String {
         let whose =
             if effect.rank as usize == self.rank { String::new() } else { format!("rank {} ", effect.rank) };
-        format!("{whose}{} +{}", self.signal(effect.signal), effect.amount)
+        let name = self.of(effect.rank).signal(effect.signal);
+        format!("{whose}{name} +{}", effect.amount)
     }
 
     /// A step as pieces that stand in columns: its number, what it waits for, what it does, and what it raises.
@@ -199,9 +189,9 @@ pub(super) fn lines(steps: &[Pieces]) -> String {
 
 /// Names, with a number behind those that several have.
 fn told_apart<'n>(names: impl Iterator<Item = &'n Name> + Clone) -> Vec<String> {
-    let mut counts = std::collections::BTreeMap::new();
+    let mut counts = BTreeMap::new();
     names.clone().for_each(|name| *counts.entry(name).or_insert(0) += 1);
-    let mut seen = std::collections::BTreeMap::new();
+    let mut seen = BTreeMap::new();
     let number = |name: &'n Name| {
         let short = short(name);
         if counts[name] == 1 {
@@ -227,18 +217,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_found_by_name() {
-        assert_eq!(operation("reduce-scatter").unwrap(), (Operation::ReduceScatter, false));
-        assert_eq!(operation("gatherv").unwrap(), (Operation::Gather, true));
-        assert!(operation("bcats").unwrap_err().to_string().contains("'bcast'"));
-        assert!(operation("everything").unwrap_err().to_string().contains("alltoall"));
-    }
-
-    #[test]
     fn names_are_told_apart_and_short() {
         let names: [Name; 4] = ["round".into(), "a\nb".into(), "round".into(), "x".repeat(50).into()];
         let said = told_apart(names.iter());
         assert_eq!(said[..3], ["round#0", "a?b", "round#1"]);
         assert_eq!(said[3].chars().count(), NAME_MAX);
+    }
+
+    #[test]
+    fn signals_of_others_have_the_names_that_these_give_them() {
+        let part = |part: &mut Part| {
+            let names = [["here", "there"], ["there", "here"]][part.rank()];
+            let signals = names.map(|name| part.signal(name, 1));
+            part.join(signals[0].reaches(1)).then(signals[0].on(1, 1));
+        };
+        let schedule = Schedule::new("names", 2, part, |_| Default::default());
+        let everybody = Everybody::of(&schedule);
+        let said = |rank: usize| {
+            let part = schedule.part(rank);
+            let names = everybody.names(&part);
+            part.steps()[0].effects().map(|effect| names.effect(&effect)).collect::<Vec<_>>()
+        };
+        assert_eq!((said(0), said(1)), (vec!["rank 1 there +1".into()], vec!["there +1".into()]));
     }
 }

@@ -1,7 +1,8 @@
 //! A plan as text: the commands of each rank, with what they wait for and what they raise.
 
 use super::ask::Ask;
-use super::names::{self, Names};
+use super::names::{self, Everybody, Names};
+use crate::asked::words;
 use crate::say::{misuse, print};
 use std::fmt::Write;
 use tasuki_models::schedule::{Contract, Part, Schedule, Use};
@@ -19,21 +20,22 @@ pub(super) fn command(ask: &Ask, rank: Option<usize>) -> anyhow::Result<()> {
     let plan = ask.plan()?;
     let ranks = plan.schedule.ranks();
     if let Some(rank) = rank.filter(|&rank| rank >= ranks) {
-        return Err(misuse(format!("--rank {rank}: the last of {} is {}", names::ranks(ranks), ranks - 1)));
+        return Err(misuse(format!("--rank {rank}: the last of {} is {}", words::ranks(ranks), ranks - 1)));
     }
     let remark = plan.remark.map_or_else(String::new, |remark| wrap("  (", &remark, ", ", 3) + ")\n");
     print(&format!("{}\n{remark}", plan.title))?;
     let shown = rank.map_or(0..ranks, |rank| rank..rank + 1);
+    let everybody = Everybody::of(&plan.schedule);
     for rank in shown {
-        print(&format!("\n{}", part(&plan.schedule, rank)))?;
+        print(&format!("\n{}", part(&plan.schedule, &everybody, rank)))?;
     }
     Ok(())
 }
 
 /// What one rank does.
-fn part(schedule: &Schedule, rank: usize) -> String {
+fn part(schedule: &Schedule, everybody: &Everybody<'_>, rank: usize) -> String {
     let part = schedule.part(rank);
-    let names = Names::of(&part);
+    let names = everybody.names(&part);
     let mut text = format!("rank {rank}\n");
     let mut line = |name: &str, entries: Vec<String>| {
         if !entries.is_empty() {
@@ -61,7 +63,7 @@ fn part(schedule: &Schedule, rank: usize) -> String {
     text
 }
 
-fn buffers(part: &Part, names: &Names) -> Vec<String> {
+fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
     let rooms = part.rooms().iter().enumerate();
     let one = |(number, room): (usize, &tasuki_models::schedule::Room)| {
         let name =
@@ -75,7 +77,7 @@ fn buffers(part: &Part, names: &Names) -> Vec<String> {
 }
 
 /// Signals, with how much each counts in a start.
-fn signals(part: &Part, names: &Names) -> Vec<String> {
+fn signals(part: &Part, names: &Names<'_>) -> Vec<String> {
     let counters = part.counters().iter().enumerate().skip(1);
     let one = |(number, counter): (usize, &tasuki_models::schedule::Counter)| {
         let signal = tasuki_models::schedule::Signal::numbered(number);
@@ -84,7 +86,7 @@ fn signals(part: &Part, names: &Names) -> Vec<String> {
     counters.map(one).collect()
 }
 
-fn contract(contract: &Contract, names: &Names) -> (Vec<String>, Vec<String>) {
+fn contract(contract: &Contract, names: &Names<'_>) -> (Vec<String>, Vec<String>) {
     let gives = contract.gives.iter().map(|span| names.span(span)).collect();
     let gets = contract.gets.iter().map(|(span, origin)| {
         let end = origin.offset + span.bytes;

@@ -1,13 +1,13 @@
 //! Which algorithm is simulated: the one that is asked for; else the quickest of those that fit, where trying all of
 //! them takes no time worth speaking of; else the usual one.
 
-use super::{collective, size};
+use super::size;
+use crate::asked::words;
 use crate::say::{misuse, warn};
-use tasuki_core::bootstrap::nearest::nearest;
 use tasuki_core::netmodel::Network;
 use tasuki_core::os::memory;
 use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
-use tasuki_models::collective::shape::{Placement, Shape};
+use tasuki_models::collective::shape::{Counts, Placement, Shape};
 use tasuki_models::schedule::Schedule;
 
 /// What is asked for.
@@ -82,7 +82,7 @@ impl Choice {
                 Ok(Choice::of(algorithm, wanted, reason))
             }
             Some((algorithm, commands)) => Err(too_many(algorithm.name, shape, *commands)),
-            None => Err(misuse(format!("no algorithm of {} fits", collective::name(shape.operation)))),
+            None => Err(misuse(format!("no algorithm of {} fits", words::name(shape.operation)))),
         }
     }
 
@@ -101,23 +101,17 @@ impl Choice {
 
 /// The algorithm of that name.
 fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
-    let of_it = || ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation);
-    let Some(algorithm) = of_it().find(|algorithm| algorithm.name == name) else {
-        let hint = match nearest(name, of_it().map(|algorithm| algorithm.name)) {
-            Some(right) => format!("did you mean {right:?}?"),
-            None => format!("there are {}", of_it().map(|one| one.name).collect::<Vec<_>>().join(", ")),
-        };
-        let collective = collective::name(shape.operation);
-        return Err(misuse(format!("--algorithm: {name:?} is none of {collective}'s; {hint}")));
-    };
+    let of_it: Vec<&Algorithm> =
+        ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation).collect();
+    let algorithm = words::algorithm(name, &of_it, words::name(shape.operation))?;
     if !(algorithm.fits)(shape) {
-        let remedy = if name.starts_with("trinaryx3") {
+        let remedy = if algorithm.name.starts_with("trinaryx3") {
             "it wants ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
              --topology torus:2x2x3"
         } else {
             "it does not take so many ranks"
         };
-        return Err(misuse(format!("--algorithm {name:?} does not fit: {remedy}")));
+        return Err(misuse(format!("--algorithm {name} does not fit: {remedy}")));
     }
     Ok(algorithm)
 }
@@ -133,7 +127,9 @@ fn commands(algorithm: &Algorithm, wanted: &Wanted<'_>) -> u64 {
         let few = Shape { ranks, root: 0, placement, ..shape.clone() };
         (algorithm.fits)(&few).then(|| steps_max(algorithm, &few, wanted.segments))
     };
+    // Edges of a graph are not among the first few ranks alone, and are few.
     if ranks > 2 * FEW
+        && !matches!(shape.counts, Counts::Graph(_))
         && let Some((few, more)) = of_few(FEW).zip(of_few(2 * FEW))
         && 2 * more > 3 * few
     {

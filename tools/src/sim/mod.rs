@@ -1,26 +1,26 @@
 //! `tasuki sim`: what a collective takes on a network of any size, in virtual time.
 //!
 //! ```text
-//! collective   which there are, by name                 size     numbers and times as they are typed and shown
-//! choice       which algorithm, if nobody says          bar      how far it is
-//! report       the table and the line of JSON           figure/  a study's broadcasts beside its formulas
+//! choice   which algorithm, if nobody says       size     times as they are typed, sizes as they are shown
+//! report   the table and the line of JSON        bar      how far it is
+//! figure/  a study's broadcasts beside its formulas
 //! ```
 
 mod bar;
 mod choice;
-mod collective;
 mod figure;
 mod report;
 mod size;
 
+use crate::asked::{Asked, segments_to_simulate};
 use crate::say::{misuse, print};
 use anyhow::Context;
 use choice::{Choice, Wanted};
 use std::io::Write;
 use std::path::PathBuf;
 use tasuki_core::bootstrap::nearest::nearest;
-use tasuki_core::netmodel::{Grid, Network, Time, Topology, WrongTopology};
-use tasuki_models::collective::shape::{Operation, Placement, Shape};
+use tasuki_core::netmodel::{Network, Time, Topology, WrongTopology};
+use tasuki_models::collective::shape::Shape;
 use tasuki_models::schedule::{Host, Simulation};
 
 const EXAMPLE: &str = "\
@@ -28,6 +28,8 @@ Examples:
   tasuki sim bcast --ranks 1000000 --bytes 8192 --topology torus
   tasuki sim bcast --ranks 48 --per-node 4 --bytes 1G --topology torus:2x2x3 --algorithm 'trinaryx3 two-phase'
   tasuki sim allgather --ranks 64 --bytes 1K --topology fat-tree:8 --json allgather.json
+  tasuki sim gatherv --ranks 4 --counts 8K,0,1M,64
+  tasuki sim neighbours --ranks 4096 --grid 64x64 --periodic --bytes 64K
   tasuki sim bcast --ranks 64 --bytes 1M --algorithm pipelined --starts 10 --compute 1ms --in-calls
 
 Topologies: crossbar, fat-tree:ARITY, torus (of three sides that differ little), torus:AxBx.., mesh:AxBx.., \
@@ -42,15 +44,12 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// What the ranks do together: barrier, bcast, allgather
+    /// What the ranks do together: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
+    /// reduce_scatter, scan, exscan, neighbours
     #[arg(value_name = "COLLECTIVE", required_unless_present = "figure")]
     collective: Option<String>,
-    /// How many take part
-    #[arg(short = 'n', long, value_name = "N", value_parser = size::ranks, required_unless_present = "figure")]
-    ranks: Option<usize>,
-    /// Bytes: the message of a bcast, the block of a rank otherwise, as in 8K, 1M
-    #[arg(long, value_name = "B", default_value = "8", value_parser = size::bytes)]
-    bytes: u64,
+    #[command(flatten)]
+    asked: Asked,
     /// How nodes are linked
     #[arg(long, value_name = "T", default_value = "torus")]
     topology: String,
@@ -60,12 +59,6 @@ pub(crate) struct Args {
     /// Into how many pieces it cuts what it cuts [default: by size, 1 up to 32 KiB, 512 for 1 GiB]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=65536))]
     segments: Option<u64>,
-    /// Ranks of a node
-    #[arg(long, value_name = "K", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    per_node: u32,
-    /// The rank that gives
-    #[arg(long, value_name = "R", default_value = "0")]
-    root: usize,
     /// How often it is started, each rank again when its last start is over
     #[arg(long, value_name = "K", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     starts: u32,
@@ -91,18 +84,14 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     if let Some(path) = &args.figure {
         return draw(path);
     }
-    let operation = collective::find(args.collective.as_deref().unwrap_or_default())?;
-    let ranks = args.ranks.unwrap_or(1);
-    let network = network(args, ranks)?;
-    if args.root >= ranks {
-        return Err(misuse(format!("--root {}: there are ranks 0 to {}", args.root, ranks - 1)));
-    }
-    let shape = shape(args, ranks, operation, &network);
+    let mut shape = args.asked.shape("tasuki sim", args.collective.as_deref().unwrap_or_default())?;
+    let network = network(&args.topology, &shape)?;
+    shape.placement.torus = torus(&shape, &network);
     let wanted = Wanted {
         shape: &shape,
         network: &network,
         algorithm: args.algorithm.as_deref(),
-        segments: args.segments.unwrap_or_else(|| size::usual_segments(args.bytes)),
+        segments: args.segments.unwrap_or_else(|| segments_to_simulate(&shape)),
     };
     let mut json = args.json.as_deref().map(open).transpose()?;
     let choice = Choice::make(&wanted)?;
@@ -138,32 +127,32 @@ fn open(path: &std::path::Path) -> anyhow::Result<std::fs::File> {
     std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-fn network(args: &Args, ranks: usize) -> anyhow::Result<Network> {
-    let nodes = ranks.div_ceil(args.per_node as usize) as u64;
-    let topology = Topology::parse(&args.topology, nodes).map_err(|wrong| {
+fn network(topology: &str, shape: &Shape) -> anyhow::Result<Network> {
+    let per_node = shape.placement.per_node;
+    let nodes = shape.ranks.div_ceil(per_node) as u64;
+    let topology = Topology::parse(topology, nodes).map_err(|wrong| {
         let nearest = match &wrong {
             WrongTopology::Kind(kind) => nearest(kind, Topology::KINDS),
             _ => None,
         };
         let hint = nearest.map(|right| format!("; did you mean {right}?")).unwrap_or_default();
-        misuse(format!("--topology {}: {wrong}{hint}", args.topology))
+        misuse(format!("--topology {topology}: {wrong}{hint}"))
     })?;
-    Ok(Network::new(topology, args.per_node.into()))
+    Ok(Network::new(topology, per_node as u64))
 }
 
-fn shape(args: &Args, ranks: usize, operation: Operation, network: &Network) -> Shape {
-    let torus = match &network.topology {
-        Topology::Grid(grid) if network.ranks() == ranks as u64 => torus(grid).unwrap_or_default(),
+/// The three sides of a torus that has no more, and whose nodes are full; else zeros.
+fn torus(shape: &Shape, network: &Network) -> [usize; 3] {
+    let mut torus = [1; 3];
+    match &network.topology {
+        Topology::Grid(grid)
+            if grid.is_torus()
+                && grid.sides().len() <= torus.len()
+                && network.ranks() == shape.ranks as u64 =>
+        {
+            torus.iter_mut().zip(grid.sides()).for_each(|(side, &given)| *side = given as usize);
+            torus
+        }
         _ => [0; 3],
-    };
-    let placement = Placement { per_node: args.per_node as usize, torus };
-    Shape { placement, ..Shape::new(operation, ranks, args.root, args.bytes) }
-}
-
-/// The three sides of a torus that has no more.
-fn torus(grid: &Grid) -> Option<[usize; 3]> {
-    let mut sides = [1; 3];
-    let fits = grid.is_torus() && grid.sides().len() <= sides.len();
-    sides.iter_mut().zip(grid.sides()).for_each(|(side, &given)| *side = given as usize);
-    fits.then_some(sides)
+    }
 }

@@ -1,12 +1,13 @@
 //! What was simulated, as a table for people and as a line of JSON.
 
 use super::choice::Choice;
-use super::{Args, collective, size};
+use super::{Args, size};
+use crate::asked::words;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::Write;
 use tasuki_core::netmodel::{Network, Time};
-use tasuki_models::collective::shape::{Operation, Shape};
+use tasuki_models::collective::shape::{Counts, Operation, Shape};
 use tasuki_models::schedule::Simulated;
 
 /// All there is to say.
@@ -57,9 +58,31 @@ impl Report<'_> {
         self.simulated.time.as_seconds() / f64::from(self.args.starts)
     }
 
-    /// Bytes of the message, or of a block, by the time of a start.
+    /// Bytes of the message or of a block; of all blocks where these differ.
+    fn bytes(&self) -> u64 {
+        match &self.shape.counts {
+            Counts::Equal(bytes) => *bytes,
+            Counts::Each(counts) | Counts::Matrix(counts) => counts.iter().sum(),
+            Counts::Graph(neighbours) => {
+                let edges = (0..self.shape.ranks).flat_map(|rank| neighbours.given(rank));
+                edges.map(|(edge, _)| edge.bytes).max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// These by the time of a start.
     fn rate(&self) -> f64 {
-        if self.each() > 0.0 { self.args.bytes as f64 / self.each() } else { 0.0 }
+        if self.each() > 0.0 { self.bytes() as f64 / self.each() } else { 0.0 }
+    }
+
+    /// What is done, and of how much.
+    fn what(&self) -> String {
+        let (name, bytes) = (words::name(self.shape.operation), size::show(self.bytes()));
+        match self.shape.counts {
+            _ if self.shape.operation == Operation::Barrier => name.to_string(),
+            Counts::Equal(_) | Counts::Graph(_) => format!("{name} of {bytes}"),
+            Counts::Each(_) | Counts::Matrix(_) => format!("{name} of blocks that differ, {bytes} of all"),
+        }
     }
 
     fn link(&self) -> Option<String> {
@@ -69,11 +92,9 @@ impl Report<'_> {
     /// The table.
     pub(super) fn table(&self) -> String {
         let Report { shape, network, choice, args, simulated } = self;
-        let (ranks, moves) = (shape.ranks, shape.operation != Operation::Barrier);
-        let name = collective::name(shape.operation);
-        let of = if moves { format!("{name} of {}", size::show(args.bytes)) } else { name.to_string() };
+        let ranks = shape.ranks;
         let mut rows: Vec<(&str, String)> = vec![
-            ("collective", of),
+            ("collective", self.what()),
             ("ranks", format!("{ranks}, {} on each node, from rank {}", network.per_node, shape.root)),
             ("topology", format!("{}, {} nodes", network.topology, network.topology.nodes())),
             ("algorithm", format!("{}: {}", choice.name, choice.reason)),
@@ -85,7 +106,7 @@ impl Report<'_> {
             let longer = args.varies.map(|varies| format!(" and up to {varies} more")).unwrap_or_default();
             rows.push(("computing", format!("{compute}{longer} in each start, {meanwhile}")));
         }
-        if moves && args.bytes > 0 {
+        if self.bytes() > 0 {
             rows.push(("bandwidth", size::rate(self.rate())));
         }
         rows.push((
@@ -129,12 +150,12 @@ impl Report<'_> {
         let Report { shape, network, choice, args, simulated } = self;
         let link = self.link();
         let line = Line {
-            collective: collective::name(shape.operation),
+            collective: words::name(shape.operation),
             algorithm: choice.name,
             ranks: shape.ranks,
             per_node: network.per_node,
             topology: network.topology.to_string(),
-            bytes: args.bytes,
+            bytes: self.bytes(),
             root: shape.root,
             segments: choice.segments,
             starts: args.starts,

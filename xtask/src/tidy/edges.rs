@@ -11,10 +11,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fabrics", &["core"]),
     ("models", &["core"]),
     ("tasuki", &["core", "fabrics", "models"]),
-    ("examples", &["tasuki"]),
+    ("plans", &["core", "models"]),
+    ("examples", &["tasuki", "plans"]),
     ("bindings", &["tasuki"]),
-    ("tools", &["core", "fabrics", "models", "tasuki", "examples"]),
-    ("tests", &["core", "fabrics", "models", "tasuki", "examples", "tools"]),
+    ("tools", &["core", "fabrics", "models", "tasuki", "plans", "examples"]),
+    ("tests", &["core", "fabrics", "models", "tasuki", "plans", "examples", "tools"]),
     ("xtask", &[]),
 ];
 

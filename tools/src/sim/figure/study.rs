@@ -3,7 +3,7 @@
 //! The formulas are about one stream, or three that never meet, along four hops, and know neither readiness nor links
 //! that are taken. What is simulated is counted from when the first bytes move, as they do.
 
-use crate::sim::size::usual_segments;
+use crate::asked::segments_of_study;
 use anyhow::Context;
 use tasuki_core::netmodel::{Grid, Network, Time, Topology};
 use tasuki_models::collective::algorithm::{ALGORITHMS, streams};
@@ -56,7 +56,7 @@ fn points(seconds: impl Fn(u64) -> anyhow::Result<f64>) -> anyhow::Result<Points
 pub(super) fn formula(reading: Reading, per_node: usize) -> anyhow::Result<Points> {
     let (hops, others) = (HOPS as f64 + 1.0, per_node as f64 - 1.0);
     points(|bytes| {
-        let (m, n) = (bytes as f64, usual_segments(bytes) as f64);
+        let (m, n) = (bytes as f64, segments_of_study(bytes) as f64);
         let outer = |segment: f64| hops * (L + segment * G) + (n - 1.0) * (segment * G + GAP);
         let inner = |bytes: f64| L + bytes * G + GAP;
         Ok(match reading {
@@ -89,7 +89,7 @@ pub(super) fn along_a_row(form: Form, per_node: usize) -> anyhow::Result<Points>
     network.parameters.link_byte = Time::ZERO;
     points(|bytes| {
         let shape = shape([nodes, 1, 1], per_node, bytes);
-        seconds(&streams(&shape, paths, usual_segments(bytes), form == Form::TwoPhase), &network)
+        seconds(&streams(&shape, paths, segments_of_study(bytes), form == Form::TwoPhase), &network)
     })
 }
 
@@ -101,7 +101,7 @@ pub(super) fn in_the_torus(form: Form, per_node: usize) -> anyhow::Result<Points
     let network = Network::new(Topology::Grid(Grid::torus(&TORUS.map(|side| side as u64))), per_node as u64);
     points(|bytes| {
         let shape = shape(TORUS, per_node, bytes);
-        seconds(&algorithm.schedule(&shape, usual_segments(bytes)), &network)
+        seconds(&algorithm.schedule(&shape, segments_of_study(bytes)), &network)
     })
 }
 

@@ -1,6 +1,7 @@
 //! GOAL text as operations. What is wrong is told with its line.
 
 use super::{Does, Goal, Operation};
+use crate::Error;
 use std::collections::HashMap;
 
 /// What is being read.
@@ -16,8 +17,12 @@ struct Reading {
     is_comment: bool,
 }
 
-/// Reads a text.
-pub(in crate::plan) fn parse(text: &str) -> Result<Goal, String> {
+/// Reads a text; what is wrong is told with its line.
+pub fn parse(text: &str) -> Result<Goal, Error> {
+    read(text).map_err(Error::Text)
+}
+
+fn read(text: &str) -> Result<Goal, String> {
     let mut reading = Reading::default();
     let mut last = 0;
     for (number, line) in text.lines().enumerate() {
@@ -206,7 +211,7 @@ mod tests {
             ("num_ranks 1\n/* rank 0 {\n}", "line 3: a comment has no end"),
         ];
         for (text, expected) in wrong {
-            let why = parse(text).expect_err(text);
+            let why = read(text).expect_err(text);
             assert!(why.contains(expected), "{text}: {why}");
         }
     }

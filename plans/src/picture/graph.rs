@@ -2,6 +2,7 @@
 
 use super::canvas::{BAND, Canvas, Drawn, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page};
 use super::{Kind, deed, size};
+use crate::Error;
 use plotters::style::{RGBColor, WHITE};
 use std::collections::{BTreeMap, BTreeSet};
 use tasuki_models::schedule::{Event, Graph};
@@ -39,7 +40,7 @@ struct Picture<'g> {
 }
 
 /// The picture.
-pub(super) fn draw(graph: &Graph, title: &str) -> anyhow::Result<String> {
+pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, Error> {
     let picture = Picture::new(graph);
     let count = graph.nodes.len() - 2 * graph.parts.len();
     let inside = if picture.sizes.has_words { "" } else { "; in a step stands to whom it moves bytes" };

@@ -5,6 +5,7 @@ use super::canvas::{
 };
 use super::rounds::Rounds;
 use super::{Kind, deed, size};
+use crate::Error;
 use plotters::style::{RGBColor, WHITE};
 use std::collections::BTreeSet;
 use tasuki_models::schedule::{Event, Graph};
@@ -30,7 +31,7 @@ struct Picture<'g> {
 }
 
 /// The picture.
-pub(super) fn draw(graph: &Graph, title: &str) -> anyhow::Result<String> {
+pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, Error> {
     let (rounds, ranks) = (Rounds::of(graph), graph.parts.len() as i32);
     let lane = (LANES_HEIGHT / ranks).clamp(LANE_MIN, LANE_MAX);
     let round = (ROUNDS_WIDTH / (rounds.end as i32).max(1)).clamp(ROUND_MIN, ROUND_MAX);

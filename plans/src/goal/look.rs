@@ -1,18 +1,23 @@
 //! Whether operations fit each other: each message is sent and received once, and nothing waits for itself.
 
 use super::{Does, Goal};
+use crate::Error;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// What there is in a text that fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub(in crate::plan) struct Measured {
-    pub(in crate::plan) ranks: usize,
-    pub(in crate::plan) operations: usize,
-    pub(in crate::plan) messages: usize,
-    pub(in crate::plan) bytes: u64,
+pub struct Measured {
+    /// Ranks.
+    pub ranks: usize,
+    /// Operations of all ranks.
+    pub operations: usize,
+    /// Messages between and within them.
+    pub messages: usize,
+    /// Bytes of all messages.
+    pub bytes: u64,
     /// The longest chain of messages, each of which waits for the one before it.
-    pub(in crate::plan) depth: usize,
+    pub depth: usize,
 }
 
 /// By sender, receiver and tag: which operation of the sender's it is, and its bytes.
@@ -20,7 +25,11 @@ type Messages = HashMap<(usize, usize, u32), (usize, u64)>;
 
 impl Goal {
     /// Numbers of what there is, or what does not fit.
-    pub(in crate::plan) fn measure(&self) -> Result<Measured, String> {
+    pub fn measure(&self) -> Result<Measured, Error> {
+        self.measured().map_err(Error::Unfit)
+    }
+
+    fn measured(&self) -> Result<Measured, String> {
         let sent = self.messages()?;
         let starts: Vec<usize> = self
             .ranks
@@ -213,7 +222,7 @@ mod tests {
         ];
         for (operations, expected) in wrong {
             let goal = parse(&format!("num_ranks 1\nrank 0 {{\n{operations}\n}}")).unwrap();
-            let why = goal.measure().expect_err(operations);
+            let why = goal.measured().expect_err(operations);
             assert!(why.contains(expected), "{operations}: {why}");
         }
     }

@@ -1,11 +1,9 @@
 //! A plan as a file: one JSON object that says all there is. docs/plans.md describes it.
 
-use super::names;
-use crate::say::misuse;
+use crate::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use std::io::{self, Write};
-use std::path::Path;
 use tasuki_models::schedule::{
     Buffer, Contract, Counter, Deed, Effect, Listed, ListedStep, Origin, Place, Queue, Room, Schedule,
     Signal, Span, Trigger, Use,
@@ -145,7 +143,7 @@ fn is_zero(lag: &u32) -> bool {
 }
 
 /// Writes a schedule, a step to a line, one part after the other.
-pub(super) fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
+pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     let (name, ranks) = (json(&schedule.name())?, schedule.ranks());
     writeln!(
         out,
@@ -235,14 +233,12 @@ fn contract_json(contract: &Contract) -> ContractJson {
     }
 }
 
-/// Reads a schedule; what is wrong with the file is the user's to mend, and told with its place.
-pub(super) fn read(path: &Path) -> anyhow::Result<Schedule> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| misuse(format!("{shown}: {error}")))?;
-    parse(&text).map_err(|why| misuse(format!("{shown}: {why}")))
+/// Reads a schedule; what is wrong with the text is told with its place.
+pub fn parse(text: &str) -> Result<Schedule, Error> {
+    read(text).map_err(Error::Text)
 }
 
-fn parse(text: &str) -> Result<Schedule, String> {
+fn read(text: &str) -> Result<Schedule, String> {
     let head: Head = serde_json::from_str(text).map_err(|error| explain(&error))?;
     if head.format != FORMAT {
         return Err(format!("it says that it is a {:?}, and should be a {FORMAT:?}", head.format));
@@ -252,8 +248,8 @@ fn parse(text: &str) -> Result<Schedule, String> {
     }
     let file: File = serde_json::from_str(text).map_err(|error| explain(&error))?;
     if file.parts.len() != file.ranks {
-        let have = names::ranks(file.parts.len());
-        return Err(format!("it is of {}, and has parts of {have}", names::ranks(file.ranks)));
+        let have = ranks(file.parts.len());
+        return Err(format!("it is of {}, and has parts of {have}", ranks(file.ranks)));
     }
     let parts = file.parts.into_iter().enumerate().map(|(rank, part)| {
         if part.rank != rank {
@@ -263,6 +259,10 @@ fn parse(text: &str) -> Result<Schedule, String> {
     });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     Schedule::from_list(file.name, parts).map_err(|unfit| unfit.to_string())
+}
+
+fn ranks(count: usize) -> String {
+    if count == 1 { "1 rank".into() } else { format!("{count} ranks") }
 }
 
 /// What serde says, in our words as far as it is about no more than the end.
@@ -372,7 +372,7 @@ mod tests {
         let shape = Shape::new(ALGORITHMS[1].operation, 3, 0, 64);
         let whole = text(&ALGORITHMS[1].schedule(&shape, 1));
         for end in 0..whole.trim_end().len() {
-            let why = parse(&whole[..end]).expect_err("it is cut off");
+            let why = read(&whole[..end]).expect_err("it is cut off");
             assert!(why.contains("line"), "{end}: {why}");
         }
     }

@@ -10,56 +10,40 @@ mod graph;
 mod rounds;
 mod time;
 
-use super::ask::{Ask, Plan};
-use super::check;
-use crate::say::misuse;
-use std::path::Path;
-use tasuki_models::schedule::{Deed, Event, Graph};
+use crate::Error;
+use tasuki_models::schedule::{Deed, Event, Graph, Schedule};
 
 /// Which picture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(super) enum View {
-    /// Steps as nodes, what waits for what as arrows
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// Steps as nodes, what waits for what as arrows.
     Graph,
-    /// Ranks as lanes, transfers as arrows between them, time in rounds
+    /// Ranks as lanes, transfers as arrows between them, time in rounds.
     Time,
 }
 
 /// Ranks of a picture at most.
-const RANKS_MAX: usize = 64;
+pub const RANKS_MAX: usize = 64;
 /// Steps of a picture at most: more of them are a carpet.
-const STEPS_MAX: usize = 1500;
+pub const STEPS_MAX: usize = 1500;
 
-/// Draws a plan into a file.
-pub(super) fn command(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
-    let plan = ask.plan()?;
-    look_at_size(&plan)?;
-    let graph = check::graph(&plan)?;
-    let svg = match view {
-        View::Graph => graph::draw(&graph, &plan.title)?,
-        View::Time => time::draw(&graph, &plan.title)?,
-    };
-    let failed = |error| misuse(format!("{} cannot be written: {error}", output.display()));
-    std::fs::write(output, svg).map_err(failed)
+/// Draws a schedule as SVG. Costs as much as [`Schedule::graph`], which is little for what is small enough.
+pub fn draw(schedule: &Schedule, title: &str, view: View) -> Result<String, Error> {
+    look_at_size(schedule)?;
+    let graph = schedule.graph().map_err(Error::Wrong)?;
+    match view {
+        View::Graph => graph::draw(&graph, title),
+        View::Time => time::draw(&graph, title),
+    }
 }
 
-fn look_at_size(plan: &Plan) -> anyhow::Result<()> {
-    let schedule = &plan.schedule;
-    let go_on = "take fewer ranks or segments; `tasuki plan show` prints any, \
-                 `tasuki plan export --format goal` writes the graph for other programs";
-    if schedule.ranks() > RANKS_MAX {
-        let ranks = schedule.ranks();
-        return Err(misuse(format!(
-            "{ranks} ranks are too many for a picture, of {RANKS_MAX} at most: {go_on}"
-        )));
+fn look_at_size(schedule: &Schedule) -> Result<(), Error> {
+    let ranks = schedule.ranks();
+    if ranks > RANKS_MAX {
+        return Err(Error::Ranks(ranks));
     }
-    let steps: usize = (0..schedule.ranks()).map(|rank| schedule.part(rank).steps().len()).sum();
-    if steps > STEPS_MAX {
-        return Err(misuse(format!(
-            "{steps} steps are too many for a picture, of {STEPS_MAX} at most: {go_on}"
-        )));
-    }
-    Ok(())
+    let steps: usize = (0..ranks).map(|rank| schedule.part(rank).steps().len()).sum();
+    if steps > STEPS_MAX { Err(Error::Steps(steps)) } else { Ok(()) }
 }
 
 /// What a step does, by how it is drawn.

@@ -14,32 +14,55 @@ mod make;
 mod read;
 mod write;
 
-pub(super) use look::Measured;
-pub(super) use make::make;
-pub(super) use read::parse;
-pub(super) use write::write;
+pub use look::Measured;
+pub use make::make;
+pub use read::parse;
+pub use write::write;
 
 /// Operations of all ranks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Goal {
-    pub(super) ranks: Vec<Vec<Operation>>,
+pub struct Goal {
+    /// Those of each rank.
+    pub ranks: Vec<Vec<Operation>>,
 }
 
 /// An operation, by which others of its rank may be named.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Operation {
-    pub(super) label: String,
-    pub(super) does: Does,
+pub struct Operation {
+    /// By what it is named; empty where it is not.
+    pub label: String,
+    /// What it does.
+    pub does: Does,
     /// Operations of the same rank that must be over before, in any order.
-    pub(super) requires: Vec<usize>,
+    pub requires: Vec<usize>,
     /// Operations of the same rank that must have begun before.
-    pub(super) irequires: Vec<usize>,
+    pub irequires: Vec<usize>,
 }
 
 /// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Does {
-    Send { bytes: u64, to: usize, tag: u32 },
-    Recv { bytes: u64, from: usize, tag: u32 },
-    Calc { units: u64 },
+pub enum Does {
+    /// Sends a message.
+    Send {
+        /// Its bytes.
+        bytes: u64,
+        /// To whom.
+        to: usize,
+        /// What it is told apart by from others to that rank.
+        tag: u32,
+    },
+    /// Receives one.
+    Recv {
+        /// Its bytes.
+        bytes: u64,
+        /// Who sends it.
+        from: usize,
+        /// What it is told apart by from others of that rank.
+        tag: u32,
+    },
+    /// Computes.
+    Calc {
+        /// For so long.
+        units: u64,
+    },
 }

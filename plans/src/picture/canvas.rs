@@ -1,6 +1,7 @@
 //! Lines, arrows and letters on a page; and which kind of thing has which colour.
 
 use super::Kind;
+use crate::Error;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -47,7 +48,7 @@ pub(super) enum Sign {
 pub(super) fn page(
     (width, height): (i32, i32),
     draw: impl FnOnce(&Canvas<'_>) -> Drawn,
-) -> anyhow::Result<String> {
+) -> Result<String, Error> {
     let mut svg = String::new();
     let drawn = {
         let size = ((width * FINE).unsigned_abs(), (height * FINE).unsigned_abs());
@@ -57,7 +58,7 @@ pub(super) fn page(
             Ok(())
         })
     };
-    drawn.map_err(|error| anyhow::anyhow!("the picture cannot be drawn: {error}"))?;
+    drawn.map_err(|error| Error::Drawing(error.to_string()))?;
     // The page has the size that it says, and the parts of its pixels inside.
     let fine = format!("width=\"{}\" height=\"{}\"", width * FINE, height * FINE);
     Ok(svg.replacen(&fine, &format!("width=\"{width}\" height=\"{height}\""), 1))

@@ -4,7 +4,7 @@
 //! ranks have a part in it, messages lead there.
 
 use super::{Does, Goal, Operation};
-use crate::say::misuse;
+use crate::Error;
 use std::collections::BTreeMap;
 use tasuki_models::schedule::{Cause, Deed, Event, Graph};
 
@@ -26,20 +26,20 @@ struct Making {
 }
 
 /// The operations of one start.
-pub(in crate::plan) fn make(graph: &Graph) -> anyhow::Result<Goal> {
+pub fn make(graph: &Graph) -> Result<Goal, Error> {
     let goal = Goal { ranks: vec![Vec::new(); graph.parts.len()] };
     let mut making =
         Making { goal, tags: 0, first: BTreeMap::new(), over: BTreeMap::new(), tells: BTreeMap::new() };
     for node in &graph.nodes {
         let Some(rank) = making.add(graph, node.event) else {
-            return Err(misuse("there are more messages than tags"));
+            return Err(Error::NoWords("there are more messages than tags".into()));
         };
         if !node.is_whole {
             let whose = match node.event {
                 Event::Step(_, step) => format!("step {step} of rank {rank}"),
                 Event::Begin(_) | Event::End(_) => format!("the end of rank {rank}"),
             };
-            return Err(misuse(format!(
+            return Err(Error::NoWords(format!(
                 "{whose} waits for some of several effects, whichever come first: GOAL has no words for that"
             )));
         }

@@ -4,7 +4,7 @@ use super::{Does, Goal};
 use std::io::{self, Write};
 
 /// Writes them, with a remark. Lines are not indented: the simulator's own reader stumbles over that.
-pub(in crate::plan) fn write(goal: &Goal, remark: &str, out: &mut impl Write) -> io::Result<()> {
+pub fn write(goal: &Goal, remark: &str, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "num_ranks {}\n\n// {}", goal.ranks.len(), remark.replace(['\n', '\r'], " "))?;
     for (rank, operations) in goal.ranks.iter().enumerate() {
         writeln!(out, "\nrank {rank} {{")?;

@@ -1,0 +1,98 @@
+//! A collective of one's own: a broadcast down two trees, each of which carries half of the bytes. It is proven, drawn,
+//! timed on a torus of 100,000 ranks, and run. docs/schedules.md goes through it.
+
+use clap::Parser;
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tasuki::prelude::*;
+use tasuki::schedule::{Builder, Network, Operation, Shape, Topology};
+use tasuki_plans::{View, picture};
+
+/// Prove, draw, simulate and run a broadcast that was written in twelve lines.
+#[derive(Parser)]
+#[command(name = "schedule", after_help = "Example: tasuki run -n 4 schedule --bytes 64000")]
+struct Options {
+    /// Bytes of the broadcast
+    #[arg(long, default_value_t = 8192)]
+    bytes: u64,
+    /// Ranks of the simulation
+    #[arg(long, default_value_t = 100_000)]
+    simulated: usize,
+    /// Where rank 0 writes the picture
+    #[arg(long, default_value = "schedule.svg")]
+    output: PathBuf,
+}
+
+/// Ranks of the picture.
+const DRAWN: usize = 8;
+/// How often the plan is started.
+const STARTS: u8 = 3;
+
+fn two_trees(b: &mut Builder) {
+    let (data, half) = (b.buffer("data", b.bytes()), b.bytes() / 2);
+    let mut ranks = b.ranks(); // the root comes first
+    for bytes in [0..half, half..b.bytes()] {
+        let mut arrived = vec![None]; // the root has its bytes already
+        for child in 1..ranks.len() {
+            let parent = (child - 1) / 2;
+            let [from, to] = [parent, child].map(|place| data.on(ranks[place]).part(bytes.clone()));
+            arrived.push(Some(b.copy(from, to).after(arrived[parent]).written()));
+        }
+        ranks[1..].reverse(); // in the second tree the leaves of the first stand in front
+    }
+}
+
+fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
+    let shape = |ranks| Shape::new(Operation::Bcast, ranks, 0, options.bytes);
+    if job.rank() == Rank(0) {
+        study(options, shape).map_err(tasuki::Error::program)?;
+    }
+    let mut plan = job.world().plan(&shape(job.size()).build("two trees", two_trees))?; // proven here, too
+    for start in 0..STARTS {
+        let message: Vec<u8> = (0..options.bytes).map(|place| (place % 251) as u8 ^ start).collect();
+        if job.rank() == Rank(0) {
+            plan.write(0, &message)?;
+        }
+        plan.start()?;
+        plan.wait()?;
+        if plan.to_vec()? != message {
+            return Err(tasuki::Error::program("other bytes have come than were sent"));
+        }
+    }
+    println!("rank {}: {} bytes as they were sent, {STARTS} times", job.rank(), options.bytes);
+    Ok(())
+}
+
+/// What is known without running it.
+fn study(options: &Options, shape: impl Fn(usize) -> Shape) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let schedule = shape(DRAWN).build("two trees", two_trees);
+    let proven = schedule.check()?;
+    println!(
+        "proven for {DRAWN} ranks: {} steps, {} moves one after the other, {} bytes of the busiest rank",
+        proven.steps, proven.depth, proven.busiest_bytes
+    );
+    let title = format!("two trees among {DRAWN} ranks, {} bytes", options.bytes);
+    std::fs::write(&options.output, picture::draw(&schedule, &title, View::Time)?)?;
+    println!("drawn: {}", options.output.display());
+    let network = Network::new(Topology::parse("torus", options.simulated as u64)?, 1);
+    let simulated = shape(options.simulated).build("two trees", two_trees).simulate(&network)?;
+    println!("simulated on {} ranks of a {}: {}", options.simulated, network.topology, simulated.time);
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    tasuki::main(|job| app(job, &options))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_chapter_shows_these_lines() {
+        let (program, chapter) = (include_str!("schedule.rs"), include_str!("../../../docs/schedules.md"));
+        let begin = program.find("fn two_trees").expect("the function");
+        let lines = program[begin..].split_inclusive("\n}\n").next().expect("its end");
+        assert!(chapter.contains(lines), "{lines}");
+    }
+}

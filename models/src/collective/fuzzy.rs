@@ -28,10 +28,8 @@ use crate::message::Debt;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{Condition, Machine, OwnQueue};
-use tasuki_core::segment::GlobalAddress;
-use tasuki_core::segment::layout::signal_offset;
 
 /// Instances that a member may have under way where there are more than two members: the room in its queue.
 pub const FUZZY_MAX: u64 = 128;
@@ -183,15 +181,7 @@ impl Communicator {
         queue: Option<Arc<OwnQueue>>,
         all: &[u64],
     ) -> Result<Arc<Fuzzy>, Cause> {
-        let rank_of = |member: Rank| {
-            self.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size: self.size() })
-        };
-        let neighbours = |stage: u32| {
-            let step = 1 << stage;
-            let (to, from) = (self.after(self.rank(), step), self.after(self.rank(), self.size() - step));
-            let signal = signal_offset(all[to.index()] as u32 + stage);
-            Ok((GlobalAddress::new(rank_of(to)?, signal), rank_of(from)?))
-        };
+        let neighbours = |stage| self.neighbours(stage, |member| all[member.index()] as u32);
         let machine = self.messages().machine().clone();
         let stages = Stages::new(&machine, first, Stages::count(self.size()), neighbours)?;
         let (started, is_over) = (AtomicU64::new(0), AtomicBool::new(false));

@@ -1,5 +1,6 @@
 //! The stages of a fuzzy barrier: whom a member tells, who tells it, and what says how far that has come.
 
+use super::communicator::Communicator;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::board::Stage as LifeStage;
@@ -145,6 +146,22 @@ impl Stages {
             effects: [Some(effect(self.all[stage].to)), token.map(effect)],
             ..Command::new(Deed::Nothing)
         }
+    }
+}
+
+impl Communicator {
+    /// Whom this member tells in a stage, at a signal of all of which it knows the `first`, and who tells it.
+    pub(super) fn neighbours(
+        &self,
+        stage: u32,
+        first: impl Fn(Rank) -> u32,
+    ) -> Result<(GlobalAddress, Rank), Cause> {
+        let rank_of = |member: Rank| {
+            self.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size: self.size() })
+        };
+        let step = 1 << stage;
+        let (to, from) = (self.after(self.rank(), step), self.after(self.rank(), self.size() - step));
+        Ok((GlobalAddress::new(rank_of(to)?, signal_offset(first(to) + stage)), rank_of(from)?))
     }
 }
 

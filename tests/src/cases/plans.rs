@@ -328,7 +328,9 @@ pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
     misused(job, world.plan_unchecked(&foreign), &["ranks", "members"]);
     if job.size() > 1 {
         let count = if me == Rank(0) { 7 } else { 8 };
+        let before = job.memory().local;
         refused(job, world.bcast_init::<i64>(count, Rank(0)), Blame::Misuse, &["another schedule"]);
+        assert_eq!(job.memory().local, before, "bytes of a plan that nobody has");
     }
     job.barrier()
 }

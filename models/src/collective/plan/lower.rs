@@ -7,7 +7,6 @@
 use super::layout::{Placed, common_multiple};
 use crate::schedule::{Deed, Part, START, Step, Trigger};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::queue::command::{self, Class, Effect, REDUCE_BYTES_MAX};
 use tasuki_core::queue::lines::Lines;
@@ -42,7 +41,7 @@ pub(super) struct Lowering<'l> {
     /// How values are combined.
     pub(super) how: Option<Reduction>,
     /// Where the parts of all that the own part names lie, by their number in the schedule.
-    pub(super) others: &'l BTreeMap<u32, Arc<Placed>>,
+    pub(super) others: &'l BTreeMap<u32, Placed>,
 }
 
 impl Lowering<'_> {
@@ -173,7 +172,7 @@ impl Lowering<'_> {
     }
 
     fn placed(&self, rank: u32) -> Result<&Placed, Cause> {
-        self.others.get(&rank).map(|placed| &**placed).ok_or_else(|| {
+        self.others.get(&rank).ok_or_else(|| {
             Cause::Bug(format!("nobody has asked where the part of rank {rank} of a schedule lies"))
         })
     }

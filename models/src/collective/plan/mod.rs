@@ -28,7 +28,6 @@ use tasuki_core::engine::{Condition, Machine, OwnQueue};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_core::segment::GlobalAddress;
-use tasuki_core::segment::layout::signal_offset;
 
 /// How the values of a plan are combined.
 pub enum Combining {
@@ -116,9 +115,12 @@ impl Communicator {
         let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
         self.free_what_is_over(words.iter().map(|word| word.done));
         self.promise_farewell(&words)?;
-        let held = begun.and_then(|begun| {
-            self.agree_on(&words, fingerprint)?;
-            begun.finish(self, schedule, &part, &words, how)
+        let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
+            Ok(()) => begun.finish(self, schedule, &part, &words, how),
+            Err(cause) => {
+                begun.own.give_back(&begun.machine, begun.stood.len() as u32);
+                Err(cause)
+            }
         });
         // Nobody is to wait for one who could not.
         let all = self.allgather_steps(&[u64::from(held.is_ok())]);
@@ -173,17 +175,8 @@ impl Communicator {
             return Ok(());
         }
         let first = words[self.rank().index()].farewell as u32;
-        let neighbours = |stage: u32| {
-            let step = 1 << stage;
-            let (to, from) = (self.after(self.rank(), step), self.after(self.rank(), self.size() - step));
-            let rank_of = |member: Rank| {
-                let none = Cause::NoSuchRank { rank: member, size: self.size() };
-                self.messages().rank_of(member).ok_or(none)
-            };
-            let signal = signal_offset(words[to.index()].farewell as u32 + stage);
-            Ok((GlobalAddress::new(rank_of(to)?, signal), rank_of(from)?))
-        };
         let machine = self.machine();
+        let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].farewell as u32);
         let stages = Stages::new(machine, first, Stages::count(self.size()), neighbours);
         let stages = stages.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
         self.messages().owe(Arc::new(Farewell::new(self.plans().clone(), stages, machine)))
@@ -301,7 +294,7 @@ impl Held {
             let known = members.messages().rank_of(Rank(member));
             let rank = known.ok_or(Cause::NoSuchRank { rank: Rank(member), size: words.len() })?;
             let layout = Layout::of(&schedule.part(member as usize));
-            others.insert(member, Arc::new(Placed { rank, card: words[member as usize].card, layout }));
+            others.insert(member, Placed { rank, card: words[member as usize].card, layout });
         }
         let lowering = Lowering { own: &self.own, stood, how, others: &others };
         let start = self.own.number(START);
@@ -362,13 +355,20 @@ impl Held {
     /// Gives everything back. Nobody reaches it any more.
     fn free(&self) {
         self.programs.iter().for_each(|own| self.machine.drop_queue(own));
-        let registry = self.machine.registry();
-        if self.own.card.block != 0 {
-            let freed = registry.free(self.own.card.block);
+        self.own.give_back(&self.machine, self.signals);
+        self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
+    }
+}
+
+impl Placed {
+    /// The memory of an own part goes back, and its signals, so many.
+    fn give_back(&self, machine: &Machine, signals: u32) {
+        let Card { block, signals: first } = self.card;
+        if block != 0 {
+            let freed = machine.registry().free(block);
             debug_assert!(freed.is_ok(), "{freed:?}");
         }
-        registry.give_back_signals(self.own.card.signals as u32, self.signals);
-        self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
+        machine.registry().give_back_signals(first as u32, signals);
     }
 }
 

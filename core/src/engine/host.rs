@@ -69,6 +69,11 @@ pub trait Host: Send + Sync + Debug {
     /// Whether the rank has a processor of its own: another that waits for it waits for no third.
     fn has_processor(&self) -> bool;
 
+    /// A moment for others, between two looks of a thread that waits: of the processor, where ranks share processors.
+    fn offer(&self) {
+        std::hint::spin_loop();
+    }
+
     /// A full fence on all processors that run ranks of the node, where sleepers are found so; else nothing, because
     /// writers execute fences.
     fn barrier(&self) {}

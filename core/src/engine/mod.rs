@@ -29,7 +29,7 @@ pub use action::{Action, Local};
 #[cfg(loom)]
 pub use calls::{AnswerLine, AnswerLines};
 pub use calls::{Arrived, Asked, Entry, Handler, Table, Takes};
-pub use commands::{OwnQueue, QueueName, Standing};
+pub use commands::{Milestone, OwnQueue, Program, QueueName, Standing};
 pub use helping::{Help, HelperEnd};
 pub use host::{Host, Pause};
 pub use launch::Launched;

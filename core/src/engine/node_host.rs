@@ -188,6 +188,15 @@ impl Host for NodeHost {
         self.seat().park().is_beside(self.board.seat(with).park()) == Some(true)
     }
 
+    fn offer(&self) {
+        if self.is_crowded() {
+            self.seat().park().note_processor(processors::current());
+            process::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+
     fn barrier(&self) {
         if self.mode == WakeMode::Barrier {
             membarrier::fence(self.group);

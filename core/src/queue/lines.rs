@@ -12,7 +12,8 @@
 //! | 7 | amount of the first effect:32, second trigger:32 | signal of the second effect |
 //!
 //! In a queue that begins anew a trigger may count from pass to pass: bit 7 of the class says so, and the second
-//! trigger's place says by how much the threshold grows with each pass. The command is not read before it is met.
+//! trigger's place says by how much the threshold grows with each pass. The command is not read before it is met. Bit 6
+//! says that whoever raises its signal need not see to it: its rank does when it waits.
 //!
 //! A trigger is one more than the number of a signal of the queue's rank; 0: none. The threshold of the second one is
 //! the last of the words that bytes inline have else.
@@ -52,7 +53,9 @@ const LOW: u64 = (1 << TRIGGER) - 1;
 const LENGTH_BITS: u32 = 40;
 /// In word 1: the threshold grows from pass to pass.
 const EACH: u64 = 1 << (CLASS + 7);
-const CLASS_BITS: u64 = 0x7f;
+const CLASS_BITS: u64 = 0x3f;
+/// In word 1: nobody but the queue's rank is to hurry.
+const LEFT: u64 = 1 << (CLASS + 6);
 /// Where the second line has the threshold of the second trigger, and the signal of the second effect.
 const ALSO: usize = INLINE_BYTES / 8 - 1;
 const SECOND_SIGNAL: usize = LINE_WORDS - 1;
@@ -164,6 +167,16 @@ impl Lines {
         self.words[0][0] |= EACH;
         self.words[0][LINE_WORDS - 1] |= u64::from(more) << 32;
         Ok(())
+    }
+
+    /// In a queue that begins anew: whoever raises the signal that it waits for leaves it to the queue's rank.
+    pub fn leave_to_owner(&mut self) {
+        self.words[0][0] |= LEFT;
+    }
+
+    /// Whether it is left to the queue's rank.
+    pub fn is_left_to_owner(&self) -> bool {
+        self.words[0][0] & LEFT != 0
     }
 
     /// What it waits for in that pass before it is read, if it does.

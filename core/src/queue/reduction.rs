@@ -10,18 +10,19 @@ macro_rules! choose {
     };
 }
 
+/// Each operation has a loop of its own, in which nothing is asked: so it is made of wide instructions.
 macro_rules! integer {
-    ($how:expr, $a:expr, $b:expr, $size:ident) => {
+    ($type:ty, $how:expr, $into:expr, $from:expr, $size:ident) => {
         match $how {
-            Combine::Sum => $a.wrapping_add($b),
-            Combine::Product => $a.wrapping_mul($b),
-            Combine::Min => choose!($a, $b, $b < $a),
-            Combine::Max => choose!($a, $b, $b > $a),
-            Combine::MinAbs => choose!($a, $b, $size!($b) < $size!($a)),
-            Combine::MaxAbs => choose!($a, $b, $size!($b) > $size!($a)),
-            Combine::And => $a & $b,
-            Combine::Or => $a | $b,
-            Combine::Xor => $a ^ $b,
+            Combine::Sum => each::<$type>($into, $from, |a, b| a.wrapping_add(b)),
+            Combine::Product => each::<$type>($into, $from, |a, b| a.wrapping_mul(b)),
+            Combine::Min => each::<$type>($into, $from, |a, b| choose!(a, b, b < a)),
+            Combine::Max => each::<$type>($into, $from, |a, b| choose!(a, b, b > a)),
+            Combine::MinAbs => each::<$type>($into, $from, |a, b| choose!(a, b, $size!(b) < $size!(a))),
+            Combine::MaxAbs => each::<$type>($into, $from, |a, b| choose!(a, b, $size!(b) > $size!(a))),
+            Combine::And => each::<$type>($into, $from, |a, b| a & b),
+            Combine::Or => each::<$type>($into, $from, |a, b| a | b),
+            Combine::Xor => each::<$type>($into, $from, |a, b| a ^ b),
         }
     };
 }
@@ -38,48 +39,39 @@ macro_rules! itself {
     };
 }
 
-macro_rules! signed {
-    ($how:expr, $a:expr, $b:expr) => {
-        integer!($how, $a, $b, magnitude)
-    };
-}
-
-macro_rules! unsigned {
-    ($how:expr, $a:expr, $b:expr) => {
-        integer!($how, $a, $b, itself)
-    };
-}
-
 macro_rules! float {
-    ($how:expr, $a:expr, $b:expr) => {
+    ($type:ty, $how:expr, $into:expr, $from:expr) => {
         match $how {
-            Combine::Sum => $a + $b,
-            Combine::Product => $a * $b,
-            Combine::Min => choose!($a, $b, $b < $a),
-            Combine::Max => choose!($a, $b, $b > $a),
-            Combine::MinAbs => choose!($a, $b, $b.abs() < $a.abs()),
-            Combine::MaxAbs => choose!($a, $b, $b.abs() > $a.abs()),
-            Combine::And | Combine::Or | Combine::Xor => $a, // no such reduction can be made
+            Combine::Sum => each::<$type>($into, $from, |a, b| a + b),
+            Combine::Product => each::<$type>($into, $from, |a, b| a * b),
+            Combine::Min => each::<$type>($into, $from, |a, b| choose!(a, b, b < a)),
+            Combine::Max => each::<$type>($into, $from, |a, b| choose!(a, b, b > a)),
+            Combine::MinAbs => each::<$type>($into, $from, |a, b| choose!(a, b, b.abs() < a.abs())),
+            Combine::MaxAbs => each::<$type>($into, $from, |a, b| choose!(a, b, b.abs() > a.abs())),
+            Combine::And | Combine::Or | Combine::Xor => {} // no such reduction can be made
         }
     };
 }
 
 macro_rules! complex {
-    ($how:expr, $a:expr, $b:expr) => {
-        match ($how, $a, $b) {
-            (Combine::Sum, [a, b], [c, d]) => [a + c, b + d],
-            (Combine::Product, [a, b], [c, d]) => [a * c - b * d, a * d + b * c],
-            (Combine::MinAbs, [a, b], [c, d]) => {
+    ($type:ty, $how:expr, $into:expr, $from:expr) => {
+        match $how {
+            Combine::Sum => each::<[$type; 2]>($into, $from, |[a, b], [c, d]| [a + c, b + d]),
+            Combine::Product => {
+                each::<[$type; 2]>($into, $from, |[a, b], [c, d]| [a * c - b * d, a * d + b * c])
+            }
+            Combine::MinAbs => each::<[$type; 2]>($into, $from, |[a, b], [c, d]| {
                 choose!([a, b], [c, d], c.abs() + d.abs() < a.abs() + b.abs())
-            }
-            (Combine::MaxAbs, [a, b], [c, d]) => {
+            }),
+            Combine::MaxAbs => each::<[$type; 2]>($into, $from, |[a, b], [c, d]| {
                 choose!([a, b], [c, d], c.abs() + d.abs() > a.abs() + b.abs())
-            }
-            (_, a, _) => a, // no such reduction can be made
+            }),
+            _ => {} // no such reduction can be made
         }
     };
 }
 
+#[inline(always)]
 fn each<T: Pod>(into: &mut [u8], from: &[u8], combine: impl Fn(T, T) -> T) {
     for (into, from) in into.chunks_exact_mut(size_of::<T>()).zip(from.chunks_exact(size_of::<T>())) {
         let value = combine(bytemuck::pod_read_unaligned(into), bytemuck::pod_read_unaligned(from));
@@ -293,18 +285,18 @@ impl Reduction {
 /// Each value on the left becomes itself with its partner on the right.
 fn combine_known(number: Number, how: Combine, into: &mut [u8], from: &[u8]) {
     match number {
-        Number::I8 => each::<i8>(into, from, |a, b| signed!(how, a, b)),
-        Number::I16 => each::<i16>(into, from, |a, b| signed!(how, a, b)),
-        Number::I32 => each::<i32>(into, from, |a, b| signed!(how, a, b)),
-        Number::I64 => each::<i64>(into, from, |a, b| signed!(how, a, b)),
-        Number::U8 => each::<u8>(into, from, |a, b| unsigned!(how, a, b)),
-        Number::U16 => each::<u16>(into, from, |a, b| unsigned!(how, a, b)),
-        Number::U32 => each::<u32>(into, from, |a, b| unsigned!(how, a, b)),
-        Number::U64 => each::<u64>(into, from, |a, b| unsigned!(how, a, b)),
-        Number::F32 => each::<f32>(into, from, |a, b| float!(how, a, b)),
-        Number::F64 => each::<f64>(into, from, |a, b| float!(how, a, b)),
-        Number::C32 => each::<[f32; 2]>(into, from, |a, b| complex!(how, a, b)),
-        Number::C64 => each::<[f64; 2]>(into, from, |a, b| complex!(how, a, b)),
+        Number::I8 => integer!(i8, how, into, from, magnitude),
+        Number::I16 => integer!(i16, how, into, from, magnitude),
+        Number::I32 => integer!(i32, how, into, from, magnitude),
+        Number::I64 => integer!(i64, how, into, from, magnitude),
+        Number::U8 => integer!(u8, how, into, from, itself),
+        Number::U16 => integer!(u16, how, into, from, itself),
+        Number::U32 => integer!(u32, how, into, from, itself),
+        Number::U64 => integer!(u64, how, into, from, itself),
+        Number::F32 => float!(f32, how, into, from),
+        Number::F64 => float!(f64, how, into, from),
+        Number::C32 => complex!(f32, how, into, from),
+        Number::C64 => complex!(f64, how, into, from),
     }
 }
 

@@ -173,7 +173,7 @@ impl Machine {
                 again |= self.retire(named, todo);
             }
             moved |= again || read.some;
-            if !again {
+            if !again && !self.watch_head(named) {
                 return moved;
             }
         }

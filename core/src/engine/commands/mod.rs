@@ -29,6 +29,7 @@ mod known;
 mod noting;
 mod own;
 mod posting;
+mod prepared;
 mod program;
 mod reach;
 mod remote;
@@ -40,6 +41,7 @@ mod travelling;
 
 pub use own::OwnQueue;
 pub use posting::{QueueName, Standing};
+pub use program::{Milestone, Program};
 pub(super) use reach::Named;
 pub(super) use serving::Attendance;
 

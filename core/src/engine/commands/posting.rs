@@ -313,7 +313,9 @@ impl Machine {
         }
         queue.set_cycle(self.close(own)?);
         let named = self.named(own);
-        self.heads(&named).for_each(|signal| named.arming(signal).arm(named.number, false));
+        if !self.reaches_words() {
+            self.heads(&named).for_each(|signal| named.arming(signal).arm(named.number, false));
+        }
         Ok(())
     }
 }

@@ -6,31 +6,81 @@
 //! helper.
 
 use super::own::OwnQueue;
-use crate::base::Cause;
+use super::prepared::Prepared;
+use super::reach::Named;
+use crate::base::{Cause, Result};
 use crate::engine::machine::Machine;
+use crate::engine::waiting::Condition;
+use crate::fabric::{Arming, SEVERAL, SignalCell, plainly_reached};
 use crate::queue::lines::Lines;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
 use std::sync::Arc;
+
+/// How often a thread that waits for programs offers its processor before it sees to everything else, where ranks share
+/// processors: as long as it may take until another rank's message is looked at.
+const OFFERS: u32 = 8;
+
+/// A program of this rank's own.
+#[derive(Debug)]
+pub struct Program {
+    own: Arc<OwnQueue>,
+    prepared: Option<Prepared>,
+}
+
+/// How far an own signal has come when a start is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Milestone {
+    /// The signal.
+    pub cell: SignalCell,
+    /// What it has counted then.
+    pub threshold: u64,
+}
+
+impl Program {
+    #[inline]
+    pub(super) fn own(&self) -> &OwnQueue {
+        &self.own
+    }
+}
+
+/// Whoever raises that signal is told of the queue from now on. False: that has been so.
+#[inline]
+pub(super) fn watch(arming: &Arming, number: u32) -> bool {
+    let mark = arming.glance();
+    if mark == number + 1 || mark == SEVERAL {
+        return false;
+    }
+    arming.arm(number, false);
+    true
+}
+
+impl Milestone {
+    #[inline]
+    fn is_plainly_reached(&self, machine: &Machine) -> bool {
+        plainly_reached(self.cell.read(machine.fabric()), self.threshold)
+    }
+}
 
 impl Machine {
     /// Makes a program of those commands. Each raise of the own signal `starts` by one lets `per_start` of them run;
     /// all of them are as many starts in a row, after which they begin anew.
     ///
     /// Errors: there is no room for it; a command is wrong in itself. It lasts until
-    /// [`drop_queue`](Machine::drop_queue).
-    pub fn make_program(
-        &self,
-        commands: &[Lines],
-        starts: u32,
-        per_start: u32,
-    ) -> Result<Arc<OwnQueue>, Cause> {
+    /// [`drop_program`](Machine::drop_program).
+    pub fn make_program(&self, commands: &[Lines], starts: u32, per_start: u32) -> Result<Program, Cause> {
         let lines: u64 = commands.iter().map(Lines::count).sum();
         let own = self.make_queue(lines as usize, Some(starts))?;
         own.queue().set_per_credit(per_start, self.count_of_own(starts));
         let posted = self.post_own(&own, commands.iter()).and_then(|_| self.repeat(&own));
-        posted.inspect_err(|_| self.drop_queue(&own))?;
-        Ok(own)
+        let prepared = posted.and_then(|()| self.prepare(commands, starts));
+        let prepared = prepared.inspect_err(|_| self.drop_queue(&own))?;
+        Ok(Program { own, prepared })
+    }
+
+    /// Takes a program down.
+    pub fn drop_program(&self, program: &Program) {
+        self.drop_queue(&program.own);
     }
 
     /// How far a signal of this rank's own has come.
@@ -38,9 +88,107 @@ impl Machine {
         self.fabric().read_signal(GlobalAddress::new(self.rank(), signal_offset(signal)))
     }
 
+    /// Starts programs that count their starts by that signal of this rank's own, which nobody else raises, and runs
+    /// what can be run at once. One start after the other.
+    #[inline]
+    pub fn start_programs(&self, programs: &[Program], starts: GlobalAddress) -> Result<()> {
+        match programs.first().and_then(|program| program.prepared.as_ref()) {
+            Some(first) => {
+                first.start();
+                self.go_on_with(programs);
+                self.watch_with(programs);
+                Ok(())
+            }
+            None => self.raise(starts, 1),
+        }
+    }
+
+    /// Runs what can be run now of programs of this rank's own, as far as they are at hand. Whether anything was.
+    #[inline]
+    pub fn go_on_with(&self, programs: &[Program]) -> bool {
+        let go_on = |program: &Program| program.prepared.as_ref().is_some_and(|it| self.go_on(program, it));
+        programs.iter().fold(false, |moved, program| moved | go_on(program))
+    }
+
+    /// Whoever raises what programs of this rank's own wait for looks at them from now on.
+    #[inline]
+    fn watch_with(&self, programs: &[Program]) {
+        for program in programs {
+            if let Some(prepared) = &program.prepared
+                && self.watch_for(program, prepared)
+            {
+                self.go_on(program, prepared);
+            }
+        }
+    }
+
+    /// Waits until all those milestones are reached, and runs those programs meanwhile.
+    #[inline]
+    pub fn wait_for_programs(
+        &self,
+        programs: &[Program],
+        milestones: impl Iterator<Item = Milestone> + Clone,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let are_reached = || milestones.clone().all(|milestone| milestone.is_plainly_reached(self));
+        if are_reached() {
+            return Ok(());
+        }
+        if programs.iter().all(|program| program.prepared.is_some()) && self.is_quick(programs, &are_reached)
+        {
+            return Ok(());
+        }
+        milestones.clone().try_for_each(|milestone| {
+            let Milestone { cell, threshold } = milestone;
+            self.wait(&Condition::Signal(cell, threshold, None), None, call)
+        })
+    }
+
+    /// Whether it has happened before everything else that this rank sees to must be looked at.
+    fn is_quick(&self, programs: &[Program], are_reached: &dyn Fn() -> bool) -> bool {
+        let is_crowded = !self.host().has_processor();
+        let looks = if is_crowded { OFFERS } else { self.host().spins() };
+        let mut left = looks;
+        while left > 0 {
+            if self.go_on_with(programs) {
+                left = looks;
+            } else {
+                left -= 1;
+                if is_crowded {
+                    self.watch_with(programs); // who raises it has the processor
+                }
+                self.host().offer();
+            }
+            if are_reached() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The queue begins anew, and what is next in it waits for a signal: whoever raises that is told to look, unless
+    /// that is left to the queue's rank. Whether it has been raised meanwhile. Where signals are out of reach all that
+    /// may ever be waited for is marked from the beginning.
+    #[inline]
+    pub(super) fn watch_head(&self, named: &Named<'_>) -> bool {
+        named.queue.cycle().is_some() && self.reaches_words() && self.watch_next(named)
+    }
+
+    fn watch_next(&self, named: &Named<'_>) -> bool {
+        let position = named.queue.reader().read();
+        let Some(lines) = self.lines_at(named, position).filter(|lines| !lines.is_left_to_owner()) else {
+            return false;
+        };
+        let Some(trigger) = lines.head(named.queue.place_of(position).1) else { return false };
+        named.credit(self).is_some()
+            && named.firing(self, trigger).is_none()
+            && watch(named.arming(trigger.signal), named.number)
+            && named.firing(self, trigger).is_some()
+    }
+
     /// Whether all that was started of a program has been run.
-    pub fn is_through(&self, own: &OwnQueue) -> bool {
-        let queue = own.queue();
+    pub fn is_through(&self, program: &Program) -> bool {
+        let queue = program.own.queue();
         let started = queue.credit().map_or(0, |credit| self.count_of_own(credit));
         let is_run = queue.commands() == started.wrapping_mul(queue.per_credit());
         is_run && queue.flights().is_empty() && queue.lease().glance().is_free()

@@ -1,6 +1,7 @@
 //! Where the buffers and signals of a rank's part lie: buffers one behind the other in a block of its memory, signals
 //! one behind the other. Everybody finds a place on another rank from that rank's part and its two words.
 
+use super::leaves::late_signals;
 use crate::schedule::{Buffer, Part, Signal, Use};
 use bytemuck::{Pod, Zeroable};
 use tasuki_core::base::Rank;
@@ -65,9 +66,15 @@ pub(super) struct Placed {
     pub(super) rank: Rank,
     pub(super) card: Card,
     pub(super) layout: Layout,
+    /// For each of its signals, whether nothing in the same start waits for it.
+    pub(super) late: Box<[bool]>,
 }
 
 impl Placed {
+    pub(super) fn new(rank: Rank, card: Card, part: &Part) -> Placed {
+        Placed { rank, card, layout: Layout::of(part), late: late_signals(part) }
+    }
+
     /// A byte of a buffer, in that start.
     pub(super) fn byte(&self, buffer: Buffer, at: u64, start: u64) -> GlobalAddress {
         GlobalAddress::new(self.rank, self.card.block + self.layout.offset(buffer, at, start))

@@ -73,9 +73,14 @@ impl Lowering<'_> {
         let everybody = self.others.values();
         let turns = everybody.map(|placed| placed.layout.turns).fold(1, common_multiple);
         let mut commands = Vec::new();
+        let leaves = self.leaves(part, steps);
         for start in 0..turns {
-            for step in steps {
+            for (step, &is_leaf) in steps.iter().zip(&leaves) {
+                let first = commands.len();
                 self.step(part, step, (start, turns), &mut commands)?;
+                if is_leaf {
+                    commands[first..].iter_mut().for_each(Lines::leave_to_owner);
+                }
             }
         }
         let per_start = (commands.len() as u64 / turns) as u32;

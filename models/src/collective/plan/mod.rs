@@ -6,6 +6,7 @@
 
 mod farewell;
 mod layout;
+mod leaves;
 mod lower;
 mod quarantine;
 
@@ -24,7 +25,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::{Condition, Machine, OwnQueue};
+use tasuki_core::engine::{self, Caching, Condition, Machine, Program, View};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_core::segment::GlobalAddress;
@@ -45,7 +46,7 @@ pub(in crate::collective) struct Held {
     machine: Arc<Machine>,
     own: Placed,
     signals: u32,
-    programs: Box<[Arc<OwnQueue>]>,
+    programs: Box<[Program]>,
     milestones: Box<[(SignalCell, Milestone)]>,
     started: AtomicU64,
     operator: Option<u32>,
@@ -241,7 +242,7 @@ impl Begun {
         };
         let stood = (signals..signals + count).map(|signal| machine.count_of_own(signal)).collect();
         let card = Card { block, signals: signals.into() };
-        Ok(Begun { own: Placed { rank: machine.rank(), card, layout }, machine, stood })
+        Ok(Begun { own: Placed::new(machine.rank(), card, part), machine, stood })
     }
 
     /// The programs, now that it is known where the others have their parts.
@@ -293,8 +294,8 @@ impl Held {
         for member in lower::named(part) {
             let known = members.messages().rank_of(Rank(member));
             let rank = known.ok_or(Cause::NoSuchRank { rank: Rank(member), size: words.len() })?;
-            let layout = Layout::of(&schedule.part(member as usize));
-            others.insert(member, Placed { rank, card: words[member as usize].card, layout });
+            let placed = Placed::new(rank, words[member as usize].card, &schedule.part(member as usize));
+            others.insert(member, placed);
         }
         let lowering = Lowering { own: &self.own, stood, how, others: &others };
         let start = self.own.number(START);
@@ -347,14 +348,16 @@ impl Held {
         if last == 0 {
             return Ok(());
         }
-        self.milestones.iter().try_for_each(|&(cell, milestone)| {
-            self.machine.wait_signal(cell, milestone.in_start(last), None, None, call)
-        })
+        let at_end = |&(cell, milestone): &(SignalCell, Milestone)| engine::Milestone {
+            cell,
+            threshold: milestone.in_start(last),
+        };
+        self.machine.wait_for_programs(&self.programs, self.milestones.iter().map(at_end), call)
     }
 
     /// Gives everything back. Nobody reaches it any more.
     fn free(&self) {
-        self.programs.iter().for_each(|own| self.machine.drop_queue(own));
+        self.programs.iter().for_each(|own| self.machine.drop_program(own));
         self.own.give_back(&self.machine, self.signals);
         self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
     }
@@ -397,7 +400,8 @@ impl Plan {
         if self.held.programs.is_empty() {
             return Ok(());
         }
-        machine.raise(self.held.own.signal(START), 1).map_err(|error| error.in_call(|| self.call("start")))
+        let started = machine.start_programs(&self.held.programs, self.held.own.signal(START));
+        started.map_err(|error| error.in_call(|| self.call("start")))
     }
 
     /// Returns when the start is over for this member: what it gets is there, what it gave may be changed. At once, if
@@ -417,6 +421,7 @@ impl Plan {
             return Ok(true);
         }
         let last = self.ended + 1;
+        self.held.machine.go_on_with(&self.held.programs);
         for (cell, milestone) in &self.held.milestones {
             let condition = Condition::Signal(*cell, milestone.in_start(last), None);
             if !self.held.machine.test(&condition, &|| self.call("test"))? {
@@ -438,17 +443,24 @@ impl Plan {
     }
 
     /// Writes into a buffer, before a start. Error: a start is under way; they are more bytes than there are.
+    #[inline]
     pub fn write(&self, buffer: Buffer, at: u64, bytes: &[u8]) -> Result<()> {
-        let to = self.place(buffer, at, bytes.len(), "write")?;
-        if bytes.is_empty() { Ok(()) } else { self.held.machine.put(to, bytes) }
+        let (to, len) = (self.place(buffer, at, bytes.len(), "write")?, bytes.len() as u64);
+        let machine = &self.held.machine;
+        let is_done = len == 0 || machine.copy_out(View::of(bytes), 0, to, len, Caching::Cached);
+        if is_done { Ok(()) } else { machine.put(to, bytes) }
     }
 
     /// Reads out of a buffer, when no start is under way.
+    #[inline]
     pub fn read(&self, buffer: Buffer, at: u64, into: &mut [u8]) -> Result<()> {
-        let from = self.place(buffer, at, into.len(), "read")?;
-        if into.is_empty() { Ok(()) } else { self.held.machine.get(from, into) }
+        let (from, len) = (self.place(buffer, at, into.len(), "read")?, into.len() as u64);
+        let machine = &self.held.machine;
+        let is_done = len == 0 || machine.copy_in(from, View::of_mut(into), 0, len, Caching::Cached);
+        if is_done { Ok(()) } else { machine.get(from, into) }
     }
 
+    #[inline]
     fn place(&self, buffer: Buffer, at: u64, len: usize, call: &str) -> Result<GlobalAddress> {
         let fault = |text: String| Err(self.held.machine.fault(Cause::Argument(text), || self.call(call)));
         if self.is_active() {

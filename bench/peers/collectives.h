@@ -3,13 +3,13 @@
  * rank's time is the mean of its calls, of fuzzy_hidden their median; the figure is the slowest rank's. bcast_init and
  * those like it are the same by persistent requests, made beforehand for each root, started and waited for. */
 
-enum { CALLS = 1000, WARM_UP_CALLS = 20, CALLS_MIN = 20 };
+enum { CALLS = 1000, WARM_UP_CALLS = 20, CALLS_MIN = 20, CALLS_LEAST = 2 };
 
-/* A library that spins with more ranks than processors takes 12 ms for a call: no figure needs 1,000 of them. */
-#define CALLS_NS_MAX 2e9
-/* Nor do long blocks, of which many are moved in less. */
-#define LONG_BYTES ((size_t)1 << 20)
-#define LONG_CALLS_NS_MAX 3e8
+/* A library that spins with more ranks than processors takes 12 ms for a call, long blocks take one: no figure needs
+ * 1,000 of them. */
+#define CALLS_NS_MAX 3e8
+/* Nor even CALLS_MIN where a call takes a quarter of a second, as long blocks of such a library do. */
+#define CALLS_MIN_NS_MAX 2e9
 
 /* Work beside a barrier. */
 #define WORK_NS 20e3
@@ -296,10 +296,11 @@ static double time_calls(struct group *g, collective_call call, long count) {
 }
 
 /* How many calls to time: as many as wanted, fewer where they would take too long. Rank 0 decides for all. */
-static long affordable_calls(const struct group *g, double mean_ns, long count) {
-    bool is_long = g->words * sizeof(uint64_t) >= LONG_BYTES;
-    long affordable = (long)((is_long ? LONG_CALLS_NS_MAX : CALLS_NS_MAX) / mean_ns);
+static long affordable_calls(double mean_ns, long count) {
+    long affordable = (long)(CALLS_NS_MAX / mean_ns);
     if (affordable < CALLS_MIN) affordable = CALLS_MIN;
+    if ((double)affordable * mean_ns > CALLS_MIN_NS_MAX) affordable = (long)(CALLS_MIN_NS_MAX / mean_ns);
+    if (affordable < CALLS_LEAST) affordable = CALLS_LEAST;
     if (count > affordable) count = affordable;
     if (count > CALLS) count = CALLS;
     MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
@@ -308,9 +309,11 @@ static long affordable_calls(const struct group *g, double mean_ns, long count) 
 
 /* The slowest rank's mean time of a call in ns; has a meaning on rank 0. */
 static double measure_collective(struct group *g, collective_call call, long count) {
-    time_calls(g, call, WARM_UP_CALLS);
-    double warm_up = g->all_ns / WARM_UP_CALLS;
-    double mine = time_calls(g, call, affordable_calls(g, warm_up, count)), slowest = 0;
+    time_calls(g, call, 1);
+    long warm_up_calls = affordable_calls(g->all_ns, WARM_UP_CALLS);
+    time_calls(g, call, warm_up_calls);
+    double warm_up = g->all_ns / (double)warm_up_calls;
+    double mine = time_calls(g, call, affordable_calls(warm_up, count)), slowest = 0;
     MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     return slowest;
 }

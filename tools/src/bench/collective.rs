@@ -9,13 +9,10 @@ use tasuki::{Communicator, Job, Max, Rank, Sum};
 
 /// Calls before those that count.
 pub(super) const WARM_UP: u64 = 20;
-/// Where calls take long, with more ranks than processors, fewer are made: as many as take this time,
-pub(super) const TIME_MAX_NS: f64 = 2e9;
+/// Where calls take long, of more ranks than processors or of long blocks, fewer are made: as many as take this time,
+pub(super) const TIME_MAX_NS: f64 = 3e8;
 /// but no fewer than these.
 pub(super) const CALLS_MIN: u64 = 20;
-/// Blocks from this size on, of which many are moved in less time, too.
-const LONG_BYTES: usize = 1 << 20;
-const LONG_TIME_MAX_NS: f64 = 3e8;
 /// A call's values are told from those of the next by more than there are ranks,
 const CALL: u64 = 1 << 16;
 /// and what is for one rank from what is for the next.
@@ -184,9 +181,7 @@ pub(super) fn slowest(world: &Communicator, mine: f64) -> tasuki::Result<f64> {
 impl<P: Play> Measure for Collective<'_, P> {
     fn measure(&mut self) -> tasuki::Result<f64> {
         let warm = self.time(WARM_UP.min(self.calls))?;
-        let is_long = self.round.words * size_of::<u64>() >= LONG_BYTES;
-        let time_max = if is_long { LONG_TIME_MAX_NS } else { TIME_MAX_NS };
-        let affordable = (time_max / slowest(self.world, warm)?.max(1.0)) as u64;
+        let affordable = (TIME_MAX_NS / slowest(self.world, warm)?.max(1.0)) as u64;
         let mean = self.time(self.calls.min(affordable.max(CALLS_MIN)))?;
         slowest(self.world, mean)
     }

@@ -91,18 +91,19 @@ static bool agree(const struct options *begun, struct options *o, long done) {
 }
 
 /* Measures for as long as somebody wants more. */
-static void run_collective(const struct options *begun, collective call) {
+static void run_collective(const struct options *begun, const struct collective *c) {
     struct options now = *begun, *o = &now;
     struct figure figure = {o->name, "", "time_ns"};
-    if (o->by && !(asks_for(o, "test") && goes_on_beside(call))) fail(o->name, "is not played by what --by says");
+    if (o->by && !(asks_for(o, "test") && goes_on_beside(c))) fail(o->name, "is not played by what --by says");
     struct group group = new_group(o, rank_here, ranks_all);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank_here == 0) print_ready(o);
     for (long done = 0; agree(begun, o, done); done++) {
-        group.words = o->bytes / sizeof(uint64_t);
-        double value = measure_collective(&group, call, iterations(o, CALLS));
+        prepare(&group, c, o->bytes / sizeof(uint64_t));
+        double value = measure_collective(&group, c->call, iterations(o, CALLS));
         if (rank_here == 0) print_figure(&figure, o, ranks_all, value);
     }
+    release(&group, c);
 }
 
 static void run_two(const struct options *begun) {
@@ -129,8 +130,8 @@ int main(int count, char **words) {
     other = 1 - rank_here;
     end_with_parent();
     bind_rank(&o, rank_here);
-    collective call = collective_of(o.name);
-    if (call) run_collective(&o, call);
+    const struct collective *c = collective_of(o.name);
+    if (c) run_collective(&o, c);
     else run_two(&o);
     MPI_Finalize();
     return 0;

@@ -2,6 +2,8 @@
 
 use super::case::Case;
 use super::library::Library;
+use super::prepared;
+use super::sizes::{BROADCASTS, SHORT, SUMS};
 use std::fmt;
 
 /// A bar of the issue; they hold for the rank counts and sizes that it names, on two processors.
@@ -28,6 +30,8 @@ pub(super) enum With {
     Message,
     /// The same alone: its variant that ends with [`ALONE`] instead of [`BESIDE`].
     Alone,
+    /// The same by the call that returns when it is over.
+    Calls,
     /// Nothing: the figure counts.
     Itself,
 }
@@ -106,7 +110,21 @@ impl Bar {
                 &[(With::Limit, AtLeast(0.9)), (With::Mpi, AtLeast(1.4))]
             }
             (Case::Barrier, 2) => &[(With::Mpi, AtMost(0.6))],
-            (Case::Barrier, 4 | 8) => &[(With::Mpi, AtMost(0.7))],
+            (Case::Barrier, _) => &[(With::Mpi, AtMost(0.7))],
+            (Case::Bcast, _) if BROADCASTS.contains(&bytes) => &[(With::Mpi, AtMost(0.7))],
+            (Case::Allreduce, _) if SUMS.contains(&bytes) => &[(With::Mpi, AtMost(0.7))],
+            (Case::Reduce, _) if bytes == SHORT[1] => &[(With::Mpi, AtMost(0.7))],
+            (Case::Allgather | Case::Alltoall, _) if SHORT.contains(&bytes) => &[(With::Mpi, AtMost(0.7))],
+            (Case::Persistent, _) if !SUMS.contains(&bytes) => &[],
+            (Case::Persistent, _) if prepared::is_of_calls(variant) => &[],
+            (Case::Persistent, _) if prepared::operation_of(variant).is_some() => {
+                &[(With::Calls, AtMost(1.03)), (With::Mpi, AtMost(0.5))]
+            }
+            (Case::Persistent, _) => &[(With::Calls, AtMost(0.5))],
+            (Case::OverlapColl, _) => match variant.strip_suffix(BESIDE) {
+                Some(_) => &[(With::Alone, AtMost(0.1))],
+                None => &[],
+            },
             (Case::Fuzzy, 2) => &[(With::Limit, AtMost(2.0)), (With::Mpi, AtMost(0.3))],
             (Case::Fuzzy, 4 | 8) => &[(With::Mpi, AtMost(0.3))],
             (Case::FuzzyHidden, 2) => &[(With::Mpi, AtMost(0.25))],
@@ -161,6 +179,17 @@ mod tests {
     }
 
     #[test]
+    fn plans_are_held_against_calls_and_others() {
+        let of = |variant, bytes| -> Vec<String> {
+            let bars = Bar::of(Case::Persistent, variant, bytes, 4);
+            bars.iter().map(|bar| format!("{:?} {bar}", bar.with)).collect()
+        };
+        assert_eq!(of("bcast", 8), ["Calls <= 1.03", "Mpi <= 0.50"]);
+        assert_eq!(of("last_barrier", 8), ["Calls <= 0.50"]);
+        assert_eq!((of("bcast_call", 8), of("bcast", 64)), (vec![], vec![]));
+    }
+
+    #[test]
     fn bars_are_those_of_their_ranks_and_sizes() {
         let of = |case, bytes, ranks| -> Vec<String> {
             Bar::of(case, "", bytes, ranks).iter().map(|bar| format!("{:?} {bar}", bar.with)).collect()
@@ -174,6 +203,8 @@ mod tests {
         assert_eq!(of(Case::SharedCopy, 64 << 10, 2), [""; 0]);
         assert_eq!(of(Case::SharedCopy, 1 << 20, 2), ["Limit >= 0.90", "Mpi >= 1.40"]);
         assert_eq!(of(Case::Barrier, 8, 2), ["Mpi <= 0.60"]);
+        assert_eq!((of(Case::Barrier, 8, 16), of(Case::Reduce, 8, 4)), (vec!["Mpi <= 0.70".into()], vec![]));
+        assert_eq!(of(Case::Bcast, 8 << 20, 4), ["Mpi <= 0.70"]);
         assert_eq!(of(Case::Fuzzy, 8, 8), ["Mpi <= 0.30"]);
         assert_eq!(of(Case::Message, 8, 2), ["Limit <= 1.35", "Mpi <= 0.70", "Ucx <= 0.75"]);
     }

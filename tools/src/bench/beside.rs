@@ -1,6 +1,5 @@
 //! All libraries side by side: the table that has a column for each.
 
-use super::case::Kind;
 use super::library::Library;
 use super::row::Row;
 use super::table::{Scale, size, variant};
@@ -16,7 +15,8 @@ pub(super) fn head() -> Vec<&'static str> {
 
 /// A line for each figure that others have, or might have.
 pub(super) fn lines(rows: &[Row]) -> Vec<Vec<String>> {
-    let ours = rows.iter().filter(|row| row.library == Library::Tasuki && row.case.is_shown_beside());
+    let ours = rows.iter().filter(|row| row.library == Library::Tasuki);
+    let ours = ours.filter(|row| row.has_peers() || row.case.is_shown_beside() && !row.case.has_peers());
     ours.map(|row| line(row, rows)).collect()
 }
 
@@ -26,8 +26,7 @@ fn line(ours: &Row, rows: &[Row]) -> Vec<String> {
         (row.case, &row.variant, row.bytes, row.ranks) == (ours.case, &ours.variant, ours.bytes, ours.ranks)
     };
     let scale = Scale::of(ours.median, ours.metric);
-    let bytes = if ours.case.kind() == Kind::Collective { String::new() } else { size(ours) };
-    let mut cells = vec![ours.case.to_string(), variant(ours), bytes, scale.unit.to_string()];
+    let mut cells = vec![ours.case.to_string(), variant(ours), size(ours), scale.unit.to_string()];
     for library in LIBRARIES {
         let found = rows.iter().filter(is_like).find(|row| row.library == library);
         let text = found.map(|row| {

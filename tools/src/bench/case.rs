@@ -1,6 +1,6 @@
 //! The cases, as they are typed and listed.
 
-use super::{overlap, pressure};
+use super::{overlap, overlap_coll, pressure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -46,16 +46,24 @@ pub(super) enum Case {
     SharedCopy,
     /// Barriers back to back (--ranks)
     Barrier,
-    /// Broadcasts of 8 bytes back to back, the root another rank in each (--ranks)
+    /// Broadcasts back to back, the root another rank in each (--ranks, --sizes)
     Bcast,
-    /// Sums of 8 bytes at a root, likewise (--ranks)
+    /// Sums at a root, likewise (--ranks, --sizes)
     Reduce,
-    /// Sums of 8 bytes everywhere (--ranks)
+    /// Sums everywhere (--ranks, --sizes)
     Allreduce,
-    /// 8 bytes of each rank at a root, another one in each (--ranks)
+    /// A block of each rank at a root, another one in each (--ranks, --sizes)
     Gather,
-    /// 8 bytes of each rank everywhere (--ranks)
+    /// A block of each rank everywhere (--ranks, --sizes)
     Allgather,
+    /// A block of each rank for each other (--ranks, --sizes)
+    Alltoall,
+    /// A block for each rank from a root, another one in each (--ranks, --sizes)
+    Scatter,
+    /// A block of the sum at each rank (--ranks, --sizes)
+    ReduceScatter,
+    /// Plans of collectives, started and waited for, beside calls (--ranks, --sizes)
+    Persistent,
     /// Start a fuzzy barrier that all others have started, and find it over (--ranks)
     Fuzzy,
     /// A fuzzy barrier beside 20 us of work, without that work (--ranks)
@@ -66,6 +74,8 @@ pub(super) enum Case {
     OverlapCopy,
     /// The same from that rank to one that sleeps, by a third one
     Thirdparty,
+    /// Processor time of plans of two ranks that work on one processor, with a helper
+    OverlapColl,
     /// Start 64 ranks that meet and leave, exec to exit (--ranks)
     Startup,
     /// Processor time of a job of 4 that waits for 10 s, launcher included (--ranks)
@@ -111,10 +121,12 @@ impl Case {
             }
             Case::SharedCopy => Kind::Blocks,
             Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
-            Case::Allreduce | Case::Gather | Case::Allgather => Kind::Collective,
+            Case::Allreduce | Case::Gather | Case::Allgather | Case::Alltoall => Kind::Collective,
+            Case::Scatter | Case::ReduceScatter | Case::Persistent => Kind::Collective,
             Case::Fuzzy | Case::FuzzyHidden => Kind::Collective,
             Case::Pressure | Case::OverlapCopy | Case::Thirdparty => Kind::Roles,
             Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
+            Case::OverlapColl => Kind::Whole,
         }
     }
 
@@ -124,6 +136,7 @@ impl Case {
             _ if self == Case::Startup => &[64],
             _ if self == Case::Pressure => &[pressure::RANKS],
             _ if self == Case::Thirdparty => &[overlap::THIRDPARTY_RANKS],
+            _ if self == Case::OverlapColl => &[overlap_coll::RANKS],
             _ if self == Case::Memory => &[4, 64, 1024], // the last are simulated
             Kind::Whole => &[4],
             Kind::Collective => &[2, 4, 8],
@@ -138,12 +151,13 @@ impl Case {
 
     /// Whether `--ranks` has a meaning for it.
     pub(super) fn has_ranks(self) -> bool {
-        matches!(self.kind(), Kind::Collective | Kind::Whole)
+        matches!(self.kind(), Kind::Collective | Kind::Whole) && self != Case::OverlapColl
     }
 
     /// Whether `--sizes` has a meaning for it.
     pub(super) fn has_sizes(self) -> bool {
-        matches!(self.kind(), Kind::Limit | Kind::Blocks)
+        let has_no_block = matches!(self, Case::Barrier | Case::Fuzzy | Case::FuzzyHidden);
+        matches!(self.kind(), Kind::Limit | Kind::Blocks | Kind::Collective) && !has_no_block
     }
 
     /// Whether other libraries can play it, too.

@@ -1,5 +1,6 @@
-//! barrier, bcast, reduce, allreduce, gather, allgather: calls back to back, the root another rank in each, eight
-//! bytes of the result checked in each. A rank's time is the mean of its calls; the figure is the slowest rank's.
+//! barrier, bcast, reduce, allreduce, gather, allgather, alltoall, scatter, reduce_scatter: calls back to back, the
+//! root another rank in each, the first and the last word of a block given and checked in each. A rank's time is the
+//! mean of its calls; the figure is the slowest rank's.
 
 use super::case::Case;
 use super::clock::Stopwatch;
@@ -8,77 +9,153 @@ use tasuki::{Communicator, Job, Max, Rank, Sum};
 
 /// Calls before those that count.
 pub(super) const WARM_UP: u64 = 20;
-/// Where calls take long, with more ranks than processors, fewer are made: as many as take this time,
-pub(super) const TIME_MAX_NS: f64 = 2e9;
+/// Where calls take long, of more ranks than processors or of long blocks, fewer are made: as many as take this time,
+pub(super) const TIME_MAX_NS: f64 = 3e8;
 /// but no fewer than these.
 pub(super) const CALLS_MIN: u64 = 20;
-/// A call's values are told from those of the next by more than there are ranks.
+/// A call's values are told from those of the next by more than there are ranks,
 const CALL: u64 = 1 << 16;
+/// and what is for one rank from what is for the next.
+const TO: u64 = 1 << 40;
 
-/// One kind of call on all ranks of a job.
-pub(super) struct Collective<'j> {
-    case: Case,
-    world: &'j Communicator,
-    rank: u64,
-    ranks: u64,
-    calls: u64,
+/// What ranks give and get in one call.
+#[derive(Clone, Copy)]
+pub(super) struct Round {
+    pub(super) rank: usize,
+    pub(super) ranks: usize,
+    /// Words of a block.
+    pub(super) words: usize,
     /// Counts on through all repetitions, so that no value comes twice.
-    done: u64,
+    pub(super) number: u64,
 }
 
-impl<'j> Collective<'j> {
-    /// `calls` calls.
-    pub(super) fn new(job: &'j Job, case: Case, calls: u64) -> Collective<'j> {
-        let (rank, ranks) = (u64::from(job.rank().0), job.size() as u64);
-        Collective { case, world: job.world(), rank, ranks, calls, done: 0 }
+impl Round {
+    /// Before the first call, of blocks of `bytes` bytes.
+    pub(super) fn new(job: &Job, bytes: u64) -> Round {
+        let words = bytes as usize / size_of::<u64>();
+        Round { rank: job.rank().index(), ranks: job.size(), words, number: 0 }
     }
 
-    fn root(&self) -> Rank {
-        Rank((self.done % self.ranks) as u32)
+    /// Another one in each call.
+    pub(super) fn root(&self) -> usize {
+        (self.number % self.ranks as u64) as usize
     }
 
-    fn value(&self, rank: u64) -> u64 {
-        self.done * CALL + rank
+    /// Whether this rank is it.
+    pub(super) fn is_root(&self) -> bool {
+        self.rank == self.root()
     }
 
-    fn sum(&self) -> u64 {
-        self.ranks * self.done * CALL + self.ranks * (self.ranks - 1) / 2
+    /// Whose block is looked at where all come.
+    pub(super) fn looked_at(&self) -> usize {
+        (self.number / self.ranks as u64 % self.ranks as u64) as usize
     }
 
-    /// Looks at one of the gathered values, another in each call.
-    fn expect_gathered(&self, all: &[u64]) -> tasuki::Result<()> {
-        let rank = (self.done / self.ranks) % self.ranks;
-        self.expect(all.get(rank as usize), self.value(rank))
+    /// What a rank gives.
+    pub(super) fn value(&self, rank: usize) -> u64 {
+        self.number * CALL + rank as u64
     }
 
-    fn expect(&self, got: Option<&u64>, value: u64) -> tasuki::Result<()> {
-        if got == Some(&value) { Ok(()) } else { Err(wrong(&self.case.to_string())) }
+    /// What it gives for one rank.
+    pub(super) fn value_for(&self, from: usize, to: usize) -> u64 {
+        self.value(from) + to as u64 * TO
     }
 
-    fn call(&self) -> tasuki::Result<()> {
-        let (root, mine) = (self.root(), [self.value(self.rank)]);
+    /// What all ranks' values come to,
+    pub(super) fn sum(&self) -> u64 {
+        let ranks = self.ranks as u64;
+        ranks * self.number * CALL + ranks * (ranks - 1) / 2
+    }
+
+    /// and those for one rank.
+    pub(super) fn sum_for(&self, to: usize) -> u64 {
+        self.sum() + self.ranks as u64 * to as u64 * TO
+    }
+}
+
+/// How a collective is called.
+pub(super) trait Play {
+    /// Once: gives, calls, checks.
+    fn play(&mut self, round: &Round) -> tasuki::Result<()>;
+}
+
+/// By the calls that return when it is over.
+pub(super) struct Calls<'j> {
+    case: Case,
+    world: &'j Communicator,
+    /// One block, the same in each call.
+    block: Vec<u64>,
+}
+
+impl<'j> Calls<'j> {
+    /// Whether there is such a call.
+    pub(super) fn exist(case: Case) -> bool {
+        !matches!(case, Case::Alltoall | Case::Scatter | Case::ReduceScatter)
+    }
+
+    /// Of blocks of `bytes` bytes.
+    pub(super) fn new(job: &'j Job, case: Case, bytes: u64) -> Calls<'j> {
+        Calls { case, world: job.world(), block: vec![0; bytes as usize / size_of::<u64>()] }
+    }
+
+    fn give(&mut self, value: u64) {
+        let last = self.block.len() - 1;
+        (self.block[0], self.block[last]) = (value, value);
+    }
+
+    fn expect(&self, block: Option<&[u64]>, value: u64) -> tasuki::Result<()> {
+        let is_right =
+            block.is_some_and(|block| block.first() == Some(&value) && block.last() == Some(&value));
+        if is_right { Ok(()) } else { Err(wrong(&self.case.to_string())) }
+    }
+
+    fn expect_gathered(&self, all: &[u64], round: &Round) -> tasuki::Result<()> {
+        let rank = round.looked_at();
+        self.expect(all.get(rank * round.words..(rank + 1) * round.words), round.value(rank))
+    }
+}
+
+impl Play for Calls<'_> {
+    fn play(&mut self, round: &Round) -> tasuki::Result<()> {
+        let (world, root) = (self.world, Rank(round.root() as u32));
+        if self.case != Case::Barrier && (self.case != Case::Bcast || round.is_root()) {
+            self.give(round.value(round.rank));
+        }
         match self.case {
             Case::Bcast => {
-                let mut values = mine;
-                self.world.bcast(&mut values, root)?;
-                self.expect(values.first(), self.value(u64::from(root.0)))
+                world.bcast(&mut self.block, root)?;
+                self.expect(Some(&self.block), round.value(round.root()))
             }
-            Case::Reduce => match self.world.reduce(&mine, Sum, root)? {
-                Some(sum) => self.expect(sum.first(), self.sum()),
+            Case::Reduce => match world.reduce(&self.block, Sum, root)? {
+                Some(sum) => self.expect(Some(&sum), round.sum()),
                 None => Ok(()),
             },
             Case::Allreduce => {
-                let mut values = mine;
-                self.world.allreduce_in_place(&mut values, Sum)?;
-                self.expect(values.first(), self.sum())
+                world.allreduce_in_place(&mut self.block, Sum)?;
+                self.expect(Some(&self.block), round.sum())
             }
-            Case::Gather => match self.world.gather(&mine, root)? {
-                Some(all) => self.expect_gathered(&all),
+            Case::Gather => match world.gather(&self.block, root)? {
+                Some(all) => self.expect_gathered(&all, round),
                 None => Ok(()),
             },
-            Case::Allgather => self.expect_gathered(&self.world.allgather(&mine)?),
-            _ => self.world.barrier(),
+            Case::Allgather => self.expect_gathered(&world.allgather(&self.block)?, round),
+            _ => world.barrier(),
         }
+    }
+}
+
+/// One collective on all ranks of a job, again and again.
+pub(super) struct Collective<'j, P> {
+    world: &'j Communicator,
+    player: P,
+    calls: u64,
+    round: Round,
+}
+
+impl<'j, P: Play> Collective<'j, P> {
+    /// `calls` calls, of blocks of `bytes` bytes.
+    pub(super) fn new(job: &'j Job, player: P, bytes: u64, calls: u64) -> Collective<'j, P> {
+        Collective { world: job.world(), player, calls, round: Round::new(job, bytes) }
     }
 
     /// The mean of so many calls in ns.
@@ -87,24 +164,25 @@ impl<'j> Collective<'j> {
         self.world.barrier()?;
         let watch = Stopwatch::start();
         for _ in 0..calls {
-            self.done += 1;
-            self.call()?;
+            self.round.number += 1;
+            self.player.play(&self.round)?;
         }
         Ok(watch.ns(0) as f64 / calls as f64)
     }
-
-    fn slowest(&self, mean: f64) -> tasuki::Result<f64> {
-        let mut slowest = [mean];
-        self.world.allreduce_in_place(&mut slowest, Max)?;
-        Ok(slowest[0])
-    }
 }
 
-impl Measure for Collective<'_> {
+/// The slowest rank's time. Collective.
+pub(super) fn slowest(world: &Communicator, mine: f64) -> tasuki::Result<f64> {
+    let mut slowest = [mine];
+    world.allreduce_in_place(&mut slowest, Max)?;
+    Ok(slowest[0])
+}
+
+impl<P: Play> Measure for Collective<'_, P> {
     fn measure(&mut self) -> tasuki::Result<f64> {
         let warm = self.time(WARM_UP.min(self.calls))?;
-        let affordable = (TIME_MAX_NS / self.slowest(warm)?.max(1.0)) as u64;
+        let affordable = (TIME_MAX_NS / slowest(self.world, warm)?.max(1.0)) as u64;
         let mean = self.time(self.calls.min(affordable.max(CALLS_MIN)))?;
-        self.slowest(mean)
+        slowest(self.world, mean)
     }
 }

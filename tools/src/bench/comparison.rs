@@ -4,6 +4,7 @@ use super::bar::{Bar, With};
 use super::case::Case;
 use super::figure::Key;
 use super::library::Library;
+use super::prepared;
 use super::row::Row;
 
 /// One figure beside another one, or beside a demand that stands for itself.
@@ -80,7 +81,7 @@ pub(super) fn compare(rows: &mut [Row], field: &Field) {
         if !with(With::Alone) {
             plain.push(With::Alone);
         }
-        if row.case.has_peers() && ![With::Mpi, With::Ucx, With::Others].into_iter().any(with) {
+        if row.has_peers() && ![With::Mpi, With::Ucx, With::Others].into_iter().any(with) {
             plain.push(With::Others);
         }
         let bars = row.bars.iter().map(|bar| (bar.with, Some(*bar)));
@@ -103,6 +104,11 @@ fn compare_one(row: &Row, all: &[Row], with: With, bar: Option<Bar>, field: &Fie
         With::Alone => {
             let alone = Key::ours(row.case, &With::alone(&row.variant)?, row.bytes);
             ("alone".into(), Some(all.iter().find(|other| other.is_of(&alone))?))
+        }
+        With::Calls => {
+            let calls = Key::ours(row.case, &prepared::beside_calls(&row.variant), row.bytes);
+            let is_it = |other: &&Row| other.is_of(&calls) && other.ranks == row.ranks;
+            ("call".into(), Some(all.iter().find(is_it)?))
         }
         With::Mpi | With::Ucx | With::Others => {
             // Of those that were asked for; if there is none, nobody wants to know.
@@ -236,6 +242,24 @@ mod tests {
             assert_eq!(told, [("alone".to_string(), verdict)]);
             assert_eq!(rows[0].ratio(With::Alone), Some(median / 100.0));
             assert!(rows[2].comparisons.is_empty());
+        }
+    }
+
+    #[test]
+    fn plans_are_held_against_the_same_by_calls_of_as_many_ranks() {
+        let of = |variant: &str, ranks, median| {
+            let summary = Summary { median, min: 1.0, max: 2.0, repetitions: 7, steady: true };
+            Row::new(Key::ours(Case::Persistent, variant, 8), ranks, summary)
+        };
+        for (variant, median, verdict) in [
+            ("bcast", 103.0, Verdict::Met),
+            ("bcast", 104.0, Verdict::Missed),
+            ("last_bcast", 50.0, Verdict::Met),
+            ("last_bcast", 51.0, Verdict::Missed),
+        ] {
+            let mut rows = vec![of(variant, 4, median), of("bcast_call", 2, 1.0), of("bcast_call", 4, 100.0)];
+            assert_eq!(verdicts(&mut rows, &[], vec![]), [("call".to_string(), verdict)]);
+            assert!(rows[2].comparisons.is_empty() && !rows[2].is_shown() && rows[0].is_shown());
         }
     }
 

@@ -2,17 +2,20 @@
 //! rank has a part of its own.
 
 use super::case::Case;
-use super::collective::Collective;
+use super::collective::{Calls, Collective};
 use super::figure::{Key, Point};
 use super::fuzzy::Fuzzy;
 use super::link::Link;
 use super::measure::Measure;
 use super::overlap::Overlap;
 use super::plan::{Effort, Plan};
+use super::prepared::{self, Last, OPERATIONS, Plans};
 use super::pressure::Pressure;
 use super::repetition::Series;
 use super::session::Session;
+use super::sizes;
 use super::turns::{Entry, Player};
+use std::fmt;
 use tasuki::Job;
 
 /// The group of the hand-over.
@@ -20,31 +23,103 @@ const HAND_OVER: &str = "hand-over";
 
 /// All ranks run this.
 pub(super) fn app(job: &Job, plan: &Plan, link: Link<'_>) -> tasuki::Result<()> {
-    let mut session = Session::new(job, plan, link, plan.cases.len())?;
-    let mut hand_overs = Series::default();
-    for &case in &plan.cases {
-        let (point, what) = (Point::of_word(case, ""), format!("{case}, {} ranks", job.size()));
-        let mut entries = entries_of(job, case, &plan.effort)?;
-        let points = if plan.has_peers && case.has_peers() { vec![point] } else { Vec::new() };
-        entries.extend(session.others(&points)?);
+    let scenes = scenes(&plan.cases, &plan.sizes);
+    let mut session = Session::new(job, plan, link, scenes.len())?;
+    let (mut hand_overs, usual) = (Series::default(), plan.effort.patience.wanted);
+    for scene in &scenes {
+        session.want(usual.max(if scene.case == Case::Persistent { prepared::REPETITIONS } else { 0 }));
+        let what = format!("{scene}, {} ranks", job.size());
+        let mut entries = scene.entries(job, &plan.effort)?;
+        let has_peers = plan.has_peers && scene.case.has_peers();
+        entries.extend(session.others(&if has_peers { vec![scene.point()] } else { Vec::new() })?);
         hand_overs.append(session.take(&what, &what, entries)?);
     }
     session.tell(HAND_OVER, Key::limit("hand_over"), hand_overs);
     Ok(())
 }
 
-/// The figures of a case. Collective.
-fn entries_of<'j>(job: &'j Job, case: Case, effort: &Effort) -> tasuki::Result<Vec<Entry<'j>>> {
-    let measure: Box<dyn Measure + 'j> = match case {
-        Case::OverlapCopy | Case::Thirdparty => {
-            let all = Overlap::all(job, case, effort)?;
-            return Ok(all.map(|(key, measure)| (key, Player::Ours(Box::new(measure) as _))).collect());
+/// Figures that are taken in turn: of one case, or of one size of it.
+pub(super) struct Scene {
+    case: Case,
+    /// What is called; of [`Case::Persistent`], what it is that was prepared.
+    operation: Case,
+    bytes: u64,
+}
+
+impl fmt::Display for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.case)?;
+        if self.operation != self.case {
+            write!(f, " {}", self.operation)?;
         }
-        Case::Pressure => Box::new(Pressure::new(job, effort.commands)?),
-        Case::Fuzzy | Case::FuzzyHidden => Box::new(Fuzzy::new(job, case, effort.calls)),
-        _ => Box::new(Collective::new(job, case, effort.calls)),
+        if self.case.has_sizes() { write!(f, " {}", sizes::show(self.bytes)) } else { Ok(()) }
+    }
+}
+
+/// All of some cases.
+pub(super) fn scenes(cases: &[Case], asked: &[u64]) -> Vec<Scene> {
+    let of = |case, operation, sizes: &[u64]| -> Vec<Scene> {
+        sizes.iter().map(|&bytes| Scene { case, operation, bytes }).collect()
     };
-    Ok(vec![(Point::of_word(case, "").ours(), Player::Ours(measure))])
+    let of_case = |&case: &Case| match case {
+        Case::Persistent => OPERATIONS
+            .into_iter()
+            .flat_map(|operation| of(case, operation, sizes::of_prepared(operation, asked)))
+            .collect(),
+        _ if case.has_sizes() => of(case, case, sizes::of(case, asked)),
+        _ => of(case, case, &[size_of::<u64>() as u64]),
+    };
+    cases.iter().flat_map(of_case).collect()
+}
+
+impl Scene {
+    /// What others may play of it.
+    fn point(&self) -> Point {
+        let name =
+            if self.case == self.operation { String::new() } else { prepared::variant(self.operation) };
+        Point::of_collective(self.case, &name, self.bytes)
+    }
+
+    /// Its figures. Collective.
+    fn entries<'j>(&self, job: &'j Job, effort: &Effort) -> tasuki::Result<Vec<Entry<'j>>> {
+        let &Scene { case, operation, bytes } = self;
+        let (calls, key) = (effort.calls, self.point().ours());
+        Ok(match case {
+            Case::OverlapCopy | Case::Thirdparty => {
+                Overlap::all(job, case, effort)?.map(|(key, measure)| (key, ours(measure))).collect()
+            }
+            Case::Persistent => self.prepared(job, calls)?,
+            Case::Pressure => vec![(key, ours(Pressure::new(job, effort.commands)?))],
+            Case::Fuzzy | Case::FuzzyHidden => vec![(key, ours(Fuzzy::new(job, case, calls)))],
+            _ if Calls::exist(operation) => {
+                vec![(key, ours(Collective::new(job, Calls::new(job, operation, bytes), bytes, calls)))]
+            }
+            _ => {
+                let plans = Plans::new(job, operation, bytes)?;
+                vec![(key.by("plan"), ours(Collective::new(job, plans, bytes, calls)))]
+            }
+        })
+    }
+
+    /// Plans, the same by calls, and start and wait of the last rank.
+    fn prepared<'j>(&self, job: &'j Job, calls: u64) -> tasuki::Result<Vec<Entry<'j>>> {
+        let &Scene { case, operation, bytes } = self;
+        let plans = Plans::new(job, operation, bytes)?;
+        let mut entries = vec![(self.point().ours(), ours(Collective::new(job, plans, bytes, calls)))];
+        if Calls::exist(operation) {
+            let by_calls = Collective::new(job, Calls::new(job, operation, bytes), bytes, calls);
+            entries.push((Key::ours(case, &prepared::variant_of_calls(operation), bytes), ours(by_calls)));
+        }
+        if let Some(variant) = prepared::variant_of_last(operation, bytes) {
+            let last = Last::new(job, operation, bytes, calls)?;
+            entries.push((Key::ours(case, &variant, bytes), ours(last)));
+        }
+        Ok(entries)
+    }
+}
+
+fn ours<'j>(measure: impl Measure + 'j) -> Player<'j> {
+    Player::Ours(Box::new(measure))
 }
 
 #[cfg(test)]
@@ -63,7 +138,7 @@ mod tests {
     fn figures(cases: &[Case], ranks: usize) -> Vec<String> {
         let file = SharedFile::create(0).unwrap();
         let (shared, effort) = (file.path(), Effort::TINY);
-        let (sizes, cases) = (Vec::new(), cases.to_vec());
+        let (sizes, cases) = (vec![8, 4096], cases.to_vec());
         let plan = Plan { cases, sizes, shared, limit_first: true, has_peers: true, effort };
         let told = Mutex::new(Vec::new());
         tasuki::local(ranks, |job| {
@@ -89,8 +164,25 @@ mod tests {
     fn every_collective_tells_its_figure_on_any_number_of_ranks() {
         let cases = of_kind(Kind::Collective);
         for ranks in [2, 3] {
-            assert_eq!(figures(&cases, ranks).len(), cases.len() + 1);
+            let told = figures(&cases, ranks);
+            let count = |case: &Case| told.iter().filter(|name| **name == format!("{case} ")).count();
+            for case in cases.iter().filter(|case| **case != Case::Persistent) {
+                assert_eq!(count(case), if case.has_sizes() { 2 } else { 1 }, "{case}: {told:?}");
+            }
         }
+    }
+
+    #[test]
+    fn plans_are_measured_beside_calls_and_by_the_last_rank() {
+        let told = figures(&[Case::Persistent], 3);
+        let count = |name: String| told.iter().filter(|told| **told == format!("persistent {name}")).count();
+        for operation in OPERATIONS {
+            let sizes = if operation == Case::Barrier { 1 } else { 2 };
+            assert_eq!(count(prepared::variant(operation)), sizes, "{operation}: {told:?}");
+            let calls = if Calls::exist(operation) { sizes } else { 0 };
+            assert_eq!(count(prepared::variant_of_calls(operation)), calls, "{operation}: {told:?}");
+        }
+        assert_eq!((count("last_bcast".into()), count("last_barrier".into())), (2, 1), "{told:?}");
     }
 
     #[test]

@@ -81,6 +81,11 @@ impl Point {
         Point { case, variant: variant.into(), bytes: size_of::<u64>() as u64, state }
     }
 
+    /// A figure of blocks that collectives move.
+    pub(super) fn of_collective(case: Case, variant: &str, bytes: u64) -> Point {
+        Point { bytes, ..Point::of_word(case, variant) }
+    }
+
     /// A figure of blocks.
     pub(super) fn of_blocks(case: Case, bytes: u64, state: State) -> Point {
         Point { case, variant: state.to_string(), bytes, state }

@@ -5,8 +5,8 @@
 //! run                    takes all of it: by ranks, figures of ranks that take turns; by whole, those of whole jobs
 //! part                   what the processes are that they start: this program with a hidden subcommand
 //! pair, crew             the ranks that take turns, two or several; session, turns, measure, link    how they do it
-//! latency, message, rate, remote, commands, handler, blocks/, collective,
-//! pressure, overlap, stencil, crowd, startup, waiting, idle, death, memory        the cases
+//! latency, message, rate, remote, commands, handler, blocks/, collective, prepared,
+//! pressure, overlap, overlap_coll, stencil, crowd, startup, waiting, idle, death, memory        the cases
 //! peers/                 other libraries, measured by programs of their own, a repetition at a time
 //! limit/                 what bare loops reach: the only files that may go below the library
 //! figure, group, row, library, repetition    what was measured, by whom, and what of it counts
@@ -40,11 +40,13 @@ mod measure;
 mod memory;
 mod message;
 mod overlap;
+mod overlap_coll;
 mod pair;
 mod part;
 mod peers;
 mod plan;
 mod plot;
+mod prepared;
 mod pressure;
 mod processes;
 mod progress;
@@ -85,6 +87,7 @@ Examples:
   tasuki bench bandwidth_put --sizes 64K,1M --plot bandwidth.svg
   tasuki bench message rate --against openmpi,ucx
   tasuki bench barrier --ranks 2,16 --against all --plot barrier.svg
+  tasuki bench bcast persistent --ranks 4 --sizes 8,8K
   tasuki bench --tune                         which way long messages go best here
   tasuki bench limit --json limits.json       what bare loops reach on this machine
 
@@ -114,8 +117,8 @@ pub(crate) struct Args {
     /// Numbers of ranks of collective cases and whole jobs [default: 2,4,8; startup 64, idle, death, memory 4]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ranks)]
     ranks: Vec<usize>,
-    /// Sizes of the blocks of bandwidths and limit, as in 64K,1M [default: 64K,256K,1M,4M,16M,64M; bandwidth_own from
-    /// 4K, bandwidth_stream to 4M, shared_copy from 1M]
+    /// Sizes of the blocks of bandwidths, limit and collective cases, as in 64K,1M [default: 64K,256K,1M,4M,16M,64M;
+    /// bandwidth_own from 4K, bandwidth_stream to 4M, shared_copy from 1M; collective cases 8,8K, some also 1M,8M]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = sizes::parse)]
     sizes: Vec<u64>,
     /// Write the figures to this file, one JSON object a line

@@ -4,7 +4,7 @@ use super::figure::Event;
 use super::limit::{Rounds, answer_probe};
 use super::link::{self, Link, tell};
 use super::plan::Plan;
-use super::{crew, crowd, memory, message, pair, startup, talking, waiting};
+use super::{crew, crowd, memory, message, overlap_coll, pair, startup, talking, waiting};
 use crate::run::spawn::ends_with_us;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,8 @@ pub(super) enum Part {
     Memory,
     /// The same, while it exchanges messages.
     Talking,
+    /// A rank that works while its plans go on.
+    OverlapColl(overlap_coll::Effort),
     /// No rank: answers hand-overs on this processor.
     Probe(usize, Rounds),
 }
@@ -58,7 +60,8 @@ impl Part {
         self.run(ranks, &["--fabric", "sim", "--seed", "1"])
     }
 
-    fn run(&self, ranks: usize, options: &[&str]) -> anyhow::Result<Command> {
+    /// The same with these options.
+    pub(super) fn run(&self, ranks: usize, options: &[&str]) -> anyhow::Result<Command> {
         let program = program()?;
         let mut command = Command::new(&program);
         command.args(["run", "-n", &ranks.to_string()]).args(options);
@@ -97,6 +100,7 @@ pub(crate) fn play(args: &PartArgs) -> ExitCode {
         Part::Waiting => tasuki::main(|job| waiting::app(job, &tell)),
         Part::Memory => tasuki::main(|job| memory::app(job, &tell)),
         Part::Talking => tasuki::main(|job| talking::app(job, &tell)),
+        Part::OverlapColl(effort) => tasuki::main(|job| overlap_coll::app(job, effort, &tell)),
         Part::Probe(processor, rounds) => {
             match answer_probe(args.file.as_deref().unwrap_or_default(), processor, rounds) {
                 Ok(()) => ExitCode::SUCCESS,

@@ -58,8 +58,7 @@ pub(super) fn take(
     let Wanted { cases, sizes, ranks, effort, processors, ref tune } = *wanted;
     ensure!(processors.len() >= 2, "two processors are needed, this process may use {}", processors.len());
     let for_two = cases.iter().all(|case| case.is_for_two());
-    let all_sizes = sizes::of_all(cases, sizes);
-    let area = effort.area(&all_sizes);
+    let area = if for_two { effort.area(&sizes::of_all(cases, sizes)) } else { 0 };
     let bound: Vec<usize> = (0..ranks).map(|rank| processors[rank % 2]).collect();
     let jobs = if for_two { JOBS } else { 1 };
     let effort = effort.in_jobs(jobs);

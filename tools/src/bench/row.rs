@@ -5,6 +5,7 @@ use super::case::{Case, Kind};
 use super::comparison::Comparison;
 use super::figure::Key;
 use super::library::Library;
+use super::prepared;
 use super::repetition::Summary;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -123,6 +124,17 @@ impl Row {
     pub(super) fn is_of(&self, key: &Key) -> bool {
         (self.case, self.library, &self.variant, self.bytes)
             == (key.case, key.library, &key.variant, key.bytes)
+    }
+
+    /// Whether other libraries can have the same figure.
+    pub(super) fn has_peers(&self) -> bool {
+        let is_own = self.case == Case::Persistent && prepared::operation_of(&self.variant).is_none();
+        self.case.has_peers() && !is_own
+    }
+
+    /// Whether it is shown for itself, not only beside another one.
+    pub(super) fn is_shown(&self) -> bool {
+        self.case != Case::Persistent || !prepared::is_of_calls(&self.variant)
     }
 
     /// Its ratio to something.

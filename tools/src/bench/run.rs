@@ -3,6 +3,7 @@
 use super::Args;
 use super::case::{Case, Kind};
 use super::comparison::{self, Field, Off};
+use super::crew;
 use super::machine::{Machine, Others};
 use super::peers::{Invited, Opponents, Peer, home, too_bad, version};
 use super::plan::Effort;
@@ -65,7 +66,7 @@ impl Wanted {
             return Err(misuse("--ranks 1: collective cases need two ranks, of which each has a processor"));
         }
         if !self.sizes.is_empty() && !any(|case| case.has_sizes()) {
-            return Err(misuse("--sizes has a meaning for bandwidths and limit only"));
+            return Err(misuse("--sizes has a meaning for bandwidths, limit and collective cases only"));
         }
         if !self.peers.is_empty() && !any(|case| case.is_shown_beside()) {
             return Err(misuse(
@@ -90,7 +91,7 @@ impl Wanted {
     }
 
     fn ranks_of(&self, case: Case) -> &[usize] {
-        if self.ranks.is_empty() { case.ranks() } else { &self.ranks }
+        if self.ranks.is_empty() || !case.has_ranks() { case.ranks() } else { &self.ranks }
     }
 
     /// Roughly how many seconds a case takes, for the progress bar.
@@ -100,7 +101,10 @@ impl Wanted {
         match case.kind() {
             Kind::Blocks | Kind::Limit => groups * (1.0 + 4.0 * peers),
             Kind::Words => 1.0 + 20.0 * peers,
-            Kind::Collective => self.ranks_of(case).len() as f64 * (1.0 + 10.0 * peers),
+            Kind::Collective => {
+                let scenes = crew::scenes(&[case], &self.sizes).len() * self.ranks_of(case).len();
+                scenes as f64 * (2.0 + 5.0 * peers)
+            }
             Kind::Roles => 8.0,
             Kind::Whole if case == Case::Idle => 60.0,
             Kind::Whole => 5.0,

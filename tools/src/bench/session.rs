@@ -63,6 +63,11 @@ impl<'j> Session<'j> {
         }
     }
 
+    /// How many repetitions of the next figures are to count.
+    pub(super) fn want(&mut self, repetitions: usize) {
+        self.turns.want(repetitions);
+    }
+
     /// Takes figures in turn and tells them as part of a group; the hand-overs around them.
     pub(super) fn take(
         &mut self,

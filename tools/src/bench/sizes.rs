@@ -1,6 +1,6 @@
 //! Sizes as they are typed and shown: 8, 64K, 1M.
 
-use super::case::Case;
+use super::case::{Case, Kind};
 use std::collections::BTreeSet;
 
 const UNITS: [(&str, u64); 4] = [("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
@@ -13,6 +13,11 @@ const OWN: &[u64] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 
 const STREAM: &[u64] = &[64 << 10, 256 << 10, 1 << 20, 4 << 20];
 /// Below, a copy is over before another processor has taken much of it.
 const SHARED: &[u64] = &[1 << 20, 4 << 20, 16 << 20, 64 << 20];
+/// A word, and what no longer fits in a line.
+pub(super) const SHORT: &[u64] = &[8, 8 << 10];
+/// What goes in one piece, or in several.
+pub(super) const SUMS: &[u64] = &[8, 8 << 10, 1 << 20];
+pub(super) const BROADCASTS: &[u64] = &[8, 8 << 10, 1 << 20, 8 << 20];
 /// Values are sent as words of this many bytes.
 const WORD: u64 = 8;
 /// More than this would not tell more.
@@ -26,7 +31,20 @@ pub(super) fn of(case: Case, asked: &[u64]) -> &[u64] {
         Case::BandwidthOwn => OWN,
         Case::BandwidthStream => STREAM,
         Case::SharedCopy => SHARED,
+        Case::Bcast => BROADCASTS,
+        Case::Allreduce | Case::Persistent => SUMS,
+        _ if case.kind() == Kind::Collective => SHORT,
         _ => USUAL,
+    }
+}
+
+/// The sizes of one operation among those of [`Case::Persistent`].
+pub(super) fn of_prepared(operation: Case, asked: &[u64]) -> &[u64] {
+    match operation {
+        Case::Barrier => &SHORT[..1],
+        _ if !asked.is_empty() => asked,
+        Case::Bcast | Case::Allreduce => SUMS,
+        _ => SHORT,
     }
 }
 
@@ -86,6 +104,9 @@ mod tests {
         assert_eq!(of(Case::BandwidthOwn, &[]).first(), Some(&4096));
         assert_eq!(of(Case::BandwidthOwn, &[8]), [8]);
         assert_eq!(of(Case::Message, &[8]), [0; 0]);
+        assert_eq!((of(Case::Barrier, &[8]), of(Case::Scatter, &[])), (&[][..], SHORT));
+        assert_eq!(of_prepared(Case::Barrier, &[64]), [8]);
+        assert_eq!((of_prepared(Case::Bcast, &[]), of_prepared(Case::Reduce, &[])), (SUMS, SHORT));
         let all = of_all(&[Case::BandwidthStream, Case::BandwidthPut], &[]);
         assert_eq!((all.len(), all.last()), (USUAL.len(), Some(&(64 << 20))));
     }

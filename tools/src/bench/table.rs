@@ -49,7 +49,7 @@ pub(super) fn show(rows: &[Row], limits_too: bool, around: &Circumstances) -> St
     if of(Library::Tasuki).next().is_some() || !around.failures.is_empty() {
         let head = ["case", "variant", "size", "median", "min - max", "beside", "its", "ratio", "bar", ""];
         let missing = around.failures.iter().map(|(case, _)| missing(*case).to_vec());
-        let lines = of(Library::Tasuki).flat_map(lines_of);
+        let lines = of(Library::Tasuki).filter(|row| row.is_shown()).flat_map(lines_of);
         append(&mut text, &head, lines.chain(missing), 2..9);
     }
     for remark in remarks(rows, around) {
@@ -121,14 +121,18 @@ fn compared(row: &Row, one: &Comparison) -> Vec<String> {
 /// Which figure of the case; where it is played by any number of ranks, by how many.
 pub(super) fn variant(row: &Row) -> String {
     match row.case.kind() {
-        Kind::Collective => format!("{} ranks", row.ranks),
+        Kind::Collective if row.variant.is_empty() => format!("{} ranks", row.ranks),
+        Kind::Collective => format!("{} of {}", row.variant, row.ranks),
         _ if row.case == Case::Memory => format!("{} of {} ranks", row.variant, row.ranks),
         _ => row.variant.clone(),
     }
 }
 
+/// Bytes of a block; nothing where none is moved.
 pub(super) fn size(row: &Row) -> String {
-    if row.bytes > 0 { sizes::show(row.bytes) } else { String::new() }
+    let is_barrier = row.case.kind() == Kind::Collective && !row.case.has_sizes();
+    let is_barrier = is_barrier || (row.case == Case::Persistent && row.variant.ends_with("barrier"));
+    if row.bytes > 0 && !is_barrier { sizes::show(row.bytes) } else { String::new() }
 }
 
 /// A case that has no figure.

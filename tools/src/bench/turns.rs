@@ -66,6 +66,11 @@ impl<'j> Turns<'j> {
         Ok(Turns { job, hand_over, orders, ordered: line.reader(Some(lead)), patience })
     }
 
+    /// How many repetitions are to count from now on.
+    pub(super) fn want(&mut self, repetitions: usize) {
+        self.patience.wanted = repetitions;
+    }
+
     /// Takes all entries again and again until patience ends; `round` is called before each round.
     pub(super) fn take(
         &mut self,

@@ -7,6 +7,7 @@ use super::figure::Key;
 use super::idle;
 use super::limit::{Probe, Rounds};
 use super::memory;
+use super::overlap_coll;
 use super::part::Part;
 use super::progress::Progress;
 use super::repetition::{NEEDED, Patience, Repetition, Series, Summary};
@@ -52,6 +53,7 @@ impl Whole {
                 let launcher = self.repeat(SHORT, progress, &mut |_| death::time(ranks, Victim::Launcher))?;
                 Ok([one("rank", rank), one("launcher", launcher)].concat())
             }
+            Case::OverlapColl => self.overlaps(ranks, progress),
             Case::Memory => Ok([memory_rows(ranks)?, talking_rows(ranks)?].concat()),
             _ => Ok(Vec::new()),
         }
@@ -74,6 +76,32 @@ impl Whole {
             progress.share(series.counted() as f64 / patience.wanted as f64);
         }
         series.summary().context("no repetition")
+    }
+
+    /// Several figures of each job, repeated alike.
+    fn overlaps(&mut self, ranks: usize, progress: &mut Progress) -> anyhow::Result<Vec<Row>> {
+        let (mut all, start): (Vec<(Key, Series)>, _) = (Vec::new(), Instant::now());
+        let setting = overlap_coll::options(&self.processors)?.join(" ");
+        let mut before = self.hand_over()?;
+        while all.is_empty() || SHORT.lasts(all.iter().map(|(_, series)| series), start.elapsed()) {
+            let told = overlap_coll::take(&self.processors, overlap_coll::Effort::FULL)?;
+            let after = self.hand_over()?;
+            for overlap_coll::Told { variant, bytes, ns } in told {
+                let key = Key { bytes, ..key(Case::OverlapColl, &variant).by(&setting) };
+                let at = all.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+                    all.push((key, Series::default()));
+                    all.len() - 1
+                });
+                all[at].1.push(Repetition { figure: ns, before, after });
+            }
+            before = after;
+            let least = all.iter().map(|(_, series)| series.counted()).min().unwrap_or(0);
+            progress.share(least as f64 / SHORT.wanted as f64);
+        }
+        let row = |(key, series): (Key, Series)| {
+            Ok(Row::new(key, ranks, series.summary().context("no repetition")?))
+        };
+        all.into_iter().map(row).collect()
     }
 
     fn hand_over(&mut self) -> anyhow::Result<f64> {

@@ -8,6 +8,7 @@ use crate::bench::comparison::Off;
 use crate::bench::figure::{Key, Point};
 use crate::bench::library::Library;
 use crate::bench::message::Way;
+use crate::bench::prepared;
 use crate::bench::progress::Progress;
 use crate::bench::sizes;
 use anyhow::anyhow;
@@ -262,6 +263,18 @@ fn name_of(point: &Point) -> Option<&'static str> {
         Case::Allreduce => "allreduce",
         Case::Gather => "gather",
         Case::Allgather => "allgather",
+        Case::Alltoall => "alltoall",
+        Case::Scatter => "scatter",
+        Case::ReduceScatter => "reduce_scatter",
+        Case::Persistent => match prepared::operation_of(&point.variant)? {
+            Case::Barrier => "barrier_init",
+            Case::Bcast => "bcast_init",
+            Case::Reduce => "reduce_init",
+            Case::Allreduce => "allreduce_init",
+            Case::Allgather => "allgather_init",
+            Case::Alltoall => "alltoall_init",
+            _ => return None,
+        },
         Case::Fuzzy => "fuzzy",
         Case::FuzzyHidden => "fuzzy_hidden",
         _ => return None,
@@ -344,7 +357,8 @@ mod tests {
     #[test]
     fn every_case_that_has_peers_is_played_by_one() {
         for &case in Case::all() {
-            let point = Point::of_word(case, "");
+            let variant = if case == Case::Persistent { "bcast" } else { "" };
+            let point = Point::of_word(case, variant);
             let is_played = |&ranks: &usize| {
                 name_of(&point).is_some_and(|name| Peer::ALL.iter().any(|peer| peer.plays(name, ranks)))
             };

@@ -13,6 +13,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 const COLUMNS_MIN: f64 = 4.0;
 /// Width of a limit's mark, in columns.
 const DASH: f64 = 0.5;
+/// Bytes of what collective calls move that are drawn.
+const WORD: u64 = 8;
 /// Pixels of a mark.
 const RADIUS: i32 = 5;
 
@@ -41,8 +43,11 @@ impl<'r> Marks<'r> {
 
     /// Collective calls.
     pub(super) fn of_collectives(rows: &'r [Row]) -> Option<Marks<'r>> {
-        let caption = "collective calls, 8 bytes, on two processors: time of a call (less is better)";
-        Marks::new(rows, caption, |row| row.case.kind() == Kind::Collective)
+        let caption =
+            "collective calls, 8 bytes, on two processors, by ranks: time of a call (less is better)";
+        Marks::new(rows, caption, |row| {
+            row.case.kind() == Kind::Collective && row.case != Case::Persistent && row.bytes == WORD
+        })
     }
 
     fn new(rows: &'r [Row], caption: &'static str, is_of_it: fn(&Row) -> bool) -> Option<Marks<'r>> {
@@ -137,9 +142,7 @@ impl<'r> Column<'r> {
             Case::Posted if !ours.variant.is_empty() => [ours.variant.clone(), "600 posted".to_string()],
             Case::Post | Case::Chain => [ours.variant.replace('_', " "), ours.case.to_string()],
             Case::Posted => ["posted".to_string(), "600 posted".to_string()],
-            _ if ours.case.kind() == Kind::Collective => {
-                [ours.ranks.to_string(), format!("{}, by ranks", ours.case)]
-            }
+            _ if ours.case.kind() == Kind::Collective => [ours.ranks.to_string(), ours.case.to_string()],
             _ => [ours.case.to_string(), String::new()],
         };
         Column { rows: rows.iter().filter(is_like).collect(), limit: ours.limit(), name }

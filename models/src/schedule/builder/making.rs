@@ -7,6 +7,9 @@ use crate::schedule::step::{EFFECTS_MAX, Effect, Signal, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
+/// The queue of what steps cannot tell themselves.
+const TOLD: u16 = 1;
+
 /// All parts of a schedule that was written down as a whole.
 pub(super) struct Whole {
     pub(super) parts: Vec<Part>,
@@ -44,7 +47,7 @@ impl Whole {
             waits.iter().for_each(|&news| making.tell(news, draft.by));
         }
         for (number, draft) in builder.drafts.iter().enumerate() {
-            draft.touches().for_each(|rank| making.tell(News::Step(number), rank));
+            draft.concerns().for_each(|rank| making.tell(News::Step(number), rank));
         }
         for rank in 0..ranks {
             making.say(News::Start(rank), rank, started());
@@ -53,7 +56,7 @@ impl Whole {
             making.step(number, draft, waits);
         }
         for (number, draft) in builder.drafts.iter().enumerate() {
-            for rank in draft.touches() {
+            for rank in draft.concerns() {
                 let told = making.signals[&(News::Step(number), rank)].reaches(1);
                 making.parts[rank].finish(told);
             }
@@ -136,28 +139,19 @@ impl Making {
             self.parts[draft.by].join(trigger);
         }
         let mut effects = self.effects(News::Step(number));
-        let own = self.signals.get(&(News::Step(number), draft.by)).copied();
-        let rest = match own {
-            _ if effects.len() <= EFFECTS_MAX => Vec::new(),
-            Some(own) => {
-                effects.sort_by_key(|effect| effect.rank as usize != draft.by); // itself first
-                let rest = effects.split_off(EFFECTS_MAX);
-                rest.into_iter().map(|effect| (effect, own.reaches(1))).collect()
-            }
-            None => {
-                let own = self.parts[draft.by].signal(format!("step {number} is done"), 1);
-                let rest = effects.split_off(EFFECTS_MAX - 1);
-                effects.push(own.on(draft.by, 1));
-                rest.into_iter().map(|effect| (effect, own.reaches(1))).collect::<Vec<_>>()
-            }
-        };
+        effects.sort_by_key(|effect| effect.rank as usize != draft.by); // it is told itself, first
+        let rest = effects.split_off(EFFECTS_MAX.min(effects.len()));
         let step = self.parts[draft.by].step(last, draft.deed);
         for effect in effects {
             step.then(effect);
         }
-        if let Some(&(_, when)) = rest.first() {
-            let effects: Vec<Effect> = rest.into_iter().map(|(effect, _)| effect).collect();
-            self.say_so(&effects, draft.by, when);
+        if !rest.is_empty() {
+            // Not in its own queue, where the next step would wait until this one is done. What is told waits for
+            // earlier steps alone, which wait for none of what is told after them.
+            self.parts[draft.by].in_queue(TOLD);
+            let done = self.signals[&(News::Step(number), draft.by)].reaches(1);
+            self.say_so(&rest, draft.by, done);
+            self.parts[draft.by].in_queue(0);
         }
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! A step is prepared by a rank, which tells those who wait for it when it is done. Whoever reads or writes in the
 //! memory of another rank waits until that has started, unless what it waits for says so already; a rank's start is
-//! over when all is done that reads or writes there. So what is right in one start is right in any number of them.
-//! What is not said, two steps that write the same bytes in no order, say, the proof finds ([`Schedule::check`]).
+//! over when all is done that reads or writes there, and all that it prepares: who runs a list for others is needed
+//! until then. So what is right in one start is right in any number of them. What is not said, two steps that write the
+//! same bytes in no order, say, the proof finds ([`Schedule::check`]).
 
 mod known;
 mod making;
@@ -83,6 +84,12 @@ impl Draft {
             }
         };
         ranks.into_iter().flatten().map(|rank| rank as usize)
+    }
+
+    /// Whose start is not over before it is done: who prepares it, and whose memory it reads or writes.
+    fn concerns(&self) -> impl Iterator<Item = usize> + use<> {
+        let by = self.by;
+        std::iter::once(by).chain(self.touches().filter(move |&rank| rank != by))
     }
 
     fn writes(&self) -> Option<Region> {
@@ -236,5 +243,7 @@ impl Schedule {
     }
 }
 
+#[cfg(test)]
+mod acp;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,8 @@ pub mod bar;
 pub mod graph;
 pub mod heat;
 pub mod kmer;
+pub mod random;
+pub mod sgd;
 
 /// A number of ranks, as one says it.
 pub fn ranks(count: usize) -> String {

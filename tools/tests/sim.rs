@@ -31,7 +31,7 @@ fn figures(args: &[&str]) -> Value {
 #[test]
 fn a_simulation_is_shown_within_the_width() {
     let ended = sim(&["bcast", "--ranks", "33", "--bytes", "1M", "--topology", "torus"]).expect(0);
-    for word in ["time", "bandwidth", "busiest link", "memory", "commands", "delivered", "the quickest of"] {
+    for word in ["time", "bandwidth", "busiest link", "memory", "commands", "delivered", "what plans take"] {
         assert!(ended.out.contains(word), "{word}: {}", ended.out);
     }
     assert!(ended.out.lines().all(|line| line.chars().count() <= 100), "{}", ended.out);
@@ -70,8 +70,72 @@ fn computing_hides_what_is_offloaded_and_delays_what_is_not() {
 #[test]
 fn many_ranks_are_simulated() {
     let ended = sim(&["bcast", "--ranks", "100000", "--bytes", "8192", "--topology", "torus"]).expect(0);
-    assert!(ended.out.contains("binary: the usual one"), "{}", ended.out);
+    assert!(ended.out.contains("binomial: what plans take"), "{}", ended.out);
     assert!(ended.out.contains("torus:40x50x50"), "{}", ended.out);
+}
+
+/// What `Algorithm::choose` says, as long as that is over soon.
+#[test]
+fn the_algorithm_is_the_one_that_plans_take() {
+    for (args, algorithm) in [
+        (["bcast", "-n", "8", "--bytes", "1K"], "eager"),
+        (["bcast", "-n", "8", "--bytes", "64K"], "staged"),
+        (["bcast", "-n", "64", "--bytes", "64K"], "binomial"),
+        (["bcast", "-n", "64", "--bytes", "4M"], "scatter+allgather"),
+        (["barrier", "-n", "8", "--bytes", "0"], "central"),
+        (["allreduce", "-n", "64", "--bytes", "8"], "recursive doubling"),
+        (["allgather", "-n", "64", "--bytes", "8K"], "ring"),
+    ] {
+        assert_eq!(figures(&args)["algorithm"], algorithm, "{args:?}");
+    }
+    // A square of commands: what is quickest is not even tried.
+    let ended = sim(&["bcast", "-n", "20000", "--bytes", "4M", "--segments", "2"]).expect(0);
+    assert!(ended.out.contains("pipelined: the usual one, as scatter+allgather"), "{}", ended.out);
+    let ended = sim(&["bcast", "-n", "33", "--bytes", "1M", "--topology", "crossbar"]).expect(0);
+    assert!(ended.out.contains("binomial: what plans take; "), "{}", ended.out);
+    assert!(ended.out.contains(", the quickest here, takes "), "{}", ended.out);
+}
+
+#[test]
+fn the_plan_of_a_file_is_simulated_as_the_collective_that_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan.json");
+    let file = file.to_str().unwrap();
+    for collective in [
+        &["bcast", "-n", "9", "--bytes", "64K", "--algorithm", "pipelined", "--segments", "3"][..],
+        &["allgather", "-n", "6", "--bytes", "1000", "--algorithm", "bruck", "--segments", "1"],
+        &["reduce", "-n", "5", "--root", "2", "--bytes", "800", "--algorithm", "tree", "--segments", "1"],
+    ] {
+        let mut export = Command::new(TASUKI);
+        export.args(["plan", "export", "--format", "json", "-o", file]).args(collective);
+        Running::start(export).wait().expect(0);
+        for network in
+            [&["--topology", "torus"][..], &["--topology", "crossbar", "--per-node", "2", "--starts", "3"]]
+        {
+            let mut was = figures(&[collective, network].concat());
+            let is = figures(&[&[file][..], network].concat());
+            assert_eq!(
+                (&is["collective"], &is["root"], &is["segments"]),
+                (&json!("plan"), &json!(null), &json!(null))
+            );
+            for said_by_the_file in ["collective", "root", "segments"] {
+                was[said_by_the_file] = is[said_by_the_file].clone();
+            }
+            assert_eq!(is, was, "{collective:?}");
+        }
+    }
+    let shown = sim(&[file, "--per-node", "5"]).expect(0).out;
+    assert!(shown.contains("the plan of ") && shown.contains("tree: as the file says"), "{shown}");
+    assert!(misuse(&[file, "--ranks", "5"]).contains("--ranks is said by the file"));
+    assert!(misuse(&[file, "--algorithm", "tree"]).contains("--algorithm is said by the file"));
+    assert!(misuse(&["nowhere.json"]).contains("nowhere.json: No such file"));
+    let text = std::fs::read_to_string(file).unwrap();
+    std::fs::write(file, text.replace("\"version\":1", "\"version\":7")).unwrap();
+    assert!(misuse(&[file]).contains("version"), "{}", misuse(&[file]));
+    // What is never met gets stuck, and says so.
+    std::fs::write(file, text.replacen("\"count\":1", "\"count\":4", 9)).unwrap();
+    let stuck = sim(&[file]).expect(1);
+    assert!(stuck.err.contains("cannot be simulated"), "{}", stuck.err);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //!
 //! Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: a recursive model for graph mining" (2004); Graph500 specification.
 
+use crate::random::mixed;
+
 /// Which graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rmat {
@@ -14,15 +16,6 @@ pub struct Rmat {
     pub edge_factor: u64,
     /// Which of such graphs.
     pub seed: u64,
-}
-
-/// A well mixed function of a number: the steps of SplitMix64. Source: Steele, Lea, Flood, "Fast splittable
-/// pseudorandom number generators" (2014).
-fn mixed(number: u64) -> u64 {
-    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ bits >> 31
 }
 
 impl Rmat {

@@ -3,8 +3,11 @@
 use crate::exchange::{effort, is_simulated};
 use crate::patience::stay_away;
 use crate::refusal::{misused, refused};
+use std::collections::BTreeSet;
 use std::time::Duration;
-use tasuki::schedule::{ALGORITHMS, Counts, Operation, Shape};
+use tasuki::schedule::{
+    ALGORITHMS, Buffer, Builder, Contract, Counts, Operation, Origin, Schedule, Shape, Span,
+};
 use tasuki::{Blame, Communicator, Job, Max, Plan, Rank, Result, Sum};
 
 /// A value that says whose it is, of which start, and where.
@@ -298,6 +301,52 @@ pub fn j5_members_in_between_compute(job: &Job) -> Result<()> {
             job.ranks().try_for_each(|rank| job.raise(over.on(rank), 1))?;
         }
         over.wait_at_least(start + 1)?;
+    }
+    Ok(())
+}
+
+/// A broadcast among all ranks but one, down the binary tree of the ACP paper, by a list that this one runs, which has
+/// nothing to give or to get.
+fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
+    let members = move || (0..ranks).filter(move |&rank| rank != by);
+    let write = move |b: &mut Builder| {
+        let data = b.buffer("data", bytes);
+        b.by(Some(by));
+        let places: Vec<_> = members().map(|rank| data.on(rank)).collect();
+        let mut arrived = vec![None]; // the root has its bytes already
+        for child in 1..places.len() {
+            let parent = (child - 1) / 2;
+            arrived.push(Some(b.copy(places[parent], places[child]).after(arrived[parent]).written()));
+        }
+    };
+    let contract = move |rank: usize| {
+        let root = usize::from(by == 0);
+        let span = Span { buffer: Buffer::FIRST, offset: 0, bytes };
+        let origin = Origin { ranks: vec![root as u32], buffer: Buffer::FIRST, offset: 0 };
+        let gives = if rank == root { vec![span] } else { vec![] };
+        let gets = if rank == by { vec![] } else { vec![(span, origin)] };
+        Contract { gives, gets, ..Contract::default() }
+    };
+    Schedule::build("list of an outsider", (ranks, 0, bytes), write, contract)
+}
+
+/// J9: the tree of 7, run by a rank that is not in it, and trees of fewer; that rank's own buffer is never touched.
+pub fn j9_a_tree_run_by_an_outsider(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let count = effort(job, 5000, 300);
+    for by in BTreeSet::from([0, ranks / 2, ranks - 1]) {
+        let root = usize::from(by == 0);
+        let mut plan = world.plan(&list_of_an_outsider(ranks, by, count as u64))?;
+        let byte = |rank: usize, start: usize| (rank * 31 + start * 7 + 1) as u8;
+        for start in 0..effort(job, 20, 3) {
+            if me == root || me == by {
+                plan.write(0, &vec![byte(me, start); count])?;
+            }
+            plan.start()?;
+            plan.wait()?;
+            let from = if me == by { by } else { root };
+            assert_eq!(plan.to_vec()?, vec![byte(from, start); count], "by rank {by}, start {start}");
+        }
     }
     Ok(())
 }

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! words      operations and algorithms by name      numbers    ranks, bytes, grids, blocks that differ
-//! segments   how many where nobody says
+//! segments   how many where nobody says             file       a plan in place of a collective
 //! ```
 
+mod file;
 mod numbers;
 mod segments;
 pub(crate) mod words;
 
+pub(crate) use file::{is_file, read};
 pub(crate) use numbers::{RANKS_MAX, ranks};
 pub(crate) use segments::{segments_of_study, segments_to_see, segments_to_simulate};
 
@@ -70,6 +72,11 @@ impl Asked {
         options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
 
+    /// Ranks of a node.
+    pub(crate) fn per_node(&self) -> usize {
+        self.per_node.unwrap_or(1)
+    }
+
     /// The collective that is called `what`, with nodes in no order; `command` is what was typed before it.
     pub(crate) fn shape(&self, command: &str, what: &str) -> anyhow::Result<Shape> {
         let (operation, has_counts) = words::operation(what)?;
@@ -98,7 +105,7 @@ impl Asked {
             return Err(misuse(format!("--grid and --periodic say who is whose neighbour: {what} has none")));
         }
         shape.in_order = self.in_order;
-        shape.placement.per_node = self.per_node.unwrap_or(1);
+        shape.placement.per_node = self.per_node();
         if let Counts::Equal(bytes) = shape.counts {
             has_room(operation, ranks, bytes)?;
         }

@@ -1,12 +1,11 @@
 //! What is asked for on the command line: a collective among so many ranks, or a file.
 
-use crate::asked::{Asked, RANKS_MAX, segments_to_see, words};
+use crate::asked::{Asked, RANKS_MAX, is_file, read, segments_to_see, words};
 use crate::say::misuse;
 use clap::Args;
 use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_models::collective::shape::{Counts, Operation, Shape};
 use tasuki_models::schedule::Schedule;
-use tasuki_plans::json;
 
 /// Which schedule.
 #[derive(Args)]
@@ -54,7 +53,7 @@ impl Ask {
 
     /// All schedules that are asked for: at least one.
     pub(super) fn plans(&self) -> anyhow::Result<Vec<Plan>> {
-        if self.is_file() {
+        if is_file(&self.what) {
             return Ok(vec![self.read()?]);
         }
         let shape = self.shape()?;
@@ -91,11 +90,6 @@ impl Ask {
         self.what.ends_with(".goal").then_some(self.what.as_str())
     }
 
-    /// What is there and called as a file is none of the operations.
-    fn is_file(&self) -> bool {
-        self.what.ends_with(".json") || self.what.contains('/')
-    }
-
     fn read(&self) -> anyhow::Result<Plan> {
         let options = [
             (self.algorithm.is_some(), "--algorithm"),
@@ -103,12 +97,7 @@ impl Ask {
             (self.torus.is_some(), "--torus"),
         ];
         let others = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option);
-        if let Some(option) = self.asked.given().chain(others).next() {
-            return Err(misuse(format!("{option} is said by the file: leave it out")));
-        }
-        let wrong = |why: &dyn std::fmt::Display| misuse(format!("{}: {why}", self.what));
-        let text = std::fs::read_to_string(&self.what).map_err(|error| wrong(&error))?;
-        let schedule = json::parse(&text).map_err(|error| wrong(&error))?;
+        let schedule = read(&self.what, self.asked.given().chain(others))?;
         let title = format!("{} of {}, {}", schedule.name(), self.what, words::ranks(schedule.ranks()));
         Ok(Plan { schedule, asked: title.clone(), title, remark: None })
     }

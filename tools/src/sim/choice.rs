@@ -1,10 +1,11 @@
-//! Which algorithm is simulated: the one that is asked for; else the quickest of those that fit, where trying all of
-//! them takes no time worth speaking of; else the usual one.
+//! Which algorithm is simulated: the one that is asked for; else the one that plans take, where that takes no longer
+//! than one waits; else the usual one. Beside it stands the quickest of those that fit, where trying all of them takes no
+//! time worth speaking of.
 
 use super::size;
 use crate::asked::words;
 use crate::say::{misuse, warn};
-use tasuki_core::netmodel::Network;
+use tasuki_core::netmodel::{Network, Time};
 use tasuki_core::os::memory;
 use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_models::collective::shape::{Counts, Placement, Shape};
@@ -21,15 +22,18 @@ pub(super) struct Wanted<'w> {
 /// What is simulated.
 pub(super) struct Choice {
     pub(super) schedule: Schedule,
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// Why this one.
     pub(super) reason: String,
-    pub(super) segments: u64,
+    /// Into how many it is cut, unless a file says all.
+    pub(super) segments: Option<u64>,
 }
 
 /// What is taken among many ranks, and whether that is for messages in segments.
 const USUAL: &[(&str, bool)] =
     &[("binary", false), ("pipelined", true), ("dissemination", false), ("dissemination", true)];
+/// One with more takes longer than one waits: a million take some seconds.
+const CHOSEN_COMMANDS: u64 = 10_000_000;
 /// An algorithm with about so many commands is tried beside others.
 const TRIED_COMMANDS: u64 = 500_000;
 /// What a simulation takes at most for each command and each rank, found with a million ranks.
@@ -55,20 +59,19 @@ impl Choice {
             .filter(|algorithm| (algorithm.fits)(shape))
             .map(|algorithm| (algorithm, commands(algorithm, wanted)))
             .collect();
-        let tried: Vec<&Algorithm> =
-            fitting.iter().filter(|(_, commands)| *commands <= TRIED_COMMANDS).map(|(one, _)| *one).collect();
-        let time = |algorithm: &&Algorithm| {
-            let schedule = algorithm.schedule(shape, segments);
-            schedule.simulate(wanted.network).ok().map(|simulated| simulated.time)
-        };
-        let timed = tried.iter().filter_map(|algorithm| Some((time(algorithm)?, *algorithm)));
-        if let Some((_, best)) = timed.min_by_key(|(time, _)| *time).filter(|_| tried.len() == fitting.len())
-        {
-            let reason = match tried.len() {
-                1 => "the only one that fits".into(),
-                many => format!("the quickest of {many} that fit"),
+        let chosen = Algorithm::choose(shape);
+        let is_chosen = |one: &Algorithm| one.name == chosen.name;
+        let of_chosen = fitting.iter().find(|(algorithm, _)| is_chosen(algorithm));
+        if of_chosen.is_some_and(|(_, commands)| *commands <= CHOSEN_COMMANDS) {
+            let quickest = quickest(wanted, &fitting).filter(|(one, _)| !is_chosen(one));
+            let reason = match (fitting.len(), quickest) {
+                (1, _) => "the only one that fits".into(),
+                (_, None) => "what plans take".into(),
+                (_, Some((one, time))) => {
+                    format!("what plans take; {}, the quickest here, takes {time}", words::typed(one.name))
+                }
             };
-            return Ok(Choice::of(best, wanted, reason));
+            return Ok(Choice::of(chosen, wanted, reason));
         }
         let is_usual = |algorithm: &Algorithm| USUAL.contains(&(algorithm.name, segments > 1));
         let usual = fitting.iter().min_by_key(|(algorithm, commands)| (!is_usual(algorithm), *commands));
@@ -77,7 +80,7 @@ impl Choice {
                 let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest commands" };
                 let reason = match fitting.len() {
                     1 => "the only one that fits".into(),
-                    many => format!("{why}, as there are too many ranks to try all {many} that fit"),
+                    _ => format!("{why}, as {}, what plans take, has too many commands", chosen.name),
                 };
                 Ok(Choice::of(algorithm, wanted, reason))
             }
@@ -95,8 +98,21 @@ impl Choice {
             warn(&format!("this may take {needed} of memory, and {there} are available"));
         }
         let schedule = algorithm.schedule(wanted.shape, wanted.segments);
-        Choice { schedule, name: algorithm.name, reason, segments: wanted.segments }
+        Choice { schedule, name: algorithm.name.into(), reason, segments: Some(wanted.segments) }
     }
+}
+
+/// The quickest of those that fit, with its time, if all of them have few commands.
+fn quickest<'a>(wanted: &Wanted<'_>, fitting: &[(&'a Algorithm, u64)]) -> Option<(&'a Algorithm, Time)> {
+    if fitting.iter().any(|(_, commands)| *commands > TRIED_COMMANDS) {
+        return None;
+    }
+    let time = |algorithm: &Algorithm| {
+        let schedule = algorithm.schedule(wanted.shape, wanted.segments);
+        schedule.simulate(wanted.network).ok().map(|simulated| simulated.time)
+    };
+    let timed = fitting.iter().filter_map(|(algorithm, _)| Some((*algorithm, time(algorithm)?)));
+    timed.min_by_key(|(_, time)| *time)
 }
 
 /// The algorithm of that name.

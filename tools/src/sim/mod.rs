@@ -3,6 +3,7 @@
 //! ```text
 //! choice   which algorithm, if nobody says       size     times as they are typed, sizes as they are shown
 //! report   the table and the line of JSON        bar      how far it is
+//! subject  what is simulated, in words
 //! figure/  a study's broadcasts beside its formulas
 //! ```
 
@@ -11,13 +12,15 @@ mod choice;
 mod figure;
 mod report;
 mod size;
+mod subject;
 
-use crate::asked::{Asked, segments_to_simulate};
+use crate::asked::{Asked, is_file, read, segments_to_simulate};
 use crate::say::{misuse, print};
 use anyhow::Context;
 use choice::{Choice, Wanted};
 use std::io::Write;
 use std::path::PathBuf;
+use subject::Subject;
 use tasuki_core::bootstrap::nearest::nearest;
 use tasuki_core::netmodel::{Network, Time, Topology, WrongTopology};
 use tasuki_models::collective::shape::Shape;
@@ -31,6 +34,7 @@ Examples:
   tasuki sim gatherv --ranks 4 --counts 8K,0,1M,64
   tasuki sim neighbours --ranks 4096 --grid 64x64 --periodic --bytes 64K
   tasuki sim bcast --ranks 64 --bytes 1M --algorithm pipelined --starts 10 --compute 1ms --in-calls
+  tasuki sim mine.json --topology fat-tree:4
 
 Topologies: crossbar, fat-tree:ARITY, torus (of three sides that differ little), torus:AxBx.., mesh:AxBx.., \
 dragonfly:GROUPSxROUTERSxNODES. Ranks fill one node after the other.
@@ -45,15 +49,15 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
     /// What the ranks do together: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
-    /// reduce_scatter, scan, exscan, neighbours
-    #[arg(value_name = "COLLECTIVE", required_unless_present = "figure")]
+    /// reduce_scatter, scan, exscan, neighbours; or a file that `tasuki plan export --format json` wrote
+    #[arg(value_name = "COLLECTIVE|FILE.json", required_unless_present = "figure")]
     collective: Option<String>,
     #[command(flatten)]
     asked: Asked,
     /// How nodes are linked
     #[arg(long, value_name = "T", default_value = "torus")]
     topology: String,
-    /// Which algorithm [default: the quickest of those that fit; among many ranks the usual one]
+    /// Which algorithm [default: the one that plans take; the usual one where that has too many commands]
     #[arg(long, value_name = "A")]
     algorithm: Option<String>,
     /// Into how many pieces it cuts what it cuts [default: by size, 1 up to 32 KiB, 512 for 1 GiB]
@@ -84,17 +88,9 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     if let Some(path) = &args.figure {
         return draw(path);
     }
-    let mut shape = args.asked.shape("tasuki sim", args.collective.as_deref().unwrap_or_default())?;
-    let network = network(&args.topology, &shape)?;
-    shape.placement.torus = torus(&shape, &network);
-    let wanted = Wanted {
-        shape: &shape,
-        network: &network,
-        algorithm: args.algorithm.as_deref(),
-        segments: args.segments.unwrap_or_else(|| segments_to_simulate(&shape)),
-    };
-    let mut json = args.json.as_deref().map(open).transpose()?;
-    let choice = Choice::make(&wanted)?;
+    let what = args.collective.as_deref().unwrap_or_default();
+    let (subject, network, choice, mut json) =
+        if is_file(what) { plan(args, what)? } else { chosen(args, what)? };
     let host = Host {
         compute: args.compute.unwrap_or_default(),
         varies: args.varies.unwrap_or_default(),
@@ -105,12 +101,45 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     let simulated = simulation.watch(|progress| bar.show(progress)).run();
     drop(bar);
     let simulated = simulated.with_context(|| format!("{} cannot be simulated", choice.name))?;
-    let report = report::Report { shape: &shape, network: &network, choice: &choice, args, simulated };
+    let report = report::Report { subject: &subject, network: &network, choice: &choice, args, simulated };
     if let Some(file) = &mut json {
         report.write(file).context("the figures could not be written")?;
     }
     print(&report.table())?;
     Ok(0)
+}
+
+/// What is simulated, on which network, by which schedule, and where the figures go.
+type Question = (Subject, Network, Choice, Option<std::fs::File>);
+
+/// The plan of a file.
+fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
+    let others = [(args.algorithm.is_some(), "--algorithm"), (args.segments.is_some(), "--segments")];
+    let others = others.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option);
+    // How ranks lie on nodes no plan says.
+    let given = args.asked.given().filter(|option| *option != "--per-node").chain(others);
+    let schedule = read(file, given)?;
+    let subject = Subject::plan(&schedule, file);
+    let network = network(&args.topology, subject.ranks, args.asked.per_node())?;
+    let json = args.json.as_deref().map(open).transpose()?;
+    let name = schedule.name().to_string();
+    Ok((subject, network, Choice { schedule, name, reason: "as the file says".into(), segments: None }, json))
+}
+
+/// A collective, by the algorithm that is asked for or chosen.
+fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
+    let mut shape = args.asked.shape("tasuki sim", what)?;
+    let network = network(&args.topology, shape.ranks, shape.placement.per_node)?;
+    shape.placement.torus = torus(&shape, &network);
+    let wanted = Wanted {
+        shape: &shape,
+        network: &network,
+        algorithm: args.algorithm.as_deref(),
+        segments: args.segments.unwrap_or_else(|| segments_to_simulate(&shape)),
+    };
+    let json = args.json.as_deref().map(open).transpose()?;
+    let choice = Choice::make(&wanted)?;
+    Ok((Subject::collective(&shape), network, choice, json))
 }
 
 /// Draws the figure.
@@ -127,9 +156,8 @@ fn open(path: &std::path::Path) -> anyhow::Result<std::fs::File> {
     std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-fn network(topology: &str, shape: &Shape) -> anyhow::Result<Network> {
-    let per_node = shape.placement.per_node;
-    let nodes = shape.ranks.div_ceil(per_node) as u64;
+fn network(topology: &str, ranks: usize, per_node: usize) -> anyhow::Result<Network> {
+    let nodes = ranks.div_ceil(per_node) as u64;
     let topology = Topology::parse(topology, nodes).map_err(|wrong| {
         let nearest = match &wrong {
             WrongTopology::Kind(kind) => nearest(kind, Topology::KINDS),

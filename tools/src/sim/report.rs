@@ -1,18 +1,17 @@
 //! What was simulated, as a table for people and as a line of JSON.
 
 use super::choice::Choice;
+use super::subject::Subject;
 use super::{Args, size};
-use crate::asked::words;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::Write;
 use tasuki_core::netmodel::{Network, Time};
-use tasuki_models::collective::shape::{Counts, Operation, Shape};
 use tasuki_models::schedule::Simulated;
 
 /// All there is to say.
 pub(super) struct Report<'r> {
-    pub(super) shape: &'r Shape,
+    pub(super) subject: &'r Subject,
     pub(super) network: &'r Network,
     pub(super) choice: &'r Choice,
     pub(super) args: &'r Args,
@@ -22,14 +21,14 @@ pub(super) struct Report<'r> {
 /// The line of JSON: times in seconds, sizes in bytes.
 #[derive(Serialize)]
 struct Line<'l> {
-    collective: &'static str,
-    algorithm: &'static str,
+    collective: &'l str,
+    algorithm: &'l str,
     ranks: usize,
     per_node: u64,
     topology: String,
     bytes: u64,
-    root: usize,
-    segments: u64,
+    root: Option<usize>,
+    segments: Option<u64>,
     starts: u32,
     compute_seconds: f64,
     varies_seconds: f64,
@@ -58,31 +57,9 @@ impl Report<'_> {
         self.simulated.time.as_seconds() / f64::from(self.args.starts)
     }
 
-    /// Bytes of the message or of a block; of all blocks where these differ.
-    fn bytes(&self) -> u64 {
-        match &self.shape.counts {
-            Counts::Equal(bytes) => *bytes,
-            Counts::Each(counts) | Counts::Matrix(counts) => counts.iter().sum(),
-            Counts::Graph(neighbours) => {
-                let edges = (0..self.shape.ranks).flat_map(|rank| neighbours.given(rank));
-                edges.map(|(edge, _)| edge.bytes).max().unwrap_or(0)
-            }
-        }
-    }
-
-    /// These by the time of a start.
+    /// The subject's bytes by the time of a start.
     fn rate(&self) -> f64 {
-        if self.each() > 0.0 { self.bytes() as f64 / self.each() } else { 0.0 }
-    }
-
-    /// What is done, and of how much.
-    fn what(&self) -> String {
-        let (name, bytes) = (words::name(self.shape.operation), size::show(self.bytes()));
-        match self.shape.counts {
-            _ if self.shape.operation == Operation::Barrier => name.to_string(),
-            Counts::Equal(_) | Counts::Graph(_) => format!("{name} of {bytes}"),
-            Counts::Each(_) | Counts::Matrix(_) => format!("{name} of blocks that differ, {bytes} of all"),
-        }
+        if self.each() > 0.0 { self.subject.bytes as f64 / self.each() } else { 0.0 }
     }
 
     fn link(&self) -> Option<String> {
@@ -91,14 +68,17 @@ impl Report<'_> {
 
     /// The table.
     pub(super) fn table(&self) -> String {
-        let Report { shape, network, choice, args, simulated } = self;
-        let ranks = shape.ranks;
+        let Report { subject, network, choice, args, simulated } = self;
+        let ranks = subject.ranks;
+        let from = subject.root.map(|root| format!(", from rank {root}")).unwrap_or_default();
+        let cut =
+            choice.segments.map_or("as the file says".into(), |count| format!("{count}, where it cuts"));
         let mut rows: Vec<(&str, String)> = vec![
-            ("collective", self.what()),
-            ("ranks", format!("{ranks}, {} on each node, from rank {}", network.per_node, shape.root)),
+            ("collective", subject.what.clone()),
+            ("ranks", format!("{ranks}, {} on each node{from}", network.per_node)),
             ("topology", format!("{}, {} nodes", network.topology, network.topology.nodes())),
             ("algorithm", format!("{}: {}", choice.name, choice.reason)),
-            ("segments", format!("{}, where it cuts", choice.segments)),
+            ("segments", cut),
             ("time", self.time()),
         ];
         if let Some(compute) = args.compute {
@@ -106,7 +86,7 @@ impl Report<'_> {
             let longer = args.varies.map(|varies| format!(" and up to {varies} more")).unwrap_or_default();
             rows.push(("computing", format!("{compute}{longer} in each start, {meanwhile}")));
         }
-        if self.bytes() > 0 {
+        if self.subject.bytes > 0 {
             rows.push(("bandwidth", size::rate(self.rate())));
         }
         rows.push((
@@ -147,16 +127,16 @@ impl Report<'_> {
 
     /// Writes the line.
     pub(super) fn write(&self, file: &mut impl Write) -> anyhow::Result<()> {
-        let Report { shape, network, choice, args, simulated } = self;
+        let Report { subject, network, choice, args, simulated } = self;
         let link = self.link();
         let line = Line {
-            collective: words::name(shape.operation),
-            algorithm: choice.name,
-            ranks: shape.ranks,
+            collective: &subject.name,
+            algorithm: &choice.name,
+            ranks: subject.ranks,
             per_node: network.per_node,
             topology: network.topology.to_string(),
-            bytes: self.bytes(),
-            root: shape.root,
+            bytes: self.subject.bytes,
+            root: subject.root,
             segments: choice.segments,
             starts: args.starts,
             compute_seconds: args.compute.unwrap_or_default().as_seconds(),

@@ -133,3 +133,56 @@ fn lists(shape: &Shape, part: &mut Part) {
     over.into_iter().for_each(|round| part.finish(round.reaches(1)));
     part.finish(done.reaches(others));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Deed;
+
+    /// Of 7 ranks, relative to the rank whose list it is, as printed: to, from, after which.
+    const PRINTED: [(usize, usize, Option<usize>); 6] =
+        [(1, 0, None), (2, 1, Some(0)), (3, 1, Some(1)), (4, 2, Some(1)), (5, 2, Some(2)), (6, 3, Some(2))];
+
+    /// J11: the tree of the paper, for any number of ranks: k goes to 2k and 2k + 1. Each rank moves its own block by a
+    /// list of its own.
+    #[test]
+    fn j11_lists_are_those_of_the_paper() {
+        for ranks in [1, 2, 3, 5, 7, 8] {
+            let shape = Shape::new(Operation::Allgather, ranks, 0, 24);
+            let schedule = LISTS.schedule(&shape, 1);
+            schedule.check().unwrap_or_else(|fault| panic!("{ranks} ranks: {fault}"));
+            for me in 0..ranks {
+                let part = schedule.part(me);
+                let moves: Vec<_> = part.steps().iter().filter(|step| step.deed != Deed::Nothing).collect();
+                assert_eq!(moves.len(), ranks - 1);
+                for (number, step) in moves.iter().enumerate() {
+                    let place = number + 1;
+                    let on = |place: usize| DATA.on((me + place) % ranks, 24 * me as u64);
+                    let deed = Deed::Copy { from: on(place / 2), to: on(place), bytes: 24 };
+                    assert_eq!(step.deed, deed, "copy {number} of rank {me} of {ranks}");
+                    // After as many copies as it takes until one has brought the block to where it is taken from.
+                    let is_done = part.counters()[step.trigger.signal.index()].name == "done";
+                    assert_eq!((is_done, step.trigger.count), (true, (place / 2) as u64));
+                }
+            }
+        }
+    }
+
+    /// The printed list waits for more than the data need, in commands 2 and 4: ours never waits for more than it.
+    #[test]
+    fn j11_no_command_waits_for_more_than_the_printed_one() {
+        let shape = Shape::new(Operation::Allgather, 7, 0, 24);
+        let part = LISTS.schedule(&shape, 1).part(0);
+        let moves = part.steps().iter().filter_map(|step| match step.deed {
+            Deed::Copy { from, to, .. } => Some((to.rank as usize, from.rank as usize, step.trigger.count)),
+            _ => None,
+        });
+        let ours: Vec<_> = moves.collect();
+        let printed = PRINTED.map(|(to, from, after)| (to, from, after.map_or(0, |step| step as u64 + 1)));
+        for (command, (ours, printed)) in ours.iter().zip(printed).enumerate() {
+            assert_eq!((ours.0, ours.1), (printed.0, printed.1), "command {command}");
+            let fewer = printed.2 - ours.2;
+            assert_eq!(fewer, u64::from([2, 4].contains(&command)), "command {command}");
+        }
+    }
+}

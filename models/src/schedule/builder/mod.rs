@@ -3,15 +3,22 @@
 //!
 //! A step is prepared by a rank, which tells those who wait for it when it is done. Whoever reads or writes in the
 //! memory of another rank waits until that has started, unless what it waits for says so already; a rank's start is
-//! over when all is done that reads or writes there. So what is right in one start is right in any number of them.
-//! What is not said, two steps that write the same bytes in no order, say, the proof finds ([`Schedule::check`]).
+//! over when all is done that reads or writes there, and all that it prepares: who runs a list for others is needed
+//! until then. So what is right in one start is right in any number of them. What is not said, two steps that write the
+//! same bytes in no order, say, the proof finds ([`Schedule::check`]).
+
+mod known;
+mod making;
+mod writes;
 
 use super::part::{Part, Room, Use};
-use super::step::{Buffer, Deed, Effect, Place, Signal, Trigger};
-use super::{Contract, Schedule, started};
-use std::collections::{BTreeMap, BTreeSet};
+use super::step::{Buffer, Deed, Place};
+use super::{Contract, Schedule};
+use making::Whole;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use writes::Writes;
 
 /// A step that was written down.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -79,6 +86,12 @@ impl Draft {
         ranks.into_iter().flatten().map(|rank| rank as usize)
     }
 
+    /// Whose start is not over before it is done: who prepares it, and whose memory it reads or writes.
+    fn concerns(&self) -> impl Iterator<Item = usize> + use<> {
+        let by = self.by;
+        std::iter::once(by).chain(self.touches().filter(move |&rank| rank != by))
+    }
+
     fn writes(&self) -> Option<Region> {
         match self.deed {
             Deed::Nothing => None,
@@ -97,6 +110,7 @@ pub struct Builder {
     bytes: u64,
     rooms: Vec<Room>,
     drafts: Vec<Draft>,
+    writes: Writes,
     by: Option<usize>,
 }
 
@@ -120,6 +134,11 @@ impl Last<'_> {
 }
 
 impl Builder {
+    fn new(ranks: usize, first: usize, bytes: u64) -> Builder {
+        let writes = Writes::default();
+        Builder { ranks, first, bytes, rooms: Vec::new(), drafts: Vec::new(), writes, by: None }
+    }
+
     /// All ranks, the first of them, who gives or gets where that is one, at the beginning.
     pub fn ranks(&self) -> Vec<usize> {
         (0..self.ranks).map(|place| (self.first + place) % self.ranks).collect()
@@ -173,14 +192,18 @@ impl Builder {
 
     fn draft(&mut self, by: u32, deed: Deed) -> Last<'_> {
         let by = self.by.unwrap_or(by as usize);
-        self.drafts.push(Draft { by, deed, after: BTreeSet::new() });
+        let draft = Draft { by, deed, after: BTreeSet::new() };
+        if let Some(region) = draft.writes() {
+            self.writes.add(region, self.drafts.len());
+        }
+        self.drafts.push(draft);
         Last(self)
     }
 
-    /// The step that was the last to write into that region; `None`: so far nobody has.
+    /// The step that was the last to write into that region; `None`: so far nobody has. Takes no longer the more was
+    /// written elsewhere.
     pub fn last_write(&self, region: Region) -> Option<Written> {
-        let writes = |draft: &Draft| draft.writes().is_some_and(|written| written.overlaps(&region));
-        self.drafts.iter().rposition(writes).map(Written)
+        self.writes.last(&region).map(Written)
     }
 
     fn is_ours(&self, draft: &Draft) -> bool {
@@ -188,159 +211,11 @@ impl Builder {
     }
 }
 
-/// All parts of a schedule that was written down as a whole.
-struct Whole {
-    parts: Vec<Part>,
-}
-
-/// Who is told of what: a step or a start, and the rank that waits for it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum News {
-    Start(usize),
-    Step(usize),
-}
-
-/// Parts that are being made of drafts.
-struct Making {
-    parts: Vec<Part>,
-    /// The signal of a rank that says that something has happened.
-    signals: BTreeMap<(News, usize), Signal>,
-    /// Who is told of each.
-    told: BTreeMap<News, Vec<usize>>,
-}
-
-impl Whole {
-    fn make(builder: Builder) -> Whole {
-        let waits = all_waits(&builder);
-        let ranks = builder.ranks;
-        let mut making = Making { parts: Vec::new(), signals: BTreeMap::new(), told: BTreeMap::new() };
-        for rank in 0..ranks {
-            let mut part = Part::new(rank);
-            for room in &builder.rooms {
-                part.room(room.clone());
-            }
-            making.parts.push(part);
-        }
-        for (draft, waits) in builder.drafts.iter().zip(&waits) {
-            waits.iter().for_each(|&news| making.tell(news, draft.by));
-        }
-        for (number, draft) in builder.drafts.iter().enumerate() {
-            draft.touches().for_each(|rank| making.tell(News::Step(number), rank));
-        }
-        for rank in 0..ranks {
-            making.say(News::Start(rank), rank, started());
-        }
-        for (number, (draft, waits)) in builder.drafts.iter().zip(&waits).enumerate() {
-            making.step(number, draft, waits);
-        }
-        for (number, draft) in builder.drafts.iter().enumerate() {
-            for rank in draft.touches() {
-                let told = making.signals[&(News::Step(number), rank)].reaches(1);
-                making.parts[rank].finish(told);
-            }
-        }
-        Whole { parts: making.parts }
-    }
-}
-
-/// What each step waits for: the steps that it comes after, and starts of ranks whose memory it touches, unless a step
-/// before it has waited for these.
-fn all_waits(builder: &Builder) -> Vec<BTreeSet<News>> {
-    let mut known: Vec<BTreeSet<usize>> = Vec::new();
-    let mut all = Vec::new();
-    for draft in &builder.drafts {
-        let mut starts = BTreeSet::from([draft.by]);
-        let mut waits = BTreeSet::new();
-        for &before in &draft.after {
-            starts.extend(&known[before]);
-            waits.insert(News::Step(before));
-        }
-        for rank in draft.touches() {
-            if starts.insert(rank) {
-                waits.insert(News::Start(rank));
-            }
-        }
-        known.push(starts);
-        all.push(waits);
-    }
-    all
-}
-
-impl Making {
-    /// That rank is to be told of it.
-    fn tell(&mut self, news: News, rank: usize) {
-        if self.signals.contains_key(&(news, rank)) {
-            return;
-        }
-        let name = match news {
-            News::Start(of) => format!("rank {of} has started"),
-            News::Step(number) => format!("step {number} is done"),
-        };
-        let signal = self.parts[rank].signal(name, 1);
-        self.signals.insert((news, rank), signal);
-        self.told.entry(news).or_default().push(rank);
-    }
-
-    /// Who is told of it.
-    fn effects(&self, news: News) -> Vec<Effect> {
-        let told = self.told.get(&news).map_or(&[][..], Vec::as_slice);
-        told.iter().map(|&rank| self.signals[&(news, rank)].on(rank, 1)).collect()
-    }
-
-    /// Tells all who are to be told of something, when it has happened as the trigger says.
-    fn say(&mut self, news: News, by: usize, when: Trigger) {
-        let effects = self.effects(news);
-        self.say_so(&effects, by, when);
-    }
-
-    fn say_so(&mut self, effects: &[Effect], by: usize, when: Trigger) {
-        for pair in effects.chunks(2) {
-            let step = self.parts[by].join(when);
-            for &effect in pair {
-                step.then(effect);
-            }
-        }
-    }
-
-    /// A step, behind what it waits for, and those that tell of it if they are more than it can tell itself.
-    fn step(&mut self, number: usize, draft: &Draft, waits: &BTreeSet<News>) {
-        let mut triggers: Vec<Trigger> =
-            waits.iter().map(|&news| self.signals[&(news, draft.by)].reaches(1)).collect();
-        let last = triggers.pop().unwrap_or(started());
-        for trigger in triggers {
-            self.parts[draft.by].join(trigger);
-        }
-        let mut effects = self.effects(News::Step(number));
-        let own = self.signals.get(&(News::Step(number), draft.by)).copied();
-        let rest = match own {
-            _ if effects.len() <= super::EFFECTS_MAX => Vec::new(),
-            Some(own) => {
-                effects.sort_by_key(|effect| effect.rank as usize != draft.by); // itself first
-                let rest = effects.split_off(super::EFFECTS_MAX);
-                rest.into_iter().map(|effect| (effect, own.reaches(1))).collect()
-            }
-            None => {
-                let own = self.parts[draft.by].signal(format!("step {number} is done"), 1);
-                let rest = effects.split_off(super::EFFECTS_MAX - 1);
-                effects.push(own.on(draft.by, 1));
-                rest.into_iter().map(|effect| (effect, own.reaches(1))).collect::<Vec<_>>()
-            }
-        };
-        let step = self.parts[draft.by].step(last, draft.deed);
-        for effect in effects {
-            step.then(effect);
-        }
-        if let Some(&(_, when)) = rest.first() {
-            let effects: Vec<Effect> = rest.into_iter().map(|(effect, _)| effect).collect();
-            self.say_so(&effects, draft.by, when);
-        }
-    }
-}
-
 impl Schedule {
     /// A schedule that `write` writes down as a whole, among so many ranks, of which `first` is asked to give or get
     /// where that is one; of so many bytes. `contract` says what each rank gives and gets. Written down once, when it
-    /// is first asked for: takes time and memory for all ranks.
+    /// is first asked for: takes time and memory for all ranks, in chains and trees little more than in proportion to the
+    /// steps.
     ///
     /// A step of a rank that is not there is left out, which the proof finds.
     pub fn build(
@@ -352,8 +227,7 @@ impl Schedule {
         let whole: Arc<OnceLock<Whole>> = Arc::default();
         let part = move |part: &mut Part| {
             let whole = whole.get_or_init(|| {
-                let mut builder =
-                    Builder { ranks, first, bytes, rooms: Vec::new(), drafts: Vec::new(), by: None };
+                let mut builder = Builder::new(ranks, first, bytes);
                 write(&mut builder);
                 let is_wrong = |draft: &Draft| !builder.is_ours(draft);
                 let wrong: Vec<usize> =
@@ -368,3 +242,8 @@ impl Schedule {
         Schedule::new(name, ranks, part, contract)
     }
 }
+
+#[cfg(test)]
+mod acp;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! Trains a small classifier on all ranks, with gradients that are added up while the next are computed. How it works
+//! stands in `tasuki_examples::sgd`.
+
+use clap::{Parser, ValueEnum, value_parser};
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{CellAlignment, Table};
+use indicatif::ProgressBar;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use tasuki::prelude::*;
+use tasuki_examples::heat::check_writable;
+use tasuki_examples::sgd::{Recipe, Task, Training, Way, curve, serial, train};
+use tasuki_examples::{bar, ranks};
+
+/// What the progress bar shows.
+const BAR: &str = "{wide_bar} {msg}, {pos} of {len} steps, {elapsed}";
+
+/// Train a perceptron of two layers on generated samples, on all ranks.
+#[derive(Parser)]
+#[command(name = "sgd", after_help = "Example: tasuki run -n 4 sgd --hidden 256 --by both")]
+struct Options {
+    /// Steps
+    #[arg(long, default_value_t = 300, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    steps: u32,
+    /// Samples of a step, on all ranks together
+    #[arg(long, default_value_t = 512, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    batch: u32,
+    /// Coordinates of a sample
+    #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..=4096))]
+    inputs: u32,
+    /// Units of the hidden layer
+    #[arg(long, default_value_t = 128, value_parser = value_parser!(u32).range(1..=4096))]
+    hidden: u32,
+    /// Classes of samples
+    #[arg(long, default_value_t = 8, value_parser = value_parser!(u32).range(2..=1000))]
+    classes: u32,
+    /// How far a step goes down the mean gradient
+    #[arg(long, default_value_t = 0.2, allow_negative_numbers = true, value_parser = rate)]
+    rate: f64,
+    /// Which samples
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How gradients are added up over ranks
+    #[arg(long, value_enum, default_value = "both")]
+    by: By,
+    /// Where rank 0 writes the loss by steps
+    #[arg(long, default_value = "sgd.svg")]
+    output: PathBuf,
+    /// Do not compare with a training by one processor
+    #[arg(long)]
+    no_check: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    Blocking,
+    Persistent,
+    Both,
+}
+
+impl By {
+    fn ways(self) -> &'static [Way] {
+        match self {
+            By::Blocking => &[Way::Blocking],
+            By::Persistent => &[Way::Persistent],
+            By::Both => &[Way::Blocking, Way::Persistent],
+        }
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_string())?;
+    if rate > 0.0 && rate <= 1000.0 { Ok(rate) } else { Err("it is above 0 and at most 1000".into()) }
+}
+
+impl Options {
+    fn recipe(&self) -> Recipe {
+        let task = Task { inputs: self.inputs as usize, classes: self.classes as usize, seed: self.seed };
+        let [hidden, batch, steps] = [self.hidden, self.batch, self.steps].map(|count| count as usize);
+        Recipe { task, hidden, batch, steps, rate: self.rate }
+    }
+}
+
+fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
+    let recipe = options.recipe();
+    let is_first = job.rank() == Rank(0);
+    if is_first {
+        check_writable(&options.output).map_err(|error| unwritable(options, &error))?;
+    }
+    let bar = if is_first { bar::shown(BAR) } else { bar::hidden() };
+    let mut trainings = Vec::new();
+    for &way in options.by.ways() {
+        bar.set_message(word(way));
+        bar.set_length(recipe.steps as u64);
+        job.barrier()?; // so that nobody's time contains others' preparation
+        trainings.push((way, train(way, job, &recipe, |done| bar.set_position(done as u64))?));
+    }
+    if is_first {
+        report(job, &trainings, options, &bar)?;
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// What rank 0 does with what came of it: check, draw, tell.
+fn report(
+    job: &Job,
+    trainings: &[(Way, Training)],
+    options: &Options,
+    bar: &ProgressBar,
+) -> tasuki::Result<()> {
+    let recipe = options.recipe();
+    let diverged = trainings.iter().find(|(_, training)| training.losses.len() < recipe.steps);
+    if let Some((_, training)) = diverged {
+        let step = training.losses.len() + 1;
+        let rate = recipe.rate;
+        let text = format!("weights leave all bounds in step {step}: take a --rate below {rate}");
+        return Err(tasuki::Error::program(text));
+    }
+    if !options.no_check {
+        bar.set_message("one processor");
+        let (losses, weights) = serial(&recipe, |done| bar.set_position(done as u64));
+        for (way, training) in trainings {
+            compare(training, &losses, &weights)
+                .map_err(|text| tasuki::Error::program(format!("{}: {text}", word(*way))))?;
+        }
+    }
+    bar.finish_and_clear();
+    let losses = trainings.last().map_or(&[][..], |(_, training)| &training.losses);
+    let svg = curve(losses, &recipe, &ranks(job.size())).map_err(tasuki::Error::program)?;
+    std::fs::write(&options.output, svg).map_err(|error| unwritable(options, &error))?;
+    println!("{}", table(trainings, &recipe));
+    let checked = if options.no_check { "not compared with" } else { "bit for bit as" };
+    let (ranks, picture) = (ranks(job.size()), options.output.display());
+    println!("{} steps on {ranks}, losses and weights {checked} the serial run; see {picture}", recipe.steps);
+    Ok(())
+}
+
+/// The same to the bit, or where not.
+fn compare(training: &Training, losses: &[f64], weights: &[Vec<f32>; 2]) -> Result<(), String> {
+    let pairs = training.losses.iter().zip(losses);
+    if let Some(step) = pairs.clone().position(|(ours, serial)| ours.to_bits() != serial.to_bits()) {
+        let (ours, serial) = (training.losses[step], losses[step]);
+        return Err(format!("the loss of step {} is {ours}, that of the serial run {serial}", step + 1));
+    }
+    let ours = [&training.network.first, &training.network.last].map(|layer| layer.weights());
+    match ours.iter().zip(weights).position(|(ours, serial)| *ours != serial) {
+        Some(layer) => Err(format!("weights of layer {} differ from those of the serial run", layer + 1)),
+        None => Ok(()),
+    }
+}
+
+fn table(trainings: &[(Way, Training)], recipe: &Recipe) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_BORDERS_ONLY);
+    table.set_header([
+        "gradients by",
+        "us a step, median",
+        "all steps",
+        "loss, first",
+        "last",
+        "right of new",
+    ]);
+    for (way, training) in trainings {
+        let mut times = training.times.clone();
+        times.sort();
+        let median = times[times.len() / 2].as_secs_f64() * 1e6;
+        let all = times.iter().sum::<Duration>().as_secs_f64();
+        let loss = |loss: Option<&f64>| loss.map_or_else(String::new, |loss| format!("{loss:.4}"));
+        table.add_row([
+            word(*way).to_string(),
+            format!("{median:.1}"),
+            format!("{all:.3} s"),
+            loss(training.losses.first()),
+            loss(training.losses.last()),
+            format!("{:.1} %", 100.0 * training.accuracy(&recipe.task)),
+        ]);
+    }
+    for column in 1..6 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn word(way: Way) -> &'static str {
+    match way {
+        Way::Blocking => "blocking calls",
+        Way::Persistent => "persistent plans",
+    }
+}
+
+fn unwritable(options: &Options, error: &std::io::Error) -> tasuki::Error {
+    tasuki::Error::program(format!("cannot write {}: {error}", options.output.display()))
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    tasuki::main(|job| app(job, &options))
+}

@@ -1,0 +1,50 @@
+//! What is simulated, in words and numbers: a collective, or the plan of a file.
+
+use super::size;
+use crate::asked::words;
+use tasuki_models::collective::shape::{Counts, Operation, Shape};
+use tasuki_models::schedule::Schedule;
+
+/// What is to be said of it.
+pub(super) struct Subject {
+    /// One word.
+    pub(super) name: String,
+    /// What is done, and of how much.
+    pub(super) what: String,
+    pub(super) ranks: usize,
+    /// Who gives or gets, if that is said.
+    pub(super) root: Option<usize>,
+    /// Bytes of the message or of a block; of all blocks where these differ; of a file's plan, the most that a rank
+    /// gives.
+    pub(super) bytes: u64,
+}
+
+impl Subject {
+    /// A collective.
+    pub(super) fn collective(shape: &Shape) -> Subject {
+        let name = words::name(shape.operation);
+        let bytes = match &shape.counts {
+            Counts::Equal(bytes) => *bytes,
+            Counts::Each(counts) | Counts::Matrix(counts) => counts.iter().sum(),
+            Counts::Graph(neighbours) => {
+                let edges = (0..shape.ranks).flat_map(|rank| neighbours.given(rank));
+                edges.map(|(edge, _)| edge.bytes).max().unwrap_or(0)
+            }
+        };
+        let shown = size::show(bytes);
+        let what = match shape.counts {
+            _ if shape.operation == Operation::Barrier => name.to_string(),
+            Counts::Equal(_) | Counts::Graph(_) => format!("{name} of {shown}"),
+            Counts::Each(_) | Counts::Matrix(_) => format!("{name} of blocks that differ, {shown} of all"),
+        };
+        Subject { name: name.into(), what, ranks: shape.ranks, root: Some(shape.root), bytes }
+    }
+
+    /// The plan of a file.
+    pub(super) fn plan(schedule: &Schedule, file: &str) -> Subject {
+        let given = |rank| schedule.contract(rank).gives.iter().map(|span| span.bytes).sum();
+        let bytes = (0..schedule.ranks()).map(given).max().unwrap_or(0);
+        let what = format!("the plan of {file}, {} of a rank at most", size::show(bytes));
+        Subject { name: "plan".into(), what, ranks: schedule.ranks(), root: None, bytes }
+    }
+}

@@ -52,10 +52,10 @@ const TRIGGER: u32 = 32;
 const LOW: u64 = (1 << TRIGGER) - 1;
 const LENGTH_BITS: u32 = 40;
 /// In word 1: the threshold grows from pass to pass.
-const EACH: u64 = 1 << (CLASS + 7);
+pub(super) const EACH: u64 = 1 << (CLASS + 7);
 const CLASS_BITS: u64 = 0x3f;
 /// In word 1: nobody but the queue's rank is to hurry.
-const LEFT: u64 = 1 << (CLASS + 6);
+pub(super) const LEFT: u64 = 1 << (CLASS + 6);
 /// Where the second line has the threshold of the second trigger, and the signal of the second effect.
 const ALSO: usize = INLINE_BYTES / 8 - 1;
 const SECOND_SIGNAL: usize = LINE_WORDS - 1;
@@ -158,35 +158,6 @@ impl Lines {
     #[inline(always)]
     pub fn bind(&mut self, class: Class) {
         self.words[0][0] = self.words[0][0] & !(CLASS_BITS << CLASS) | (class as u64) << CLASS;
-    }
-
-    /// In a queue that begins anew: it is read when that is met, whose threshold grows by `more` with each pass.
-    /// Instead of any other trigger.
-    pub fn when_each(&mut self, first: Trigger, more: u32) -> Result<(), Cause> {
-        self.when(first)?;
-        self.words[0][0] |= EACH;
-        self.words[0][LINE_WORDS - 1] |= u64::from(more) << 32;
-        Ok(())
-    }
-
-    /// In a queue that begins anew: whoever raises the signal that it waits for leaves it to the queue's rank.
-    pub fn leave_to_owner(&mut self) {
-        self.words[0][0] |= LEFT;
-    }
-
-    /// Whether it is left to the queue's rank.
-    pub fn is_left_to_owner(&self) -> bool {
-        self.words[0][0] & LEFT != 0
-    }
-
-    /// What it waits for in that pass before it is read, if it does.
-    #[inline(always)]
-    pub fn head(&self, pass: u64) -> Option<Trigger> {
-        let [first, threshold, .., last] = self.words[0];
-        if first & EACH == 0 {
-            return None;
-        }
-        trigger_of(first, threshold.wrapping_add(pass.wrapping_mul(last >> 32)))
     }
 
     #[inline(always)]

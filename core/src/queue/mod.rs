@@ -16,6 +16,7 @@
 //! | signal: armed, poison | the lease's holder; raisers | raisers; holder | `fabric/arming` |
 //! | station: serving | the rank | raisers and posters | `station` |
 
+mod anew;
 pub mod area;
 mod atomics;
 pub mod call;

@@ -3,10 +3,10 @@
 //! Unsafe: copies between places of job memory that the fabric named when the program was made; what is freed stays
 //! mapped while the fabric lives, and the machine keeps that.
 //!
-//! Whoever runs a queue reads a command out of its lines, looks for the queue, the memory and the signals that it names,
-//! and books what is under way. A rank that runs a program of its own knows all that. It takes the lease as anybody
-//! does, and leaves the books as anybody would: whoever comes next, wherever, goes on from there. What it cannot do so,
-//! a long copy, a poisoned signal, it leaves to the common way.
+//! Whoever runs a queue reads a command out of its lines, looks for the queue, the memory and the signals that it
+//! names, and books what is under way. A rank that runs a program of its own knows all that. It takes the lease as
+//! anybody does, and leaves the books as anybody would: whoever comes next, wherever, goes on from there. What it
+//! cannot do so, a long copy, a poisoned signal, it leaves to the common way.
 
 use super::program::{Program, watch};
 use super::reach::Named;

@@ -1,4 +1,5 @@
-//! Sums that are the same in any order: what a block of samples comes to is rounded once, and whole numbers are added up.
+//! Sums that are the same in any order: what a block of samples comes to is rounded once, and whole numbers are added
+//! up.
 
 /// Samples whose values are added up as floating point numbers, in their order.
 pub const BLOCK: usize = 16;

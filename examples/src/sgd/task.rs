@@ -1,5 +1,5 @@
-//! What is learned: to tell from which of some classes a point is. Each class has points around several centres, with so
-//! much noise that no straight line parts them.
+//! What is learned: to tell from which of some classes a point is. Each class has points around several centres, with
+//! so much noise that no straight line parts them.
 
 use crate::random::mixed;
 

@@ -1,6 +1,6 @@
 //! Which algorithm is simulated: the one that is asked for; else the one that plans take, where that takes no longer
-//! than one waits; else the usual one. Beside it stands the quickest of those that fit, where trying all of them takes no
-//! time worth speaking of.
+//! than one waits; else the usual one. Beside it stands the quickest of those that fit, where trying all of them
+//! takes no time worth speaking of.
 
 use super::size;
 use crate::asked::words;

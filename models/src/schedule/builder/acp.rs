@@ -1,5 +1,5 @@
-//! The broadcast of ACP's collective interface: one list of copies, `[to, from, after]`, that one rank runs, which may be
-//! none of those that get the data.
+//! The broadcast of ACP's collective interface: one list of copies, `[to, from, after]`, that one rank runs, which
+//! may be none of those that get the data.
 
 use super::*;
 use crate::schedule::part::Part;

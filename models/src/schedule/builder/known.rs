@@ -1,6 +1,6 @@
-//! Sets of ranks of which many differ little from each other: a set and one with a rank more share what is the same, and
-//! one that nobody else has is changed in place. So what each step of a chain or a tree knows takes the memory of what
-//! is new to it.
+//! Sets of ranks of which many differ little from each other: a set and one with a rank more share what is the same,
+//! and one that nobody else has is changed in place. So what each step of a chain or a tree knows takes the memory of
+//! what is new to it.
 
 use std::rc::Rc;
 

@@ -214,8 +214,8 @@ impl Builder {
 impl Schedule {
     /// A schedule that `write` writes down as a whole, among so many ranks, of which `first` is asked to give or get
     /// where that is one; of so many bytes. `contract` says what each rank gives and gets. Written down once, when it
-    /// is first asked for: takes time and memory for all ranks, in chains and trees little more than in proportion to the
-    /// steps.
+    /// is first asked for: takes time and memory for all ranks, in chains and trees little more than in proportion to
+    /// the steps.
     ///
     /// A step of a rank that is not there is left out, which the proof finds.
     pub fn build(

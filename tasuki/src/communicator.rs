@@ -199,9 +199,7 @@ impl Communicator {
         operation: impl Operation<T>,
         root: Rank,
     ) -> Result<Option<Vec<T>>> {
-        let mut result = values.to_vec();
-        self.inner.reduce(&mut result, &|left, right| operation.combine(left, right), root)?;
-        Ok((self.rank() == root).then_some(result))
+        self.inner.reduce(values, &|left, right| operation.combine(left, right), root)
     }
 
     /// All members' values, combined in the order of members; the same to the bit on every member.

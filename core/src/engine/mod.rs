@@ -23,6 +23,7 @@ pub mod trace;
 mod transfer;
 mod turn;
 mod waiting;
+pub mod walk;
 
 pub use crate::node::{board, park};
 pub use action::{Action, Local};

@@ -5,6 +5,8 @@
 //! Hoefler, Mehlan, Mietke, Rehm, "Fast barrier synchronization for InfiniBand" (2006).
 
 use super::communicator::{Communicator, RADIX};
+use super::habit::{Given, Kind};
+use super::shape::Operation;
 use tasuki_core::base::Result;
 
 impl Communicator {
@@ -13,6 +15,9 @@ impl Communicator {
         let call = || "barrier()".to_string();
         let _held = self.begin(&call)?;
         self.machine().settle(&call)?; // what was sent before may arrive later than what says that it was
+        if let Some(mut usual) = self.usual(Kind::of::<u8>(Operation::Barrier, 0, 0), &call)? {
+            return usual.walk(Given::read(&[]), &call);
+        }
         let mut step = 1;
         while step < self.size() {
             self.tell_and_hear(step).map_err(|error| self.step_failed(error, &call))?;

@@ -1,6 +1,8 @@
 //! Broadcast along a tree.
 
 use super::communicator::Communicator;
+use super::habit::{Given, Kind};
+use super::shape::Operation;
 use super::tree::Tree;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
@@ -12,6 +14,10 @@ impl Communicator {
         let call = || format!("bcast({bytes} bytes from rank {root})");
         let _held = self.begin(&call)?;
         self.check_root(root, &call)?;
+        let kind = Kind::of::<T>(Operation::Bcast, root.index(), values.len());
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            return usual.walk(Given::moved(bytemuck::cast_slice_mut(values), self.rank() == root), &call);
+        }
         self.bcast_steps(bytemuck::cast_slice_mut(values), root)
             .map_err(|error| self.step_failed(error, &call))
     }

@@ -1,12 +1,13 @@
 //! A communicator: members that exchange messages and make collective calls, each named by its place among them.
 
 use super::fuzzy::Fuzzy;
+use super::habit::Habits;
 use super::link::{Link, SLOTS};
 use super::plan::Plans;
 use super::stages::Stages;
 use crate::message::Context;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Machine;
 
@@ -36,6 +37,8 @@ pub struct Communicator {
     pub(super) farewell: OnceLock<u64>,
     /// Whether they do.
     pub(super) leaves_together: AtomicBool,
+    /// Calls that are made again and again.
+    pub(super) habits: Mutex<Habits>,
 }
 
 /// A collective call: while it lasts there is no other.
@@ -95,6 +98,7 @@ impl Communicator {
             plans,
             farewell: OnceLock::new(),
             leaves_together: AtomicBool::new(false),
+            habits: Mutex::default(),
         }
     }
 

@@ -6,6 +6,7 @@ mod bcast;
 mod communicator;
 mod fuzzy;
 mod gather;
+mod habit;
 mod link;
 mod meeting;
 mod neighbours;

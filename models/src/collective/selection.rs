@@ -15,6 +15,28 @@ const SHORT: u64 = 2048;
 /// Bytes that are laid out once for all.
 const STAGED_MAX: u64 = 1 << 20;
 
+/// Bytes that two members rather tell each other in a message than lay out.
+pub(super) const TOLD_MAX: u64 = 48;
+/// Bytes of each segment of what is laid out: the first is taken while the next is laid.
+const LAID_MIN: u64 = 4096;
+/// Most segments.
+const SEGMENTS_MAX: u64 = 8;
+/// Bytes of values that everybody combines for itself rather than in shares.
+const OWN_MAX: u64 = 4096;
+
+/// What is taken for calls that members make together, with the number of its segments: nobody reads or writes the data
+/// of another.
+pub(super) fn for_calls(shape: &Shape) -> (&'static Algorithm, u64) {
+    let bytes = shape.bytes_of(0);
+    let name = match shape.operation {
+        Operation::Barrier => "told",
+        Operation::Allreduce if shape.ranks > 2 && bytes > OWN_MAX => "shared",
+        _ => "laid",
+    };
+    let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (shape.operation, name));
+    (found.expect("each operation has one for calls"), (bytes / LAID_MIN).clamp(1, SEGMENTS_MAX))
+}
+
 /// What is taken.
 pub(super) fn choose(shape: &Shape) -> &'static Algorithm {
     let of_it = || ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation);

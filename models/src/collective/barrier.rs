@@ -7,7 +7,7 @@
 use super::communicator::{Communicator, RADIX};
 use super::habit::{Given, Kind};
 use super::shape::Operation;
-use tasuki_core::base::Result;
+use tasuki_core::base::{Rank, Result};
 
 impl Communicator {
     /// Returns when all members have called it; what any did before is visible to all after.
@@ -15,7 +15,7 @@ impl Communicator {
         let call = || "barrier()".to_string();
         let _held = self.begin(&call)?;
         self.machine().settle(&call)?; // what was sent before may arrive later than what says that it was
-        if let Some(mut usual) = self.usual(Kind::of::<u8>(Operation::Barrier, 0, 0), &call)? {
+        if let Some(mut usual) = self.usual(Kind::of::<u8>(Operation::Barrier, Rank(0), 0), &call)? {
             return usual.walk(Given::read(&[]), &call);
         }
         let mut step = 1;

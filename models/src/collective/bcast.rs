@@ -14,7 +14,7 @@ impl Communicator {
         let call = || format!("bcast({bytes} bytes from rank {root})");
         let _held = self.begin(&call)?;
         self.check_root(root, &call)?;
-        let kind = Kind::of::<T>(Operation::Bcast, root.index(), values.len());
+        let kind = Kind::of::<T>(Operation::Bcast, root, values.len());
         if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::moved(bytemuck::cast_slice_mut(values), self.rank() == root), &call);
         }

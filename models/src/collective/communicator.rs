@@ -151,7 +151,8 @@ impl Communicator {
             is_member: colour.is_some().into(),
             slots: slots.into(),
         };
-        let wishes = self.allgather(&[wish])?;
+        let mut wishes = vec![wish; self.size];
+        self.allgather(&[wish], &mut wishes)?;
         let Some(colour) = colour else { return Ok(None) };
         let mut members: Vec<u32> = (0..self.size as u32)
             .filter(|&place| {

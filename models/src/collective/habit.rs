@@ -14,7 +14,7 @@ use super::selection;
 use super::shape::{Operation, Shape};
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
-use tasuki_core::base::{Cause, Result};
+use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::View;
 use tasuki_core::engine::walk::{COMBINED_MAX, Lent, Walk};
 
@@ -72,6 +72,9 @@ pub(super) struct Usual<'c> {
     members: &'c Communicator,
     habits: MutexGuard<'c, Habits>,
     kind: Kind,
+    piece: usize,
+    /// Those of its pieces, and of the last one, if that is shorter.
+    walks: [usize; 2],
 }
 
 /// What is usual on a communicator.
@@ -91,8 +94,9 @@ pub(super) struct Habits {
 
 impl Kind {
     /// Of so many values on each member, or in a block.
-    pub(super) fn of<T>(operation: Operation, root: usize, values: usize) -> Kind {
-        Kind { operation, root, bytes: values * size_of::<T>(), value_bytes: size_of::<T>() }
+    pub(super) fn of<T>(operation: Operation, root: Rank, values: usize) -> Kind {
+        let value_bytes = size_of::<T>();
+        Kind { operation, root: root.index(), bytes: values * value_bytes, value_bytes }
     }
 
     /// It in a word, without the root. None: such a call is not worth it, or too large.
@@ -118,12 +122,12 @@ impl Kind {
         matches!(self.operation, Bcast | Reduce | Allreduce | Scan | Exscan)
     }
 
-    /// The bytes of its pieces.
-    fn pieces(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (bytes, value_bytes) = (self.bytes, self.value_bytes);
-        let piece = if self.is_divisible() { PIECE as usize / value_bytes * value_bytes } else { bytes };
-        let count = if bytes == 0 { 1 } else { bytes.div_ceil(piece) };
-        (0..count).map(move |at| at * piece..bytes.min((at + 1) * piece))
+    /// Bytes that are moved in one go.
+    fn piece(&self) -> usize {
+        match self.is_divisible() {
+            true => self.bytes.min(PIECE as usize / self.value_bytes * self.value_bytes),
+            false => self.bytes,
+        }
     }
 
     /// Bytes that a walk of it takes on a member, about.
@@ -152,15 +156,17 @@ impl<'g> Given<'g> {
 }
 
 impl Data<'_> {
-    /// A piece of values, or all blocks.
-    fn view(&mut self, piece: Range<usize>, is_divisible: bool) -> View<'_> {
+    fn view(&mut self) -> View<'_> {
         match self {
-            Data::Read(bytes) if is_divisible => View::of(&bytes[piece]),
             Data::Read(bytes) => View::of(bytes),
-            Data::Written(bytes) => {
-                let all = if is_divisible { piece } else { 0..bytes.len() };
-                View::of_mut(&mut bytes[all])
-            }
+            Data::Written(bytes) => View::of_mut(bytes),
+        }
+    }
+
+    fn piece(&mut self, piece: Range<usize>) -> View<'_> {
+        match self {
+            Data::Read(bytes) => View::of(&bytes[piece]),
+            Data::Written(bytes) => View::of_mut(&mut bytes[piece]),
         }
     }
 }
@@ -168,7 +174,6 @@ impl Data<'_> {
 impl Habits {
     /// One more call of that kind. Whether it is usual.
     fn is_usual(&mut self, word: u64) -> bool {
-        self.calls += 1;
         let calls = self.calls;
         if let Some((_, times, last)) = self.kinds.iter_mut().find(|(known, ..)| *known == word) {
             (*times, *last) = (times.saturating_add(1), calls);
@@ -215,13 +220,17 @@ impl Usual<'_> {
     /// Does the call.
     #[inline]
     pub(super) fn walk(&mut self, mut given: Given<'_>, call: &dyn Fn() -> String) -> Result<()> {
-        let kind = self.kind;
-        for piece in kind.pieces() {
-            let part = Kind { bytes: piece.len(), ..kind };
-            let buffers = [given.data.view(piece, kind.is_divisible()), View::of_mut(given.result)];
-            let lent = Lent { buffers, combine: given.combine, value_bytes: kind.value_bytes };
-            let at = self.members.walk_of(&mut self.habits, &part, call)?;
-            let Some(Arranged { walk, .. }) = at.and_then(|at| self.habits.walks[at].as_mut()) else {
+        let Kind { bytes, value_bytes, .. } = self.kind;
+        let [first, last] = self.walks;
+        let mut at = 0;
+        loop {
+            let end = bytes.min(at + self.piece);
+            let is_whole = at == 0 && end == bytes;
+            let data = if is_whole { given.data.view() } else { given.data.piece(at..end) };
+            let lent =
+                Lent { buffers: [data, View::of_mut(given.result)], combine: given.combine, value_bytes };
+            let walk = if end - at == self.piece { first } else { last };
+            let Some(Arranged { walk, .. }) = &mut self.habits.walks[walk] else {
                 let cause = Cause::Bug("a walk that was there is not".into());
                 return Err(self.members.machine().fault(cause, call));
             };
@@ -229,8 +238,11 @@ impl Usual<'_> {
                 self.habits.is_broken = true;
                 return Err(error);
             }
+            at = end;
+            if at >= bytes {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }
 
@@ -259,21 +271,33 @@ impl Communicator {
     fn find_usual(&self, kind: Kind, call: &dyn Fn() -> String) -> Result<Option<Usual<'_>>> {
         let Some(word) = kind.word() else { return Ok(None) };
         let mut habits = self.lock_habits();
-        if !habits.is_usual(word) || habits.is_broken {
+        if habits.is_broken {
             return Ok(None);
         }
-        // All pieces are as long as the first one, but perhaps the last.
-        for piece in kind.pieces().take(1).chain(kind.pieces().last()) {
-            let kind = Kind { bytes: piece.len(), ..kind };
-            if self.walk_of(&mut habits, &kind, call)?.is_none() {
-                return Ok(None);
-            }
+        let piece = kind.piece();
+        let whole = kind.bytes / piece.max(1);
+        let rest = kind.bytes - whole * piece;
+        // Which has a walk is usual.
+        let first = Kind { bytes: if whole > 0 { piece } else { rest }, ..kind };
+        let known = first.key().and_then(|key| habits.find(key));
+        habits.calls += 1;
+        if known.is_none() && !habits.is_usual(word) {
+            return Ok(None);
         }
-        Ok(Some(Usual { members: self, habits, kind }))
+        let last = if whole > 0 && rest > 0 { Kind { bytes: rest, ..kind } } else { first };
+        let Some(mut walks) = self.walk_of(&mut habits, &first, call)?.map(|at| [at, at]) else {
+            return Ok(None);
+        };
+        if last.bytes != first.bytes {
+            let Some(at) = self.walk_of(&mut habits, &last, call)? else { return Ok(None) };
+            // It may have changed its place.
+            let Some(first) = first.key().and_then(|key| habits.find(key)) else { return Ok(None) };
+            walks = [first, at];
+        }
+        Ok(Some(Usual { members: self, habits, kind, piece, walks }))
     }
 
     /// The walk of a kind, arranged if there is none. None: nobody can have one.
-    #[inline]
     fn walk_of(&self, habits: &mut Habits, kind: &Kind, call: &dyn Fn() -> String) -> Result<Option<usize>> {
         let Some(key) = kind.key() else { return Ok(None) };
         let at = match habits.find(key) {

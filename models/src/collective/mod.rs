@@ -1,6 +1,7 @@
 //! Calls that all members of a group make together.
 
 pub mod algorithm;
+mod alltoall;
 mod barrier;
 mod bcast;
 mod communicator;
@@ -12,6 +13,8 @@ mod meeting;
 mod neighbours;
 mod plan;
 mod reduce;
+mod scan;
+mod scatter;
 mod selection;
 pub mod shape;
 mod stages;

@@ -19,31 +19,29 @@ use tasuki_core::base::{Rank, Result};
 pub type Combine<'c, T> = &'c dyn Fn(&mut [T], &[T]);
 
 impl Communicator {
-    /// Combines all members' values, on the root.
-    pub fn reduce<T: Pod>(
-        &self,
-        values: &[T],
-        combine: Combine<'_, T>,
-        root: Rank,
-    ) -> Result<Option<Vec<T>>> {
+    /// Combines all members' values on this member, the root, where `values` are the result.
+    pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let (bytes, root) = (size_of_val(values), self.rank());
+        let call = || format!("reduce({bytes} bytes to rank {root})");
+        let _held = self.begin(&call)?;
+        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::Reduce, root, values.len()), &call)? {
+            let on_bytes = on_bytes(combine);
+            return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
+        }
+        self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Combines all members' values on another member, the root.
+    pub fn reduce_to<T: Pod>(&self, values: &[T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("reduce({bytes} bytes to rank {root})");
         let _held = self.begin(&call)?;
         self.check_root(root, &call)?;
-        let kind = Kind::of::<T>(Operation::Reduce, root.index(), values.len());
-        let is_root = self.rank() == root;
-        let Some(mut usual) = self.usual(kind, &call)? else {
-            let mut result = values.to_vec();
-            let done = self.reduce_steps(&mut result, combine, root);
-            done.map_err(|error| self.step_failed(error, &call))?;
-            return Ok(is_root.then_some(result));
-        };
-        if !is_root {
-            return usual.walk(Given::read(bytemuck::cast_slice(values)), &call).map(|()| None);
+        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::Reduce, root, values.len()), &call)? {
+            return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
         }
-        let (mut result, on_bytes) = (values.to_vec(), on_bytes(combine));
-        usual.walk(Given::combined(bytemuck::cast_slice_mut(&mut result), &on_bytes), &call)?;
-        Ok(Some(result))
+        let done = self.reduce_steps(&mut values.to_vec(), combine, root);
+        done.map_err(|error| self.step_failed(error, &call))
     }
 
     /// Combines all members' values; `values` are the result everywhere.
@@ -51,7 +49,7 @@ impl Communicator {
         let bytes = size_of_val(values);
         let call = || format!("allreduce({bytes} bytes)");
         let _held = self.begin(&call)?;
-        let kind = Kind::of::<T>(Operation::Allreduce, 0, values.len());
+        let kind = Kind::of::<T>(Operation::Allreduce, Rank(0), values.len());
         if let Some(mut usual) = self.usual(kind, &call)? {
             let on_bytes = on_bytes(combine);
             return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);

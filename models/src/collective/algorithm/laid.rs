@@ -354,12 +354,21 @@ fn shared(shape: &Shape, _segments: u64, part: &mut Part) {
     let shares: Vec<(u64, u64)> = cuts(shape, bytes, ranks as u64).collect();
     let (at, share) = shares[me];
     part.buffer("data", bytes);
-    let given = Amounts { bytes, lays: 1, takes: Table::combinations(me, 0..ranks), tells: 1 };
+    // Who has but one before it combines in place.
+    let lays_own = me > 1;
+    let lays = ranks as u64 - 1 + u64::from(lays_own);
+    let given = Amounts { bytes, lays, takes: Table::combinations(me, 0..ranks), tells: 1 };
     let gives = Table::set(Flow::Around, ranks, given, part);
     let gotten = Amounts { bytes: share, lays: 1, takes: ranks as u64 - 1, tells: 1 };
     let gets = Table::set(Flow::Around, ranks, gotten, part);
-    gives.lay(1, (0, 0, bytes), part);
-    gives.tell(gives.readers(), part);
+    for (number, to) in (1..).zip(gives.readers()) {
+        let (begin, bytes) = shares[to];
+        gives.lay(number, (begin, begin, bytes), part);
+        gives.tell(std::iter::once(to), part);
+    }
+    if lays_own {
+        gives.lay(given.lays, (at, at, share), part);
+    }
     gives.combine(0..ranks, 1, (at, at, share), part);
     part.join(gives.taken.reaches(given.takes));
     gets.lay(1, (at, 0, share), part);

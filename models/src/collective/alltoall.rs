@@ -12,10 +12,10 @@ impl Communicator {
     pub fn alltoall<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let count = values.len() / self.size();
         let call = || format!("alltoall({} bytes for each)", count * size_of::<T>());
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Alltoall, Rank(0), count);
         self.check_room(values.len(), count, &call)?;
         self.check_room(all.len(), count, &call)?;
-        let kind = Kind::of::<T>(Operation::Alltoall, Rank(0), count);
+        let _held = self.begin(Some(&kind), &call)?;
         let (values, all) = (bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
         if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given { data: Data::Read(values), result: all, combine: &|_, _| {} }, &call);

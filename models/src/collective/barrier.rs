@@ -13,9 +13,10 @@ impl Communicator {
     /// Returns when all members have called it; what any did before is visible to all after.
     pub fn barrier(&self) -> Result<()> {
         let call = || "barrier()".to_string();
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<u8>(Operation::Barrier, Rank(0), 0);
+        let _held = self.begin(Some(&kind), &call)?;
         self.machine().settle(&call)?; // what was sent before may arrive later than what says that it was
-        if let Some(mut usual) = self.usual(Kind::of::<u8>(Operation::Barrier, Rank(0), 0), &call)? {
+        if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::read(&[]), &call);
         }
         let mut step = 1;

@@ -12,9 +12,9 @@ impl Communicator {
     pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("bcast({bytes} bytes from rank {root})");
-        let _held = self.begin(&call)?;
-        self.check_root(root, &call)?;
         let kind = Kind::of::<T>(Operation::Bcast, root, values.len());
+        self.check_root(root, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
         if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::moved(bytemuck::cast_slice_mut(values), self.rank() == root), &call);
         }

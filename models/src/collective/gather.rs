@@ -16,9 +16,10 @@ impl Communicator {
     pub fn gather_here<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let (bytes, root) = (size_of_val(values), self.rank());
         let call = || format!("gather({bytes} bytes to rank {root})");
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Gather, root, values.len());
         self.check_room(all.len(), values.len(), &call)?;
-        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::Gather, root, values.len()), &call)? {
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
             self.place_own(values, all);
             return usual.walk(Given::moved(bytemuck::cast_slice_mut(all), false), &call);
         }
@@ -30,9 +31,10 @@ impl Communicator {
     /// Gives values to another member, the root.
     pub fn gather_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
         let call = || format!("gather({} bytes to rank {root})", size_of_val(values));
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Gather, root, values.len());
         self.check_root(root, &call)?;
-        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::Gather, root, values.len()), &call)? {
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
         }
         self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call)).map(drop)
@@ -74,9 +76,9 @@ impl Communicator {
     /// All members' values in their order into `all`, on all members; as many from each.
     pub fn allgather<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let call = || format!("allgather({} bytes)", size_of_val(values));
-        let _held = self.begin(&call)?;
-        self.check_room(all.len(), values.len(), &call)?;
         let kind = Kind::of::<T>(Operation::Allgather, Rank(0), values.len());
+        self.check_room(all.len(), values.len(), &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
         if let Some(mut usual) = self.usual(kind, &call)? {
             self.place_own(values, all);
             return usual.walk(Given::moved(bytemuck::cast_slice_mut(all), false), &call);

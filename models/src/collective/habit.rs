@@ -7,7 +7,7 @@
 //!
 //! Long values go in pieces, which have walks of their own.
 
-use super::algorithm::Algorithm;
+use super::algorithm::{ALGORITHMS, Algorithm};
 use super::communicator::Communicator;
 use super::plan::Made;
 use super::selection;
@@ -19,7 +19,7 @@ use tasuki_core::engine::View;
 use tasuki_core::engine::walk::{COMBINED_MAX, Lent, Walk};
 
 /// Members of which each has to do with all others.
-const MEMBERS_MAX: usize = 32;
+pub(super) const MEMBERS_MAX: usize = 32;
 /// Calls of a kind that go by messages.
 const BY_MESSAGES: u32 = 3;
 /// Kinds that are counted.
@@ -109,6 +109,34 @@ impl Kind {
     /// The same with the root.
     fn key(&self) -> Option<u64> {
         Some(self.word()? | (self.root as u64) << 32)
+    }
+
+    /// A call that only prepares something.
+    pub(super) const OTHER: u64 = 0xf << 44;
+
+    /// It in 48 bits, as members note it: operation, root, something of the size of a value, bytes.
+    #[inline]
+    pub(super) fn in_roll(&self) -> u64 {
+        let value = (self.value_bytes as u64).min(0x7f);
+        (self.operation as u64) << 44
+            | (self.root as u64 & 0x1f) << 39
+            | value << 32
+            | self.bytes as u64 & 0xffff_ffff
+    }
+
+    /// The name of a call that was noted; none if it prepares something.
+    pub(super) fn name_of(noted: u64) -> Option<&'static str> {
+        let of = |name: &Operation| *name as u64 == noted >> 44 & 0xf;
+        let operations = ALGORITHMS.iter().map(|algorithm| algorithm.operation);
+        operations.filter(of).map(Operation::name).next()
+    }
+
+    pub(super) fn root_of(noted: u64) -> u64 {
+        noted >> 39 & 0x1f
+    }
+
+    pub(super) fn bytes_of(noted: u64) -> u64 {
+        noted & 0xffff_ffff
     }
 
     fn shape(&self, ranks: usize) -> Shape {

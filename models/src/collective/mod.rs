@@ -13,6 +13,7 @@ mod meeting;
 mod neighbours;
 mod plan;
 mod reduce;
+mod roll;
 mod scan;
 mod scatter;
 mod selection;

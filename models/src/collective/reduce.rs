@@ -23,8 +23,9 @@ impl Communicator {
     pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
         let (bytes, root) = (size_of_val(values), self.rank());
         let call = || format!("reduce({bytes} bytes to rank {root})");
-        let _held = self.begin(&call)?;
-        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::Reduce, root, values.len()), &call)? {
+        let kind = Kind::of::<T>(Operation::Reduce, root, values.len());
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
             let on_bytes = on_bytes(combine);
             return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
         }
@@ -35,9 +36,10 @@ impl Communicator {
     pub fn reduce_to<T: Pod>(&self, values: &[T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("reduce({bytes} bytes to rank {root})");
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Reduce, root, values.len());
         self.check_root(root, &call)?;
-        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::Reduce, root, values.len()), &call)? {
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
         }
         let done = self.reduce_steps(&mut values.to_vec(), combine, root);
@@ -48,8 +50,8 @@ impl Communicator {
     pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("allreduce({bytes} bytes)");
-        let _held = self.begin(&call)?;
         let kind = Kind::of::<T>(Operation::Allreduce, Rank(0), values.len());
+        let _held = self.begin(Some(&kind), &call)?;
         if let Some(mut usual) = self.usual(kind, &call)? {
             let on_bytes = on_bytes(combine);
             return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);

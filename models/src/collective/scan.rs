@@ -15,8 +15,9 @@ impl Communicator {
     pub fn scan<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("scan({bytes} bytes)");
-        let _held = self.begin(&call)?;
-        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::Scan, Rank(0), values.len()), &call)? {
+        let kind = Kind::of::<T>(Operation::Scan, Rank(0), values.len());
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
             let on_bytes = on_bytes(combine);
             return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
         }
@@ -27,8 +28,8 @@ impl Communicator {
     pub fn exscan<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("exscan({bytes} bytes)");
-        let _held = self.begin(&call)?;
         let kind = Kind::of::<T>(Operation::Exscan, Rank(0), values.len());
+        let _held = self.begin(Some(&kind), &call)?;
         if let Some(mut usual) = self.usual(kind, &call)? {
             let on_bytes = on_bytes(combine);
             return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);

@@ -12,10 +12,11 @@ impl Communicator {
     pub fn scatter_here<T: Pod>(&self, values: &[T], block: &mut [T]) -> Result<()> {
         let (count, root) = (block.len(), self.rank());
         let call = || format!("scatter({} bytes for each from rank {root})", count * size_of::<T>());
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Scatter, root, count);
         self.check_room(values.len(), count, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
         block.copy_from_slice(&values[root.index() * count..][..count]);
-        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::Scatter, root, count), &call)? {
+        if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
         }
         let give = |to: Rank| {
@@ -30,9 +31,9 @@ impl Communicator {
     pub fn scatter_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
         let bytes = size_of_val(block);
         let call = || format!("scatter({bytes} bytes for each from rank {root})");
-        let _held = self.begin(&call)?;
-        self.check_root(root, &call)?;
         let kind = Kind::of::<T>(Operation::Scatter, root, block.len());
+        self.check_root(root, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
         let block = bytemuck::cast_slice_mut(block);
         if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::moved(block, false), &call);
@@ -44,10 +45,11 @@ impl Communicator {
     pub fn reduce_scatter<T: Pod>(&self, values: &[T], combine: Combine<'_, T>) -> Result<Vec<T>> {
         let (size, count) = (self.size(), values.len() / self.size());
         let call = || format!("reduce_scatter({} bytes for each)", count * size_of::<T>());
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::ReduceScatter, Rank(0), count);
         self.check_room(values.len(), count, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
         let own = self.rank().index() * count;
-        if let Some(mut usual) = self.usual(Kind::of::<T>(Operation::ReduceScatter, Rank(0), count), &call)? {
+        if let Some(mut usual) = self.usual(kind, &call)? {
             let (mut all, on_bytes) = (values.to_vec(), on_bytes(combine));
             usual.walk(Given::combined(bytemuck::cast_slice_mut(&mut all), &on_bytes), &call)?;
             return Ok(all[own..own + count].to_vec());

@@ -6,6 +6,8 @@ use super::layout::{Card, Data, Layout, Placed};
 use super::lower::{self, Lowering, Milestone};
 use super::{Combining, Held, walked};
 use crate::collective::communicator::Communicator;
+use crate::collective::habit::MEMBERS_MAX;
+use crate::collective::roll::{KEPT, Roll, Watched};
 use crate::collective::stages::Stages;
 use crate::schedule::{Part, START, Schedule};
 use bytemuck::{Pod, Zeroable};
@@ -39,6 +41,8 @@ struct Word {
     done: u64,
     /// The first of the signals by which members leave.
     farewell: u64,
+    /// The first of those that tell which calls it is in.
+    roll: u64,
 }
 
 impl Communicator {
@@ -58,10 +62,12 @@ impl Communicator {
         let card = begun.as_ref().map_or(Card::zeroed(), |begun| begun.own.card);
         let done = self.lock_plans().word();
         let farewell = self.name_farewell().map_err(fault)?;
-        let word = Word { card, found_room: begun.is_ok().into(), fingerprint, done, farewell };
+        let roll = self.name_roll().map_err(fault)?;
+        let word = Word { card, found_room: begun.is_ok().into(), fingerprint, done, farewell, roll };
         let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call))?;
         self.free_what_is_over(words.iter().map(|word| word.done));
         self.promise_farewell(&words)?;
+        self.open_roll(&words).map_err(fault)?;
         let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
             Ok(()) => begun.finish(self, schedule, part, &words, made),
             Err(cause) => {
@@ -94,6 +100,33 @@ impl Communicator {
         let made = self.machine().registry().private_signals(Stages::count(self.size()));
         let first = u64::from(made.map_err(|error| error.cause().clone())?);
         Ok(*self.farewell.get_or_init(|| first))
+    }
+
+    /// The signals that tell which calls this member is in, made with the first plan.
+    fn name_roll(&self) -> Result<u64, Cause> {
+        if let Some(&first) = self.roll.get() {
+            return Ok(first);
+        }
+        let made = self.machine().registry().private_signals(KEPT);
+        let first = u64::from(made.map_err(|error| error.cause().clone())?);
+        Ok(*self.roll.get_or_init(|| first))
+    }
+
+    /// From the first plan on members find out who is in another call, where all reach each other's signals.
+    fn open_roll(&self, words: &[Word]) -> Result<(), Cause> {
+        if self.watched.get().is_some() {
+            return Ok(());
+        }
+        let rank_of = |member: usize| self.messages().rank_of(Rank(member as u32));
+        let firsts = words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.roll as u32)));
+        let machine = self.machine();
+        let is_for_all = words.len() <= MEMBERS_MAX && machine.reaches_words();
+        let roll = match is_for_all {
+            true => Roll::new(machine, self.rank().index(), &firsts.collect::<Vec<_>>())?,
+            false => None,
+        };
+        let _ = self.watched.set(roll.map(|roll| Watched::new(machine, roll)));
+        Ok(())
     }
 
     /// From the first plan on members leave together.

@@ -80,7 +80,7 @@ impl Communicator {
     /// many ranks as there are members. Then nobody has the plan.
     pub fn plan(&self, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
         let call = || format!("plan({})", schedule.name());
-        let _held = self.begin(&call)?;
+        let _held = self.begin(None, &call)?;
         let fault = |cause| self.machine().fault(cause, call);
         if schedule.ranks() != self.size() {
             let (ranks, size) = (schedule.ranks(), self.size());
@@ -110,7 +110,7 @@ impl Communicator {
     /// that came again and again. Collective.
     pub fn quiesce(&self) -> Result<()> {
         let call = || "quiesce()".to_string();
-        let _held = self.begin(&call)?;
+        let _held = self.begin(None, &call)?;
         self.forget_habits();
         loop {
             let dropped = self.lock_plans().dropped();

@@ -37,3 +37,22 @@ fn a_torn_payload_is_never_taken_for_whole() {
         writer.join().unwrap();
     });
 }
+
+#[test]
+fn what_was_laid_is_there_when_the_raise_is_seen() {
+    loom::model(|| {
+        let line = Arc::new(LineWords::default());
+        let place = Arc::new(loom::sync::atomic::AtomicU64::new(0));
+        let writer = {
+            let (line, place) = (line.clone(), place.clone());
+            thread::spawn(move || {
+                place.store(7, Ordering::Relaxed);
+                line.raise_to(1);
+            })
+        };
+        if line.counter.load(Ordering::Acquire) == 1 {
+            assert_eq!(place.load(Ordering::Relaxed), 7);
+        }
+        writer.join().unwrap();
+    });
+}

@@ -1,9 +1,9 @@
 //! Collective calls: all members of a communicator make them, in the same order, one thread of each at a time.
 //!
-//! The first calls of a kind go by messages, which find members that disagree about lengths. A kind is an operation, and
-//! how many bytes of what. Where ranks reach each other's memory and are not more than 32, later calls of the kind run
-//! steps that were arranged once: each lays what it gives where all can reach it, and takes what it gets. That takes
-//! memory, up to about 64 MiB a member and communicator; [`Communicator::quiesce`] gives it back.
+//! The first calls of a kind go by messages, which find members that disagree about lengths. A kind is an operation,
+//! and how many bytes of what. Where ranks reach each other's memory and are not more than 32, later calls of the kind
+//! run steps that were arranged once: each lays what it gives where all can reach it, and takes what it gets. That
+//! takes memory, up to about 64 MiB a member and communicator; [`Communicator::quiesce`] gives it back.
 
 use crate::operation::Operation;
 use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};

@@ -4,9 +4,9 @@
 //! the fabric lives, and the caller's own memory, which it lends for the call.
 //!
 //! A program of a queue ([`Program`](super::Program)) goes on while its rank computes; so it has a lease, books, and
-//! marks at signals. A call is there until it is over. Its steps need nothing of that: they are run one after the other,
-//! and when one has to wait, the call waits. What they name by [`Spot::Lent`] is memory of the call's own, which nobody
-//! else reaches. Each signal has one rank that raises it, which knows how far, so a raise is a store.
+//! marks at signals. A call is there until it is over. Its steps need nothing of that: they are run one after the
+//! other, and when one has to wait, the call waits. What they name by [`Spot::Lent`] is memory of the call's own,
+//! which nobody else reaches. Each signal has one rank that raises it, which knows how far, so a raise is a store.
 //!
 //! Order: what a step has copied is visible to whoever sees the signal that it raised, by release and acquire (SYNC
 //! signal-raise).

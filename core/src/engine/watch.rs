@@ -1,8 +1,8 @@
 //! What a thread that waits long has looked at: whether what it waits for can come at all.
 //!
 //! A model knows more of a call than its waits say: that other ranks are in another call, say, which only a look at all
-//! of them tells. It registers a [`Watch`], and a thread that is in such a call names it. A wait that has lasted a while
-//! asks it now and then, and ends with its complaint.
+//! of them tells. It registers a [`Watch`], and a thread that is in such a call names it. A wait that has lasted a
+//! while asks it now and then, and ends with its complaint.
 
 use super::machine::Machine;
 use crate::base::Cause;

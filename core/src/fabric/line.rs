@@ -164,7 +164,7 @@ impl<'f> DirectLine<'f> {
     /// to whoever sees it.
     #[inline(always)]
     pub fn raise_to(&self, value: u64) {
-        self.cell.counter().store(value, Ordering::Release); // SYNC signal-raise
+        self.cell.words().raise_to(value);
         if self.seat.park().roused(self.mode) {
             self.seat.wake_futex();
         }

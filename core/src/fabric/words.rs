@@ -56,6 +56,13 @@ impl LineWords {
         self.counter.store(value, order);
     }
 
+    /// The writer's part where no payload is used: what it has written before is visible to whoever sees the counter.
+    #[inline(always)]
+    pub fn raise_to(&self, value: u64) {
+        let order = relaxed_if_planted("line_raise_relaxed", Ordering::Release); // SYNC signal-raise
+        self.counter.store(value, order);
+    }
+
     /// The reader's part, after it has seen the counter at `value` (acquire): the first `used` words of the payload
     /// that came with it, zero behind them, unless the writer has begun another.
     #[inline]

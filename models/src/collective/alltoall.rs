@@ -1,4 +1,5 @@
-//! A block of everybody's for everybody: each gives each its block, in an order in which nobody is asked by two at once.
+//! A block of everybody's for everybody: each gives each its block, in an order in which nobody is asked by two at
+//! once.
 
 use super::communicator::Communicator;
 use super::habit::{Data, Given, Kind};

@@ -9,7 +9,7 @@
 
 use super::algorithm::{ALGORITHMS, Algorithm};
 use super::communicator::Communicator;
-use super::plan::Made;
+use super::plan::{Arranged, Made};
 use super::selection;
 use super::shape::{Operation, Shape};
 use std::ops::Range;
@@ -61,7 +61,7 @@ pub(super) enum Data<'g> {
 
 /// A walk that was arranged.
 #[derive(Debug)]
-struct Arranged {
+struct Known {
     number: u64,
     walk: Walk,
     bytes: u64,
@@ -87,7 +87,7 @@ pub(super) struct Habits {
     /// What walks are for; when they were last used; they, unless nobody can have one.
     keys: Vec<u64>,
     used: Vec<u64>,
-    walks: Vec<Option<Arranged>>,
+    walks: Vec<Option<Known>>,
     /// A walk was left in the middle.
     is_broken: bool,
 }
@@ -220,7 +220,7 @@ impl Habits {
         self.keys.iter().position(|&known| known == key)
     }
 
-    fn enter(&mut self, key: u64, walk: Option<Arranged>) -> usize {
+    fn enter(&mut self, key: u64, walk: Option<Known>) -> usize {
         self.keys.push(key);
         self.used.push(self.calls);
         self.walks.push(walk);
@@ -258,7 +258,7 @@ impl Usual<'_> {
             let lent =
                 Lent { buffers: [data, View::of_mut(given.result)], combine: given.combine, value_bytes };
             let walk = if end - at == self.piece { first } else { last };
-            let Some(Arranged { walk, .. }) = &mut self.habits.walks[walk] else {
+            let Some(Known { walk, .. }) = &mut self.habits.walks[walk] else {
                 let cause = Cause::Bug("a walk that was there is not".into());
                 return Err(self.members.machine().fault(cause, call));
             };
@@ -353,8 +353,8 @@ impl Communicator {
         let schedule = algorithm.schedule(&shape, segments);
         let part = schedule.part(self.rank().index());
         let arranged = match self.arrange(&schedule, &part, Made::Walk, call)? {
-            Ok((_, number, Some(walk))) => Some(Arranged { number, walk, bytes }),
-            Ok((_, number, None)) => {
+            Ok(Arranged { number, walk: Some(walk), .. }) => Some(Known { number, walk, bytes }),
+            Ok(Arranged { number, walk: None, .. }) => {
                 self.give_up(number);
                 None
             }

@@ -18,7 +18,7 @@ const STAGED_MAX: u64 = 1 << 20;
 /// Bytes that two members rather tell each other in a message than lay out.
 pub(super) const TOLD_MAX: u64 = 48;
 /// Bytes of each segment of what is laid out: the first is taken while the next is laid.
-const LAID_MIN: u64 = 4096;
+const LAID_MIN: u64 = 16 << 10;
 /// Most segments.
 const SEGMENTS_MAX: u64 = 8;
 /// Bytes of all members' values that everybody combines for itself rather than in shares.

@@ -68,8 +68,8 @@ fn block_calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
     world.barrier()
 }
 
-/// Every operation, often: of nothing, one value, what is cut in segments, and what goes in pieces, of which the last is
-/// shorter.
+/// Every operation, often: of nothing, one value, what is cut in segments, and what goes in pieces, of which the last
+/// is shorter.
 pub fn j_calls_become_habits(job: &Job) -> Result<()> {
     let world = job.world();
     let counts = [0, 1, 6, 7, 1000, 5001, effort(job, 70_001, 6000)];

@@ -177,8 +177,8 @@ impl Table {
     }
 
     /// Takes values that the `sources` have laid out, in that order: the data from `to` on become the
-    /// first one's, combined with the next. `at` is where values lie on a place; the `number`th time. This rank has laid
-    /// its own out, too.
+    /// first one's, combined with the next. `at` is where values lie on a place; the `number`th time. This rank has
+    /// laid its own out, too.
     fn combine(
         &self,
         sources: std::ops::Range<usize>,

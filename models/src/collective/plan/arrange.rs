@@ -45,6 +45,14 @@ struct Word {
     roll: u64,
 }
 
+/// What all members have.
+pub(in crate::collective) struct Arranged {
+    pub(super) held: Arc<Held>,
+    /// By which it is given up.
+    pub(in crate::collective) number: u64,
+    pub(in crate::collective) walk: Option<Walk>,
+}
+
 impl Communicator {
     /// Makes something of a schedule, together with all members, within a collective call. The inner error: nobody has
     /// it.
@@ -54,7 +62,7 @@ impl Communicator {
         part: &Part,
         made: Made,
         call: &dyn Fn() -> String,
-    ) -> Result<Result<(Arc<Held>, u64, Option<Walk>), Cause>> {
+    ) -> Result<Result<Arranged, Cause>> {
         let fault = |cause| self.machine().fault(cause, call);
         let data = if matches!(made, Made::Walk) { Data::Lent } else { Data::OfPlan };
         let begun = Begun::new(self.messages().machine().clone(), part, data);
@@ -89,7 +97,7 @@ impl Communicator {
         }
         let held = Arc::new(held);
         let number = self.lock_plans().enter(held.clone());
-        Ok(Ok((held, number, walk)))
+        Ok(Ok(Arranged { held, number, walk }))
     }
 
     /// The signals by which members leave, made with the first plan.

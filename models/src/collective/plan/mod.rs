@@ -16,7 +16,7 @@ use quarantine::Quarantine;
 
 use super::communicator::Communicator;
 use crate::schedule::{Buffer, Room, START, Schedule};
-pub(super) use arrange::Made;
+pub(super) use arrange::{Arranged, Made};
 use layout::{Card, Placed};
 use lower::Milestone;
 use std::fmt;
@@ -90,10 +90,10 @@ impl Communicator {
         }
         prepare();
         let part = schedule.part(self.rank().index());
-        let (held, number, _) = self.arrange(schedule, &part, Made::Programs(how), &call)?.map_err(fault)?;
+        let arranged = self.arrange(schedule, &part, Made::Programs(how), &call)?.map_err(fault)?;
         Ok(Plan {
-            held,
-            number,
+            held: arranged.held,
+            number: arranged.number,
             plans: self.plans().clone(),
             name: schedule.name().into(),
             rooms: part.rooms().into(),
@@ -106,8 +106,8 @@ impl Communicator {
         self.lock_plans().take(number);
     }
 
-    /// Returns when all plans of this communicator that all members have dropped are freed, and what it has made of calls
-    /// that came again and again. Collective.
+    /// Returns when all plans of this communicator that all members have dropped are freed, and what it has made of
+    /// calls that came again and again. Collective.
     pub fn quiesce(&self) -> Result<()> {
         let call = || "quiesce()".to_string();
         let _held = self.begin(None, &call)?;

@@ -49,6 +49,12 @@ fn textbook(operation: Operation, name: &str, sizes: Sizes) -> Option<(usize, u6
         (Bcast, "chain") => (p - 1, n),
         (Bcast, "staged") => (2, others * n),
         (Bcast, "eager") => (2, others * n),
+        (Bcast | Gather | Allgather | Reduce, "laid") => (2, others * n),
+        // One block is laid after the other.
+        (Scatter | Alltoall, "laid") => (p, others * n),
+        // The values of the first rank are copied where two ranks or more come behind it.
+        (Allreduce | ReduceScatter | Scan | Exscan, "laid") => (if p > 2 { 3 } else { 2 }, others * n),
+        (Allreduce, "shared") => (if p > 2 { p + 4 } else { 4 }, 2 * n / p as u64 * others),
         (Allgather, "flat") => (2, others * others.max(1) * n + others * n),
         (Reduce, "flat") => (2, others * n),
         (Allreduce, "flat") => (3, others * n),

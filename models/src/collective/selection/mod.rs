@@ -57,7 +57,8 @@ impl Selection {
         let least = works().map(|(_, work)| work.scratch).fold(f64::INFINITY, f64::min);
         let rank = |one: &Work, other: &Work| {
             let (a, b) = (self.time(one, shape.ranks), self.time(other, shape.ranks));
-            a.total_cmp(&b).then(one.scratch.total_cmp(&other.scratch))
+            let by_time = a.total_cmp(&b).then(one.scratch.total_cmp(&other.scratch));
+            by_time.then(one.copied.longest.total_cmp(&other.copied.longest))
         };
         let bearable = works().filter(|(_, work)| cost::is_bearable(work, shape.ranks, least));
         let quickest = bearable.min_by(|(_, one), (_, other)| rank(one, other)).map(|(one, _)| one);

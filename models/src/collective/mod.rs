@@ -24,5 +24,5 @@ pub use meeting::{Agreement, Meeting};
 pub use neighbours::{Edge, Got, Neighbours};
 pub use plan::{Combining, Plan};
 pub use reduce::Combine;
-pub use selection::{Costs, Forced, Selection};
+pub use selection::{Costs, Forced, Measured, Selection};
 pub use shape::{Counts, DATA, Operation, Placement, RESULT, Shape};

@@ -28,13 +28,13 @@ pub(super) fn command(machine: &Machine) -> anyhow::Result<u8> {
     let mut measure = |what: &str, direct_from_bytes: Option<u64>| -> anyhow::Result<Vec<Row>> {
         progress.begin(what, SECONDS);
         let file = folder.path().join("tune.json");
-        tune::write_to(&file, Values { direct_from_bytes })?;
+        tune::write_to(&file, Values { direct_from_bytes, costs: None })?;
         take(machine, file, &mut progress)
     };
     let (staged, direct) = (measure("staged", None)?, measure("direct", Some(0))?);
     drop(progress);
     let gains = gains(&staged, &direct);
-    let values = Values { direct_from_bytes: from(&gains) };
+    let values = Values { direct_from_bytes: from(&gains), costs: None };
     let file = tune::write_here(values)?;
     let mut text = format!("{machine}\n\n   size    direct / staged, GB/s\n");
     for (bytes, gain) in &gains {

@@ -5,7 +5,7 @@
 //! over the processors. Copies may be made by whoever waits; steps and reductions of a queue come one after the other,
 //! so they take no less than on the longest chain.
 
-use super::{Costs, Selection};
+use super::Selection;
 use crate::collective::algorithm::{Load, Work};
 
 /// Members of which each may know all others by a signal: that is memory for each other one on each.
@@ -14,24 +14,26 @@ const KNOWN_MAX: usize = 32;
 /// processors' caches between two starts.
 const SCRATCH_MAX: f64 = (1 << 20) as f64;
 
+/// How much of each cost some work takes: hand-overs, turns, steps, bytes copied, bytes combined.
+pub(super) type Shares = [f64; 5];
+
 impl Selection {
-    /// How long some work takes among so many ranks, in ns. Additions, products and quotients alone, which come out the
-    /// same on all processors.
-    pub(super) fn time(&self, work: &Work, ranks: usize) -> f64 {
-        let Costs { hand_over_ns, turn_ns, step_ns, copied_per_us, combined_per_us } = self.costs;
+    /// How much of each cost some work takes among so many ranks. Additions, products and quotients alone, which come
+    /// out the same on all processors.
+    pub(super) fn shares(&self, work: &Work, ranks: usize) -> Shares {
         let crowd = self.per_processor.max(1);
         let processors = ranks.div_ceil(crowd) as f64;
         let is_crowded = crowd > 1;
         let spread = |load: Load| if is_crowded { load.all / processors } else { load.longest };
         let in_order = |load: Load| spread(load).max(load.longest);
-        let waits = if is_crowded {
-            work.rounds * (crowd as u64 * turn_ns) as f64
-        } else {
-            work.hops * hand_over_ns as f64
-        };
-        let moved = spread(work.copied) * 1000.0 / copied_per_us as f64;
-        let combined = in_order(work.combined) * 1000.0 / combined_per_us as f64;
-        waits + in_order(work.steps) * step_ns as f64 + moved + combined
+        let (hops, turns) = if is_crowded { (0.0, work.rounds * crowd as f64) } else { (work.hops, 0.0) };
+        [hops, turns, in_order(work.steps), spread(work.copied), in_order(work.combined)]
+    }
+
+    /// How long some work takes among so many ranks, in ns.
+    pub(super) fn time(&self, work: &Work, ranks: usize) -> f64 {
+        let shares = self.shares(work, ranks);
+        shares.into_iter().zip(self.costs.prices()).map(|(share, price)| share * price).sum()
     }
 }
 

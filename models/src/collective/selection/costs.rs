@@ -32,9 +32,9 @@ const PARAMETERS: [Parameter; 5] = [
 const MOST: u64 = 1_000_000_000;
 
 impl Default for Costs {
-    /// As measured on a guest with two processors of a Xeon.
+    /// Fitted to 270 figures of 2 to 16 ranks on a guest with two processors of a Xeon (docs/design/schedules.md).
     fn default() -> Costs {
-        Costs { hand_over_ns: 75, turn_ns: 900, step_ns: 25, copied_per_us: 14_000, combined_per_us: 8000 }
+        Costs { hand_over_ns: 70, turn_ns: 700, step_ns: 15, copied_per_us: 25_000, combined_per_us: 9500 }
     }
 }
 
@@ -42,6 +42,25 @@ impl Costs {
     /// All of them by name.
     pub fn named(mut self) -> [(&'static str, u64); PARAMETERS.len()] {
         PARAMETERS.map(|(name, place)| (name, *place(&mut self)))
+    }
+
+    /// The price of one of each, in ns: a hand-over, a turn, a step, a byte copied, a byte combined.
+    pub(super) fn prices(self) -> [f64; 5] {
+        let (copied, combined) = (1000.0 / self.copied_per_us as f64, 1000.0 / self.combined_per_us as f64);
+        [self.hand_over_ns as f64, self.turn_ns as f64, self.step_ns as f64, copied, combined]
+    }
+
+    /// Costs at such prices, each brought into what is allowed.
+    pub(super) fn at(prices: [f64; 5]) -> Costs {
+        let whole = |value: f64| value.round().clamp(1.0, MOST as f64) as u64;
+        let [hand_over, turn, step, copied, combined] = prices;
+        Costs {
+            hand_over_ns: whole(hand_over),
+            turn_ns: whole(turn),
+            step_ns: whole(step),
+            copied_per_us: whole(1000.0 / copied),
+            combined_per_us: whole(1000.0 / combined),
+        }
     }
 
     /// These, with one of them changed. The error says what there is, or what is allowed.

@@ -4,6 +4,7 @@
 //! ```text
 //! costs      what things cost on a machine            cost       how long an algorithm takes, by them
 //! forced     what somebody wants taken                agreement  how all members come to choose alike
+//! fit        costs from what was measured
 //! ```
 //!
 //! What an algorithm has to do is in `algorithm/work.rs`, in closed form: to choose takes no schedule, however many
@@ -12,6 +13,7 @@
 mod agreement;
 mod cost;
 mod costs;
+mod fit;
 mod forced;
 
 use super::algorithm::{Algorithm, Work};
@@ -19,6 +21,7 @@ use super::shape::Shape;
 
 pub(super) use agreement::Agreed;
 pub use costs::Costs;
+pub use fit::Measured;
 pub use forced::Forced;
 
 /// What algorithms are chosen by. All members must have the same.

@@ -59,7 +59,7 @@ const MEASURED: &[(Operation, usize, u64, &str)] = &[
     (Allgather, 8, 512 << 10, "recursive doubling"),
     (Gather, 8, 8, "flat"),
     (Gather, 8, 512 << 10, "flat"),
-    (Scatter, 2, 8, "flat"),
+    (Scatter, 2, 32 << 10, "flat"),
     (Scatter, 4, 8, "binomial"),
     (Scatter, 8, 2048, "binomial"),
     (Scatter, 16, 2048, "binomial"),
@@ -94,7 +94,6 @@ fn where_each_rank_has_a_processor_many_ranks_share_the_work() {
     assert_eq!(chosen(Allreduce, 1000, 8), "recursive doubling");
     assert_eq!(chosen(Allreduce, 64, 64 << 20), "rabenseifner");
     assert_eq!(chosen(Allgather, 1000, 8), "bruck");
-    assert_eq!(chosen(Alltoall, 1000, 8), "bruck");
     assert_eq!(chosen(Alltoall, 64, 1 << 20), "pairwise");
 }
 

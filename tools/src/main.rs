@@ -2,6 +2,7 @@
 
 mod asked;
 mod bench;
+mod choices;
 mod demo;
 mod info;
 mod machine;

@@ -94,12 +94,7 @@ impl Choices {
             crowd => format!("{crowd} of which share a processor, of {processors}"),
         };
         let _ = writeln!(text, "{ranks}, {crowd}");
-        let cost = |(name, value): &(&str, u64)| match name.split_once("_ns") {
-            Some((what, _)) => format!("{} {value} ns", what.replace('_', "-")),
-            None => format!("{} {value} B/us", name.trim_end_matches("_per_us")),
-        };
-        let costs: Vec<String> = self.costs.iter().map(cost).collect();
-        let _ = writeln!(text, "costs: {} ({})", costs.join(", "), self.costs_from);
+        let _ = writeln!(text, "costs: {} ({})", costs(&self.costs), self.costs_from);
         if !self.forced.is_empty() {
             let _ = writeln!(text, "*: as {} says, {}", names::COLLECTIVES, self.forced);
         }
@@ -121,6 +116,15 @@ impl Choices {
         let lines = lines.lines().map(str::trim_end).filter(|line| !line.is_empty());
         text + "\n" + &lines.collect::<Vec<_>>().join("\n") + "\n"
     }
+}
+
+/// Costs for people.
+pub(crate) fn costs(named: &[(&'static str, u64)]) -> String {
+    let cost = |(name, value): &(&str, u64)| match name.split_once("_ns") {
+        Some((what, _)) => format!("{} {value} ns", what.replace('_', "-")),
+        None => format!("{} {value} B/us", name.trim_end_matches("_per_us")),
+    };
+    named.iter().map(cost).collect::<Vec<_>>().join(", ")
 }
 
 fn choice(operation: Operation, ranks: usize, bytes: u64, selection: &Selection) -> Choice {

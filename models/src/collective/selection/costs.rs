@@ -32,9 +32,9 @@ const PARAMETERS: [Parameter; 5] = [
 const MOST: u64 = 1_000_000_000;
 
 impl Default for Costs {
-    /// Fitted to 270 figures of 2 to 16 ranks on a guest with two processors of a Xeon (docs/design/schedules.md).
+    /// Fitted to 270 figures of 2 to 16 ranks on a guest with two processors (docs/design/schedules.md).
     fn default() -> Costs {
-        Costs { hand_over_ns: 70, turn_ns: 700, step_ns: 15, copied_per_us: 25_000, combined_per_us: 9500 }
+        Costs { hand_over_ns: 70, turn_ns: 700, step_ns: 25, copied_per_us: 25_000, combined_per_us: 9500 }
     }
 }
 

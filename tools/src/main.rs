@@ -4,6 +4,7 @@ mod asked;
 mod bench;
 mod choices;
 mod demo;
+mod fitting;
 mod info;
 mod machine;
 mod plan;

@@ -67,13 +67,11 @@ fn what_there_is_not_is_misuse_that_names_what_there_is() {
 }
 
 #[test]
-fn plans_do_what_they_should_by_every_algorithm() {
-    for algorithm in ["binary", "staged", "scatter+allgather", "trinaryx3 bucket"] {
+fn plans_do_what_they_should_by_what_is_forced() {
+    let ways = ["--fabric=shm", "--fabric=sim", "--threads"];
+    for (algorithm, way) in ["scatter+allgather", "staged", "trinaryx3 bucket"].into_iter().zip(ways) {
         let forced = format!("bcast={algorithm}");
-        for way in ["--fabric=shm", "--fabric=sim", "--threads"] {
-            let args = ["-n", "3", way, "--collectives", &forced, conformance_program(), CASE];
-            launcher::run(&args).expect(0);
-        }
+        launcher::run(&["-n", "2", way, "--collectives", &forced, conformance_program(), CASE]).expect(0);
     }
 }
 

@@ -1,6 +1,5 @@
-//! What things cost here, for the model by which plans choose their algorithms: jobs whose ranks have a processor each,
-//! and jobs whose ranks share two, start plans by algorithms that are forced; the costs are those that explain the
-//! times best.
+//! Times from which follows what things cost here, for the model by which plans choose their algorithms: jobs whose
+//! ranks have a processor each, and jobs whose ranks share two, start plans by algorithms that are forced.
 
 use super::case::Case;
 use super::collective::Collective;
@@ -9,9 +8,9 @@ use super::measure::Measure;
 use super::memory;
 use super::part::Part;
 use super::prepared::{OPERATIONS, Plans};
-use anyhow::{Context, ensure};
+use crate::fitting::Timed;
+use anyhow::ensure;
 use tasuki::{Job, Rank};
-use tasuki_models::collective::{Costs, Forced, Measured, Operation, Shape};
 
 /// What is forced in a job: together, algorithms that differ in what they need most.
 const FORCED: [&str; 3] = [
@@ -57,45 +56,31 @@ pub(super) fn app(job: &Job, effort: Effort, tell: &dyn Fn(Event)) -> tasuki::Re
     Ok(())
 }
 
-/// Finds the costs, on two of these processors; says how much is done.
-pub(super) fn find(processors: &[usize], effort: Effort, done: &mut dyn FnMut(f64)) -> anyhow::Result<Costs> {
+/// Times such jobs on two of these processors; says how much is done.
+pub(super) fn take(
+    processors: &[usize],
+    effort: Effort,
+    done: &mut dyn FnMut(f64),
+) -> anyhow::Result<Vec<Timed>> {
     ensure!(processors.len() >= 2, "two processors are needed, this process may use {}", processors.len());
-    let mut figures = Vec::new();
-    let jobs = (CROWDS.len() * FORCED.len()) as f64;
-    for (at, per_processor) in CROWDS.into_iter().enumerate() {
-        for (number, forced) in FORCED.into_iter().enumerate() {
-            let ranks = 2 * per_processor;
-            let bound: Vec<String> = (0..ranks).map(|rank| processors[rank % 2].to_string()).collect();
-            let options = ["--bind", &bound.join(","), "--collectives", forced];
-            let told = memory::reports(Part::Prices(effort).run(ranks, &options)?, ranks)?;
-            let forced: Forced = forced.parse().map_err(anyhow::Error::msg)?;
-            for told in told {
-                figures.push(figure(&told, &forced, per_processor)?);
-            }
-            done((at * FORCED.len() + number + 1) as f64 / jobs);
-        }
+    let mut all = Vec::new();
+    let jobs = CROWDS.into_iter().flat_map(|crowd| FORCED.into_iter().map(move |forced| (crowd, forced)));
+    for (number, (per_processor, forced)) in jobs.enumerate() {
+        let ranks = 2 * per_processor;
+        let bound: Vec<String> = (0..ranks).map(|rank| processors[rank % 2].to_string()).collect();
+        let options = ["--bind", &bound.join(","), "--collectives", forced];
+        let told = memory::reports(Part::Prices(effort).run(ranks, &options)?, ranks)?;
+        let timed = |(what, ns): (String, u64)| Timed { forced, ranks, per_processor, what, ns: ns as f64 };
+        all.extend(told.into_iter().map(timed));
+        done((number + 1) as f64 / (CROWDS.len() * FORCED.len()) as f64);
     }
-    Ok(Costs::fitted(&figures))
-}
-
-/// What a rank told.
-fn figure(
-    (what, ns): &(String, u64),
-    forced: &Forced,
-    per_processor: usize,
-) -> anyhow::Result<Measured<'static>> {
-    let read = || {
-        let (operation, bytes) = what.split_once(' ')?;
-        let operation = Operation::named(operation)?;
-        let shape = Shape::new(operation, 2 * per_processor, 0, bytes.parse().ok()?);
-        Some(Measured { algorithm: forced.of(operation)?, shape, per_processor, ns: *ns as f64 })
-    };
-    read().with_context(|| format!("a rank told {what}"))
+    Ok(all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fitting;
     use std::sync::Mutex;
 
     #[test]
@@ -103,9 +88,8 @@ mod tests {
         let told = Mutex::new(Vec::new());
         let effort = Effort { repetitions: 1, calls: 2 };
         tasuki::local(2, |job| app(job, effort, &|event| told.lock().unwrap().push(event))).unwrap();
+        let told = told.into_inner().unwrap();
         let told: Vec<(String, u64)> = told
-            .into_inner()
-            .unwrap()
             .into_iter()
             .filter_map(|event| match event {
                 Event::Report(what, ns) => Some((what, ns)),
@@ -114,11 +98,12 @@ mod tests {
             .collect();
         assert_eq!(told.len(), (OPERATIONS.len() - 1) * SIZES.len() + 1);
         for forced in FORCED {
-            let forced: Forced = forced.parse().unwrap();
-            for told in &told {
-                let figure = figure(told, &forced, 1).unwrap();
-                assert!(figure.ns > 0.0 && (figure.algorithm.fits)(&figure.shape), "{told:?}");
-            }
+            let timed = |(what, ns): &(String, u64)| {
+                assert!(*ns > 0, "{what}");
+                Timed { forced, ranks: 2, per_processor: 1, what: what.clone(), ns: *ns as f64 }
+            };
+            let timed: Vec<Timed> = told.iter().map(timed).collect();
+            fitting::costs(&timed).unwrap();
         }
     }
 }

@@ -109,7 +109,8 @@ impl Algorithm {
         Selection::default().choose(shape)
     }
 
-    /// What it has to do for a shape, whole; `None` where that depends on more than the shape's sizes. Makes no schedule.
+    /// What it has to do for a shape, whole; `None` where that depends on more than the shape's sizes. Makes no
+    /// schedule.
     pub fn work(&self, shape: &Shape) -> Option<Work> {
         work::of(self, shape)
     }

@@ -1,10 +1,11 @@
 //! How the members of a communicator come to choose alike.
 //!
 //! What a member chooses by may differ from what others choose by: nodes have files of their own, and a rank may have
-//! been started without any. So before the first plan of a communicator each tells all others a few words, and draws
-//! the same conclusion from the same words: where costs differ, all take the built-in ones; where they
-//! see other crowds, the least, and where all are bound to processors, as many as are bound to one; where other algorithms are forced, nobody has a plan. Communicators that are split
-//! from this one afterwards know it already. Costs an exchange of 32 bytes, once.
+//! been started without any. So before the first plan of a communicator each tells all others a few words, and all draw
+//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where they see other
+//! crowds, the least, and where all are bound to processors, as many as are bound to one. Where other algorithms are
+//! forced, nobody has a plan. Communicators that are split from this one afterwards know it already. Costs an exchange
+//! of 32 bytes, once.
 
 use super::{Costs, Selection};
 use crate::collective::{Algorithm, Communicator, Shape};

@@ -1,8 +1,8 @@
 //! Costs from what was measured: those at which the model's estimates are nearest to it.
 //!
 //! An estimate is a sum of shares times prices, so the nearest prices are those with the least sum of squares, here of
-//! relative errors: a barrier of 100 ns counts as much as a broadcast of a millisecond. A little is added for prices that
-//! lie far from the built-in ones, so that one that no measurement tells of stays where it is.
+//! relative errors: a barrier of 100 ns counts as much as a broadcast of a millisecond. A little is added for prices
+//! that lie far from the built-in ones, so that one that no measurement tells of stays where it is.
 
 use super::cost::Shares;
 use super::{Costs, Selection};

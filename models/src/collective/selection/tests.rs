@@ -10,8 +10,8 @@ fn two_processors(ranks: usize) -> Selection {
     Selection { per_processor: ranks.div_ceil(2), ..Selection::default() }
 }
 
-/// What was the quickest on that guest, or as quick as the quickest to a tenth, with values written and read: operation,
-/// ranks, bytes (docs/design/schedules.md).
+/// What was the quickest on that guest, or as quick as the quickest to a tenth, with values written and read:
+/// operation, ranks, bytes (docs/design/schedules.md).
 const MEASURED: &[(Operation, usize, u64, &str)] = &[
     (Barrier, 2, 0, "dissemination"),
     (Barrier, 4, 0, "dissemination"),

@@ -1,10 +1,9 @@
 //! Communicators: ranks that exchange messages.
 
-use crate::operation::Operation;
 use crate::pending::{Receiving, Sending};
 use crate::scope::Scope;
 use crate::start::Helper;
-use crate::{Cause, FuzzyBarrier, GlobalPtr, Pod, Rank, Result};
+use crate::{Cause, GlobalPtr, Pod, Rank, Result};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::engine::Machine;
@@ -133,122 +132,6 @@ impl Communicator {
         }
         let made = self.inner.split(colour, key, slots)?;
         Ok(made.map(|inner| Communicator { inner: Arc::new(inner), helper: self.helper.clone() }))
-    }
-
-    /// Returns when all members have called it; what any did before is visible to all after.
-    ///
-    /// Collective, as are all calls below: all members make them in the same order, one thread of each at a time.
-    /// Errors: a member died, or left. Costs ceil(log8 P) rounds of up to seven short messages
-    /// each.
-    pub fn barrier(&self) -> Result<()> {
-        self.inner.barrier()
-    }
-
-    /// Starts a fuzzy barrier and returns at once: [`FuzzyBarrier`] tells when all members have started theirs.
-    ///
-    /// One call of each member makes an instance; all threads of a member may call it, each call is one. Instances are
-    /// over in the order in which they were started, nothing is ever reset, and many may be under way: 128 where there
-    /// are more than two members, one more is an error that has started nothing ([`Cause::Full`](crate::Cause::Full)),
-    /// among two as many as one likes. They go on while members compute: whoever tells a member something tells the
-    /// next one for it. It says nothing about transfers: what was put before it may arrive after it.
-    ///
-    /// On [`Job::world`](crate::Job::world) no call waits. On another communicator the first call is collective, like
-    /// those around this one: its members tell each other their signals.
-    ///
-    /// Errors, later also of the barrier: a rank died; a member left without having started it. A rank that leaves
-    /// waits for what it has started, unless a member has left that has not. Costs a raised signal among two members,
-    /// else ceil(log2 P) of them, of which those for whom it is too early go as commands through a queue; memory once,
-    /// among more than two: up to 110 KiB times ceil(log2 P) - 1 for the queue, and 256 bytes a stage.
-    ///
-    /// ```
-    /// tasuki::local(3, |job| {
-    ///     let parts = job.alloc::<u64>(1)?;
-    ///     for step in 1..4 {
-    ///         parts.set(0, step)?;
-    ///         let all_there = job.world().fuzzy_barrier()?;
-    ///         let inner: u64 = (0..1000).sum();            // work that needs no other rank
-    ///         all_there.wait()?;                           // everybody's part is of this step
-    ///         assert_eq!((job.load(parts.on(job.rank_after(1)))?, inner), (step, 499_500));
-    ///         job.world().fuzzy_barrier()?.wait()?;        // everybody has looked
-    ///     }
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), tasuki::Error>(())
-    /// ```
-    ///
-    /// Source: NICAM, `nicam_barrier`.
-    #[inline]
-    pub fn fuzzy_barrier(&self) -> Result<FuzzyBarrier> {
-        self.inner.fuzzy_barrier(&|| self.start_helper())
-    }
-
-    /// The root's values become everybody's; as many on each member.
-    ///
-    /// Collective. Returns when `values` may be used again, on other members than the root with the root's values; the
-    /// root does not wait for all of them. Errors, of this and the calls below: members disagree about the number of
-    /// bytes (some then find out by others leaving); there is no such root; a member died, or left. Costs at most
-    /// ceil(log8 P) rounds of messages, short ones up to 48 bytes; no memory.
-    pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
-        self.inner.bcast(values, root)
-    }
-
-    /// All members' values, combined in the order of members; on the root, `None` elsewhere.
-    ///
-    /// Collective; as many values on each member, of which `values` is left as it was. The operation need not commute,
-    /// and is called on this thread. Errors as for [`Communicator::bcast`]. Costs up to 8 members one message each to
-    /// the root, with more a tree of such; up to three copies of `values` on the heap.
-    pub fn reduce<T: Pod>(
-        &self,
-        values: &[T],
-        operation: impl Operation<T>,
-        root: Rank,
-    ) -> Result<Option<Vec<T>>> {
-        let mut result = values.to_vec();
-        self.inner.reduce(&mut result, &|left, right| operation.combine(left, right), root)?;
-        Ok((self.rank() == root).then_some(result))
-    }
-
-    /// All members' values, combined in the order of members; the same to the bit on every member.
-    ///
-    /// Collective, and otherwise as [`Communicator::reduce`]. Up to 48 bytes cost one round among up to 8 members,
-    /// ceil(log2 P) among more; more bytes a reduction and a broadcast.
-    ///
-    /// ```
-    /// use tasuki::{MaxAbs, Sum};
-    /// tasuki::local(4, |job| {
-    ///     let mine = i64::from(job.rank().0) - 3;                          // -3, -2, -1, 0
-    ///     assert_eq!(job.world().allreduce(&[mine, 1], Sum)?, [-6, 4]);
-    ///     assert_eq!(job.world().allreduce(&[mine], MaxAbs)?, [-3]);
-    ///     assert_eq!(job.world().allreduce(&[mine], |a: i64, b| a.min(b))?, [-3]);
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), tasuki::Error>(())
-    /// ```
-    pub fn allreduce<T: Pod>(&self, values: &[T], operation: impl Operation<T>) -> Result<Vec<T>> {
-        let mut result = values.to_vec();
-        self.allreduce_in_place(&mut result, operation)?;
-        Ok(result)
-    }
-
-    /// The same, in place.
-    pub fn allreduce_in_place<T: Pod>(&self, values: &mut [T], operation: impl Operation<T>) -> Result<()> {
-        self.inner.allreduce(values, &|left, right| operation.combine(left, right))
-    }
-
-    /// All members' values one behind the other, on the root; as many from each.
-    ///
-    /// Collective. Errors as for [`Communicator::bcast`]. Costs messages up a tree, and memory on the heap for what
-    /// passes through a member: on the root, all.
-    pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
-        self.inner.gather(values, root)
-    }
-
-    /// All members' values one behind the other, on every member; as many from each.
-    ///
-    /// Collective. Errors as for [`Communicator::bcast`]. Costs ceil(log8 P) rounds of up to seven messages, and memory
-    /// for all values on the heap.
-    pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
-        self.inner.allgather(values)
     }
 
     /// Sends values to `to` on a slot.

@@ -49,6 +49,7 @@
 mod array;
 mod begun;
 mod call;
+mod collective;
 mod command;
 mod communicator;
 mod handlers;

@@ -231,6 +231,11 @@ macro_rules! each_case {
             Everywhere "J" 1..=8 plans::j_every_algorithm_moves_what_it_should;
             Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;
             Everywhere "J" 1..=5 plans::j_neighbours_exchange;
+            Everywhere "J" 1..=8 habits::j_calls_become_habits;
+            Everywhere "J" 1..=8 habits::j_habits_keep_the_order;
+            Everywhere "J" 1..=4 habits::j_habits_give_way;
+            Everywhere "J" 2..=4 habits::j_habits_that_disagree;
+            Everywhere "J" 2..=4 habits::j_habits_and_one_that_leaves;
             Everywhere "P20" 2..=3 closing::p20_close_in_every_order;
             Everywhere "P20" 2..=2 closing::p20_numbers_go_on;
             Everywhere "P20" 2..=2 closing::p20_nothing_comes_late;

@@ -8,6 +8,7 @@ use super::life::Life;
 use super::operations::Operations;
 use super::operators::Operators;
 use super::trace::{Recorder, TraceTo};
+use super::watch::Watches;
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::Fabric;
@@ -30,6 +31,7 @@ pub struct Machine {
     operations: Operations,
     commands: Commands,
     operators: Operators,
+    watches: Watches,
     spins: u32,
     has_processor: bool,
     polling: AtomicBool,
@@ -84,6 +86,7 @@ impl Machine {
             life: Life::new()?,
             operations: Operations::new(rank),
             operators: Operators::default(),
+            watches: Watches::default(),
             spins: host.spins(),
             has_processor: host.has_processor(),
             host,
@@ -244,6 +247,10 @@ impl Machine {
     }
 
     #[inline(always)]
+    pub(super) fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
     pub(super) fn operators(&self) -> &Operators {
         &self.operators
     }

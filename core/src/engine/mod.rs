@@ -23,6 +23,8 @@ pub mod trace;
 mod transfer;
 mod turn;
 mod waiting;
+pub mod walk;
+mod watch;
 
 pub use crate::node::{board, park};
 pub use action::{Action, Local};
@@ -45,3 +47,4 @@ pub use shelf::Shelf;
 pub use transfer::Issued;
 pub use turn::Turn;
 pub use waiting::{Condition, Event};
+pub use watch::{Watch, name_watch};

@@ -133,6 +133,9 @@ impl Machine {
             }
             if now - start > PUBLISH_AFTER_NS {
                 told.publish(call, start);
+                if let Some(cause) = self.complaint() {
+                    return Err(self.fault(cause, call));
+                }
             }
             self.end_what_only_the_left_could_run();
             self.replace_helper();

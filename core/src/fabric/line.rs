@@ -150,6 +150,26 @@ impl<'f> DirectLine<'f> {
         DirectLine { cell, seat, mode }
     }
 
+    /// Its place, which stays while the fabric lives.
+    pub fn cell(&self) -> DirectCell {
+        self.cell
+    }
+
+    /// How its owner is woken.
+    pub fn mode(&self) -> WakeMode {
+        self.mode
+    }
+
+    /// The counter becomes `value`, without a payload; wakes the owner if it sleeps. What was written before is visible
+    /// to whoever sees it.
+    #[inline(always)]
+    pub fn raise_to(&self, value: u64) {
+        self.cell.counter().store(value, Ordering::Release); // SYNC signal-raise
+        if self.seat.park().roused(self.mode) {
+            self.seat.wake_futex();
+        }
+    }
+
     /// Writes the payload and then the counter, and wakes the owner if it sleeps.
     #[inline]
     pub fn write(&self, payload: LinePayload, value: u64) {

@@ -5,14 +5,20 @@
 //! Hoefler, Mehlan, Mietke, Rehm, "Fast barrier synchronization for InfiniBand" (2006).
 
 use super::communicator::{Communicator, RADIX};
-use tasuki_core::base::Result;
+use super::habit::{Given, Kind};
+use super::shape::Operation;
+use tasuki_core::base::{Rank, Result};
 
 impl Communicator {
     /// Returns when all members have called it; what any did before is visible to all after.
     pub fn barrier(&self) -> Result<()> {
         let call = || "barrier()".to_string();
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<u8>(Operation::Barrier, Rank(0), 0);
+        let _held = self.begin(Some(&kind), &call)?;
         self.machine().settle(&call)?; // what was sent before may arrive later than what says that it was
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            return usual.walk(Given::read(&[]), &call);
+        }
         let mut step = 1;
         while step < self.size() {
             self.tell_and_hear(step).map_err(|error| self.step_failed(error, &call))?;

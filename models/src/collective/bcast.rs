@@ -1,6 +1,8 @@
 //! Broadcast along a tree.
 
 use super::communicator::Communicator;
+use super::habit::{Given, Kind};
+use super::shape::Operation;
 use super::tree::Tree;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
@@ -10,8 +12,12 @@ impl Communicator {
     pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("bcast({bytes} bytes from rank {root})");
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Bcast, root, values.len());
         self.check_root(root, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            return usual.walk(Given::moved(bytemuck::cast_slice_mut(values), self.rank() == root), &call);
+        }
         self.bcast_steps(bytemuck::cast_slice_mut(values), root)
             .map_err(|error| self.step_failed(error, &call))
     }

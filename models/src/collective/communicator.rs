@@ -1,13 +1,15 @@
 //! A communicator: members that exchange messages and make collective calls, each named by its place among them.
 
 use super::fuzzy::Fuzzy;
+use super::habit::{Habits, Kind};
 use super::link::{Link, SLOTS};
 use super::plan::Plans;
+use super::roll::{Noted, Watched};
 use super::selection::{Agreed, Selection};
 use super::stages::Stages;
 use crate::message::Context;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Machine;
 
@@ -39,14 +41,23 @@ pub struct Communicator {
     pub(super) farewell: OnceLock<u64>,
     /// Whether they do.
     pub(super) leaves_together: AtomicBool,
+    /// Which calls members are in; none before the first plan, or where that cannot be told.
+    pub(super) watched: OnceLock<Option<Watched>>,
+    /// The first of this member's signals for that.
+    pub(super) roll: OnceLock<u64>,
+    /// Calls that are made again and again.
+    pub(super) habits: Mutex<Habits>,
 }
 
 /// A collective call: while it lasts there is no other.
-pub(super) struct Ongoing<'c>(&'c AtomicBool);
+pub(super) struct Ongoing<'c> {
+    is_called: &'c AtomicBool,
+    _noted: Option<Noted>,
+}
 
 impl Drop for Ongoing<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release); // SYNC one-call
+        self.is_called.store(false, Ordering::Release); // SYNC one-call
     }
 }
 
@@ -99,6 +110,9 @@ impl Communicator {
             agreed: Agreed::default(),
             farewell: OnceLock::new(),
             leaves_together: AtomicBool::new(false),
+            watched: OnceLock::new(),
+            roll: OnceLock::new(),
+            habits: Mutex::default(),
         }
     }
 
@@ -151,7 +165,8 @@ impl Communicator {
             is_member: colour.is_some().into(),
             slots: slots.into(),
         };
-        let wishes = self.allgather(&[wish])?;
+        let mut wishes = vec![wish; self.size];
+        self.allgather(&[wish], &mut wishes)?;
         let Some(colour) = colour else { return Ok(None) };
         let mut members: Vec<u32> = (0..self.size as u32)
             .filter(|&place| {
@@ -187,7 +202,7 @@ impl Communicator {
     /// wrote for its partners has reached them, which is a hand-over. So two threads that call at the very same time
     /// may not be told; they are in error, and can confuse nothing but this communicator.
     #[inline]
-    pub(super) fn begin(&self, call: &dyn Fn() -> String) -> Result<Ongoing<'_>> {
+    pub(super) fn begin(&self, kind: Option<&Kind>, call: &dyn Fn() -> String) -> Result<Ongoing<'_>> {
         self.machine().check().map_err(|cause| self.machine().fault(cause, call))?;
         // SYNC one-call: what the last call left, perhaps another thread's, is seen.
         if self.is_called.load(Ordering::Acquire) {
@@ -196,7 +211,8 @@ impl Communicator {
             return Err(self.machine().fault(Cause::Argument(text.into()), call));
         }
         self.is_called.store(true, Ordering::Relaxed);
-        Ok(Ongoing(&self.is_called))
+        let noted = self.watched.get().and_then(Option::as_ref).map(|watched| watched.note(kind));
+        Ok(Ongoing { is_called: &self.is_called, _noted: noted })
     }
 
     /// A member that is to be the root.

@@ -148,11 +148,12 @@ impl Communicator {
         let first = self.machine().registry().private_signals(signals);
         let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
         let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
-        let all = self.allgather(&[first]).map_err(|error| self.step_failed(error, &call));
+        let mut all = vec![0; self.size()];
+        let told = self.allgather(&[first], &mut all).map_err(|error| self.step_failed(error, &call));
         let (first, queue) = ours.map_err(|error| error.in_call(call).on_rank(self.machine().rank()))?;
-        let failed = match all {
-            Ok(all) if !all.contains(&FAILED) => return Ok((first, queue, all)),
-            Ok(_) => {
+        let failed = match told {
+            Ok(()) if !all.contains(&FAILED) => return Ok((first, queue, all)),
+            Ok(()) => {
                 let text = "another member found no room for its part of the barrier";
                 self.machine().fault(Cause::Unsupported(text.into()), call)
             }

@@ -4,18 +4,55 @@
 //! message-passing systems" (1997).
 
 use super::communicator::{Communicator, RADIX};
+use super::habit::{Given, Kind};
+use super::shape::Operation;
 use super::tree::Tree;
 use crate::message::SHORT_MAX;
 use bytemuck::Pod;
-use tasuki_core::base::{Rank, Result};
+use tasuki_core::base::{Cause, Rank, Result};
 
 impl Communicator {
-    /// All members' values in their order, on the root; as many from each.
-    pub fn gather<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
+    /// All members' values in their order into `all`, on this member, the root; as many from each.
+    pub fn gather_here<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
+        let (bytes, root) = (size_of_val(values), self.rank());
+        let call = || format!("gather({bytes} bytes to rank {root})");
+        let kind = Kind::of::<T>(Operation::Gather, root, values.len());
+        self.check_room(all.len(), values.len(), &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            self.place_own(values, all);
+            return usual.walk(Given::moved(bytemuck::cast_slice_mut(all), false), &call);
+        }
+        let gathered = self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call))?;
+        gathered.iter().for_each(|gathered| all.copy_from_slice(gathered));
+        Ok(())
+    }
+
+    /// Gives values to another member, the root.
+    pub fn gather_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
         let call = || format!("gather({} bytes to rank {root})", size_of_val(values));
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Gather, root, values.len());
         self.check_root(root, &call)?;
-        self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call))
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
+        }
+        self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call)).map(drop)
+    }
+
+    /// That there is room for as many values of each member.
+    pub(super) fn check_room(&self, room: usize, count: usize, call: &dyn Fn() -> String) -> Result<()> {
+        let wanted = self.size() * count;
+        if room == wanted {
+            return Ok(());
+        }
+        let size = self.size();
+        let text = format!("{count} values for each of {size} members are {wanted}, not {room}");
+        Err(self.machine().fault(Cause::Argument(text), call))
+    }
+
+    pub(super) fn place_own<T: Pod>(&self, values: &[T], all: &mut [T]) {
+        all[self.rank().index() * values.len()..][..values.len()].copy_from_slice(values);
     }
 
     fn gather_steps<T: Pod>(&self, values: &[T], root: Rank) -> Result<Option<Vec<T>>> {
@@ -36,24 +73,36 @@ impl Communicator {
         Ok(Some(part))
     }
 
-    /// All members' values in their order, on all members; as many from each.
-    pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
+    /// All members' values in their order into `all`, on all members; as many from each.
+    pub fn allgather<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let call = || format!("allgather({} bytes)", size_of_val(values));
-        let _held = self.begin(&call)?;
-        self.allgather_steps(values).map_err(|error| self.step_failed(error, &call))
+        let kind = Kind::of::<T>(Operation::Allgather, Rank(0), values.len());
+        self.check_room(all.len(), values.len(), &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            self.place_own(values, all);
+            return usual.walk(Given::moved(bytemuck::cast_slice_mut(all), false), &call);
+        }
+        self.allgather_by_messages(values, all).map_err(|error| self.step_failed(error, &call))
     }
 
+    /// The same among whoever has begun a call.
     pub(super) fn allgather_steps<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
+        let mut all = vec![T::zeroed(); self.size() * values.len()];
+        self.allgather_by_messages(values, &mut all)?;
+        Ok(all)
+    }
+
+    fn allgather_by_messages<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let (size, count) = (self.size(), values.len());
-        let mut all = vec![T::zeroed(); size * count]; // of this member and those after it
-        all[..count].copy_from_slice(values);
+        all[..count].copy_from_slice(values); // of this member and those after it
         let mut step = 1;
         while step < size {
-            self.swap_parts(&mut all, step, count)?;
+            self.swap_parts(all, step, count)?;
             step *= RADIX;
         }
         all.rotate_right(self.rank().index() * count);
-        Ok(all)
+        Ok(())
     }
 
     /// A round: gives what it has of `step` members to the members 1 to 7 steps before it, and gets as much of those

@@ -1,17 +1,22 @@
 //! Calls that all members of a group make together.
 
 pub mod algorithm;
+mod alltoall;
 mod barrier;
 mod bcast;
 mod communicator;
 mod fuzzy;
 mod gather;
+mod habit;
 mod link;
 mod meeting;
 pub mod names;
 mod neighbours;
 mod plan;
 mod reduce;
+mod roll;
+mod scan;
+mod scatter;
 pub mod selection;
 pub mod shape;
 mod stages;

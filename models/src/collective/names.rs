@@ -20,11 +20,6 @@ pub const OPERATIONS: [(&str, Operation); 12] = [
 ];
 
 impl Operation {
-    /// What it is called.
-    pub fn name(self) -> &'static str {
-        OPERATIONS.iter().find(|(_, known)| *known == self).map_or("collective", |(name, _)| name)
-    }
-
     /// The one that is called so.
     pub fn named(word: &str) -> Option<Operation> {
         OPERATIONS.iter().find(|(name, _)| *name == word).map(|(_, operation)| *operation)

@@ -8,6 +8,8 @@
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 
 use super::communicator::{Communicator, RADIX};
+use super::habit::{Given, Kind};
+use super::shape::Operation;
 use super::tree::Tree;
 use crate::message::SHORT_MAX;
 use bytemuck::Pod;
@@ -17,20 +19,43 @@ use tasuki_core::base::{Rank, Result};
 pub type Combine<'c, T> = &'c dyn Fn(&mut [T], &[T]);
 
 impl Communicator {
-    /// Combines all members' values; true on the root, where `values` are the result, and as they were elsewhere.
-    pub fn reduce<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
+    /// Combines all members' values on this member, the root, where `values` are the result.
+    pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let (bytes, root) = (size_of_val(values), self.rank());
+        let call = || format!("reduce({bytes} bytes to rank {root})");
+        let kind = Kind::of::<T>(Operation::Reduce, root, values.len());
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            let on_bytes = on_bytes(combine);
+            return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
+        }
+        self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Combines all members' values on another member, the root.
+    pub fn reduce_to<T: Pod>(&self, values: &[T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("reduce({bytes} bytes to rank {root})");
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Reduce, root, values.len());
         self.check_root(root, &call)?;
-        self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
+        }
+        let done = self.reduce_steps(&mut values.to_vec(), combine, root);
+        done.map_err(|error| self.step_failed(error, &call))
     }
 
     /// Combines all members' values; `values` are the result everywhere.
     pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
         let bytes = size_of_val(values);
         let call = || format!("allreduce({bytes} bytes)");
-        let _held = self.begin(&call)?;
+        let kind = Kind::of::<T>(Operation::Allreduce, Rank(0), values.len());
+        let _held = self.begin(Some(&kind), &call)?;
+        if let Some(mut usual) = self.usual(kind, &call)? {
+            let on_bytes = on_bytes(combine);
+            return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
+        }
         let done = if size_of_val(values) <= SHORT_MAX {
             if self.size() <= RADIX { self.tell_all(values, combine) } else { self.double(values, combine) }
         } else {
@@ -43,7 +68,12 @@ impl Communicator {
 
     /// Up a tree to the first member, so that neighbours are combined first, and from there to the root. Few members
     /// give their values to the root at once.
-    fn reduce_steps<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
+    pub(super) fn reduce_steps<T: Pod>(
+        &self,
+        values: &mut [T],
+        combine: Combine<'_, T>,
+        root: Rank,
+    ) -> Result<()> {
         let (place, first, tree) = (self.rank().index(), Rank(0), Tree { size: self.size() });
         if self.size() <= RADIX {
             return self.combine_at(values, combine, root);
@@ -135,8 +165,18 @@ impl Communicator {
     }
 }
 
+/// Combines values that are given as bytes, which lie where values of this type may.
+pub(super) fn on_bytes<T: Pod>(combine: Combine<'_, T>) -> impl Fn(&mut [u8], &[u8]) {
+    |left, right| combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right))
+}
+
 /// Combines own values with a part of others, which come after them or before.
-fn combine_in_order<T: Pod>(own: &mut [T], part: &mut [T], own_first: bool, combine: Combine<'_, T>) {
+pub(super) fn combine_in_order<T: Pod>(
+    own: &mut [T],
+    part: &mut [T],
+    own_first: bool,
+    combine: Combine<'_, T>,
+) {
     if own_first {
         combine(own, part);
     } else {

@@ -34,6 +34,26 @@ pub enum Operation {
     Neighbours,
 }
 
+impl Operation {
+    /// What its call is named.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Barrier => "barrier",
+            Operation::Bcast => "bcast",
+            Operation::Reduce => "reduce",
+            Operation::Allreduce => "allreduce",
+            Operation::Gather => "gather",
+            Operation::Scatter => "scatter",
+            Operation::Allgather => "allgather",
+            Operation::Alltoall => "alltoall",
+            Operation::ReduceScatter => "reduce_scatter",
+            Operation::Scan => "scan",
+            Operation::Exscan => "exscan",
+            Operation::Neighbours => "neighbours",
+        }
+    }
+}
+
 /// How many bytes blocks have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Counts {

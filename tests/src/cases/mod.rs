@@ -12,6 +12,7 @@ pub mod failures;
 pub mod flood;
 pub mod footprint;
 pub mod fuzzy;
+pub mod habits;
 pub mod handles;
 pub mod idle;
 pub mod jobs;

@@ -85,22 +85,31 @@ pub(super) struct Calls<'j> {
     world: &'j Communicator,
     /// One block, the same in each call.
     block: Vec<u64>,
+    /// One for each rank, given and gotten, where there are so many.
+    blocks: Vec<u64>,
+    all: Vec<u64>,
 }
 
 impl<'j> Calls<'j> {
-    /// Whether there is such a call.
-    pub(super) fn exist(case: Case) -> bool {
-        !matches!(case, Case::Alltoall | Case::Scatter | Case::ReduceScatter)
-    }
-
     /// Of blocks of `bytes` bytes.
     pub(super) fn new(job: &'j Job, case: Case, bytes: u64) -> Calls<'j> {
-        Calls { case, world: job.world(), block: vec![0; bytes as usize / size_of::<u64>()] }
+        let words = bytes as usize / size_of::<u64>();
+        let gives = matches!(case, Case::Alltoall | Case::Scatter | Case::ReduceScatter);
+        let gets = matches!(case, Case::Alltoall | Case::Allgather | Case::Gather);
+        let room = |is_there: bool| vec![0; if is_there { words * job.size() } else { 0 }];
+        Calls { case, world: job.world(), block: vec![0; words], blocks: room(gives), all: room(gets) }
     }
 
     fn give(&mut self, value: u64) {
         let last = self.block.len() - 1;
         (self.block[0], self.block[last]) = (value, value);
+    }
+
+    fn give_all(&mut self, round: &Round) {
+        for (to, block) in self.blocks.chunks_exact_mut(round.words).enumerate() {
+            let value = round.value_for(round.rank, to);
+            (block[0], block[round.words - 1]) = (value, value);
+        }
     }
 
     fn expect(&self, block: Option<&[u64]>, value: u64) -> tasuki::Result<()> {
@@ -109,36 +118,55 @@ impl<'j> Calls<'j> {
         if is_right { Ok(()) } else { Err(wrong(&self.case.to_string())) }
     }
 
-    fn expect_gathered(&self, all: &[u64], round: &Round) -> tasuki::Result<()> {
+    fn expect_gathered(&self, round: &Round, value: impl Fn(usize) -> u64) -> tasuki::Result<()> {
         let rank = round.looked_at();
-        self.expect(all.get(rank * round.words..(rank + 1) * round.words), round.value(rank))
+        self.expect(self.all.get(rank * round.words..(rank + 1) * round.words), value(rank))
     }
 }
 
 impl Play for Calls<'_> {
     fn play(&mut self, round: &Round) -> tasuki::Result<()> {
         let (world, root) = (self.world, Rank(round.root() as u32));
-        if self.case != Case::Barrier && (self.case != Case::Bcast || round.is_root()) {
-            self.give(round.value(round.rank));
+        match self.case {
+            Case::Barrier => {}
+            Case::Bcast if !round.is_root() => {}
+            Case::Scatter if !round.is_root() => {}
+            Case::Alltoall | Case::Scatter | Case::ReduceScatter => self.give_all(round),
+            _ => self.give(round.value(round.rank)),
         }
         match self.case {
             Case::Bcast => {
                 world.bcast(&mut self.block, root)?;
                 self.expect(Some(&self.block), round.value(round.root()))
             }
-            Case::Reduce => match world.reduce(&self.block, Sum, root)? {
-                Some(sum) => self.expect(Some(&sum), round.sum()),
-                None => Ok(()),
-            },
+            Case::Reduce => {
+                world.reduce_in_place(&mut self.block, Sum, root)?;
+                if round.is_root() { self.expect(Some(&self.block), round.sum()) } else { Ok(()) }
+            }
             Case::Allreduce => {
                 world.allreduce_in_place(&mut self.block, Sum)?;
                 self.expect(Some(&self.block), round.sum())
             }
-            Case::Gather => match world.gather(&self.block, root)? {
-                Some(all) => self.expect_gathered(&all, round),
-                None => Ok(()),
-            },
-            Case::Allgather => self.expect_gathered(&world.allgather(&self.block)?, round),
+            Case::Gather => {
+                world.gather_into(&self.block, &mut self.all, root)?;
+                if round.is_root() { self.expect_gathered(round, |of| round.value(of)) } else { Ok(()) }
+            }
+            Case::Allgather => {
+                world.allgather_into(&self.block, &mut self.all)?;
+                self.expect_gathered(round, |of| round.value(of))
+            }
+            Case::Alltoall => {
+                world.alltoall_into(&self.blocks, &mut self.all)?;
+                self.expect_gathered(round, |of| round.value_for(of, round.rank))
+            }
+            Case::Scatter => {
+                world.scatter_into(&self.blocks, &mut self.block, root)?;
+                self.expect(Some(&self.block), round.value_for(round.root(), round.rank))
+            }
+            Case::ReduceScatter => {
+                let sum = world.reduce_scatter(&self.blocks, Sum)?;
+                self.expect(Some(&sum), round.sum_for(round.rank))
+            }
             _ => world.barrier(),
         }
     }

@@ -91,13 +91,7 @@ impl Scene {
             Case::Persistent => self.prepared(job, calls)?,
             Case::Pressure => vec![(key, ours(Pressure::new(job, effort.commands)?))],
             Case::Fuzzy | Case::FuzzyHidden => vec![(key, ours(Fuzzy::new(job, case, calls)))],
-            _ if Calls::exist(operation) => {
-                vec![(key, ours(Collective::new(job, Calls::new(job, operation, bytes), bytes, calls)))]
-            }
-            _ => {
-                let plans = Plans::new(job, operation, bytes)?;
-                vec![(key.by("plan"), ours(Collective::new(job, plans, bytes, calls)))]
-            }
+            _ => vec![(key, ours(Collective::new(job, Calls::new(job, operation, bytes), bytes, calls)))],
         })
     }
 
@@ -106,10 +100,8 @@ impl Scene {
         let &Scene { case, operation, bytes } = self;
         let plans = Plans::new(job, operation, bytes)?;
         let mut entries = vec![(self.point().ours(), ours(Collective::new(job, plans, bytes, calls)))];
-        if Calls::exist(operation) {
-            let by_calls = Collective::new(job, Calls::new(job, operation, bytes), bytes, calls);
-            entries.push((Key::ours(case, &prepared::variant_of_calls(operation), bytes), ours(by_calls)));
-        }
+        let by_calls = Collective::new(job, Calls::new(job, operation, bytes), bytes, calls);
+        entries.push((Key::ours(case, &prepared::variant_of_calls(operation), bytes), ours(by_calls)));
         if let Some(variant) = prepared::variant_of_last(operation, bytes) {
             let last = Last::new(job, operation, bytes, calls)?;
             entries.push((Key::ours(case, &variant, bytes), ours(last)));
@@ -179,8 +171,7 @@ mod tests {
         for operation in OPERATIONS {
             let sizes = if operation == Case::Barrier { 1 } else { 2 };
             assert_eq!(count(prepared::variant(operation)), sizes, "{operation}: {told:?}");
-            let calls = if Calls::exist(operation) { sizes } else { 0 };
-            assert_eq!(count(prepared::variant_of_calls(operation)), calls, "{operation}: {told:?}");
+            assert_eq!(count(prepared::variant_of_calls(operation)), sizes, "{operation}: {told:?}");
         }
         assert_eq!((count("last_bcast".into()), count("last_barrier".into())), (2, 1), "{told:?}");
     }

@@ -182,7 +182,7 @@ unsafe fn station_in<'s>(system: NonNull<u8>) -> &'s Station {
 impl Machine {
     /// Whether the memory of other ranks is written by stores, and signals by atomics of the processor's.
     #[inline(always)]
-    pub(in crate::engine) fn reaches_words(&self) -> bool {
+    pub fn reaches_words(&self) -> bool {
         self.commands().direct && self.commands().coherent
     }
 

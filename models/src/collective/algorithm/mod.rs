@@ -7,6 +7,7 @@ mod barrier;
 mod broadcast;
 mod flat;
 mod gather;
+mod laid;
 mod neighbours;
 mod reduce;
 mod reduce_scatter;
@@ -84,6 +85,18 @@ pub const ALGORITHMS: &[Algorithm] = &[
     scan::INCLUSIVE,
     scan::EXCLUSIVE,
     neighbours::DIRECT,
+    laid::BCAST,
+    laid::SCATTER,
+    laid::GATHER,
+    laid::REDUCE,
+    laid::ALLREDUCE,
+    laid::SHARED,
+    laid::REDUCE_SCATTER,
+    laid::ALLGATHER,
+    laid::ALLTOALL,
+    laid::SCAN,
+    laid::EXSCAN,
+    laid::BARRIER,
 ];
 
 /// Steps that raise all of these, as soon as those before them in their queue have begun.

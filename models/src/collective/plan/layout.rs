@@ -21,6 +21,15 @@ pub(super) struct Card {
     pub(super) signals: u64,
 }
 
+/// Where the buffers that the program uses are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Data {
+    /// The plan has them.
+    OfPlan,
+    /// Each call lends its own.
+    Lent,
+}
+
 /// Where the buffers of a part lie in its block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
@@ -40,11 +49,15 @@ struct Place {
 }
 
 impl Layout {
-    pub(super) fn of(part: &Part) -> Layout {
+    pub(super) fn of(part: &Part, data: Data) -> Layout {
         let (mut bytes, mut all) = (0, 1);
         let rooms = part.rooms().iter().map(|room| {
-            let turns = if let Use::Turns(turns) = room.used { u64::from(turns).max(1) } else { 1 };
-            let place = Place { offset: bytes, stride: room.bytes.next_multiple_of(ALIGN), turns };
+            let (turns, is_here) = match room.used {
+                Use::Turns(turns) => (u64::from(turns).max(1), true),
+                Use::Program => (1, data == Data::OfPlan),
+            };
+            let stride = if is_here { room.bytes.next_multiple_of(ALIGN) } else { 0 };
+            let place = Place { offset: bytes, stride, turns };
             bytes += place.stride * turns;
             all = common_multiple(all, turns);
             place
@@ -71,8 +84,8 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    pub(super) fn new(rank: Rank, card: Card, part: &Part) -> Placed {
-        Placed { rank, card, layout: Layout::of(part), late: late_signals(part) }
+    pub(super) fn new(rank: Rank, card: Card, part: &Part, data: Data) -> Placed {
+        Placed { rank, card, layout: Layout::of(part, data), late: late_signals(part) }
     }
 
     /// A byte of a buffer, in that start.
@@ -109,8 +122,9 @@ mod tests {
         let mut part = Part::new(0);
         let (data, first, second) =
             (part.buffer("data", 100), part.scratch("first", 10, 2), part.scratch("second", 129, 3));
-        let layout = Layout::of(&part);
+        let layout = Layout::of(&part, Data::OfPlan);
         assert_eq!((layout.bytes, layout.turns), (128 + 2 * 128 + 3 * 256, 6));
+        assert_eq!(Layout::of(&part, Data::Lent).bytes, 2 * 128 + 3 * 256);
         assert_eq!((layout.offset(data, 7, 0), layout.offset(data, 7, 5)), (7, 7));
         assert_eq!((layout.offset(first, 0, 4), layout.offset(first, 0, 5)), (128, 256));
         assert_eq!(layout.offset(second, 1, 5), 384 + 2 * 256 + 1);

@@ -66,7 +66,7 @@ impl Lowering<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Card;
+    use super::super::layout::{Card, Data};
     use super::super::lower::named;
     use super::*;
     use crate::collective::algorithm::ALGORITHMS;
@@ -79,8 +79,14 @@ mod tests {
         let shape = Shape::new(operation, 4, 0, 8);
         let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (operation, name));
         let schedule = found.expect("there is one").schedule(&shape, 1);
-        let placed =
-            |rank: u32| Placed::new(Rank(rank), Card { block: 0, signals: 0 }, &schedule.part(rank as usize));
+        let placed = |rank: u32| {
+            Placed::new(
+                Rank(rank),
+                Card { block: 0, signals: 0 },
+                &schedule.part(rank as usize),
+                Data::OfPlan,
+            )
+        };
         let part = schedule.part(rank);
         let others: BTreeMap<u32, Placed> =
             named(&part).into_iter().map(|rank| (rank, placed(rank))).collect();

@@ -176,7 +176,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn placed(&self, rank: u32) -> Result<&Placed, Cause> {
+    pub(super) fn placed(&self, rank: u32) -> Result<&Placed, Cause> {
         self.others.get(&rank).ok_or_else(|| {
             Cause::Bug(format!("nobody has asked where the part of rank {rank} of a schedule lies"))
         })

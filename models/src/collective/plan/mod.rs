@@ -4,27 +4,25 @@
 //! prepares its steps as programs of its engine. A start raises one signal of the member's own. From there the programs
 //! go on by what arrives, run by whoever is there: the member in its calls, a peer that raised a signal, a helper.
 
+mod arrange;
 mod farewell;
 mod layout;
 mod leaves;
 mod lower;
 mod quarantine;
+mod walked;
 
 use quarantine::Quarantine;
 
 use super::communicator::Communicator;
-use super::stages::Stages;
-use crate::schedule::{Buffer, Part, Room, START, Schedule};
-use bytemuck::{Pod, Zeroable};
-use farewell::Farewell;
-use layout::{Card, Layout, Placed};
-use lower::{Lowering, Milestone};
-use std::collections::BTreeMap;
+use crate::schedule::{Buffer, Room, START, Schedule};
+pub(super) use arrange::Made;
+use layout::{Card, Placed};
+use lower::Milestone;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{self, Caching, Condition, Machine, Program, View};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
 use tasuki_core::queue::reduction::{Operator, Reduction};
@@ -74,21 +72,6 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// What each member tells all others when a plan is made.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Word {
-    card: Card,
-    /// 0: this member found no room for its part.
-    found_room: u64,
-    /// What the schedule is.
-    fingerprint: u64,
-    /// What it has done with.
-    done: u64,
-    /// The first of the signals by which members leave.
-    farewell: u64,
-}
-
 impl Communicator {
     /// Prepares a schedule, together with all members. Values are combined as `how` says. `prepare` is called before a
     /// queue is made.
@@ -97,7 +80,7 @@ impl Communicator {
     /// many ranks as there are members. Then nobody has the plan.
     pub fn plan(&self, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
         let call = || format!("plan({})", schedule.name());
-        let _held = self.begin(&call)?;
+        let _held = self.begin(None, &call)?;
         let fault = |cause| self.machine().fault(cause, call);
         if schedule.ranks() != self.size() {
             let (ranks, size) = (schedule.ranks(), self.size());
@@ -107,33 +90,7 @@ impl Communicator {
         }
         prepare();
         let part = schedule.part(self.rank().index());
-        let begun = Begun::new(self.messages().machine().clone(), &part);
-        let fingerprint = fingerprint(schedule);
-        let card = begun.as_ref().map_or(Card::zeroed(), |begun| begun.own.card);
-        let done = self.lock_plans().word();
-        let farewell = self.name_farewell().map_err(fault)?;
-        let word = Word { card, found_room: begun.is_ok().into(), fingerprint, done, farewell };
-        let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
-        self.free_what_is_over(words.iter().map(|word| word.done));
-        self.promise_farewell(&words)?;
-        let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
-            Ok(()) => begun.finish(self, schedule, &part, &words, how),
-            Err(cause) => {
-                begun.own.give_back(&begun.machine, begun.stood.len() as u32);
-                Err(cause)
-            }
-        });
-        // Nobody is to wait for one who could not.
-        let all = self.allgather_steps(&[u64::from(held.is_ok())]);
-        let all = all.map_err(|error| self.step_failed(error, &call))?;
-        let held = held.map_err(fault)?;
-        if all.contains(&0) {
-            held.free();
-            let text = "another member found no room for its part, or came with another schedule";
-            return Err(fault(Cause::Unsupported(text.into())));
-        }
-        let held = Arc::new(held);
-        let number = self.lock_plans().enter(held.clone());
+        let (held, number, _) = self.arrange(schedule, &part, Made::Programs(how), &call)?.map_err(fault)?;
         Ok(Plan {
             held,
             number,
@@ -144,10 +101,17 @@ impl Communicator {
         })
     }
 
-    /// Returns when all plans of this communicator that all members have dropped are freed. Collective.
+    /// A plan is of no more use to this member.
+    pub(super) fn give_up(&self, number: u64) {
+        self.lock_plans().take(number);
+    }
+
+    /// Returns when all plans of this communicator that all members have dropped are freed, and what it has made of calls
+    /// that came again and again. Collective.
     pub fn quiesce(&self) -> Result<()> {
         let call = || "quiesce()".to_string();
-        let _held = self.begin(&call)?;
+        let _held = self.begin(None, &call)?;
+        self.forget_habits();
         loop {
             let dropped = self.lock_plans().dropped();
             dropped.iter().try_for_each(|plan| plan.settle())?;
@@ -160,29 +124,6 @@ impl Communicator {
         }
     }
 
-    /// The signals by which members leave, made with the first plan.
-    fn name_farewell(&self) -> Result<u64, Cause> {
-        if let Some(&first) = self.farewell.get() {
-            return Ok(first);
-        }
-        let made = self.machine().registry().private_signals(Stages::count(self.size()));
-        let first = u64::from(made.map_err(|error| error.cause().clone())?);
-        Ok(*self.farewell.get_or_init(|| first))
-    }
-
-    /// From the first plan on members leave together.
-    fn promise_farewell(&self, words: &[Word]) -> Result<()> {
-        if self.leaves_together.swap(true, Ordering::Relaxed) {
-            return Ok(());
-        }
-        let first = words[self.rank().index()].farewell as u32;
-        let machine = self.machine();
-        let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].farewell as u32);
-        let stages = Stages::new(machine, first, Stages::count(self.size()), neighbours);
-        let stages = stages.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
-        self.messages().owe(Arc::new(Farewell::new(self.plans().clone(), stages, machine)))
-    }
-
     fn lock_plans(&self) -> std::sync::MutexGuard<'_, Quarantine> {
         self.plans().lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -191,133 +132,9 @@ impl Communicator {
         let over = self.lock_plans().settle(words);
         over.iter().for_each(|plan| plan.free());
     }
-
-    /// Whether all members came with the same schedule, and with room for it.
-    fn agree_on(&self, words: &[Word], fingerprint: u64) -> Result<(), Cause> {
-        if let Some(other) = words.iter().position(|word| word.fingerprint != fingerprint) {
-            let text = format!("member {other} came with another schedule, or other sizes, or another root");
-            return Err(Cause::Argument(text));
-        }
-        match words.iter().position(|word| word.found_room == 0) {
-            Some(other) => {
-                Err(Cause::Unsupported(format!("member {other} found no room for its part; nobody has it")))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// Something that all members must have in common, as a number.
-fn fingerprint(schedule: &Schedule) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (schedule.name(), schedule.ranks()).hash(&mut hasher);
-    for rank in [0, schedule.ranks() - 1] {
-        format!("{:?}", schedule.part(rank)).hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
-/// The memory and signals of a part.
-struct Begun {
-    machine: Arc<Machine>,
-    own: Placed,
-    stood: Vec<u64>,
-}
-
-impl Begun {
-    fn new(machine: Arc<Machine>, part: &Part) -> Result<Begun, Cause> {
-        let layout = Layout::of(part);
-        let count = part.counters().len() as u32;
-        let own_cause = |error: tasuki_core::base::Error| error.cause().clone();
-        let signals = machine.registry().private_signals(count).map_err(own_cause)?;
-        let block = match layout.bytes {
-            0 => 0,
-            bytes => match machine.registry().allocate_local(bytes) {
-                Ok(block) => block,
-                Err(error) => {
-                    machine.registry().give_back_signals(signals, count);
-                    return Err(own_cause(error));
-                }
-            },
-        };
-        let stood = (signals..signals + count).map(|signal| machine.count_of_own(signal)).collect();
-        let card = Card { block, signals: signals.into() };
-        Ok(Begun { own: Placed::new(machine.rank(), card, part), machine, stood })
-    }
-
-    /// The programs, now that it is known where the others have their parts.
-    fn finish(
-        self,
-        members: &Communicator,
-        schedule: &Schedule,
-        part: &Part,
-        words: &[Word],
-        how: Combining,
-    ) -> Result<Held, Cause> {
-        let (how, operator) = match how {
-            Combining::Nothing => (None, None),
-            Combining::Known(how) => (Some(how), None),
-            Combining::Own(operator, bytes) => {
-                let number = self.machine.add_operator(operator);
-                (Some(Reduction::own(number, bytes)), Some(number))
-            }
-        };
-        let mut held = Held {
-            machine: self.machine,
-            own: self.own,
-            signals: part.counters().len() as u32,
-            programs: Box::default(),
-            milestones: Box::default(),
-            started: AtomicU64::new(0),
-            operator,
-        };
-        match held.prepare(members, schedule, part, words, (how, &self.stood)) {
-            Ok(()) => Ok(held),
-            Err(cause) => {
-                held.free();
-                Err(cause)
-            }
-        }
-    }
 }
 
 impl Held {
-    fn prepare(
-        &mut self,
-        members: &Communicator,
-        schedule: &Schedule,
-        part: &Part,
-        words: &[Word],
-        (how, stood): (Option<Reduction>, &[u64]),
-    ) -> Result<(), Cause> {
-        let mut others = BTreeMap::new();
-        for member in lower::named(part) {
-            let known = members.messages().rank_of(Rank(member));
-            let rank = known.ok_or(Cause::NoSuchRank { rank: Rank(member), size: words.len() })?;
-            let placed = Placed::new(rank, words[member as usize].card, &schedule.part(member as usize));
-            others.insert(member, placed);
-        }
-        let lowering = Lowering { own: &self.own, stood, how, others: &others };
-        let start = self.own.number(START);
-        let programs = lowering.programs(part)?;
-        let milestones = lowering.milestones(part);
-        let mut made = Vec::new();
-        for program in programs {
-            match self.machine.make_program(&program.commands, start, program.per_start) {
-                Ok(own) => made.push(own),
-                Err(cause) => {
-                    self.programs = made.into();
-                    return Err(cause);
-                }
-            }
-        }
-        self.programs = made.into();
-        let cell =
-            |milestone: Milestone| Ok((self.machine.fabric().own_signal(milestone.signal)?, milestone));
-        self.milestones = milestones.into_iter().map(cell).collect::<Result<_, Cause>>()?;
-        Ok(())
-    }
-
     /// Whether all that this member started has been run, also what others wait for.
     fn is_through(&self) -> bool {
         self.is_over() && self.programs.iter().all(|own| self.machine.is_through(own))

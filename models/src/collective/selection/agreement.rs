@@ -88,7 +88,7 @@ impl Communicator {
             return Ok(all.choose(shape));
         }
         let call = || format!("{}_init()", shape.operation.name());
-        let _held = self.begin(&call)?;
+        let _held = self.begin(None, &call)?;
         let words = self.allgather_steps(&[Word::of(&agreed.own, &processors::allowed())]);
         let words = words.map_err(|error| self.step_failed(error, &call))?;
         let all = agreed.own.of_all(&words).map_err(|other| {

@@ -83,7 +83,8 @@ mod tests {
         let text = fault("bcats=binomial");
         assert!(text.contains("'bcast'?") && text.contains("allreduce, gather"), "{text}");
         let text = fault("barrier=tree");
-        assert_eq!(text, "there is no algorithm for barrier 'tree': there are dissemination, central");
+        let wanted = "there is no algorithm for barrier 'tree': there are dissemination, central";
+        assert!(text.starts_with(wanted), "{text}");
         assert!(fault("bcast").contains("OPERATION=ALGORITHM"));
         assert!(fault("bcast=chain,bcast=chain").contains("twice"));
     }

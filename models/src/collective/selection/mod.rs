@@ -4,13 +4,14 @@
 //! ```text
 //! costs      what things cost on a machine            cost       how long an algorithm takes, by them
 //! forced     what somebody wants taken                agreement  how all members come to choose alike
-//! fit        costs from what was measured
+//! fit        costs from what was measured             calls      what calls take, which are no plans
 //! ```
 //!
 //! What an algorithm has to do is in `algorithm/work.rs`, in closed form: to choose takes no schedule, however many
 //! ranks there are.
 
 mod agreement;
+mod calls;
 mod cost;
 mod costs;
 mod fit;
@@ -20,6 +21,7 @@ use super::algorithm::{Algorithm, Work};
 use super::shape::Shape;
 
 pub(super) use agreement::Agreed;
+pub(super) use calls::{TOLD_MAX, for_calls};
 pub use costs::Costs;
 pub use fit::Measured;
 pub use forced::Forced;

@@ -121,7 +121,7 @@ fn there_is_one_for_every_shape_and_it_takes_some_time() {
 fn more_costly_things_take_longer() {
     let dear = |name| Selection { costs: Costs::default().with(name, 1).unwrap(), ..two_processors(8) };
     let shape = Shape::new(Allreduce, 8, 0, 1 << 16);
-    for algorithm in Allreduce.algorithms() {
+    for algorithm in Allreduce.algorithms().filter(|algorithm| algorithm.work(&shape).is_some()) {
         let time = |selection: Selection| selection.estimate(algorithm, &shape).unwrap();
         let usual = time(two_processors(8));
         assert!(time(dear("turn_ns")) < usual && time(dear("step_ns")) < usual, "{}", algorithm.name);

@@ -1,0 +1,312 @@
+//! Walks: steps that a rank runs itself, in a call that does not return before all are done.
+#![allow(unsafe_code)]
+//! Unsafe: copies between places of job memory that the fabric named when the walk was made, which stay mapped while
+//! the fabric lives, and the caller's own memory, which it lends for the call.
+//!
+//! A program of a queue ([`Program`](super::Program)) goes on while its rank computes; so it has a lease, books, and
+//! marks at signals. A call is there until it is over. Its steps need nothing of that: they are run one after the other,
+//! and when one has to wait, the call waits. What they name by [`Spot::Lent`] is memory of the call's own, which nobody
+//! else reaches. Each signal has one rank that raises it, which knows how far, so a raise is a store.
+//!
+//! Order: what a step has copied is visible to whoever sees the signal that it raised, by release and acquire (SYNC
+//! signal-raise).
+
+use super::loan::View;
+use super::machine::Machine;
+use super::waiting::Condition;
+use crate::base::{Cause, Rank, Result};
+use crate::fabric::{DirectCell, DirectLine, Line, SignalCell, plainly_reached};
+use crate::node::park::WakeMode;
+use crate::os::copy;
+use crate::segment::GlobalAddress;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// How often a thread offers its processor before it sees to everything else, where ranks share processors.
+const OFFERS: u32 = 8;
+/// Bytes that are combined in one go, on the stack.
+pub const COMBINED_MAX: usize = 4096;
+
+/// Where a step reads or writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spot {
+    /// In memory of the job.
+    At(GlobalAddress),
+    /// In one of the buffers that the call lends: its number, and the offset in it.
+    Lent(usize, u64),
+}
+
+/// What a step does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// Nothing.
+    Nothing,
+    /// Moves so many bytes.
+    Copy(Spot, Spot, u64),
+    /// Combines so many bytes of values with those at the second place, in the caller's memory: behind them, or in
+    /// front.
+    Combine(Spot, Spot, u64, bool),
+}
+
+/// A number that grows: from the first pass through the walk on, by as much in each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Growing {
+    /// In the first pass.
+    pub first: u64,
+    /// More in each.
+    pub more: u64,
+}
+
+/// That a signal of the own rank has come so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Until {
+    /// Its number.
+    pub signal: u32,
+    /// How far.
+    pub count: Growing,
+    /// The one rank that raises it.
+    pub by: Rank,
+}
+
+/// A step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// What it waits for.
+    pub until: Option<Until>,
+    /// What it does then.
+    pub act: Act,
+    /// The signals that it raises then, of other ranks, and by how much they are up since the walk was made: nobody
+    /// else raises them.
+    pub raises: Vec<(GlobalAddress, Growing)>,
+}
+
+/// What the call lends, and how it combines values: the left ones become left with right.
+pub struct Lent<'l> {
+    /// Its buffers.
+    pub buffers: [View<'l>; 2],
+    /// How it combines.
+    pub combine: &'l dyn Fn(&mut [u8], &[u8]),
+    /// Bytes of a value, [`COMBINED_MAX`] at most.
+    pub value_bytes: usize,
+}
+
+/// Steps that are run in turn, as many of them in each call; after the last comes the first again.
+#[derive(Debug)]
+pub struct Walk {
+    steps: Box<[Step]>,
+    per_call: usize,
+    next: usize,
+    pass: u64,
+}
+
+#[derive(Debug)]
+struct Step {
+    wait: Option<Wait>,
+    act: Found,
+    raises: Box<[Raise]>,
+}
+
+#[derive(Debug)]
+struct Wait {
+    cell: DirectCell,
+    count: Growing,
+    by: Rank,
+}
+
+#[derive(Debug)]
+struct Raise {
+    cell: DirectCell,
+    count: Growing,
+    rank: Rank,
+    mode: WakeMode,
+}
+
+/// An act, with the places that it names.
+#[derive(Debug)]
+enum Found {
+    Nothing,
+    Copy(Place, Place, usize),
+    Combine(Place, (usize, u64), usize, bool),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Mapped(NonNull<u8>),
+    Lent(usize, u64),
+}
+
+// SAFETY: a pointer to shared memory that is mapped while the machine lives.
+unsafe impl Send for Place {}
+// SAFETY: as above.
+unsafe impl Sync for Place {}
+
+impl Growing {
+    #[inline(always)]
+    fn in_pass(self, pass: u64) -> u64 {
+        self.first.wrapping_add(pass.wrapping_mul(self.more))
+    }
+}
+
+impl Wait {
+    #[inline(always)]
+    fn is_over(&self, pass: u64) -> bool {
+        plainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
+    }
+}
+
+impl Machine {
+    /// A walk of those steps, of which each call runs `per_call`. None: this rank does not reach by loads and stores
+    /// all that they name, or what it does is to be noted.
+    ///
+    /// Nobody may have raised a signal that it raises since they were agreed on.
+    pub fn make_walk(&self, steps: &[Pace], per_call: usize) -> Result<Option<Walk>, Cause> {
+        if !self.reaches_words() || self.recorder().is_some() {
+            return Ok(None);
+        }
+        let mut found = Vec::with_capacity(steps.len());
+        for pace in steps {
+            let Some(step) = self.find_step(pace)? else { return Ok(None) };
+            found.push(step);
+        }
+        Ok(Some(Walk { steps: found.into(), per_call, next: 0, pass: 0 }))
+    }
+
+    fn find_step(&self, pace: &Pace) -> Result<Option<Step>, Cause> {
+        let wait = match pace.until {
+            None => None,
+            Some(Until { signal, count, by }) => match self.fabric().own_signal(signal)? {
+                SignalCell::Direct(cell) => Some(Wait { cell, count, by }),
+                SignalCell::Via(_) => return Ok(None),
+            },
+        };
+        let mut raises = Vec::with_capacity(pace.raises.len());
+        for &(signal, Growing { first, more }) in &pace.raises {
+            let Line::Direct(line) = self.fabric().line(signal)? else { return Ok(None) };
+            let stood = line.cell().counter().load(Ordering::Acquire); // SYNC signal-raise
+            let count = Growing { first: stood.wrapping_add(first), more };
+            raises.push(Raise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
+        }
+        let Some(act) = self.find_act(pace.act)? else { return Ok(None) };
+        Ok(Some(Step { wait, act, raises: raises.into() }))
+    }
+
+    fn find_act(&self, act: Act) -> Result<Option<Found>, Cause> {
+        let place = |spot: Spot, len: u64| match spot {
+            Spot::Lent(buffer, at) => Some(Place::Lent(buffer, at)),
+            Spot::At(at) => {
+                let place = self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len));
+                place.map(Place::Mapped)
+            }
+        };
+        Ok(match act {
+            Act::Nothing | Act::Copy(_, _, 0) | Act::Combine(_, _, 0, _) => Some(Found::Nothing),
+            Act::Copy(from, to, len) => match (place(from, len), place(to, len)) {
+                (Some(from), Some(to)) => Some(Found::Copy(from, to, len as usize)),
+                _ => None,
+            },
+            Act::Combine(from, Spot::Lent(buffer, at), len, in_front) => {
+                place(from, len).map(|from| Found::Combine(from, (buffer, at), len as usize, in_front))
+            }
+            Act::Combine(..) => return Err(Cause::Bug("a call combines in its own memory".into())),
+        })
+    }
+
+    /// Runs the steps of one call. Waits, and serves peers meanwhile. An error: a rank died, or one left that is waited
+    /// for; then the walk is of no more use.
+    #[inline]
+    pub fn walk(&self, walk: &mut Walk, lent: &Lent<'_>, call: &dyn Fn() -> String) -> Result<()> {
+        let end = walk.next + walk.per_call;
+        for step in &walk.steps[walk.next..end] {
+            if let Some(wait) = &step.wait
+                && !wait.is_over(walk.pass)
+            {
+                self.wait_on_the_way(wait, walk.pass, call)?;
+            }
+            self.act(&step.act, lent);
+            for raise in &step.raises {
+                let line = DirectLine::new(raise.cell, self.board().seat(raise.rank), raise.mode);
+                line.raise_to(raise.count.in_pass(walk.pass));
+            }
+        }
+        walk.next = if end == walk.steps.len() { 0 } else { end };
+        walk.pass += u64::from(walk.next == 0);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_on_the_way(&self, wait: &Wait, pass: u64, call: &dyn Fn() -> String) -> Result<()> {
+        let is_crowded = !self.host().has_processor();
+        let looks = if is_crowded { OFFERS } else { self.host().spins() };
+        for _ in 0..looks {
+            self.host().offer();
+            if wait.is_over(pass) {
+                return Ok(());
+            }
+        }
+        let cell = SignalCell::Direct(wait.cell);
+        self.wait(&Condition::Signal(cell, wait.count.in_pass(pass), Some(wait.by)), None, call)
+    }
+
+    #[inline(always)]
+    fn act(&self, act: &Found, lent: &Lent<'_>) {
+        match *act {
+            Found::Nothing => {}
+            Found::Copy(from, to, len) => {
+                let from = lent.place(from, len);
+                let to = match to {
+                    Place::Mapped(at) => at.as_ptr(),
+                    Place::Lent(buffer, at) => lent.buffers[buffer].part_mut(at, len as u64),
+                };
+                // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within.
+                unsafe { copy::copy(from, to, len) };
+                copy::fence_after_bulk(len);
+            }
+            Found::Combine(from, (buffer, at), len, in_front) => {
+                let from = lent.place(from, len);
+                let into = lent.buffers[buffer].part_mut(at, len as u64);
+                // SAFETY: bytes that the caller lends for writing, and nobody else has.
+                let into = unsafe { std::slice::from_raw_parts_mut(into, len) };
+                lent.combine(from, into, in_front);
+            }
+        }
+    }
+}
+
+/// Values on the stack, where any type may lie.
+#[repr(align(64))]
+struct Block([MaybeUninit<u8>; COMBINED_MAX]);
+
+impl Lent<'_> {
+    #[inline(always)]
+    fn place(&self, place: Place, len: usize) -> *const u8 {
+        match place {
+            Place::Mapped(at) => at.as_ptr(),
+            Place::Lent(buffer, at) => self.buffers[buffer].part(at, len as u64),
+        }
+    }
+
+    /// Combines what lies `from` there on, in memory that others may write, with as many values.
+    #[inline]
+    fn combine(&self, from: *const u8, into: &mut [u8], in_front: bool) {
+        let mut block = Block([MaybeUninit::uninit(); COMBINED_MAX]);
+        let most = COMBINED_MAX / self.value_bytes * self.value_bytes;
+        let mut at = 0;
+        for ours in into.chunks_mut(most) {
+            let place: *mut u8 = block.0.as_mut_ptr().cast();
+            // SAFETY: as many bytes as `into` has lie there, and a chunk of them fits the block; then they are written.
+            let theirs = unsafe {
+                copy::copy(from.add(at), place, ours.len());
+                std::slice::from_raw_parts_mut(place, ours.len())
+            };
+            if in_front {
+                (self.combine)(theirs, ours);
+                ours.copy_from_slice(theirs);
+            } else {
+                (self.combine)(ours, theirs);
+            }
+            at += ours.len();
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Calls that are made again and again: from some call of a kind on its steps are arranged, and run as they stand.
+//!
+//! Calls of a kind are alike in operation, bytes and bytes of a value. The first few go by messages, which find members
+//! that disagree about them; then the members prepare a walk together, one for each root. Which calls have one, and
+//! which lose it to others, follows from the order of calls on the communicator and from what is equal on all members:
+//! so all do alike, whatever other threads do on other communicators.
+//!
+//! Long values go in pieces, which have walks of their own.
+
+use super::algorithm::{ALGORITHMS, Algorithm};
+use super::communicator::Communicator;
+use super::plan::Made;
+use super::selection;
+use super::shape::{Operation, Shape};
+use std::ops::Range;
+use std::sync::{MutexGuard, PoisonError};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::View;
+use tasuki_core::engine::walk::{COMBINED_MAX, Lent, Walk};
+
+/// Members of which each has to do with all others.
+pub(super) const MEMBERS_MAX: usize = 32;
+/// Calls of a kind that go by messages.
+const BY_MESSAGES: u32 = 3;
+/// Kinds that are counted.
+const KINDS_MAX: usize = 32;
+/// Walks of a communicator.
+const WALKS_MAX: usize = 128;
+/// Bytes of memory that they take on a member, about.
+const BYTES_MAX: u64 = 64 << 20;
+/// Bytes of values that are moved in one go, where they can be cut.
+const PIECE: u64 = 256 << 10;
+/// Bytes of blocks of which all lie side by side: more go by messages.
+const BLOCKS_MAX: u64 = 4 << 20;
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) operation: Operation,
+    pub(super) root: usize,
+    /// Of what a member gives, or of a block.
+    pub(super) bytes: usize,
+    pub(super) value_bytes: usize,
+}
+
+/// What a member gives and gets in a call, and how values are combined.
+pub(super) struct Given<'g> {
+    pub(super) data: Data<'g>,
+    /// What it gets, where that is something else.
+    pub(super) result: &'g mut [u8],
+    pub(super) combine: &'g dyn Fn(&mut [u8], &[u8]),
+}
+
+/// What a member gives, and perhaps gets.
+pub(super) enum Data<'g> {
+    /// It gives them.
+    Read(&'g [u8]),
+    /// It gets them there.
+    Written(&'g mut [u8]),
+}
+
+/// A walk that was arranged.
+#[derive(Debug)]
+struct Arranged {
+    number: u64,
+    walk: Walk,
+    bytes: u64,
+}
+
+/// A call that is usual, while it lasts.
+pub(super) struct Usual<'c> {
+    members: &'c Communicator,
+    habits: MutexGuard<'c, Habits>,
+    kind: Kind,
+    piece: usize,
+    /// Those of its pieces, and of the last one, if that is shorter.
+    walks: [usize; 2],
+}
+
+/// What is usual on a communicator.
+#[derive(Debug, Default)]
+pub(super) struct Habits {
+    /// Calls that could be done so, counted.
+    calls: u64,
+    /// How often each of the latest kinds was called, and when the last time.
+    kinds: Vec<(u64, u32, u64)>,
+    /// What walks are for; when they were last used; they, unless nobody can have one.
+    keys: Vec<u64>,
+    used: Vec<u64>,
+    walks: Vec<Option<Arranged>>,
+    /// A walk was left in the middle.
+    is_broken: bool,
+}
+
+impl Kind {
+    /// Of so many values on each member, or in a block.
+    pub(super) fn of<T>(operation: Operation, root: Rank, values: usize) -> Kind {
+        let value_bytes = size_of::<T>();
+        Kind { operation, root: root.index(), bytes: values * value_bytes, value_bytes }
+    }
+
+    /// It in a word, without the root. None: such a call is not worth it, or too large.
+    fn word(&self) -> Option<u64> {
+        let fits = (1..=COMBINED_MAX).contains(&self.value_bytes) && self.bytes < 1 << 32;
+        let word = (self.operation as u64) << 60 | (self.value_bytes as u64) << 47 | self.bytes as u64;
+        fits.then_some(word)
+    }
+
+    /// The same with the root.
+    fn key(&self) -> Option<u64> {
+        Some(self.word()? | (self.root as u64) << 32)
+    }
+
+    /// A call that only prepares something.
+    pub(super) const OTHER: u64 = 0xf << 44;
+
+    /// It in 48 bits, as members note it: operation, root, something of the size of a value, bytes.
+    #[inline]
+    pub(super) fn in_roll(&self) -> u64 {
+        let value = (self.value_bytes as u64).min(0x7f);
+        (self.operation as u64) << 44
+            | (self.root as u64 & 0x1f) << 39
+            | value << 32
+            | self.bytes as u64 & 0xffff_ffff
+    }
+
+    /// The name of a call that was noted; none if it prepares something.
+    pub(super) fn name_of(noted: u64) -> Option<&'static str> {
+        let of = |name: &Operation| *name as u64 == noted >> 44 & 0xf;
+        let operations = ALGORITHMS.iter().map(|algorithm| algorithm.operation);
+        operations.filter(of).map(Operation::name).next()
+    }
+
+    pub(super) fn root_of(noted: u64) -> u64 {
+        noted >> 39 & 0x1f
+    }
+
+    pub(super) fn bytes_of(noted: u64) -> u64 {
+        noted & 0xffff_ffff
+    }
+
+    fn shape(&self, ranks: usize) -> Shape {
+        let shape = Shape::new(self.operation, ranks, self.root, self.bytes as u64);
+        Shape { value_bytes: self.value_bytes as u64, in_order: true, ..shape }
+    }
+
+    /// Whether it can be cut anywhere between values.
+    fn is_divisible(&self) -> bool {
+        use Operation::{Allreduce, Bcast, Exscan, Reduce, Scan};
+        matches!(self.operation, Bcast | Reduce | Allreduce | Scan | Exscan)
+    }
+
+    /// Bytes that are moved in one go.
+    fn piece(&self) -> usize {
+        match self.is_divisible() {
+            true => self.bytes.min(PIECE as usize / self.value_bytes * self.value_bytes),
+            false => self.bytes,
+        }
+    }
+
+    /// Bytes that a walk of it takes on a member, about.
+    fn memory(&self, ranks: usize) -> u64 {
+        let shape = self.shape(ranks);
+        4 * if self.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
+    }
+}
+
+impl<'g> Given<'g> {
+    /// Values that are only moved: given, or gotten there.
+    pub(super) fn moved(values: &'g mut [u8], is_given: bool) -> Given<'g> {
+        let data = if is_given { Data::Read(values) } else { Data::Written(values) };
+        Given { data, result: &mut [], combine: &|_, _| {} }
+    }
+
+    /// Values that are given.
+    pub(super) fn read(values: &'g [u8]) -> Given<'g> {
+        Given { data: Data::Read(values), result: &mut [], combine: &|_, _| {} }
+    }
+
+    /// Values that become what all come to.
+    pub(super) fn combined(values: &'g mut [u8], combine: &'g dyn Fn(&mut [u8], &[u8])) -> Given<'g> {
+        Given { data: Data::Written(values), result: &mut [], combine }
+    }
+}
+
+impl Data<'_> {
+    fn view(&mut self) -> View<'_> {
+        match self {
+            Data::Read(bytes) => View::of(bytes),
+            Data::Written(bytes) => View::of_mut(bytes),
+        }
+    }
+
+    fn piece(&mut self, piece: Range<usize>) -> View<'_> {
+        match self {
+            Data::Read(bytes) => View::of(&bytes[piece]),
+            Data::Written(bytes) => View::of_mut(&mut bytes[piece]),
+        }
+    }
+}
+
+impl Habits {
+    /// One more call of that kind. Whether it is usual.
+    fn is_usual(&mut self, word: u64) -> bool {
+        let calls = self.calls;
+        if let Some((_, times, last)) = self.kinds.iter_mut().find(|(known, ..)| *known == word) {
+            (*times, *last) = (times.saturating_add(1), calls);
+            return *times > BY_MESSAGES;
+        }
+        if self.kinds.len() == KINDS_MAX {
+            let oldest = (0..KINDS_MAX).min_by_key(|&at| self.kinds[at].2).unwrap_or(0);
+            self.kinds.swap_remove(oldest);
+        }
+        self.kinds.push((word, 1, calls));
+        false
+    }
+
+    #[inline]
+    fn find(&self, key: u64) -> Option<usize> {
+        self.keys.iter().position(|&known| known == key)
+    }
+
+    fn enter(&mut self, key: u64, walk: Option<Arranged>) -> usize {
+        self.keys.push(key);
+        self.used.push(self.calls);
+        self.walks.push(walk);
+        self.keys.len() - 1
+    }
+
+    /// Room for a walk of so many bytes: the numbers of plans that are given up for it.
+    fn make_room(&mut self, bytes: u64) -> Vec<u64> {
+        let mut given_up = Vec::new();
+        loop {
+            let all: u64 = self.walks.iter().flatten().map(|walk| walk.bytes).sum();
+            let is_enough = self.keys.len() < WALKS_MAX && (all + bytes <= BYTES_MAX || all == 0);
+            if is_enough {
+                return given_up;
+            }
+            let oldest = (0..self.keys.len()).min_by_key(|&at| self.used[at]).unwrap_or(0);
+            self.keys.swap_remove(oldest);
+            self.used.swap_remove(oldest);
+            given_up.extend(self.walks.swap_remove(oldest).map(|walk| walk.number));
+        }
+    }
+}
+
+impl Usual<'_> {
+    /// Does the call.
+    #[inline]
+    pub(super) fn walk(&mut self, mut given: Given<'_>, call: &dyn Fn() -> String) -> Result<()> {
+        let Kind { bytes, value_bytes, .. } = self.kind;
+        let [first, last] = self.walks;
+        let mut at = 0;
+        loop {
+            let end = bytes.min(at + self.piece);
+            let is_whole = at == 0 && end == bytes;
+            let data = if is_whole { given.data.view() } else { given.data.piece(at..end) };
+            let lent =
+                Lent { buffers: [data, View::of_mut(given.result)], combine: given.combine, value_bytes };
+            let walk = if end - at == self.piece { first } else { last };
+            let Some(Arranged { walk, .. }) = &mut self.habits.walks[walk] else {
+                let cause = Cause::Bug("a walk that was there is not".into());
+                return Err(self.members.machine().fault(cause, call));
+            };
+            if let Err(error) = self.members.machine().walk(walk, &lent, call) {
+                self.habits.is_broken = true;
+                return Err(error);
+            }
+            at = end;
+            if at >= bytes {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Communicator {
+    fn lock_habits(&self) -> MutexGuard<'_, Habits> {
+        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The walks of a call that has begun, if it is a usual one.
+    #[inline]
+    pub(super) fn usual(&self, kind: Kind, call: &dyn Fn() -> String) -> Result<Option<Usual<'_>>> {
+        if self.may_walk(&kind) { self.find_usual(kind, call) } else { Ok(None) }
+    }
+
+    /// Whether members would rather walk than send each other messages.
+    #[inline]
+    fn may_walk(&self, kind: &Kind) -> bool {
+        let (ranks, bytes) = (self.size(), kind.bytes as u64);
+        let is_much = ranks > 2 || bytes > selection::TOLD_MAX;
+        let is_little = kind.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_MAX;
+        let is_something = bytes > 0 || kind.operation == Operation::Barrier;
+        let is_among_few = (2..=MEMBERS_MAX).contains(&ranks);
+        is_much && is_little && is_something && is_among_few && self.machine().reaches_words()
+    }
+
+    fn find_usual(&self, kind: Kind, call: &dyn Fn() -> String) -> Result<Option<Usual<'_>>> {
+        let Some(word) = kind.word() else { return Ok(None) };
+        let mut habits = self.lock_habits();
+        if habits.is_broken {
+            return Ok(None);
+        }
+        let piece = kind.piece();
+        let whole = kind.bytes / piece.max(1);
+        let rest = kind.bytes - whole * piece;
+        // Which has a walk is usual.
+        let first = Kind { bytes: if whole > 0 { piece } else { rest }, ..kind };
+        let known = first.key().and_then(|key| habits.find(key));
+        habits.calls += 1;
+        if known.is_none() && !habits.is_usual(word) {
+            return Ok(None);
+        }
+        let last = if whole > 0 && rest > 0 { Kind { bytes: rest, ..kind } } else { first };
+        let Some(mut walks) = self.walk_of(&mut habits, &first, call)?.map(|at| [at, at]) else {
+            return Ok(None);
+        };
+        if last.bytes != first.bytes {
+            let Some(at) = self.walk_of(&mut habits, &last, call)? else { return Ok(None) };
+            // It may have changed its place.
+            let Some(first) = first.key().and_then(|key| habits.find(key)) else { return Ok(None) };
+            walks = [first, at];
+        }
+        Ok(Some(Usual { members: self, habits, kind, piece, walks }))
+    }
+
+    /// The walk of a kind, arranged if there is none. None: nobody can have one.
+    fn walk_of(&self, habits: &mut Habits, kind: &Kind, call: &dyn Fn() -> String) -> Result<Option<usize>> {
+        let Some(key) = kind.key() else { return Ok(None) };
+        let at = match habits.find(key) {
+            Some(at) => at,
+            None => self.arrange_walk(habits, key, kind, call)?,
+        };
+        habits.used[at] = habits.calls;
+        Ok(habits.walks[at].is_some().then_some(at))
+    }
+
+    #[cold]
+    fn arrange_walk(
+        &self,
+        habits: &mut Habits,
+        key: u64,
+        kind: &Kind,
+        call: &dyn Fn() -> String,
+    ) -> Result<usize> {
+        let bytes = kind.memory(self.size());
+        for number in habits.make_room(bytes) {
+            self.give_up(number);
+        }
+        let shape = kind.shape(self.size());
+        let (algorithm, segments): (&Algorithm, u64) = selection::for_calls(&shape);
+        let schedule = algorithm.schedule(&shape, segments);
+        let part = schedule.part(self.rank().index());
+        let arranged = match self.arrange(&schedule, &part, Made::Walk, call)? {
+            Ok((_, number, Some(walk))) => Some(Arranged { number, walk, bytes }),
+            Ok((_, number, None)) => {
+                self.give_up(number);
+                None
+            }
+            // Members who came with another call.
+            Err(cause @ Cause::Argument(_)) => return Err(self.machine().fault(cause, call)),
+            Err(_) => None,
+        };
+        Ok(habits.enter(key, arranged))
+    }
+
+    /// Forgets all walks. Collective.
+    pub(super) fn forget_habits(&self) {
+        let habits = std::mem::take(&mut *self.lock_habits());
+        habits.walks.into_iter().flatten().for_each(|walk| self.give_up(walk.number));
+    }
+}

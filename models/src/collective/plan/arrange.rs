@@ -1,0 +1,283 @@
+//! How something is made of a schedule: each member lays out its part and tells all others where, prepares what it is
+//! to run, and nobody has it unless all have.
+
+use super::farewell::Farewell;
+use super::layout::{Card, Data, Layout, Placed};
+use super::lower::{self, Lowering, Milestone};
+use super::{Combining, Held, walked};
+use crate::collective::communicator::Communicator;
+use crate::collective::habit::MEMBERS_MAX;
+use crate::collective::roll::{KEPT, Roll, Watched};
+use crate::collective::stages::Stages;
+use crate::schedule::{Part, START, Schedule};
+use bytemuck::{Pod, Zeroable};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::Machine;
+use tasuki_core::engine::walk::Walk;
+use tasuki_core::queue::reduction::Reduction;
+
+/// What is made of a schedule.
+pub(in crate::collective) enum Made {
+    /// Programs that go on by what arrives.
+    Programs(Combining),
+    /// Steps that calls run.
+    Walk,
+}
+
+/// What each member tells all others when a plan is made.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Word {
+    card: Card,
+    /// 0: this member found no room for its part.
+    found_room: u64,
+    /// What the schedule is.
+    fingerprint: u64,
+    /// What it has done with.
+    done: u64,
+    /// The first of the signals by which members leave.
+    farewell: u64,
+    /// The first of those that tell which calls it is in.
+    roll: u64,
+}
+
+impl Communicator {
+    /// Makes something of a schedule, together with all members, within a collective call. The inner error: nobody has
+    /// it.
+    pub(in crate::collective) fn arrange(
+        &self,
+        schedule: &Schedule,
+        part: &Part,
+        made: Made,
+        call: &dyn Fn() -> String,
+    ) -> Result<Result<(Arc<Held>, u64, Option<Walk>), Cause>> {
+        let fault = |cause| self.machine().fault(cause, call);
+        let data = if matches!(made, Made::Walk) { Data::Lent } else { Data::OfPlan };
+        let begun = Begun::new(self.messages().machine().clone(), part, data);
+        let fingerprint = fingerprint(schedule);
+        let card = begun.as_ref().map_or(Card::zeroed(), |begun| begun.own.card);
+        let done = self.lock_plans().word();
+        let farewell = self.name_farewell().map_err(fault)?;
+        let roll = self.name_roll().map_err(fault)?;
+        let word = Word { card, found_room: begun.is_ok().into(), fingerprint, done, farewell, roll };
+        let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call))?;
+        self.free_what_is_over(words.iter().map(|word| word.done));
+        self.promise_farewell(&words)?;
+        self.open_roll(&words).map_err(fault)?;
+        let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
+            Ok(()) => begun.finish(self, schedule, part, &words, made),
+            Err(cause) => {
+                begun.own.give_back(&begun.machine, begun.stood.len() as u32);
+                Err(cause)
+            }
+        });
+        // Nobody is to wait for one who could not.
+        let all = self.allgather_steps(&[u64::from(held.is_ok())]);
+        let all = all.map_err(|error| self.step_failed(error, call))?;
+        let (held, walk) = match held {
+            Ok(made) => made,
+            Err(cause) => return Ok(Err(cause)),
+        };
+        if all.contains(&0) {
+            held.free();
+            let text = "another member found no room for its part, or came with another schedule";
+            return Ok(Err(Cause::Unsupported(text.into())));
+        }
+        let held = Arc::new(held);
+        let number = self.lock_plans().enter(held.clone());
+        Ok(Ok((held, number, walk)))
+    }
+
+    /// The signals by which members leave, made with the first plan.
+    fn name_farewell(&self) -> Result<u64, Cause> {
+        if let Some(&first) = self.farewell.get() {
+            return Ok(first);
+        }
+        let made = self.machine().registry().private_signals(Stages::count(self.size()));
+        let first = u64::from(made.map_err(|error| error.cause().clone())?);
+        Ok(*self.farewell.get_or_init(|| first))
+    }
+
+    /// The signals that tell which calls this member is in, made with the first plan.
+    fn name_roll(&self) -> Result<u64, Cause> {
+        if let Some(&first) = self.roll.get() {
+            return Ok(first);
+        }
+        let made = self.machine().registry().private_signals(KEPT);
+        let first = u64::from(made.map_err(|error| error.cause().clone())?);
+        Ok(*self.roll.get_or_init(|| first))
+    }
+
+    /// From the first plan on members find out who is in another call, where all reach each other's signals.
+    fn open_roll(&self, words: &[Word]) -> Result<(), Cause> {
+        if self.watched.get().is_some() {
+            return Ok(());
+        }
+        let rank_of = |member: usize| self.messages().rank_of(Rank(member as u32));
+        let firsts = words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.roll as u32)));
+        let machine = self.machine();
+        let is_for_all = words.len() <= MEMBERS_MAX && machine.reaches_words();
+        let roll = match is_for_all {
+            true => Roll::new(machine, self.rank().index(), &firsts.collect::<Vec<_>>())?,
+            false => None,
+        };
+        let _ = self.watched.set(roll.map(|roll| Watched::new(machine, roll)));
+        Ok(())
+    }
+
+    /// From the first plan on members leave together.
+    fn promise_farewell(&self, words: &[Word]) -> Result<()> {
+        if self.leaves_together.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let first = words[self.rank().index()].farewell as u32;
+        let machine = self.machine();
+        let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].farewell as u32);
+        let stages = Stages::new(machine, first, Stages::count(self.size()), neighbours);
+        let stages = stages.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
+        self.messages().owe(Arc::new(Farewell::new(self.plans().clone(), stages, machine)))
+    }
+
+    /// Whether all members came with the same schedule, and with room for it.
+    fn agree_on(&self, words: &[Word], fingerprint: u64) -> Result<(), Cause> {
+        if let Some(other) = words.iter().position(|word| word.fingerprint != fingerprint) {
+            let text = format!("member {other} came with another schedule, or other sizes, or another root");
+            return Err(Cause::Argument(text));
+        }
+        match words.iter().position(|word| word.found_room == 0) {
+            Some(other) => {
+                Err(Cause::Unsupported(format!("member {other} found no room for its part; nobody has it")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Something that all members must have in common, as a number.
+fn fingerprint(schedule: &Schedule) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (schedule.name(), schedule.ranks()).hash(&mut hasher);
+    for rank in [0, schedule.ranks() - 1] {
+        format!("{:?}", schedule.part(rank)).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The memory and signals of a part.
+struct Begun {
+    machine: Arc<Machine>,
+    own: Placed,
+    data: Data,
+    stood: Vec<u64>,
+}
+
+impl Begun {
+    fn new(machine: Arc<Machine>, part: &Part, data: Data) -> Result<Begun, Cause> {
+        let layout = Layout::of(part, data);
+        let count = part.counters().len() as u32;
+        let own_cause = |error: tasuki_core::base::Error| error.cause().clone();
+        let signals = machine.registry().private_signals(count).map_err(own_cause)?;
+        let block = match layout.bytes {
+            0 => 0,
+            bytes => match machine.registry().allocate_local(bytes) {
+                Ok(block) => block,
+                Err(error) => {
+                    machine.registry().give_back_signals(signals, count);
+                    return Err(own_cause(error));
+                }
+            },
+        };
+        let stood = (signals..signals + count).map(|signal| machine.count_of_own(signal)).collect();
+        let card = Card { block, signals: signals.into() };
+        Ok(Begun { own: Placed::new(machine.rank(), card, part, data), machine, data, stood })
+    }
+
+    /// What is made of it, now that it is known where the others have their parts.
+    fn finish(
+        self,
+        members: &Communicator,
+        schedule: &Schedule,
+        part: &Part,
+        words: &[Word],
+        made: Made,
+    ) -> Result<(Held, Option<Walk>), Cause> {
+        let (how, operator) = match &made {
+            Made::Walk | Made::Programs(Combining::Nothing) => (None, None),
+            Made::Programs(Combining::Known(how)) => (Some(*how), None),
+            Made::Programs(Combining::Own(operator, bytes)) => {
+                let number = self.machine.add_operator(operator.clone());
+                (Some(Reduction::own(number, *bytes)), Some(number))
+            }
+        };
+        let mut held = Held {
+            machine: self.machine,
+            own: self.own,
+            signals: part.counters().len() as u32,
+            programs: Box::default(),
+            milestones: Box::default(),
+            started: AtomicU64::new(0),
+            operator,
+        };
+        let others = held.others(members, schedule, part, words, self.data);
+        let made = others.and_then(|others| {
+            let lowering = Lowering { own: &held.own, stood: &self.stood, how, others: &others };
+            match made {
+                Made::Walk => walked::lower(&lowering, schedule, part, &held.machine).map(Some),
+                Made::Programs(_) => {
+                    let (programs, milestones) = (lowering.programs(part)?, lowering.milestones(part));
+                    held.prepare(programs, milestones).map(|()| None)
+                }
+            }
+        });
+        match made {
+            Ok(walk) => Ok((held, walk)),
+            Err(cause) => {
+                held.free();
+                Err(cause)
+            }
+        }
+    }
+}
+
+impl Held {
+    /// Where the parts lie that the own one names.
+    fn others(
+        &self,
+        members: &Communicator,
+        schedule: &Schedule,
+        part: &Part,
+        words: &[Word],
+        data: Data,
+    ) -> Result<BTreeMap<u32, Placed>, Cause> {
+        let place = |member: u32| {
+            let known = members.messages().rank_of(Rank(member));
+            let rank = known.ok_or(Cause::NoSuchRank { rank: Rank(member), size: words.len() })?;
+            let part = schedule.part(member as usize);
+            Ok((member, Placed::new(rank, words[member as usize].card, &part, data)))
+        };
+        lower::named(part).into_iter().map(place).collect()
+    }
+
+    fn prepare(&mut self, programs: Vec<lower::Program>, milestones: Vec<Milestone>) -> Result<(), Cause> {
+        let start = self.own.number(START);
+        let mut made = Vec::new();
+        for program in programs {
+            match self.machine.make_program(&program.commands, start, program.per_start) {
+                Ok(own) => made.push(own),
+                Err(cause) => {
+                    self.programs = made.into();
+                    return Err(cause);
+                }
+            }
+        }
+        self.programs = made.into();
+        let cell =
+            |milestone: Milestone| Ok((self.machine.fabric().own_signal(milestone.signal)?, milestone));
+        self.milestones = milestones.into_iter().map(cell).collect::<Result<_, Cause>>()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! J: calls that are made again and again: from some call of a kind on they run steps that were arranged once.
+
+use crate::exchange::{effort, is_simulated};
+use crate::refusal::misused;
+use std::time::Duration;
+use tasuki::{Communicator, Job, Max, Pod, Rank, Result, Slot, Sum};
+
+/// More calls of a kind than go by messages.
+const CALLS: usize = 9;
+
+/// A value that says whose it is, of which call, and where.
+fn value(rank: usize, call: usize, at: usize) -> u64 {
+    (rank * 1_000_003 + call * 10_007 + at % 8191) as u64
+}
+
+fn values(rank: usize, call: usize, count: usize) -> Vec<u64> {
+    (0..count).map(|at| value(rank, call, at)).collect()
+}
+
+fn sums(ranks: impl Iterator<Item = usize> + Clone, call: usize, count: usize) -> Vec<u64> {
+    (0..count).map(|at| ranks.clone().map(|rank| value(rank, call, at)).sum()).collect()
+}
+
+/// What all give, one behind the other.
+fn all(ranks: usize, call: usize, count: usize) -> Vec<u64> {
+    (0..ranks).flat_map(|rank| values(rank, call, count)).collect()
+}
+
+/// Every call of that many values, with a root that goes around.
+fn calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
+    let (me, ranks) = (world.rank().index(), world.size());
+    let root = call % ranks;
+    let mine = values(me, call, count);
+    let (everybody, at) = (sums(0..ranks, call, count), Rank(root as u32));
+
+    let mut data = if me == root { mine.clone() } else { vec![7; count] };
+    world.bcast(&mut data, at)?;
+    assert_eq!(data, values(root, call, count), "bcast of {count} from {root}");
+
+    let reduced = world.reduce(&mine, Sum, at)?;
+    assert_eq!(reduced, (me == root).then(|| everybody.clone()), "reduce of {count} to {root}");
+    let mut data = mine.clone();
+    world.reduce_in_place(&mut data, Sum, at)?;
+    assert_eq!(data, if me == root { everybody.clone() } else { mine.clone() });
+
+    assert_eq!(world.allreduce(&mine, Sum)?, everybody, "allreduce of {count}");
+    assert_eq!(world.scan(&mine, Sum)?, sums(0..me + 1, call, count), "scan of {count}");
+    assert_eq!(world.exscan(&mine, Sum)?, (me > 0).then(|| sums(0..me, call, count)), "exscan of {count}");
+    world.barrier()
+}
+
+/// Every call of blocks of that many values.
+fn block_calls(world: &Communicator, count: usize, call: usize) -> Result<()> {
+    let (me, ranks) = (world.rank().index(), world.size());
+    let root = call % ranks;
+    let (mine, at, everybody) = (values(me, call, count), Rank(root as u32), all(ranks, call, count));
+
+    assert_eq!(world.gather(&mine, at)?, (me == root).then(|| everybody.clone()), "gather of {count}");
+    assert_eq!(world.allgather(&mine)?, everybody, "allgather of {count}");
+    let given = if me == root { everybody.clone() } else { vec![] };
+    assert_eq!(world.scatter(&given, count, at)?, mine, "scatter of {count} from {root}");
+
+    // For each another one: of the call with its number more.
+    let given: Vec<u64> = (0..ranks).flat_map(|to| values(me, call + to, count)).collect();
+    let got: Vec<u64> = (0..ranks).flat_map(|from| values(from, call + me, count)).collect();
+    assert_eq!(world.alltoall(&given)?, got, "alltoall of {count}");
+    assert_eq!(world.reduce_scatter(&given, Sum)?, sums(0..ranks, call + me, count), "reduce_scatter");
+    world.barrier()
+}
+
+/// Every operation, often: of nothing, one value, what is cut in segments, and what goes in pieces, of which the last is
+/// shorter.
+pub fn j_calls_become_habits(job: &Job) -> Result<()> {
+    let world = job.world();
+    let counts = [0, 1, 6, 7, 1000, 5001, effort(job, 70_001, 6000)];
+    for count in counts {
+        for call in 0..effort(job, CALLS + job.size(), CALLS) {
+            calls(world, count, call)?;
+        }
+    }
+    for count in [0, 1, 7, 1000, effort(job, 40_000, 2000)] {
+        for call in 0..effort(job, CALLS + job.size(), CALLS) {
+            block_calls(world, count, call)?;
+        }
+    }
+    Ok(())
+}
+
+/// A map of x to a x + b, which lies in a word: maps do not commute.
+#[derive(Clone, Copy)]
+struct Affine {
+    a: u32,
+    b: u32,
+}
+
+impl Affine {
+    fn then(self, next: Affine) -> Affine {
+        let b = next.a.wrapping_mul(self.b).wrapping_add(next.b);
+        Affine { a: self.a.wrapping_mul(next.a), b }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.a) << 32 | u64::from(self.b)
+    }
+
+    fn of(word: u64) -> Affine {
+        Affine { a: (word >> 32) as u32, b: word as u32 }
+    }
+}
+
+fn after(one: u64, next: u64) -> u64 {
+    Affine::of(one).then(Affine::of(next)).word()
+}
+
+/// Operations of one's own, which need not commute, on values of one's own: combined in the order of members, by
+/// messages and later, and to the same bits.
+pub fn j_habits_keep_the_order(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let map =
+        |rank: usize, call: usize| Affine { a: 2 * rank as u32 + 3, b: (call * 7 + rank) as u32 }.word();
+    let product = |ranks: std::ops::Range<usize>, call: usize| {
+        ranks.map(|rank| map(rank, call)).reduce(after).unwrap_or_default()
+    };
+    for call in 0..CALLS {
+        let mine = [map(me, call); 700];
+        assert_eq!(world.allreduce(&mine, after)?, [product(0..ranks, call); 700]);
+        assert_eq!(world.scan(&mine, after)?, [product(0..me + 1, call); 700]);
+        let root = Rank((call % ranks) as u32);
+        if let Some(got) = world.reduce(&mine, after, root)? {
+            assert_eq!(got, [product(0..ranks, call); 700]);
+        }
+    }
+    let parts: Vec<f64> = (0..3000).map(|at| 1.0 / (3.0 + (at * (me + 1)) as f64)).collect();
+    let first = world.allreduce(&parts, Sum)?;
+    for _ in 0..CALLS {
+        let again = world.allreduce(&parts, Sum)?;
+        let all = world.allgather(&again)?;
+        assert!(
+            all.chunks(again.len()).all(|other| other == again),
+            "not the same to the bit on all members"
+        );
+        assert!(ranks > 8 || again == first, "not the same to the bit as by messages");
+    }
+    Ok(())
+}
+
+fn far<T: Pod + PartialEq + std::fmt::Debug>(world: &Communicator, value: T, count: usize) -> Result<()> {
+    let mut data = vec![if world.rank() == 0 { value } else { T::zeroed() }; count];
+    world.bcast(&mut data, Rank(0))?;
+    assert_eq!(data, vec![value; count]);
+    Ok(())
+}
+
+/// More kinds of calls than there is room for steps of, of values of many types; two communicators; and after
+/// `quiesce` all memory is there again.
+pub fn j_habits_give_way(job: &Job) -> Result<()> {
+    let world = job.world();
+    let other = world.split(Some(0), -i64::from(job.rank().0))?.expect("a member");
+    let mut before = None;
+    for round in 0..effort(job, 3, 2) {
+        for count in (1..effort(job, 150, 20)).map(|at| at * 13) {
+            for _ in 0..5 {
+                far(world, 0x1234_5678_u32 + round as u32, count)?;
+                far(&other, 1.5_f64, count)?;
+            }
+            far(world, [1_u8, 2, 3], count)?;
+        }
+        calls(world, 100, round)?;
+        world.quiesce()?;
+        other.quiesce()?;
+        // The first messages of their length have made rings, which stay.
+        let memory = job.memory();
+        let now = (memory.local, memory.registrations, memory.signals);
+        assert_eq!(*before.get_or_insert(now), now, "bytes of steps that nobody needs any more");
+    }
+    Ok(())
+}
+
+/// Members that come with another length, or to another call, when both have become habits: all find out, and nobody
+/// waits for ever.
+pub fn j_habits_that_disagree(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+        return Ok(()); // there calls go by messages
+    }
+    for call in 0..CALLS {
+        calls(world, 1000, call)?;
+        calls(world, 2000, call)?;
+    }
+    for bytes in [true, false] {
+        let part = world.split(Some(0), 0)?.expect("a member");
+        for call in 0..CALLS {
+            calls(&part, 1000, call)?;
+            calls(&part, 2000, call)?;
+        }
+        let outcome = match (me == 0, bytes) {
+            (true, true) => part.allreduce(&[1_u64; 2000], Sum).map(drop),
+            (false, true) => part.allreduce(&[1_u64; 1000], Sum).map(drop),
+            (true, false) => part.barrier(),
+            (false, false) => part.allreduce(&[1_u64; 1000], Sum).map(drop),
+        };
+        let texts: &[&str] = if bytes { &["allreduce", "8000", "16000"] } else { &["barrier", "allreduce"] };
+        misused(job, outcome, texts);
+        world.barrier()?;
+    }
+    Ok(())
+}
+
+/// A member that leaves: the others' calls end.
+pub fn j_habits_and_one_that_leaves(job: &Job) -> Result<()> {
+    let world = job.world();
+    for call in 0..CALLS {
+        calls(world, 500, call)?;
+    }
+    if job.rank() == 0 {
+        return Ok(());
+    }
+    job.compute(Duration::from_millis(5));
+    let left = |outcome: Result<()>| match outcome {
+        Ok(()) => panic!("rank 0 has left"),
+        Err(error) => assert!(error.to_string().contains("left"), "{error}"),
+    };
+    left(world.allreduce(&values(1, 1, 500), Max).map(drop));
+    if job.rank() == 1 {
+        left(world.recv(&mut [0_u8], Rank(0), Slot(3)).map(drop));
+    }
+    Ok(())
+}

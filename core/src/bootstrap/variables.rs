@@ -102,8 +102,8 @@ pub const VARIABLES: &[Variable] = &[
     user(
         COLLECTIVES,
         "",
-        "OPERATION=ALGORITHM,.. as in bcast=binomial,allreduce=ring",
-        "algorithms that plans take wherever they fit; `tasuki info --collectives` shows which they are",
+        "OPERATION=ALGORITHM,.. as in bcast=binomial",
+        "algorithms that plans take where they fit",
     ),
     user(TRACE, "", "a file", "what happened on the ranks is written to it, as by `tasuki run --trace`"),
     user(TRACE_EVENTS, "65536", "1 to 16777216", "how many events each rank keeps for that, 128 bytes each"),

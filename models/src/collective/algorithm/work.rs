@@ -109,8 +109,8 @@ impl Work {
     }
 }
 
-/// What an algorithm has to do for a shape. None of those that are for calls and not for plans: nobody has measured them
-/// beside the others yet.
+/// What an algorithm has to do for a shape. None of those that are for calls and not for plans: nobody has measured
+/// them beside the others yet.
 pub(super) fn of(algorithm: &Algorithm, shape: &Shape) -> Option<Work> {
     use Operation::*;
     let sizes = Sizes::of(shape);

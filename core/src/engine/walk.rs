@@ -25,6 +25,8 @@ use std::sync::atomic::Ordering;
 
 /// How often a thread offers its processor before it sees to everything else, where ranks share processors.
 const OFFERS: u32 = 8;
+/// How often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
+const ACROSS: u32 = 100;
 /// Bytes that are combined in one go, on the stack.
 pub const COMBINED_MAX: usize = 4096;
 
@@ -217,11 +219,11 @@ impl Machine {
     #[inline]
     pub fn walk(&self, walk: &mut Walk, lent: &Lent<'_>, call: &dyn Fn() -> String) -> Result<()> {
         let end = walk.next + walk.per_call;
-        for step in &walk.steps[walk.next..end] {
+        for (at, step) in (walk.next..).zip(&walk.steps[walk.next..end]) {
             if let Some(wait) = &step.wait
                 && !wait.is_over(walk.pass)
             {
-                self.wait_on_the_way(wait, walk.pass, call)?;
+                self.wait_on_the_way(&walk.steps[at..end], walk.pass, call)?;
             }
             self.act(&step.act, lent);
             for raise in &step.raises {
@@ -234,12 +236,22 @@ impl Machine {
         Ok(())
     }
 
+    /// Waits for what the first of these steps waits for.
     #[cold]
     #[inline(never)]
-    fn wait_on_the_way(&self, wait: &Wait, pass: u64, call: &dyn Fn() -> String) -> Result<()> {
+    fn wait_on_the_way(&self, steps: &[Step], pass: u64, call: &dyn Fn() -> String) -> Result<()> {
+        let Some(wait) = steps.first().and_then(|step| step.wait.as_ref()) else { return Ok(()) };
         let is_crowded = !self.host().has_processor();
         let looks = if is_crowded { OFFERS } else { self.host().spins() };
         for _ in 0..looks {
+            if is_crowded && !self.needs_this_processor(steps, pass) {
+                for _ in 0..ACROSS {
+                    if wait.is_over(pass) {
+                        return Ok(());
+                    }
+                    std::hint::spin_loop();
+                }
+            }
             self.host().offer();
             if wait.is_over(pass) {
                 return Ok(());
@@ -247,6 +259,17 @@ impl Machine {
         }
         let cell = SignalCell::Direct(wait.cell);
         self.wait(&Condition::Signal(cell, wait.count.in_pass(pass), Some(wait.by)), None, call)
+    }
+
+    /// Whether one of the ranks that are waited for before these steps tell others anything needs this very processor
+    /// to go on.
+    fn needs_this_processor(&self, steps: &[Step], pass: u64) -> bool {
+        let is_near = |step: &Step| {
+            let unmet = step.wait.as_ref().filter(|wait| !wait.is_over(pass));
+            unmet.is_some_and(|wait| self.host().shares_processor(wait.by))
+        };
+        let telling = steps.iter().position(|step| !step.raises.is_empty());
+        steps[..telling.map_or(steps.len(), |at| at + 1)].iter().any(is_near)
     }
 
     #[inline(always)]

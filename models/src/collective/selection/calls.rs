@@ -9,15 +9,15 @@ pub(in crate::collective) const TOLD_MAX: u64 = 48;
 const LAID_MIN: u64 = 4096;
 /// Most segments.
 const SEGMENTS_MAX: u64 = 8;
-/// Bytes of values that everybody combines for itself rather than in shares.
-const OWN_MAX: u64 = 4096;
+/// Bytes of all members' values that everybody combines for itself rather than in shares.
+const OWN_MAX: u64 = 32 << 10;
 
 /// The algorithm, with the number of its segments.
 pub(in crate::collective) fn for_calls(shape: &Shape) -> (&'static Algorithm, u64) {
     let bytes = shape.bytes_of(0);
     let name = match shape.operation {
         Operation::Barrier => "told",
-        Operation::Allreduce if shape.ranks > 2 && bytes > OWN_MAX => "shared",
+        Operation::Allreduce if bytes * shape.ranks as u64 > OWN_MAX => "shared",
         _ => "laid",
     };
     let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (shape.operation, name));

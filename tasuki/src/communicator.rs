@@ -70,8 +70,12 @@ pub struct Communicator {
 }
 
 impl Communicator {
-    pub(crate) fn world(machine: &Arc<Machine>, helper: &Arc<Helper>) -> Result<Communicator> {
-        let inner = Arc::new(collective::Communicator::world(machine.clone(), SLOTS)?);
+    pub(crate) fn world(
+        machine: &Arc<Machine>,
+        helper: &Arc<Helper>,
+        by: collective::Selection,
+    ) -> Result<Communicator> {
+        let inner = Arc::new(collective::Communicator::world(machine.clone(), SLOTS, by)?);
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
     }
 

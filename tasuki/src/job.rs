@@ -5,12 +5,11 @@ use crate::communicator::Communicator;
 use crate::handlers::{Handlers, Locals};
 use crate::line::Line;
 use crate::signal::Signal;
-use crate::start::Helper;
+use crate::start::{Helper, Wishes};
 use crate::{Error, GlobalAddress, GlobalPtr, Pod, Rank, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::base::Cause;
-use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::engine::Machine;
 use tasuki_core::segment::{check_available, layout};
 use tasuki_models::collective::{Agreement, Meeting};
@@ -50,7 +49,7 @@ pub struct Memory {
 }
 
 impl Job {
-    pub(crate) fn new(machine: Machine, helper: Wanted, handlers: &Handlers) -> Result<Job> {
+    pub(crate) fn new(machine: Machine, wishes: Wishes, handlers: &Handlers) -> Result<Job> {
         let meeting = Meeting::new(&machine)?;
         machine.open_inbox()?;
         let locals = Arc::new(handlers.make_locals());
@@ -58,8 +57,8 @@ impl Job {
             take_handlers(&machine, &meeting, handlers, &locals)?;
         }
         let machine = Arc::new(machine);
-        let helper = Helper::new(&machine, helper);
-        let world = Communicator::world(&machine, &helper)?;
+        let helper = Helper::new(&machine, wishes.helper);
+        let world = Communicator::world(&machine, &helper, wishes.selection)?;
         if !handlers.are_none() {
             helper.start();
         }

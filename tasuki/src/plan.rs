@@ -4,7 +4,7 @@ use crate::operation::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use tasuki_models::collective::{self, Algorithm, Combining, Counts, Neighbours, Operation, Shape};
+use tasuki_models::collective::{self, Combining, Counts, Neighbours, Operation, Shape};
 use tasuki_models::schedule::{Buffer, Schedule};
 
 /// A collective that the members of a communicator have prepared, of values of one type.
@@ -278,7 +278,7 @@ impl Communicator {
             let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
             return Err(self.messages().machine().fault(cause, call));
         }
-        let schedule = Algorithm::choose(shape).schedule(shape, 1);
+        let schedule = self.inner().choose(shape)?.schedule(shape, 1);
         let inner = self.inner().plan(&schedule, how, &|| self.start_helper())?;
         let has_two = matches!(shape.operation, Operation::Alltoall | Operation::Neighbours);
         let gets = if has_two { collective::RESULT } else { collective::DATA };

@@ -1,5 +1,6 @@
-//! `tasuki info`: what this machine offers, and which variables are set.
+//! `tasuki info`: what this machine offers, which variables are set, and which algorithms would be chosen.
 
+use crate::choices::{self, Choices};
 use crate::say::{print, warn};
 use serde::Serialize;
 use std::fmt::Write;
@@ -14,15 +15,22 @@ const EXAMPLE: &str = "\
 Examples:
   tasuki info
   tasuki info --env
+  tasuki info --collectives --ranks 8
   tasuki info --json | jq .facilities";
 
-/// Show version, machine, and variables.
+/// Show version, machine, variables, and algorithms.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
     /// Show the variables that Tasuki reads: name, default, value, and where the value comes from
     #[arg(long)]
     env: bool,
+    /// Show by which algorithm plans would do each collective, and how long a start would take
+    #[arg(long, conflicts_with = "env")]
+    collectives: bool,
+    /// Of how many ranks [default: one for each processor]
+    #[arg(short = 'n', long, value_name = "N", value_parser = choices::ranks, requires = "collectives")]
+    ranks: Option<usize>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -64,6 +72,11 @@ struct Variable {
 
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
+    if args.collectives {
+        let choices = Choices::here(args.ranks)?;
+        print(&if args.json { json(&choices)? } else { choices.table() })?;
+        return Ok(0);
+    }
     let text = match (args.env, args.json) {
         (true, true) => json(&environment())?,
         (true, false) => environment_table(&environment()),

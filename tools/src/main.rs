@@ -2,7 +2,9 @@
 
 mod asked;
 mod bench;
+mod choices;
 mod demo;
+mod fitting;
 mod info;
 mod machine;
 mod plan;

@@ -5,11 +5,13 @@ use crate::machine;
 use crate::say::misuse;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use tasuki_core::bootstrap::variables::{self as names, Environment};
+use tasuki_models::collective::Costs;
 
 /// The file: machines by processor and kernel.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -32,6 +34,26 @@ pub(crate) struct Values {
     /// the kernel's help; shorter ones go through a ring in memory that both have mapped. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) direct_from_bytes: Option<u64>,
+    /// What things cost, by which algorithms of plans are chosen. Absent: not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
+    pub(crate) costs: Option<Costs>,
+}
+
+/// Costs as an object of numbers by name.
+mod by_name {
+    use super::{BTreeMap, Costs};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(costs: &Option<Costs>, to: S) -> Result<S::Ok, S::Error> {
+        costs.map(|costs| costs.named().into_iter().collect::<BTreeMap<_, _>>()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Costs>, D::Error> {
+        let named = BTreeMap::<String, u64>::deserialize(from)?;
+        let costs = named.iter().try_fold(Costs::default(), |costs, (name, value)| costs.with(name, *value));
+        costs.map(Some).map_err(D::Error::custom)
+    }
 }
 
 /// The variable that names the file.
@@ -72,10 +94,20 @@ impl Tuning {
         })
     }
 
-    /// What the ranks are told, if anything.
-    pub(crate) fn told(&self) -> Option<String> {
-        let Tuning::Measured { values, .. } = self else { return None };
-        Some(values.direct_from_bytes.unwrap_or(u64::MAX).to_string())
+    /// What the ranks are told: variables with their values.
+    pub(crate) fn told(&self) -> Vec<(&'static str, String)> {
+        let Tuning::Measured { values, .. } = self else { return Vec::new() };
+        let direct = (names::TUNED, values.direct_from_bytes.unwrap_or(u64::MAX).to_string());
+        let costs = values.costs.map(|costs| (names::COSTS, costs.to_string()));
+        std::iter::once(direct).chain(costs).collect()
+    }
+
+    /// What things cost, as far as that is known here.
+    pub(crate) fn costs(&self) -> Option<Costs> {
+        match self {
+            Tuning::BuiltIn => None,
+            Tuning::Measured { values, .. } => values.costs,
+        }
     }
 }
 
@@ -176,10 +208,14 @@ mod tests {
         fs::create_dir(folder.path().join("tasuki")).unwrap();
         fs::write(folder.path().join("tasuki/tune.json"), other).unwrap();
         assert!(matches!(Tuning::of(&environment).unwrap(), Tuning::BuiltIn));
-        for bytes in [None, Some(65536), Some(0)] {
-            let file = write(&environment, Values { direct_from_bytes: bytes }).unwrap();
+        let measured = Costs { turn_ns: 77, ..Costs::default() };
+        for (bytes, costs) in [(None, None), (Some(65536), Some(measured)), (Some(0), None)] {
+            let file = write(&environment, Values { direct_from_bytes: bytes, costs }).unwrap();
             let tuning = Tuning::of(&environment).unwrap();
-            assert_eq!(tuning.told(), Some(bytes.unwrap_or(u64::MAX).to_string()));
+            let told = tuning.told();
+            assert_eq!(told[0], (names::TUNED, bytes.unwrap_or(u64::MAX).to_string()));
+            assert_eq!(told.get(1).map(|(_, text)| text.parse()), costs.map(Ok));
+            assert_eq!(tuning.costs(), costs);
             let text = fs::read_to_string(file).unwrap();
             assert!(text.contains("another") && parse(Path::new(""), &text).unwrap().machines.len() == 2);
         }
@@ -195,6 +231,14 @@ mod tests {
         fs::write(&file, "{").unwrap();
         let told = Tuning::of(&named).unwrap_err().to_string();
         assert!(told.contains("mine.json") && told.contains("remove it"), "{told}");
-        assert!(write(&named, Values { direct_from_bytes: None }).is_err(), "what is not ours stays");
+        let strange = r#"{"machines":[{"processor":"one","kernel":"1","costs":{"turns":5}}]}"#;
+        fs::write(&file, strange).unwrap();
+        let told = Tuning::of(&named).unwrap_err().to_string();
+        assert!(told.contains("no cost 'turns'") && told.contains("write it anew"), "{told}");
+        fs::write(&file, "{").unwrap();
+        assert!(
+            write(&named, Values { direct_from_bytes: None, costs: None }).is_err(),
+            "what is not ours stays"
+        );
     }
 }

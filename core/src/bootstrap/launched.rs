@@ -189,6 +189,8 @@ mod tests {
             own_memory_asked: false,
             direct: true,
             direct_from: u64::MAX,
+            costs: String::new(),
+            collectives: String::new(),
             helper: crate::bootstrap::helper::Helper::default(),
             trace: None,
             start: Start::Launched(launched),

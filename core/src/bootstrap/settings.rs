@@ -28,6 +28,10 @@ pub struct Settings {
     pub direct: bool,
     /// From how many bytes on receives in a program's own memory are written by the sender instead of staged.
     pub direct_from: u64,
+    /// What things cost here, as those read it who choose algorithms; empty: the built-in values.
+    pub costs: String,
+    /// Algorithms that are taken, as those read it who choose.
+    pub collectives: String,
     /// Which threads beside the program's own move work on.
     pub helper: Helper,
     /// Where ranks write what happened on them, if anywhere.
@@ -159,6 +163,8 @@ impl Settings {
             own_memory_asked: from.choice(names::OWN_MEMORY, "asked", "auto")?,
             direct: !from.choice(names::DIRECT, "off", "on")?,
             direct_from: from.read(names::TUNED, |text| text.parse().ok())?.unwrap_or(u64::MAX),
+            costs: environment.get(names::COSTS).unwrap_or_default().into(),
+            collectives: environment.get(names::COLLECTIVES).unwrap_or_default().into(),
             helper: from.read(names::HELPER, |text| text.parse().ok())?.unwrap_or_default(),
             trace: from.trace()?,
             start: start(&from)?,

@@ -20,6 +20,10 @@ pub const DIRECT: &str = "TASUKI_DIRECT";
 pub const TUNE: &str = "TASUKI_TUNE";
 /// What that file says of this machine.
 pub const TUNED: &str = "TASUKI_TUNED";
+/// What things cost on this machine, of that file.
+pub const COSTS: &str = "TASUKI_COSTS";
+/// Algorithms that are taken, whatever the model says.
+pub const COLLECTIVES: &str = "TASUKI_COLLECTIVES";
 /// Which helpers there are.
 pub const HELPER: &str = "TASUKI_HELPER";
 /// The file for what happened on the ranks.
@@ -95,6 +99,12 @@ pub const VARIABLES: &[Variable] = &[
         "off, node, rank, auto; perhaps :PROCESSOR",
         "which threads move work on while ranks compute",
     ),
+    user(
+        COLLECTIVES,
+        "",
+        "OPERATION=ALGORITHM,.. as in bcast=binomial",
+        "algorithms that plans take where they fit",
+    ),
     user(TRACE, "", "a file", "what happened on the ranks is written to it, as by `tasuki run --trace`"),
     user(TRACE_EVENTS, "65536", "1 to 16777216", "how many events each rank keeps for that, 128 bytes each"),
     user(WAKE, "auto", "auto, fence, barrier", "test switch: how sleeping ranks are found"),
@@ -106,6 +116,7 @@ pub const VARIABLES: &[Variable] = &[
     launcher(JOB, "a socket's name", "where the launcher listens"),
     launcher(KEY, "32 hexadecimal digits", "shows that a process belongs to the job"),
     launcher(TUNED, "a number of bytes", "receives that long are written into by their sender"),
+    launcher(COSTS, "NAME=NUMBER,..", "what plans choose their algorithms by"),
     launcher(TERMINAL, "a number of columns", "standard error goes to a terminal that wide"),
     launcher(THREADS, "a number from 1", "run that many ranks as threads of this process"),
     launcher(FABRIC, "shm, sim", "what carries the bytes"),

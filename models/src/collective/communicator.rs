@@ -5,6 +5,7 @@ use super::habit::{Habits, Kind};
 use super::link::{Link, SLOTS};
 use super::plan::Plans;
 use super::roll::{Noted, Watched};
+use super::selection::{Agreed, Selection};
 use super::stages::Stages;
 use crate::message::Context;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,14 +35,16 @@ pub struct Communicator {
     pub(super) is_making_fuzzy: AtomicBool,
     /// Its plans.
     plans: Plans,
+    /// What algorithms are chosen by.
+    pub(super) agreed: Agreed,
     /// The first of the signals by which members leave that have made plans.
-    pub(super) farewell: OnceLock<u64>,
+    pub(super) farewell: OnceLock<u32>,
     /// Whether they do.
     pub(super) leaves_together: AtomicBool,
     /// Which calls members are in; none before the first plan, or where that cannot be told.
     pub(super) watched: OnceLock<Option<Watched>>,
     /// The first of this member's signals for that.
-    pub(super) roll: OnceLock<u64>,
+    pub(super) roll: OnceLock<u32>,
     /// Calls that are made again and again.
     pub(super) habits: Mutex<Habits>,
 }
@@ -73,16 +76,16 @@ struct Wish {
 }
 
 impl Communicator {
-    /// The communicator of all ranks, with so many slots for each pair and direction. The first one of a rank, and made
-    /// before it tells others of signals that only it has.
-    pub fn world(machine: Arc<Machine>, slots: u32) -> Result<Communicator> {
+    /// The communicator of all ranks, with so many slots for each pair and direction, and what this rank would choose
+    /// algorithms by. The first one of a rank, and made before it tells others of signals that only it has.
+    pub fn world(machine: Arc<Machine>, slots: u32, by: Selection) -> Result<Communicator> {
         let (rank, size) = (machine.rank(), machine.size());
         let signals = machine.registry().private_signals(Stages::signals(Stages::count(size)))?;
         let messages = Arc::new(Context::first(machine, slots));
         let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
         let contexts = Arc::new(AtomicU64::new(2));
         let world = Communicator::of(messages, link, (rank, size), contexts);
-        Ok(Communicator { fuzzy_signals: Some(signals), ..world })
+        Ok(Communicator { fuzzy_signals: Some(signals), agreed: Agreed::new(by), ..world })
     }
 
     fn of(
@@ -104,6 +107,7 @@ impl Communicator {
             fuzzy,
             is_making_fuzzy,
             plans,
+            agreed: Agreed::default(),
             farewell: OnceLock::new(),
             leaves_together: AtomicBool::new(false),
             watched: OnceLock::new(),
@@ -188,7 +192,8 @@ impl Communicator {
         let link = Link::new(Arc::new(self.messages.for_steps(context + 1, SLOTS, Some(ranks))));
         let contexts = self.contexts.clone();
         let rank = Rank(rank as u32);
-        Ok(Some(Communicator::of(messages, link, (rank, size), contexts)))
+        let made = Communicator::of(messages, link, (rank, size), contexts);
+        Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))
     }
 
     /// Begins a collective call: one at a time, for their order must be known to all members.

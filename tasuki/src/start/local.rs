@@ -1,6 +1,6 @@
 //! Ranks as threads of this process: the embedded way, and the quickest.
 
-use super::rank;
+use super::{Wishes, rank};
 use crate::{Handlers, Job, Rank, Result};
 use std::sync::Arc;
 use tasuki_core::base::log::{Level, Log};
@@ -62,7 +62,8 @@ pub(super) fn threads<T: Send>(
             let membership = Membership { rank, board: board.clone(), files: files.clone() };
             let board = board.clone();
             let machine = move || machine(membership, settings, Group::Process);
-            let body = move || rank::run(rank, &board, settings.helper, handlers, machine, app);
+            let wishes = Wishes::read(settings, per_processor(&board));
+            let body = move || rank::run(rank, &board, wishes, handlers, machine, app);
             std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
         };
         let threads: Vec<_> = Rank::all(ranks).map(|rank| (rank, start(rank))).collect();
@@ -99,6 +100,14 @@ fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
         Some(WakeMode::Barrier) if registered => WakeMode::Barrier,
         None if registered && ranks <= processors::usable() => WakeMode::Barrier,
         _ => WakeMode::Fence,
+    }
+}
+
+/// How many ranks share a processor, as far as this one knows.
+pub(super) fn per_processor(board: &Board) -> usize {
+    match board.wake_mode() {
+        WakeMode::Barrier => 1,
+        WakeMode::Fence => board.size().div_ceil(processors::usable()),
     }
 }
 

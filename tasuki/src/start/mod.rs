@@ -5,8 +5,10 @@ mod local;
 mod process;
 mod rank;
 mod simulated;
+mod wishes;
 
 pub(crate) use helper::Helper;
 pub use local::{local, local_with};
 pub use process::{main, main_with};
 pub use simulated::{Simulated, sim, sim_with};
+pub(crate) use wishes::Wishes;

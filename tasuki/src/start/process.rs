@@ -1,8 +1,8 @@
 //! The program's main function: how it was started decides what it becomes.
 
-use super::local::{machine, threads};
-use super::rank;
+use super::local::{machine, per_processor, threads};
 use super::simulated::started;
+use super::{Wishes, rank};
 use crate::{Error, Handlers, Job, Result};
 use std::io::Write;
 use std::process::ExitCode;
@@ -84,7 +84,8 @@ fn one_of_several(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -
     let (membership, connection) = join(settings)?;
     let (rank, board) = (membership.rank, membership.board.clone());
     let machine = || machine(membership, settings, Group::Registered);
-    rank::run(rank, &board, settings.helper, handlers, machine, app)?;
+    let wishes = Wishes::read(settings, per_processor(&board));
+    rank::run(rank, &board, wishes, handlers, machine, app)?;
     connection.leave();
     Ok(())
 }

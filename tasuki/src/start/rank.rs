@@ -1,9 +1,9 @@
 //! One rank's run of the program: made, run, left, and its failure told.
 
+use super::Wishes;
 use crate::{Error, Handlers, Job, Rank, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tasuki_core::base::{Cause, panic_message};
-use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::engine::Machine;
 use tasuki_core::node::board::Board;
 
@@ -12,12 +12,12 @@ use tasuki_core::node::board::Board;
 pub(super) fn run<T>(
     rank: Rank,
     board: &Board,
-    helper: Wanted,
+    wishes: Result<Wishes>,
     handlers: &Handlers,
     machine: impl FnOnce() -> Result<Machine>,
     app: impl FnOnce(&Job) -> Result<T>,
 ) -> Result<T> {
-    let job = machine().and_then(|machine| Job::new(machine, helper, handlers)).map_err(|error| {
+    let job = wishes.and_then(|wishes| Job::new(machine()?, wishes, handlers)).map_err(|error| {
         let how = format!("could not join: {}", error.headline());
         board.declare_dead(rank, &how, Board::JUST_NOW);
         error.on_rank(rank)

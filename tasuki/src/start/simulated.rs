@@ -1,13 +1,12 @@
 //! Ranks in virtual time: the whole program under delay, reordering and faults that one seed decides.
 
-use super::rank;
+use super::{Wishes, rank};
 use crate::{Handlers, Job, Result};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::Duration;
 use tasuki_core::base::Rank;
 use tasuki_core::base::log::{Level, Log};
-use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::bootstrap::settings::Door;
 use tasuki_core::bootstrap::{Settings, launched};
 use tasuki_core::engine::trace::TraceTo;
@@ -61,20 +60,21 @@ pub(super) fn started<T: Send>(
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    let ways = Ways { log: settings.log, helper: settings.helper, trace: settings.trace.clone() };
+    let wishes = Wishes::read(settings, 1)?;
+    let ways = Ways { log: settings.log, wishes, trace: settings.trace.clone() };
     run(&Sim::seed(seed).ranks(ranks), &ways, door, handlers, app)
 }
 
 /// What of the settings a simulated rank goes by.
 struct Ways {
     log: Level,
-    helper: Wanted,
+    wishes: Wishes,
     trace: Option<TraceTo>,
 }
 
 impl Default for Ways {
     fn default() -> Ways {
-        Ways { log: Level::Warn, helper: Wanted::default(), trace: None }
+        Ways { log: Level::Warn, wishes: Wishes::default(), trace: None }
     }
 }
 
@@ -94,7 +94,7 @@ fn run<T: Send>(
         let log = Log::new(format!("rank {}", member.rank), ways.log);
         let (rank, board) = (member.rank, member.board.clone());
         let machine = || Ok(member.join(log)?.traced(ways.trace.as_ref()));
-        rank::run(rank, &board, ways.helper, handlers, machine, &app)
+        rank::run(rank, &board, Ok(ways.wishes.clone()), handlers, machine, &app)
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);

@@ -3,33 +3,17 @@
 use crate::say::misuse;
 use tasuki_core::bootstrap::nearest::nearest;
 use tasuki_models::collective::algorithm::Algorithm;
+use tasuki_models::collective::names::OPERATIONS;
+pub(crate) use tasuki_models::collective::names::typed;
 use tasuki_models::collective::shape::Operation;
-
-/// All of them.
-const OPERATIONS: [(&str, Operation); 12] = [
-    ("barrier", Operation::Barrier),
-    ("bcast", Operation::Bcast),
-    ("reduce", Operation::Reduce),
-    ("allreduce", Operation::Allreduce),
-    ("gather", Operation::Gather),
-    ("scatter", Operation::Scatter),
-    ("allgather", Operation::Allgather),
-    ("alltoall", Operation::Alltoall),
-    ("reduce_scatter", Operation::ReduceScatter),
-    ("scan", Operation::Scan),
-    ("exscan", Operation::Exscan),
-    ("neighbours", Operation::Neighbours),
-];
 
 /// The operation of that name, and whether it is the form whose blocks differ.
 pub(super) fn operation(word: &str) -> anyhow::Result<(Operation, bool)> {
     let flat = word.replace('-', "_");
-    let find =
-        |word: &str| OPERATIONS.iter().find(|(name, _)| *name == word).map(|(_, operation)| *operation);
-    if let Some(operation) = find(&flat) {
+    if let Some(operation) = Operation::named(&flat) {
         return Ok((operation, false));
     }
-    if let Some(operation) = flat.strip_suffix('v').and_then(find) {
+    if let Some(operation) = flat.strip_suffix('v').and_then(Operation::named) {
         return Ok((operation, true));
     }
     let names = OPERATIONS.iter().map(|(name, _)| *name);
@@ -37,11 +21,6 @@ pub(super) fn operation(word: &str) -> anyhow::Result<(Operation, bool)> {
         Some(right) => format!("there is no operation '{word}'; did you mean '{right}'?"),
         None => format!("there is no operation '{word}': there are {}", names.collect::<Vec<_>>().join(", ")),
     }))
-}
-
-/// What an operation is called.
-pub(crate) fn name(operation: Operation) -> &'static str {
-    OPERATIONS.iter().find(|(_, known)| *known == operation).map_or("collective", |(name, _)| name)
 }
 
 /// The algorithm of that name, with whatever between its words.
@@ -56,11 +35,6 @@ pub(crate) fn algorithm<'a>(word: &str, all: &[&'a Algorithm], what: &str) -> an
         None if names.is_empty() => format!("there is no algorithm for {what}"),
         None => format!("there is no algorithm '{word}' for {what}: there are {}", names.join(", ")),
     }))
-}
-
-/// A name of several words as one.
-pub(crate) fn typed(name: &str) -> String {
-    name.to_lowercase().replace([' ', '_'], "-")
 }
 
 /// So many ranks.
@@ -80,7 +54,7 @@ mod tests {
         assert!(operation("bcats").unwrap_err().to_string().contains("'bcast'"));
         assert!(operation("everything").unwrap_err().to_string().contains("there are barrier, bcast"));
         for algorithm in ALGORITHMS {
-            assert_eq!(operation(name(algorithm.operation)).unwrap(), (algorithm.operation, false));
+            assert_eq!(operation(algorithm.operation.name()).unwrap(), (algorithm.operation, false));
         }
     }
 }

@@ -48,6 +48,7 @@ mod plan;
 mod plot;
 mod prepared;
 mod pressure;
+mod prices;
 mod processes;
 mod progress;
 mod ranks;
@@ -88,7 +89,7 @@ Examples:
   tasuki bench message rate --against openmpi,ucx
   tasuki bench barrier --ranks 2,16 --against all --plot barrier.svg
   tasuki bench bcast persistent --ranks 4 --sizes 8,8K
-  tasuki bench --tune                         which way long messages go best here
+  tasuki bench --tune                         how messages and collectives go best here
   tasuki bench limit --json limits.json       what bare loops reach on this machine
 
 Cases for two ranks bind them to the first two processors. A figure is the median of at least five \
@@ -127,8 +128,9 @@ pub(crate) struct Args {
     /// Draw latencies, bandwidths and collective calls
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Measure which way long messages go best on this machine, and write it where `tasuki run` finds it: the file that
-    /// TASUKI_TUNE names, or $XDG_CONFIG_HOME/tasuki/tune.json
+    /// Measure which way long messages go best on this machine, and what things cost by which plans choose their
+    /// algorithms, and write it where `tasuki run` finds it: the file that TASUKI_TUNE names, or
+    /// $XDG_CONFIG_HOME/tasuki/tune.json
     #[arg(long, conflicts_with_all = ["cases", "against", "ranks", "sizes", "json", "plot", "list"])]
     tune: bool,
     /// List the cases

@@ -4,7 +4,7 @@ use super::figure::Event;
 use super::limit::{Rounds, answer_probe};
 use super::link::{self, Link, tell};
 use super::plan::Plan;
-use super::{crew, crowd, memory, message, overlap_coll, pair, startup, talking, waiting};
+use super::{crew, crowd, memory, message, overlap_coll, pair, prices, startup, talking, waiting};
 use crate::run::spawn::ends_with_us;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,8 @@ pub(super) enum Part {
     Talking,
     /// A rank that works while its plans go on.
     OverlapColl(overlap_coll::Effort),
+    /// A rank that starts plans.
+    Prices(prices::Effort),
     /// No rank: answers hand-overs on this processor.
     Probe(usize, Rounds),
 }
@@ -101,6 +103,7 @@ pub(crate) fn play(args: &PartArgs) -> ExitCode {
         Part::Memory => tasuki::main(|job| memory::app(job, &tell)),
         Part::Talking => tasuki::main(|job| talking::app(job, &tell)),
         Part::OverlapColl(effort) => tasuki::main(|job| overlap_coll::app(job, effort, &tell)),
+        Part::Prices(effort) => tasuki::main(|job| prices::app(job, effort, &tell)),
         Part::Probe(processor, rounds) => {
             match answer_probe(args.file.as_deref().unwrap_or_default(), processor, rounds) {
                 Ok(()) => ExitCode::SUCCESS,

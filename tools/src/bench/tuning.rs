@@ -1,15 +1,18 @@
-//! `tasuki bench --tune`: which way messages in a program's own memory go, by size, as measured here.
+//! `tasuki bench --tune`: which way messages in a program's own memory go, by size, and what things cost by which plans
+//! choose their algorithms, as measured here.
 
 use super::case::Case;
 use super::machine::Machine;
 use super::peers::{Invited, Opponents};
 use super::plan::Effort;
+use super::prices;
 use super::progress::Progress;
 use super::ranks::{self, Wanted};
 use super::row::Row;
 use super::sizes;
 use crate::say::print;
 use crate::tune::{self, Values};
+use crate::{choices, fitting};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -20,21 +23,26 @@ const SIZES: &[u64] = &[16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 2
 const GAIN: f64 = 1.05;
 /// Roughly how many seconds one way takes.
 const SECONDS: f64 = 60.0;
+/// And the costs.
+const COSTS_SECONDS: f64 = 20.0;
 
 /// Measures both ways, writes down which is quicker from what size on, and says so. The exit code.
 pub(super) fn command(machine: &Machine) -> anyhow::Result<u8> {
-    let mut progress = Progress::new(2.0 * SECONDS);
+    let mut progress = Progress::new(2.0 * SECONDS + COSTS_SECONDS);
     let folder = tempfile::tempdir()?;
     let mut measure = |what: &str, direct_from_bytes: Option<u64>| -> anyhow::Result<Vec<Row>> {
         progress.begin(what, SECONDS);
         let file = folder.path().join("tune.json");
-        tune::write_to(&file, Values { direct_from_bytes })?;
+        tune::write_to(&file, Values { direct_from_bytes, costs: None })?;
         take(machine, file, &mut progress)
     };
     let (staged, direct) = (measure("staged", None)?, measure("direct", Some(0))?);
+    progress.begin("costs", COSTS_SECONDS);
+    let timed = prices::take(&machine.processors, prices::Effort::FULL, &mut |share| progress.share(share))?;
+    let costs = fitting::costs(&timed)?;
     drop(progress);
     let gains = gains(&staged, &direct);
-    let values = Values { direct_from_bytes: from(&gains) };
+    let values = Values { direct_from_bytes: from(&gains), costs: Some(costs) };
     let file = tune::write_here(values)?;
     let mut text = format!("{machine}\n\n   size    direct / staged, GB/s\n");
     for (bytes, gain) in &gains {
@@ -44,7 +52,9 @@ pub(super) fn command(machine: &Machine) -> anyhow::Result<u8> {
         Some(bytes) => format!("are written by their senders from {} on", sizes::show(bytes)),
         None => "are staged, of any size".into(),
     };
-    let _ = writeln!(text, "\nMessages in a program's own memory {said}: {}", file.display());
+    let _ = writeln!(text, "\nMessages in a program's own memory {said}");
+    let _ = writeln!(text, "Plans choose by {}", choices::costs(&costs.named()));
+    let _ = writeln!(text, "Written to {}; `tasuki info --collectives` shows what is chosen", file.display());
     print(&text)?;
     Ok(0)
 }

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tasuki_core::bootstrap::helper::Helper;
 use tasuki_core::bootstrap::settings::SIZE_MAX;
-use tasuki_core::bootstrap::variables::{HELPER, TRACE};
+use tasuki_core::bootstrap::variables::{COLLECTIVES, HELPER, TRACE};
+use tasuki_models::collective::Forced;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -46,6 +47,10 @@ pub(crate) struct Args {
     /// with :PROCESSOR [default: auto, which is off where the ranks fill all processors, else node]
     #[arg(long, value_name = "WHICH", value_parser = helper)]
     helper: Option<String>,
+    /// Algorithms that plans take wherever they fit, as in bcast=binomial,allreduce=ring [default: the quickest, as
+    /// `tasuki info --collectives` shows]
+    #[arg(long, value_name = "OP=ALG,..", value_parser = collectives)]
+    collectives: Option<String>,
     /// Write what happened on the ranks, as Trace Event JSON for https://ui.perfetto.dev and `tasuki trace draw`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -83,6 +88,7 @@ impl Args {
         let program = self.command.remove(0);
         let (bind, timeout, mut env) = (self.bind, self.timeout, self.env);
         env.extend(self.helper.map(|helper| (HELPER.to_string(), helper)));
+        env.extend(self.collectives.map(|forced| (COLLECTIVES.to_string(), forced)));
         env.extend(self.trace.map(trace).transpose()?.map(|file| (TRACE.to_string(), file)));
         let output = Output::Pass { label: self.label };
         Ok(Options { ranks: self.ranks, way, bind, timeout, env, program, args, input: true, output })
@@ -108,6 +114,11 @@ fn count(text: &str) -> Result<usize, String> {
 /// What the ranks will read.
 fn helper(text: &str) -> Result<String, String> {
     text.parse::<Helper>().map(|_| text.to_string())
+}
+
+/// What the ranks will read.
+fn collectives(text: &str) -> Result<String, String> {
+    text.parse::<Forced>().map(|_| text.to_string())
 }
 
 /// As a variable, in which only text travels.

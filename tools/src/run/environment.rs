@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::settings::Door;
 use tasuki_core::bootstrap::variables::{self as names, Environment, SetBy, VARIABLES};
+use tasuki_models::collective::Forced;
 
 /// What all ranks are given, and what it means for the launcher.
 pub(crate) struct ForRanks {
@@ -40,6 +41,9 @@ impl ForRanks {
         // Whatever started us several times: the ranks are ours.
         environment.set(names::THREADS, "1");
         let settings = Settings::parse(&environment).map_err(|error| misuse(error.to_string()))?;
+        if let Err(why) = settings.collectives.parse::<Forced>() {
+            return Err(misuse(format!("{}={}: {why}", names::COLLECTIVES, settings.collectives)));
+        }
         Ok(ForRanks { base, settings, tuning, remarks })
     }
 
@@ -61,9 +65,7 @@ impl ForRanks {
         let mut set = |name: &str, value: String| all.push((name.into(), value.into()));
         set(names::JOB, door.socket.clone());
         set(names::KEY, door.key.to_string());
-        if let Some(told) = self.tuning.told() {
-            set(names::TUNED, told);
-        }
+        self.tuning.told().into_iter().for_each(|(name, value)| set(name, value));
         if let Some(columns) = columns {
             set(names::TERMINAL, columns.to_string());
         }

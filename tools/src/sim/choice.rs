@@ -85,7 +85,7 @@ impl Choice {
                 Ok(Choice::of(algorithm, wanted, reason))
             }
             Some((algorithm, commands)) => Err(too_many(algorithm.name, shape, *commands)),
-            None => Err(misuse(format!("no algorithm of {} fits", words::name(shape.operation)))),
+            None => Err(misuse(format!("no algorithm of {} fits", shape.operation.name()))),
         }
     }
 
@@ -119,7 +119,7 @@ fn quickest<'a>(wanted: &Wanted<'_>, fitting: &[(&'a Algorithm, u64)]) -> Option
 fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
     let of_it: Vec<&Algorithm> =
         ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation).collect();
-    let algorithm = words::algorithm(name, &of_it, words::name(shape.operation))?;
+    let algorithm = words::algorithm(name, &of_it, shape.operation.name())?;
     if !(algorithm.fits)(shape) {
         let remedy = if algorithm.name.starts_with("trinaryx3") {
             "it wants ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \

@@ -1,7 +1,6 @@
 //! What is simulated, in words and numbers: a collective, or the plan of a file.
 
 use super::size;
-use crate::asked::words;
 use tasuki_models::collective::shape::{Counts, Operation, Shape};
 use tasuki_models::schedule::Schedule;
 
@@ -22,7 +21,7 @@ pub(super) struct Subject {
 impl Subject {
     /// A collective.
     pub(super) fn collective(shape: &Shape) -> Subject {
-        let name = words::name(shape.operation);
+        let name = shape.operation.name();
         let bytes = match &shape.counts {
             Counts::Equal(bytes) => *bytes,
             Counts::Each(counts) | Counts::Matrix(counts) => counts.iter().sum(),

@@ -18,10 +18,12 @@ mod scatter_allgather;
 mod session;
 mod trees;
 mod trinaryx3;
+mod work;
 
 pub use session::streams;
+pub use work::{Load, Work};
 
-use super::selection;
+use super::selection::Selection;
 use super::shape::{Operation, Shape};
 use crate::schedule::{Effect, Part, Schedule, started};
 
@@ -115,9 +117,15 @@ fn doublings(ranks: usize) -> usize {
 }
 
 impl Algorithm {
-    /// What is taken for a shape unless something else is asked for.
+    /// What is taken for a shape where nothing was measured or forced, and each rank has a processor of its own.
     pub fn choose(shape: &Shape) -> &'static Algorithm {
-        selection::choose(shape)
+        Selection::default().choose(shape)
+    }
+
+    /// What it has to do for a shape, whole; `None` where that depends on more than the shape's sizes. Makes no
+    /// schedule.
+    pub fn work(&self, shape: &Shape) -> Option<Work> {
+        work::of(self, shape)
     }
 
     /// The schedule of a shape, cut into so many segments where the algorithm cuts.

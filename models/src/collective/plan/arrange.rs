@@ -9,6 +9,7 @@ use crate::collective::communicator::Communicator;
 use crate::collective::habit::MEMBERS_MAX;
 use crate::collective::roll::{KEPT, Roll, Watched};
 use crate::collective::stages::Stages;
+use crate::message::SHORT_MAX;
 use crate::schedule::{Part, START, Schedule};
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ pub(in crate::collective) enum Made {
     Walk,
 }
 
-/// What each member tells all others when a plan is made.
+/// What each member tells all others when a plan is made: a short message.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Word {
@@ -40,10 +41,12 @@ struct Word {
     /// What it has done with.
     done: u64,
     /// The first of the signals by which members leave.
-    farewell: u64,
+    farewell: u32,
     /// The first of those that tell which calls it is in.
-    roll: u64,
+    roll: u32,
 }
+
+const _: () = assert!(size_of::<Word>() <= SHORT_MAX);
 
 /// What all members have.
 pub(in crate::collective) struct Arranged {
@@ -101,22 +104,22 @@ impl Communicator {
     }
 
     /// The signals by which members leave, made with the first plan.
-    fn name_farewell(&self) -> Result<u64, Cause> {
+    fn name_farewell(&self) -> Result<u32, Cause> {
         if let Some(&first) = self.farewell.get() {
             return Ok(first);
         }
         let made = self.machine().registry().private_signals(Stages::count(self.size()));
-        let first = u64::from(made.map_err(|error| error.cause().clone())?);
+        let first = made.map_err(|error| error.cause().clone())?;
         Ok(*self.farewell.get_or_init(|| first))
     }
 
     /// The signals that tell which calls this member is in, made with the first plan.
-    fn name_roll(&self) -> Result<u64, Cause> {
+    fn name_roll(&self) -> Result<u32, Cause> {
         if let Some(&first) = self.roll.get() {
             return Ok(first);
         }
         let made = self.machine().registry().private_signals(KEPT);
-        let first = u64::from(made.map_err(|error| error.cause().clone())?);
+        let first = made.map_err(|error| error.cause().clone())?;
         Ok(*self.roll.get_or_init(|| first))
     }
 
@@ -126,7 +129,7 @@ impl Communicator {
             return Ok(());
         }
         let rank_of = |member: usize| self.messages().rank_of(Rank(member as u32));
-        let firsts = words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.roll as u32)));
+        let firsts = words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.roll)));
         let machine = self.machine();
         let is_for_all = words.len() <= MEMBERS_MAX && machine.reaches_words();
         let roll = match is_for_all {
@@ -142,9 +145,9 @@ impl Communicator {
         if self.leaves_together.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let first = words[self.rank().index()].farewell as u32;
+        let first = words[self.rank().index()].farewell;
         let machine = self.machine();
-        let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].farewell as u32);
+        let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].farewell);
         let stages = Stages::new(machine, first, Stages::count(self.size()), neighbours);
         let stages = stages.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
         self.messages().owe(Arc::new(Farewell::new(self.plans().clone(), stages, machine)))

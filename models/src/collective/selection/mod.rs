@@ -1,0 +1,75 @@
+//! Which algorithm is taken for a shape: the one that is forced, if it fits; else the one that the cost model finds the
+//! quickest here.
+//!
+//! ```text
+//! costs      what things cost on a machine            cost       how long an algorithm takes, by them
+//! forced     what somebody wants taken                agreement  how all members come to choose alike
+//! fit        costs from what was measured             calls      what calls take, which are no plans
+//! ```
+//!
+//! What an algorithm has to do is in `algorithm/work.rs`, in closed form: to choose takes no schedule, however many
+//! ranks there are.
+
+mod agreement;
+mod calls;
+mod cost;
+mod costs;
+mod fit;
+mod forced;
+
+use super::algorithm::{Algorithm, Work};
+use super::shape::Shape;
+
+pub(super) use agreement::Agreed;
+pub(super) use calls::{TOLD_MAX, for_calls};
+pub use costs::Costs;
+pub use fit::Measured;
+pub use forced::Forced;
+
+/// What algorithms are chosen by. All members must have the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selection {
+    /// What things cost.
+    pub costs: Costs,
+    /// What is taken wherever it fits, whatever it costs.
+    pub forced: Forced,
+    /// How many ranks of the job share a processor; 1: each has its own.
+    pub per_processor: usize,
+}
+
+impl Default for Selection {
+    /// Each rank has a processor of its own.
+    fn default() -> Selection {
+        Selection { costs: Costs::default(), forced: Forced::default(), per_processor: 1 }
+    }
+}
+
+impl Selection {
+    /// What is taken for a shape. Takes no time worth speaking of.
+    pub fn choose(&self, shape: &Shape) -> &'static Algorithm {
+        let forced = self.forced.of(shape.operation).filter(|algorithm| (algorithm.fits)(shape));
+        forced.unwrap_or_else(|| self.quickest(shape))
+    }
+
+    /// How long a start takes by an algorithm, in ns; `None` where that depends on more than the shape's sizes.
+    pub fn estimate(&self, algorithm: &Algorithm, shape: &Shape) -> Option<f64> {
+        algorithm.work(shape).map(|work| self.time(&work, shape.ranks))
+    }
+
+    fn quickest(&self, shape: &Shape) -> &'static Algorithm {
+        let fitting = || shape.operation.algorithms().filter(|algorithm| (algorithm.fits)(shape));
+        let works = || fitting().filter_map(|one| one.work(shape).map(|work| (one, work)));
+        let least = works().map(|(_, work)| work.scratch).fold(f64::INFINITY, f64::min);
+        let rank = |one: &Work, other: &Work| {
+            let (a, b) = (self.time(one, shape.ranks), self.time(other, shape.ranks));
+            let by_time = a.total_cmp(&b).then(one.scratch.total_cmp(&other.scratch));
+            by_time.then(one.copied.longest.total_cmp(&other.copied.longest))
+        };
+        let bearable = works().filter(|(_, work)| cost::is_bearable(work, shape.ranks, least));
+        let quickest = bearable.min_by(|(_, one), (_, other)| rank(one, other)).map(|(one, _)| one);
+        quickest.or_else(|| fitting().next()).expect("each operation has an algorithm for all shapes")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! `tasuki info --collectives`: which algorithms plans would take here, and how long a start would take by them.
+
+use crate::asked::words;
+use crate::say::misuse;
+use crate::tune::Tuning;
+use comfy_table::{Table, presets};
+use serde::Serialize;
+use std::fmt::Write;
+use std::sync::Arc;
+use tasuki_core::bootstrap::variables::{self as names, Environment};
+use tasuki_core::os::processors;
+use tasuki_models::collective::names::OPERATIONS;
+use tasuki_models::collective::{Algorithm, Counts, Neighbours, Operation, Selection, Shape};
+
+/// Sizes that are shown: of what a rank gives, or of a block.
+const SIZES: [(u64, &str); 4] = [(8, "8 B"), (8 << 10, "8 KiB"), (1 << 20, "1 MiB"), (8 << 20, "8 MiB")];
+/// As many ranks as one may ask for.
+const RANKS_MAX: usize = 1 << 20;
+
+/// What would be chosen.
+#[derive(Serialize)]
+pub(crate) struct Choices {
+    ranks: usize,
+    processors: usize,
+    ranks_per_processor: usize,
+    /// Where the costs come from.
+    costs_from: String,
+    costs: Vec<(&'static str, u64)>,
+    forced: String,
+    choices: Vec<Choice>,
+}
+
+/// For an operation and a size.
+#[derive(Serialize)]
+struct Choice {
+    operation: &'static str,
+    bytes: u64,
+    algorithm: String,
+    is_forced: bool,
+    estimate_ns: Option<u64>,
+    /// The others that fit.
+    others: Vec<Other>,
+}
+
+#[derive(Serialize)]
+struct Other {
+    algorithm: String,
+    estimate_ns: Option<u64>,
+}
+
+pub(crate) fn ranks(text: &str) -> Result<usize, String> {
+    let ranks = text.parse().ok().filter(|ranks| (1..=RANKS_MAX).contains(ranks));
+    ranks.ok_or_else(|| format!("give 1 to {RANKS_MAX} ranks"))
+}
+
+impl Choices {
+    /// What `tasuki run` would have so many ranks choose; as many as there are processors where nobody says.
+    pub(crate) fn here(ranks: Option<usize>) -> anyhow::Result<Choices> {
+        let environment = Environment::current();
+        let tuning = Tuning::of(&environment)?;
+        let forced = environment.get(names::COLLECTIVES).unwrap_or_default();
+        let forced =
+            forced.parse().map_err(|why| misuse(format!("{}={forced}: {why}", names::COLLECTIVES)))?;
+        let processors = processors::usable();
+        let ranks = ranks.unwrap_or(processors);
+        let costs_from = tuning.costs().map_or("built-in".into(), |_| tuning.to_string());
+        let costs = tuning.costs().unwrap_or_default();
+        let selection = Selection { costs, forced, per_processor: ranks.div_ceil(processors) };
+        Ok(Choices::of(ranks, processors, costs_from, &selection))
+    }
+
+    fn of(ranks: usize, processors: usize, costs_from: String, selection: &Selection) -> Choices {
+        let sizes = |operation| if operation == Operation::Barrier { &[(0, "")][..] } else { &SIZES };
+        let all = OPERATIONS.iter().flat_map(|(_, operation)| {
+            sizes(*operation).iter().map(|(bytes, _)| choice(*operation, ranks, *bytes, selection))
+        });
+        Choices {
+            ranks,
+            processors,
+            ranks_per_processor: selection.per_processor,
+            costs_from,
+            costs: selection.costs.named().into(),
+            forced: selection.forced.to_string(),
+            choices: all.collect(),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn table(&self) -> String {
+        let mut text = String::new();
+        let (ranks, processors) = (words::ranks(self.ranks), self.processors);
+        let crowd = match self.ranks_per_processor {
+            1 => "each with a processor of its own".into(),
+            crowd => format!("{crowd} of which share a processor, of {processors}"),
+        };
+        let _ = writeln!(text, "{ranks}, {crowd}");
+        let _ = writeln!(text, "costs: {} ({})", costs(&self.costs), self.costs_from);
+        if !self.forced.is_empty() {
+            let _ = writeln!(text, "*: as {} says, {}", names::COLLECTIVES, self.forced);
+        }
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING);
+        table.set_header(std::iter::once("").chain(SIZES.iter().map(|(_, size)| *size)));
+        for (name, _) in OPERATIONS {
+            let of_it: Vec<&Choice> = self.choices.iter().filter(|choice| choice.operation == name).collect();
+            let star = |choice: &Choice| if choice.is_forced { "*" } else { "" };
+            let cell = |choice: &&Choice| {
+                format!("{}{}\n{}", choice.algorithm, star(choice), time(choice.estimate_ns))
+            };
+            table.add_row(std::iter::once(name.to_string()).chain(of_it.iter().map(cell)));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        let lines = table.to_string();
+        let lines = lines.lines().map(str::trim_end).filter(|line| !line.is_empty());
+        text + "\n" + &lines.collect::<Vec<_>>().join("\n") + "\n"
+    }
+}
+
+/// Costs for people.
+pub(crate) fn costs(named: &[(&'static str, u64)]) -> String {
+    let cost = |(name, value): &(&str, u64)| match name.split_once("_ns") {
+        Some((what, _)) => format!("{} {value} ns", what.replace('_', "-")),
+        None => format!("{} {value} B/us", name.trim_end_matches("_per_us")),
+    };
+    named.iter().map(cost).collect::<Vec<_>>().join(", ")
+}
+
+fn choice(operation: Operation, ranks: usize, bytes: u64, selection: &Selection) -> Choice {
+    let shape = Shape::new(operation, ranks, 0, bytes);
+    // Neighbours of a ring stand for all.
+    let ring = (operation == Operation::Neighbours).then(|| Neighbours::cartesian(&[ranks], &[true], bytes));
+    let counts = ring.flatten().map_or(shape.counts.clone(), |ring| Counts::Graph(Arc::new(ring)));
+    let shape = Shape { counts, ..shape };
+    let chosen = selection.choose(&shape);
+    let estimate = |algorithm: &Algorithm| selection.estimate(algorithm, &shape).map(|ns| ns.round() as u64);
+    let others = operation.algorithms().filter(|one| (one.fits)(&shape) && one.name != chosen.name);
+    let other = |one: &Algorithm| Other { algorithm: words::typed(one.name), estimate_ns: estimate(one) };
+    Choice {
+        operation: operation.name(),
+        bytes,
+        algorithm: words::typed(chosen.name),
+        is_forced: selection.forced.of(operation).is_some_and(|forced| forced.name == chosen.name),
+        estimate_ns: estimate(chosen),
+        others: others.map(other).collect(),
+    }
+}
+
+/// With three digits.
+fn time(ns: Option<u64>) -> String {
+    let Some(ns) = ns else { return "-".into() };
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_no_longer_than_a_terminal() {
+        let forced: tasuki_models::collective::Forced =
+            "bcast=scatter+allgather,allreduce=recursive-doubling".parse().unwrap();
+        for ranks in [1, 2, 7, 1 << 20] {
+            let selection = Selection { forced: forced.clone(), ..Selection::default() };
+            let text = Choices::of(ranks, 2, "built-in".into(), &selection).table();
+            assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+            assert!(text.contains("scatter+allgather*") && text.contains("reduce_scatter"), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        let shown =
+            [Some(7), Some(1_234), Some(99_960), Some(12_345_678), Some(2_000_000_000), None].map(time);
+        assert_eq!(shown, ["7 ns", "1.23 us", "100 us", "12.3 ms", "2.00 s", "-"]);
+    }
+}

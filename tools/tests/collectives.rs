@@ -1,0 +1,104 @@
+//! Which algorithms plans take: what is shown of it, what forces others, and what becomes of members that disagree.
+
+mod launcher;
+
+use launcher::{Ended, Running, TASUKI, conformance_program, tasuki_run};
+use serde_json::Value;
+use std::process::Command;
+
+/// A case that makes plans of broadcasts, and checks what they bring.
+const CASE: &str = "j1_starts_are_told_apart";
+/// A case that makes plans of all kinds, and is soon over.
+const SHORT_CASE: &str = "j4_nothing_to_do";
+
+fn info(args: &[&str], forced: &str) -> Ended {
+    let mut command = Command::new(TASUKI);
+    command.args(["info", "--collectives"]).args(args);
+    // A file that somebody has written here would change what is shown.
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env("TASUKI_COLLECTIVES", forced);
+    Running::start(command).wait()
+}
+
+#[test]
+fn what_would_be_chosen_is_shown() {
+    for ranks in ["1", "4", "1000"] {
+        let table = info(&["--ranks", ranks], "").expect(0).out;
+        assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+        for word in ["bcast", "8 KiB", "neighbours", "built-in", "hand-over"] {
+            assert!(table.contains(word), "{word}: {table}");
+        }
+    }
+    let told: Value = serde_json::from_str(&info(&["-n", "4", "--json"], "").expect(0).out).expect("JSON");
+    let choices = told["choices"].as_array().expect("an array");
+    assert_eq!((told["ranks"].as_u64(), choices.len()), (Some(4), 1 + 11 * 4));
+    for choice in choices {
+        assert!(choice["estimate_ns"].as_u64().is_some() && choice["is_forced"] == false, "{choice}");
+    }
+}
+
+#[test]
+fn what_is_forced_is_shown_where_it_fits() {
+    let chosen = |ranks: &str| {
+        let told = info(&["--ranks", ranks, "--json"], "allgather=recursive doubling,bcast=chain").expect(0);
+        let told: Value = serde_json::from_str(&told.out).expect("JSON");
+        let choices = told["choices"].as_array().expect("an array").clone();
+        let of = |operation: &str| {
+            let one = choices.iter().find(|one| one["operation"] == operation).expect("it is there");
+            (one["algorithm"].as_str().expect("a name").to_string(), one["is_forced"] == true)
+        };
+        (of("bcast"), of("allgather"))
+    };
+    assert_eq!(chosen("8"), (("chain".into(), true), ("recursive-doubling".into(), true)));
+    let (_, (algorithm, is_forced)) = chosen("6");
+    assert!(algorithm != "recursive-doubling" && !is_forced, "no power of two");
+    assert!(info(&["--ranks", "8"], "bcast=chain").expect(0).out.contains("chain*"));
+}
+
+#[test]
+fn what_there_is_not_is_misuse_that_names_what_there_is() {
+    let text = info(&[], "bcast=chian").expect(2).err;
+    assert!(text.contains("TASUKI_COLLECTIVES=bcast=chian") && text.contains("'chain'"), "{text}");
+    let mut command = tasuki_run(&["-n", "2", "true"]);
+    command.env("TASUKI_COLLECTIVES", "barier=central");
+    let text = Running::start(command).wait().expect(2).err;
+    assert!(text.contains("'barrier'") && text.contains("reduce_scatter"), "{text}");
+    let text = launcher::run(&["-n", "2", "--collectives", "barrier=tree", "true"]).expect(2).err;
+    assert!(text.contains("there are dissemination, central"), "{text}");
+    let text = info(&["--ranks", "0"], "").expect(2).err;
+    assert!(text.contains("1 to"), "{text}");
+}
+
+#[test]
+fn plans_do_what_they_should_by_what_is_forced() {
+    let ways = ["--fabric=shm", "--fabric=sim", "--threads"];
+    for (algorithm, way) in ["scatter+allgather", "staged", "trinaryx3 bucket"].into_iter().zip(ways) {
+        let forced = format!("bcast={algorithm}");
+        launcher::run(&["-n", "2", way, "--collectives", &forced, conformance_program(), CASE]).expect(0);
+    }
+}
+
+/// A job of which rank 1 has another value of a variable.
+fn disagree(variable: &str, value: &str) -> Ended {
+    let program = conformance_program();
+    let script =
+        format!("if [ $TASUKI_RANK = 1 ]; then export {variable}={value}; fi; exec {program} {SHORT_CASE}");
+    launcher::run(&["-n", "3", "--timeout", "50s", "sh", "-c", &script])
+}
+
+#[test]
+fn members_with_other_costs_choose_alike() {
+    disagree("TASUKI_COSTS", "turn_ns=1,step_ns=100000").expect(0);
+}
+
+#[test]
+fn members_of_which_other_algorithms_are_forced_are_told() {
+    let ended = disagree("TASUKI_COLLECTIVES", "bcast=chain").expect(1);
+    let text = "members 0 and 1 have different TASUKI_COLLECTIVES";
+    assert!(ended.err.contains(text), "{}", ended.err);
+}
+
+#[test]
+fn a_rank_that_was_told_nonsense_says_so() {
+    let ended = disagree("TASUKI_COSTS", "turns=1").expect(1);
+    assert!(ended.err.contains("TASUKI_COSTS=turns=1: there is no cost 'turns'"), "{}", ended.err);
+}

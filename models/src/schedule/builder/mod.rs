@@ -9,6 +9,7 @@
 
 mod known;
 mod making;
+mod rooted;
 mod writes;
 
 use super::part::{Part, Room, Use};
@@ -245,5 +246,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod acp;
+#[cfg(test)]
+mod lists;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@
 
 mod engines;
 mod outcome;
-mod rank;
+pub(super) mod rank;
 mod run;
 mod stuck;
 #[cfg(test)]

@@ -6,35 +6,35 @@ use tasuki_core::netmodel::Time;
 
 /// A queue of a rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lane {
+pub(in crate::schedule) struct Lane {
     /// Its number.
-    pub(super) queue: u16,
+    pub(in crate::schedule) queue: u16,
     /// Where its steps begin and end among those of the rank.
     first: u32,
     end: u32,
     /// The next one, and the start to which it belongs.
     next: u32,
-    pub(super) start: u32,
+    pub(in crate::schedule) start: u32,
     /// Whether the next one waits for its engine.
-    pub(super) waits: bool,
+    pub(in crate::schedule) waits: bool,
     /// When its last reduction ends: the next one begins then.
     combines: Time,
 }
 
 /// A rank.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(in crate::schedule) struct Live {
     /// In the order of their queues.
     steps: Box<[Step]>,
-    pub(super) lanes: Box<[Lane]>,
+    pub(in crate::schedule) lanes: Box<[Lane]>,
     /// Of each signal: what it has counted, and what it counts in a start.
     counts: Box<[(u64, u64)]>,
     finish: Box<[Trigger]>,
     /// Starts that have begun, and that are over.
-    pub(super) begun: u32,
-    pub(super) ended: u32,
+    pub(in crate::schedule) begun: u32,
+    pub(in crate::schedule) ended: u32,
     /// Until when its host computes.
-    pub(super) computes: Time,
+    pub(in crate::schedule) computes: Time,
     /// When what was raised last by each queue at each signal comes there.
     last: BTreeMap<(u16, u32, Signal), Time>,
     /// How many of those there are to be before they are looked through.
@@ -43,20 +43,20 @@ pub(super) struct Live {
 
 /// A condition that is not met.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unmet {
+pub(in crate::schedule) struct Unmet {
     /// The queue, and how many of its steps come before; `None`: the end of the start.
-    pub(super) step: Option<(u16, u32)>,
-    pub(super) start: u32,
-    pub(super) signal: Signal,
-    pub(super) reached: u64,
-    pub(super) wanted: u64,
+    pub(in crate::schedule) step: Option<(u16, u32)>,
+    pub(in crate::schedule) start: u32,
+    pub(in crate::schedule) signal: Signal,
+    pub(in crate::schedule) reached: u64,
+    pub(in crate::schedule) wanted: u64,
 }
 
 /// Keep this many of the last effects without looking whether they have come.
 const LAST_FEW: usize = 16;
 
 impl Live {
-    pub(super) fn new(part: &Part) -> Live {
+    pub(in crate::schedule) fn new(part: &Part) -> Live {
         let mut steps = part.steps().to_vec();
         steps.sort_by_key(|step| step.queue);
         let mut lanes: Vec<Lane> = Vec::new();
@@ -85,13 +85,13 @@ impl Live {
     }
 
     /// Its program starts.
-    pub(super) fn start(&mut self) {
+    pub(in crate::schedule) fn start(&mut self) {
         self.begun += 1;
         self.raise(START, 1);
     }
 
     /// Counts a signal further. Whether there is such a one.
-    pub(super) fn raise(&mut self, signal: Signal, amount: u64) -> bool {
+    pub(in crate::schedule) fn raise(&mut self, signal: Signal, amount: u64) -> bool {
         let count = self.counts.get_mut(signal.index());
         count.map(|(count, _)| *count = count.saturating_add(amount)).is_some()
     }
@@ -105,7 +105,7 @@ impl Live {
     }
 
     /// The next step of a queue, if it may begin now: the rank has started, and what it waits for has come.
-    pub(super) fn ready(&self, lane: u16, now: Time) -> Option<&Step> {
+    pub(in crate::schedule) fn ready(&self, lane: u16, now: Time) -> Option<&Step> {
         let lane = &self.lanes[usize::from(lane)];
         if lane.waits || lane.start == self.begun {
             return None;
@@ -118,7 +118,7 @@ impl Live {
     }
 
     /// The next step of a queue begins.
-    pub(super) fn begin(&mut self, lane: u16) -> Step {
+    pub(in crate::schedule) fn begin(&mut self, lane: u16) -> Step {
         let lane = &mut self.lanes[usize::from(lane)];
         let step = self.steps[lane.next as usize];
         lane.waits = false;
@@ -130,23 +130,30 @@ impl Live {
     }
 
     /// A queue's reduction ends then.
-    pub(super) fn combine(&mut self, lane: u16, until: Time) {
+    pub(in crate::schedule) fn combine(&mut self, lane: u16, until: Time) {
         self.lanes[usize::from(lane)].combines = until;
     }
 
     /// Whether the start that has begun last may be over.
-    pub(super) fn may_end(&self, now: Time) -> bool {
+    pub(in crate::schedule) fn may_end(&self, now: Time) -> bool {
         let is_met = |trigger: &Trigger| self.missing(trigger, self.ended).is_none();
         self.ended < self.begun && self.computes <= now && self.finish.iter().all(is_met)
     }
 
     /// Whether there is nothing left of so many starts.
-    pub(super) fn is_done(&self, starts: u32) -> bool {
+    pub(in crate::schedule) fn is_done(&self, starts: u32) -> bool {
         self.ended == starts && self.lanes.iter().all(|lane| lane.start == starts)
     }
 
     /// When something comes that a queue raises, given when it would: not before what it raised there earlier.
-    pub(super) fn in_order(&mut self, queue: u16, rank: u32, signal: Signal, at: Time, now: Time) -> Time {
+    pub(in crate::schedule) fn in_order(
+        &mut self,
+        queue: u16,
+        rank: u32,
+        signal: Signal,
+        at: Time,
+        now: Time,
+    ) -> Time {
         let last = self.last.entry((queue, rank, signal)).or_default();
         *last = at.max(*last);
         let at = *last;
@@ -158,7 +165,7 @@ impl Live {
     }
 
     /// What keeps its queues and its program from going on, of so many starts.
-    pub(super) fn unmet(&self, starts: u32) -> Vec<Unmet> {
+    pub(in crate::schedule) fn unmet(&self, starts: u32) -> Vec<Unmet> {
         let mut found = Vec::new();
         for lane in self.lanes.iter().filter(|lane| lane.start < starts) {
             let trigger = self.steps[lane.next as usize].trigger;

@@ -44,6 +44,9 @@ pub struct Memory {
     pub slots: u64,
     /// Private tables for those pages, and for those that were closed in communicators that are still there.
     pub pages: u64,
+    /// Buffers and signals of plans, and of collective calls that are made again and again, until they are freed
+    /// ([`Communicator::quiesce`](crate::Communicator::quiesce)). The buffers are part of `local`.
+    pub plans: u64,
     /// Bytes of the rank's memory file that are backed by memory: job memory, tables and signals as touched.
     pub file: u64,
 }
@@ -247,6 +250,7 @@ impl Job {
             peers: self.machine.fabric().peer_bytes(),
             slots: self.world.messages().slot_bytes(),
             pages: self.world.messages().private_bytes(),
+            plans: self.world.inner().plan_bytes(),
             file: self.machine.registry().window().file().backed(),
         }
     }

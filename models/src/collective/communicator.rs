@@ -23,8 +23,8 @@ pub struct Communicator {
     pub(super) link: Link,
     rank: Rank,
     size: usize,
-    /// Numbers of contexts that this rank has given out, shared by all communicators of the rank.
-    contexts: Arc<AtomicU64>,
+    /// What all communicators of the rank share.
+    of_rank: Arc<OfRank>,
     /// Whether a thread of this rank is in a collective call.
     is_called: AtomicBool,
     /// The first of the signals of its fuzzy barriers, if it is the same on all members.
@@ -47,6 +47,15 @@ pub struct Communicator {
     pub(super) roll: OnceLock<u32>,
     /// Calls that are made again and again.
     pub(super) habits: Mutex<Habits>,
+}
+
+/// What all communicators of a rank share.
+#[derive(Debug)]
+struct OfRank {
+    /// Numbers of contexts that it has given out.
+    contexts: AtomicU64,
+    /// Bytes of its parts of plans.
+    plan_bytes: Arc<AtomicU64>,
 }
 
 /// A collective call: while it lasts there is no other.
@@ -83,8 +92,8 @@ impl Communicator {
         let signals = machine.registry().private_signals(Stages::signals(Stages::count(size)))?;
         let messages = Arc::new(Context::first(machine, slots));
         let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
-        let contexts = Arc::new(AtomicU64::new(2));
-        let world = Communicator::of(messages, link, (rank, size), contexts);
+        let of_rank = Arc::new(OfRank { contexts: AtomicU64::new(2), plan_bytes: Arc::default() });
+        let world = Communicator::of(messages, link, (rank, size), of_rank);
         Ok(Communicator { fuzzy_signals: Some(signals), agreed: Agreed::new(by), ..world })
     }
 
@@ -92,7 +101,7 @@ impl Communicator {
         messages: Arc<Context>,
         link: Link,
         (rank, size): (Rank, usize),
-        contexts: Arc<AtomicU64>,
+        of_rank: Arc<OfRank>,
     ) -> Communicator {
         let (is_called, is_making_fuzzy) = (AtomicBool::new(false), AtomicBool::new(false));
         let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
@@ -101,7 +110,7 @@ impl Communicator {
             link,
             rank,
             size,
-            contexts,
+            of_rank,
             is_called,
             fuzzy_signals,
             fuzzy,
@@ -132,6 +141,15 @@ impl Communicator {
         self.size
     }
 
+    /// Bytes that plans of this rank's communicators take, and calls that became habits: buffers and signals.
+    pub fn plan_bytes(&self) -> u64 {
+        self.of_rank.plan_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn plan_bytes_counted(&self) -> &Arc<AtomicU64> {
+        &self.of_rank.plan_bytes
+    }
+
     pub(super) fn plans(&self) -> &Plans {
         &self.plans
     }
@@ -157,7 +175,8 @@ impl Communicator {
     /// one that names none. Collective.
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
         // A context for messages and one for collective calls. Numbers that are given in vain are never used again.
-        let own = u64::from(self.machine().rank().0) << 40 | self.contexts.fetch_add(2, Ordering::Relaxed);
+        let own =
+            u64::from(self.machine().rank().0) << 40 | self.of_rank.contexts.fetch_add(2, Ordering::Relaxed);
         let wish = Wish {
             colour: colour.unwrap_or(0),
             key,
@@ -190,9 +209,9 @@ impl Communicator {
         let size = ranks.len();
         let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
         let link = Link::new(Arc::new(self.messages.for_steps(context + 1, SLOTS, Some(ranks))));
-        let contexts = self.contexts.clone();
+        let of_rank = self.of_rank.clone();
         let rank = Rank(rank as u32);
-        let made = Communicator::of(messages, link, (rank, size), contexts);
+        let made = Communicator::of(messages, link, (rank, size), of_rank);
         Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))
     }
 

@@ -68,7 +68,7 @@ impl Communicator {
     ) -> Result<Result<Arranged, Cause>> {
         let fault = |cause| self.machine().fault(cause, call);
         let data = if matches!(made, Made::Walk) { Data::Lent } else { Data::OfPlan };
-        let begun = Begun::new(self.messages().machine().clone(), part, data);
+        let begun = Begun::new(self, part, data);
         let fingerprint = fingerprint(schedule);
         let card = begun.as_ref().map_or(Card::zeroed(), |begun| begun.own.card);
         let done = self.lock_plans().word();
@@ -82,7 +82,7 @@ impl Communicator {
         let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
             Ok(()) => begun.finish(self, schedule, part, &words, made),
             Err(cause) => {
-                begun.own.give_back(&begun.machine, begun.stood.len() as u32);
+                begun.own.give_back(&begun.machine, begun.stood.len() as u32, &begun.counted);
                 Err(cause)
             }
         });
@@ -184,10 +184,12 @@ struct Begun {
     own: Placed,
     data: Data,
     stood: Vec<u64>,
+    counted: Arc<AtomicU64>,
 }
 
 impl Begun {
-    fn new(machine: Arc<Machine>, part: &Part, data: Data) -> Result<Begun, Cause> {
+    fn new(members: &Communicator, part: &Part, data: Data) -> Result<Begun, Cause> {
+        let machine = members.messages().machine().clone();
         let layout = Layout::of(part, data);
         let count = part.counters().len() as u32;
         let own_cause = |error: tasuki_core::base::Error| error.cause().clone();
@@ -204,7 +206,10 @@ impl Begun {
         };
         let stood = (signals..signals + count).map(|signal| machine.count_of_own(signal)).collect();
         let card = Card { block, signals: signals.into() };
-        Ok(Begun { own: Placed::new(machine.rank(), card, part, data), machine, data, stood })
+        let (own, counted) =
+            (Placed::new(machine.rank(), card, part, data), members.plan_bytes_counted().clone());
+        counted.fetch_add(own.bytes(count), Ordering::Relaxed);
+        Ok(Begun { own, machine, data, stood, counted })
     }
 
     /// What is made of it, now that it is known where the others have their parts.
@@ -232,6 +237,7 @@ impl Begun {
             milestones: Box::default(),
             started: AtomicU64::new(0),
             operator,
+            counted: self.counted,
         };
         let others = held.others(members, schedule, part, words, self.data);
         let made = others.and_then(|others| {

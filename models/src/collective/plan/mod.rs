@@ -27,6 +27,7 @@ use tasuki_core::engine::{self, Caching, Condition, Machine, Program, View};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::SIGNAL_STRIDE;
 
 /// How the values of a plan are combined.
 pub enum Combining {
@@ -48,6 +49,8 @@ pub(in crate::collective) struct Held {
     milestones: Box<[(SignalCell, Milestone)]>,
     started: AtomicU64,
     operator: Option<u32>,
+    /// Where its bytes are counted.
+    counted: Arc<AtomicU64>,
 }
 
 /// The plans of a communicator that are there or wait to be freed.
@@ -175,14 +178,20 @@ impl Held {
     /// Gives everything back. Nobody reaches it any more.
     fn free(&self) {
         self.programs.iter().for_each(|own| self.machine.drop_program(own));
-        self.own.give_back(&self.machine, self.signals);
+        self.own.give_back(&self.machine, self.signals, &self.counted);
         self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
     }
 }
 
 impl Placed {
+    /// Bytes that a part takes with so many signals.
+    fn bytes(&self, signals: u32) -> u64 {
+        self.layout.bytes + u64::from(signals) * SIGNAL_STRIDE
+    }
+
     /// The memory of an own part goes back, and its signals, so many.
-    fn give_back(&self, machine: &Machine, signals: u32) {
+    fn give_back(&self, machine: &Machine, signals: u32, counted: &AtomicU64) {
+        counted.fetch_sub(self.bytes(signals), Ordering::Relaxed);
         let Card { block, signals: first } = self.card;
         if block != 0 {
             let freed = machine.registry().free(block);

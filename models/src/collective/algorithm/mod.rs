@@ -142,4 +142,6 @@ impl Algorithm {
 #[cfg(test)]
 mod proofs;
 #[cfg(test)]
+mod rooted;
+#[cfg(test)]
 mod textbook;

@@ -247,6 +247,4 @@ impl Schedule {
 #[cfg(test)]
 mod acp;
 #[cfg(test)]
-mod lists;
-#[cfg(test)]
 mod tests;

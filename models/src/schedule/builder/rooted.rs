@@ -2,8 +2,8 @@
 //!
 //! The steps that move something are put in a row, as one run of a start has them, round by round. A command of
 //! the list waits until all before it are done that read or wrote where it writes, or wrote where it reads; so what is
-//! there in the end is what that run leaves. Commands of a queue raise one signal in their order: a single signal, which
-//! counts what is done, says of all of them whether they are. A rank tells the one that runs the list when it has
+//! there in the end is what that run leaves. Commands of a queue raise one signal in their order: a single signal,
+//! which counts what is done, says of all of them whether they are. A rank tells the one that runs the list when it has
 //! started, and is told when nothing is done in its memory any more.
 
 use super::writes::Writes;
@@ -51,8 +51,8 @@ struct Touched {
 
 impl Schedule {
     /// The same, run by one rank: it has the commands of all, in one list, and the others only start. Bytes go straight
-    /// from rank to rank, as before; what travels besides is the news, to that rank and back. It may be one that neither
-    /// gives nor gets anything.
+    /// from rank to rank, as before; what travels besides is the news, to that rank and back. It may be one that
+    /// neither gives nor gets anything.
     ///
     /// ```
     /// use tasuki_models::collective::{Operation, Shape};
@@ -72,8 +72,8 @@ impl Schedule {
     /// # Ok::<(), Box<tasuki_models::schedule::Fault>>(())
     /// ```
     ///
-    /// Made of one run of a start when it is first asked for: takes time and memory for all ranks. What never happens in
-    /// that run is left out, and all of it where there is no rank `by`; the proof finds that.
+    /// Made of one run of a start when it is first asked for: takes time and memory for all ranks. What never happens
+    /// in that run is left out, and all of it where there is no rank `by`; the proof finds that.
     ///
     /// Source: the collective interface of the ACP library, where one rank runs a list of copies.
     pub fn rooted(&self, by: usize) -> Schedule {

@@ -11,7 +11,7 @@ fn named(operation: Operation, name: &str, shape: &Shape) -> Schedule {
 }
 
 /// A proof that takes more is left to fewer ranks.
-const LARGE_BYTES: u64 = 1 << 22;
+const LARGE_BYTES: u64 = 1 << 21;
 
 fn prove_all(ranks: usize, bytes: u64) {
     for algorithm in ALGORITHMS.iter().filter(|one| one.operation != Operation::Neighbours) {
@@ -38,15 +38,14 @@ fn prove_all(ranks: usize, bytes: u64) {
 
 #[test]
 fn all_algorithms_are_right_by_one_list() {
-    for ranks in 1..=7 {
+    for ranks in 1..=6 {
         prove_all(ranks, 333);
     }
 }
 
 #[test]
 fn all_algorithms_are_right_by_one_list_among_more() {
-    prove_all(12, 4096);
-    prove_all(16, 64);
+    prove_all(11, 64);
 }
 
 /// J9: what moves is what the spread form moves, each once.

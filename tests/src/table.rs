@@ -232,6 +232,7 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;
             Everywhere "J" 1..=5 plans::j_neighbours_exchange;
             Everywhere "J" 1..=8 habits::j_calls_become_habits;
+            Everywhere "J" 1..=5 habits::j_blocks_that_differ;
             Everywhere "J" 1..=8 habits::j_habits_keep_the_order;
             Everywhere "J" 1..=4 habits::j_habits_give_way;
             Everywhere "J" 2..=4 habits::j_habits_that_disagree;

@@ -21,6 +21,7 @@ pub mod selection;
 pub mod shape;
 mod stages;
 mod tree;
+mod uneven;
 
 pub use algorithm::Algorithm;
 pub use communicator::Communicator;

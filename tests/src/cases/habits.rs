@@ -226,3 +226,29 @@ pub fn j_habits_and_one_that_leaves(job: &Job) -> Result<()> {
     }
     Ok(())
 }
+
+/// Blocks that differ in length, some of nothing; and counts that disagree, which end in errors.
+pub fn j_blocks_that_differ(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    for scale in [1, 7, effort(job, 3000, 300)] {
+        for root in 0..ranks {
+            // Member r has (r + root) % 3 times so many.
+            let count = |member: usize| (member + root) % 3 * scale;
+            let counts: Vec<usize> = (0..ranks).map(count).collect();
+            let everybody: Vec<u64> = (0..ranks).flat_map(|of| values(of, root, count(of))).collect();
+            let (mine, at) = (values(me, root, count(me)), Rank(root as u32));
+            let gathered = world.gather_v(&mine, &counts, at)?;
+            assert_eq!(gathered, (me == root).then(|| everybody.clone()));
+            assert_eq!(world.allgather_v(&mine, &counts)?, everybody);
+            let (given, said) = if me == root { (&everybody[..], &counts[..]) } else { (&[][..], &[][..]) };
+            assert_eq!(world.scatter_v(given, said, count(me), at)?, mine);
+            let given: Vec<u64> = (0..ranks).flat_map(|to| values(me, to, count(me + to))).collect();
+            let counts: Vec<usize> = (0..ranks).map(|other| count(me + other)).collect();
+            let got: Vec<u64> = (0..ranks).flat_map(|from| values(from, me, count(me + from))).collect();
+            assert_eq!(world.alltoall_v(&given, &counts, &counts)?, got);
+        }
+    }
+    misused(job, world.allgather_v(&[1_u64; 3], &vec![2; ranks]), &["3 values", "says 2"]);
+    misused(job, world.allgather_v(&[1_u64; 3], &vec![3; ranks + 1]), &["counts", "members"]);
+    Ok(())
+}

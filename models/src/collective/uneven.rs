@@ -1,0 +1,134 @@
+//! Calls with blocks that differ in length. Each member says what it gives and what it gets; what two say of a block
+//! must agree.
+
+use super::communicator::Communicator;
+use bytemuck::Pod;
+use std::ops::Range;
+use tasuki_core::base::{Cause, Rank, Result};
+
+/// Where blocks of so many values lie, one behind the other.
+struct Blocks<'b>(&'b [usize]);
+
+impl Blocks<'_> {
+    fn all(&self) -> usize {
+        self.0.iter().sum()
+    }
+
+    fn of(&self, member: Rank) -> Range<usize> {
+        let begin = self.0[..member.index()].iter().sum();
+        begin..begin + self.0[member.index()]
+    }
+}
+
+impl Communicator {
+    /// All members' blocks into `all`, on this member, the root, who knows how long they are.
+    pub fn gather_v_here<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
+        let (me, blocks) = (self.rank(), Blocks(counts));
+        let call = || format!("gather_v({} values to rank {me})", values.len());
+        self.check_counts(counts, all.len(), &call)?;
+        self.check_own(counts[me.index()], values.len(), &call)?;
+        let _held = self.begin(None, &call)?;
+        all[blocks.of(me)].copy_from_slice(values);
+        let mut others = (1..self.size()).map(|steps| self.after(me, steps));
+        let take = |from: Rank| self.link.recv(bytemuck::cast_slice_mut(&mut all[blocks.of(from)]), from);
+        others.try_for_each(take).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Gives a block to another member, the root.
+    pub fn gather_v_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
+        let call = || format!("gather_v({} values to rank {root})", values.len());
+        self.check_root(root, &call)?;
+        let _held = self.begin(None, &call)?;
+        self.link.send(bytemuck::cast_slice(values), root).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
+    pub fn scatter_v_here<T: Pod>(&self, values: &[T], counts: &[usize], block: &mut [T]) -> Result<()> {
+        let (me, blocks) = (self.rank(), Blocks(counts));
+        let call = || format!("scatter_v({} values from rank {me})", values.len());
+        self.check_counts(counts, values.len(), &call)?;
+        self.check_own(counts[me.index()], block.len(), &call)?;
+        let _held = self.begin(None, &call)?;
+        block.copy_from_slice(&values[blocks.of(me)]);
+        let mut others = (1..self.size()).map(|steps| self.after(me, steps));
+        let give = |to: Rank| self.link.send(bytemuck::cast_slice(&values[blocks.of(to)]), to);
+        others.try_for_each(give).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Gets a block from another member, the root.
+    pub fn scatter_v_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
+        let count = block.len();
+        let call = || format!("scatter_v({count} values from rank {root})");
+        self.check_root(root, &call)?;
+        let _held = self.begin(None, &call)?;
+        self.link.recv(bytemuck::cast_slice_mut(block), root).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// All members' blocks into `all`, on all members.
+    pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
+        let (me, blocks) = (self.rank(), Blocks(counts));
+        let call = || format!("allgather_v({} values)", values.len());
+        self.check_counts(counts, all.len(), &call)?;
+        self.check_own(counts[me.index()], values.len(), &call)?;
+        let _held = self.begin(None, &call)?;
+        all[blocks.of(me)].copy_from_slice(values);
+        self.swap(|_| values, |from| blocks.of(from), all).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// The members' blocks for this one into `all`, of as many values each as `gets` says; `values` are this one's for
+    /// them, as many for each as `gives` says.
+    pub fn alltoall_v<T: Pod>(
+        &self,
+        values: &[T],
+        gives: &[usize],
+        gets: &[usize],
+        all: &mut [T],
+    ) -> Result<()> {
+        let (me, out, into) = (self.rank(), Blocks(gives), Blocks(gets));
+        let call = || format!("alltoall_v({} values)", values.len());
+        self.check_counts(gives, values.len(), &call)?;
+        self.check_counts(gets, all.len(), &call)?;
+        self.check_own(gives[me.index()], gets[me.index()], &call)?;
+        let _held = self.begin(None, &call)?;
+        all[into.of(me)].copy_from_slice(&values[out.of(me)]);
+        let done = self.swap(|to| &values[out.of(to)], |from| into.of(from), all);
+        done.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Gives each other member something, and gets something of each.
+    fn swap<'v, T: Pod>(
+        &self,
+        give: impl Fn(Rank) -> &'v [T],
+        place: impl Fn(Rank) -> Range<usize>,
+        all: &mut [T],
+    ) -> Result<()> {
+        let (me, size) = (self.rank(), self.size());
+        (1..size).try_for_each(|steps| {
+            let (to, from) = (self.after(me, steps), self.after(me, size - steps));
+            let into = bytemuck::cast_slice_mut(&mut all[place(from)]);
+            self.link.exchange(bytemuck::cast_slice(give(to)), to, into, from)
+        })
+    }
+
+    /// That there is a count for each member, and as many values as they come to.
+    fn check_counts(&self, counts: &[usize], values: usize, call: &dyn Fn() -> String) -> Result<()> {
+        let size = self.size();
+        let text = if counts.len() != size {
+            format!("{} counts, of a group of {size} members", counts.len())
+        } else if Blocks(counts).all() != values {
+            format!("counts come to {} values, not {values}", Blocks(counts).all())
+        } else {
+            return Ok(());
+        };
+        Err(self.machine().fault(Cause::Argument(text), call))
+    }
+
+    /// That this member's own block is as long as it says.
+    fn check_own(&self, count: usize, values: usize, call: &dyn Fn() -> String) -> Result<()> {
+        if count == values {
+            return Ok(());
+        }
+        let text = format!("this member's own block is of {values} values, where its count says {count}");
+        Err(self.machine().fault(Cause::Argument(text), call))
+    }
+}

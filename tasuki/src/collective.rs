@@ -292,8 +292,8 @@ impl Communicator {
         Ok(Some(all))
     }
 
-    /// Each member's block of the root's values, of `count` values on this member. `values` and `counts`, as many counts
-    /// as there are members, are the root's, and not looked at elsewhere.
+    /// Each member's block of the root's values, of `count` values on this member. `values` and `counts`, as many
+    /// counts as there are members, are the root's, and not looked at elsewhere.
     ///
     /// Collective. Errors as for [`Communicator::gather_v`]. Costs a message to each member.
     pub fn scatter_v<T: Pod>(
@@ -335,7 +335,8 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors as for [`Communicator::gather_v`]. Costs a message to each member, also where a block is empty.
+    /// Collective. Errors as for [`Communicator::gather_v`]. Costs a message to each member, also where a block is
+    /// empty.
     pub fn alltoall_v<T: Pod>(&self, values: &[T], gives: &[usize], gets: &[usize]) -> Result<Vec<T>> {
         let mut all = vec![T::zeroed(); gets.iter().sum()];
         self.inner().alltoall_v(values, gives, gets, &mut all)?;

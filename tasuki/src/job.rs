@@ -255,6 +255,12 @@ impl Job {
         }
     }
 
+    /// Returns when all that ranks have dropped of the plans of [`Job::world`] is freed, and what it keeps for collective
+    /// calls. Collective: [`Communicator::quiesce`](crate::Communicator::quiesce) of the world.
+    pub fn quiesce(&self) -> Result<()> {
+        self.world.quiesce()
+    }
+
     /// What carries this job's bytes: `shm` or `sim`.
     pub fn fabric(&self) -> &'static str {
         self.machine.fabric().name()

@@ -250,6 +250,7 @@ impl Usual<'_> {
     pub(super) fn walk(&mut self, mut given: Given<'_>, call: &dyn Fn() -> String) -> Result<()> {
         let Kind { bytes, value_bytes, .. } = self.kind;
         let [first, last] = self.walks;
+        self.habits.is_broken = true; // unless it comes to its end
         let mut at = 0;
         loop {
             let end = bytes.min(at + self.piece);
@@ -262,12 +263,10 @@ impl Usual<'_> {
                 let cause = Cause::Bug("a walk that was there is not".into());
                 return Err(self.members.machine().fault(cause, call));
             };
-            if let Err(error) = self.members.machine().walk(walk, &lent, call) {
-                self.habits.is_broken = true;
-                return Err(error);
-            }
+            self.members.machine().walk(walk, &lent, call)?;
             at = end;
             if at >= bytes {
+                self.habits.is_broken = false;
                 return Ok(());
             }
         }

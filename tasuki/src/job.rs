@@ -255,8 +255,8 @@ impl Job {
         }
     }
 
-    /// Returns when all that ranks have dropped of the plans of [`Job::world`] is freed, and what it keeps for collective
-    /// calls. Collective: [`Communicator::quiesce`](crate::Communicator::quiesce) of the world.
+    /// Returns when all that ranks have dropped of the plans of [`Job::world`] is freed, and what it keeps for
+    /// collective calls. Collective: [`Communicator::quiesce`](crate::Communicator::quiesce) of the world.
     pub fn quiesce(&self) -> Result<()> {
         self.world.quiesce()
     }

@@ -285,8 +285,8 @@ impl Communicator {
         Ok(Plan { inner, gives: collective::DATA, gets, of: PhantomData })
     }
 
-    /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for collective
-    /// calls that were made again and again: they are arranged anew when they come again. Collective.
+    /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for
+    /// collective calls that were made again and again: they are arranged anew when they come again. Collective.
     pub fn quiesce(&self) -> Result<()> {
         self.inner().quiesce()
     }

@@ -35,6 +35,7 @@ Examples:
   tasuki sim neighbours --ranks 4096 --grid 64x64 --periodic --bytes 64K
   tasuki sim bcast --ranks 64 --bytes 1M --algorithm pipelined --starts 10 --compute 1ms --in-calls
   tasuki sim mine.json --topology fat-tree:4
+  tasuki sim bcast --ranks 100000 --bytes 8K --algorithm binary --rooted 0
 
 Topologies: crossbar, fat-tree:ARITY, torus (of three sides that differ little), torus:AxBx.., mesh:AxBx.., \
 dragonfly:GROUPSxROUTERSxNODES. Ranks fill one node after the other.
@@ -63,6 +64,9 @@ pub(crate) struct Args {
     /// Into how many pieces it cuts what it cuts [default: by size, 1 up to 32 KiB, 512 for 1 GiB]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=65536))]
     segments: Option<u64>,
+    /// One rank, this one, runs the commands of all, in one list
+    #[arg(long, value_name = "RANK")]
+    rooted: Option<usize>,
     /// How often it is started, each rank again when its last start is over
     #[arg(long, value_name = "K", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     starts: u32,
@@ -89,8 +93,15 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         return draw(path);
     }
     let what = args.collective.as_deref().unwrap_or_default();
-    let (subject, network, choice, mut json) =
+    let (subject, network, mut choice, mut json) =
         if is_file(what) { plan(args, what)? } else { chosen(args, what)? };
+    if let Some(by) = args.rooted {
+        let last = subject.ranks - 1;
+        if by > last {
+            return Err(misuse(format!("--rooted {by}: the last of {} ranks is {last}", subject.ranks)));
+        }
+        choice.schedule = choice.schedule.rooted(by);
+    }
     let host = Host {
         compute: args.compute.unwrap_or_default(),
         varies: args.varies.unwrap_or_default(),

@@ -55,6 +55,7 @@ mod ranks;
 mod rate;
 mod remote;
 mod repetition;
+mod rooted;
 mod row;
 mod run;
 mod session;

@@ -82,7 +82,9 @@ pub(super) fn compare(rows: &mut [Row], field: &Field) {
         if !with(With::Alone) {
             plain.push(With::Alone);
         }
-        plain.push(With::Spread);
+        if row.case == Case::Rooted {
+            plain.push(With::Spread);
+        }
         if row.has_peers() && ![With::Mpi, With::Ucx, With::Others].into_iter().any(with) {
             plain.push(With::Others);
         }

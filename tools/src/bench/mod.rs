@@ -45,6 +45,7 @@ mod pair;
 mod part;
 mod peers;
 mod plan;
+mod planned;
 mod plot;
 mod prepared;
 mod pressure;

@@ -1,5 +1,6 @@
 //! Communicators: ranks that exchange messages.
 
+use crate::nonblocking::Places;
 use crate::pending::{Receiving, Sending};
 use crate::scope::Scope;
 use crate::start::Helper;
@@ -67,6 +68,7 @@ pub struct Received {
 pub struct Communicator {
     inner: Arc<collective::Communicator>,
     helper: Weak<Helper>,
+    places: Arc<Places>,
 }
 
 impl Communicator {
@@ -76,11 +78,16 @@ impl Communicator {
         by: collective::Selection,
     ) -> Result<Communicator> {
         let inner = Arc::new(collective::Communicator::world(machine.clone(), SLOTS, by)?);
-        Ok(Communicator { inner, helper: Arc::downgrade(helper) })
+        Ok(Communicator { inner, helper: Arc::downgrade(helper), places: Arc::default() })
     }
 
     pub(crate) fn inner(&self) -> &collective::Communicator {
         &self.inner
+    }
+
+    /// Which collective calls are under way that were begun.
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        &self.places
     }
 
     pub(crate) fn start_helper(&self) {
@@ -131,7 +138,11 @@ impl Communicator {
             return Err(self.messages().machine().fault(cause, || "split_with_slots".into()));
         }
         let made = self.inner.split(colour, key, slots)?;
-        Ok(made.map(|inner| Communicator { inner: Arc::new(inner), helper: self.helper.clone() }))
+        Ok(made.map(|inner| Communicator {
+            inner: Arc::new(inner),
+            helper: self.helper.clone(),
+            places: Arc::default(),
+        }))
     }
 
     /// Sends values to `to` on a slot.

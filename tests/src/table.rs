@@ -234,6 +234,8 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 plans::j_neighbours_exchange;
             Everywhere "J" 1..=8 habits::j_calls_become_habits;
             Everywhere "J" 1..=5 habits::j_blocks_that_differ;
+            Everywhere "J" 1..=5 begun::j_calls_that_are_begun;
+            Everywhere "J" 1..=4 begun::j_begun_calls_are_bounded;
             Everywhere "J" 1..=8 habits::j_habits_keep_the_order;
             Everywhere "J" 1..=4 habits::j_habits_give_way;
             Everywhere "J" 2..=4 habits::j_habits_that_disagree;

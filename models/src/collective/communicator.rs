@@ -16,11 +16,18 @@ use tasuki_core::engine::Machine;
 /// How many members a member and those that it tells in one round are. Telling one more costs less than a round.
 pub(super) const RADIX: usize = 8;
 
+/// Collective calls that may be under way at once, of those that are begun.
+pub const BEGUN_MAX: u32 = 64;
+/// Contexts of a communicator.
+const CONTEXTS: u64 = 3;
+
 /// Members that exchange messages and make collective calls.
 #[derive(Debug)]
 pub struct Communicator {
     messages: Arc<Context>,
     pub(super) link: Link,
+    /// By which the steps of calls that are begun travel: each call has a slot.
+    begun: Arc<Context>,
     rank: Rank,
     size: usize,
     /// What all communicators of the rank share.
@@ -92,14 +99,16 @@ impl Communicator {
         let signals = machine.registry().private_signals(Stages::signals(Stages::count(size)))?;
         let messages = Arc::new(Context::first(machine, slots));
         let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
-        let of_rank = Arc::new(OfRank { contexts: AtomicU64::new(2), plan_bytes: Arc::default() });
-        let world = Communicator::of(messages, link, (rank, size), of_rank);
+        let begun = Arc::new(messages.for_steps(2, BEGUN_MAX, None));
+        let of_rank = Arc::new(OfRank { contexts: AtomicU64::new(CONTEXTS), plan_bytes: Arc::default() });
+        let world = Communicator::of(messages, link, begun, (rank, size), of_rank);
         Ok(Communicator { fuzzy_signals: Some(signals), agreed: Agreed::new(by), ..world })
     }
 
     fn of(
         messages: Arc<Context>,
         link: Link,
+        begun: Arc<Context>,
         (rank, size): (Rank, usize),
         of_rank: Arc<OfRank>,
     ) -> Communicator {
@@ -108,6 +117,7 @@ impl Communicator {
         Communicator {
             messages,
             link,
+            begun,
             rank,
             size,
             of_rank,
@@ -123,6 +133,11 @@ impl Communicator {
             roll: OnceLock::new(),
             habits: Mutex::default(),
         }
+    }
+
+    /// The context of collective calls that are begun: as many slots as may be under way.
+    pub fn begun(&self) -> &Arc<Context> {
+        &self.begun
     }
 
     /// Its messages.
@@ -174,9 +189,9 @@ impl Communicator {
     /// New communicators of the members that name the same colour, placed by key and then as they are here; none for
     /// one that names none. Collective.
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
-        // A context for messages and one for collective calls. Numbers that are given in vain are never used again.
-        let own =
-            u64::from(self.machine().rank().0) << 40 | self.of_rank.contexts.fetch_add(2, Ordering::Relaxed);
+        // A context for messages, one for collective calls, and one for those that are begun. Numbers that are given in vain are never used again.
+        let own = u64::from(self.machine().rank().0) << 40
+            | self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
         let wish = Wish {
             colour: colour.unwrap_or(0),
             key,
@@ -208,10 +223,11 @@ impl Communicator {
             .collect();
         let size = ranks.len();
         let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
-        let link = Link::new(Arc::new(self.messages.for_steps(context + 1, SLOTS, Some(ranks))));
+        let link = Link::new(Arc::new(self.messages.for_steps(context + 1, SLOTS, Some(ranks.clone()))));
+        let begun = Arc::new(self.messages.for_steps(context + 2, BEGUN_MAX, Some(ranks)));
         let of_rank = self.of_rank.clone();
         let rank = Rank(rank as u32);
-        let made = Communicator::of(messages, link, (rank, size), of_rank);
+        let made = Communicator::of(messages, link, begun, (rank, size), of_rank);
         Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))
     }
 

@@ -24,7 +24,7 @@ mod tree;
 mod uneven;
 
 pub use algorithm::Algorithm;
-pub use communicator::Communicator;
+pub use communicator::{BEGUN_MAX, Communicator};
 pub use fuzzy::{FUZZY_MAX, FuzzyBarrier};
 pub use meeting::{Agreement, Meeting};
 pub use neighbours::{Edge, Got, Neighbours};

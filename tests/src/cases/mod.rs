@@ -1,6 +1,7 @@
 //! The bodies, one file for each thing that is promised.
 
 pub mod atomics;
+pub mod begun;
 pub mod calls;
 pub mod carrying;
 pub mod children;

@@ -17,7 +17,7 @@ pub(super) const RANKS: RangeInclusive<usize> = 2..=16;
 const BYTES: u64 = 8 << 10;
 /// What is prepared, and by which algorithm.
 const PLANS: [(&str, Operation, &str); 2] =
-    [("bcast", Operation::Bcast, "binary"), ("allreduce", Operation::Allreduce, "tree")];
+    [("bcast", Operation::Bcast, "binary"), ("sum", Operation::Allreduce, "tree")];
 /// What is told of what is left.
 const LEFT: &str = "plans_freed";
 /// Buffers begin at multiples of this many bytes.
@@ -43,7 +43,7 @@ fn schedule(ranks: usize, of: (&str, Operation, &str), form: Form) -> tasuki::Re
     let spread = named(operation, name)?.schedule(&Shape::new(operation, ranks, 0, BYTES), 1);
     let ending = if form == Form::Rooted { "rooted" } else { "spread" };
     let schedule = if form == Form::Rooted { spread.rooted(0) } else { spread };
-    Ok((format!("plan_{what}_{ending}"), schedule))
+    Ok((format!("{what}_{ending}"), schedule))
 }
 
 fn all() -> impl Iterator<Item = ((&'static str, Operation, &'static str), Form)> {

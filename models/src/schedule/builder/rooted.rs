@@ -40,6 +40,8 @@ struct List {
     tells: Vec<Tell>,
     /// Of each rank: whether the list waits for its start, and it for the list.
     takes_part: Vec<bool>,
+    /// How many do.
+    others: usize,
 }
 
 /// The last two commands that touch a rank's memory, by how many there are up to each; 0: none.
@@ -94,6 +96,7 @@ impl List {
             let all = list.entries.len() as u64;
             let takes_part = |rank: usize| rank != by && (touched[rank].last > 0 || meets(rank));
             list.takes_part = (0..ranks).map(takes_part).collect();
+            list.others = list.takes_part.iter().filter(|takes| **takes).count();
             let at_the_end = touched.iter_mut().enumerate().filter(|(rank, _)| meets(*rank));
             for (_, touched) in at_the_end.filter(|(_, touched)| touched.last < all) {
                 *touched = Touched { before: touched.last, last: all };
@@ -105,7 +108,8 @@ impl List {
 
     /// Each after those that it must come after.
     fn in_a_row(moves: impl Iterator<Item = Deed>, ranks: usize) -> (List, Vec<Touched>) {
-        let mut list = List { entries: Vec::new(), tells: Vec::new(), takes_part: vec![false; ranks] };
+        let mut list =
+            List { entries: Vec::new(), tells: Vec::new(), takes_part: vec![false; ranks], others: 0 };
         let (mut reads, mut writes) = (Writes::default(), Writes::default());
         let mut touched = vec![Touched::default(); ranks];
         for deed in moves {
@@ -155,7 +159,7 @@ impl List {
             let used = if room.used == Use::Program { Use::Program } else { Use::Turns(1) };
             part.room(Room { used, ..room.clone() });
         }
-        let (others, all) = (self.takes_part.iter().filter(|takes| **takes).count(), self.entries.len());
+        let (others, all) = (self.others, self.entries.len());
         let of_list = |count: usize| if me == by { count as u64 } else { 0 };
         let has_started = part.signal("ranks have started", of_list(others));
         let done = part.signal("commands are done", of_list(all));

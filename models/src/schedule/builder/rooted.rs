@@ -8,10 +8,10 @@
 
 use super::writes::Writes;
 use super::{Draft, Region};
+use crate::schedule::Schedule;
 use crate::schedule::part::{Part, Room, Use, started};
 use crate::schedule::simulate::rank::Live;
 use crate::schedule::step::{Deed, Effect, Place, Signal, Trigger};
-use crate::schedule::{Contract, Schedule};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use tasuki_core::netmodel::Time;
@@ -90,17 +90,14 @@ impl Schedule {
 impl List {
     fn new(spread: &Schedule, by: usize) -> List {
         let ranks = spread.ranks();
-        let (mut list, mut touched) = List::in_a_row(moves(spread), ranks);
-        let meets = |rank: usize| matches!(spread.contract(rank), Contract { meets: true, .. });
+        let (mut list, touched) = List::in_a_row(moves(spread), ranks);
         if by < ranks {
-            let all = list.entries.len() as u64;
-            let takes_part = |rank: usize| rank != by && (touched[rank].last > 0 || meets(rank));
-            list.takes_part = (0..ranks).map(takes_part).collect();
+            let is_touched = |rank: usize| touched[rank].last > 0;
+            // What a contract says may be as long as all ranks: few are asked.
+            let mut asked = (0..ranks).filter(|&rank| rank == by || !is_touched(rank));
+            let all_meet = asked.any(|rank| spread.contract(rank).meets);
+            list.takes_part = (0..ranks).map(|rank| rank != by && (all_meet || is_touched(rank))).collect();
             list.others = list.takes_part.iter().filter(|takes| **takes).count();
-            let at_the_end = touched.iter_mut().enumerate().filter(|(rank, _)| meets(*rank));
-            for (_, touched) in at_the_end.filter(|(_, touched)| touched.last < all) {
-                *touched = Touched { before: touched.last, last: all };
-            }
             list.tell_all(&touched);
         }
         list

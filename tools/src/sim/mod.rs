@@ -4,12 +4,13 @@
 //! choice   which algorithm, if nobody says       size     times as they are typed, sizes as they are shown
 //! report   the table and the line of JSON        bar      how far it is
 //! subject  what is simulated, in words
-//! figure/  a study's broadcasts beside its formulas
+//! figure/  a study's broadcasts beside its formulas   lists    one rank's list beside lists of all
 //! ```
 
 mod bar;
 mod choice;
 mod figure;
+mod lists;
 mod report;
 mod size;
 mod subject;
@@ -51,7 +52,7 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 pub(crate) struct Args {
     /// What the ranks do together: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
     /// reduce_scatter, scan, exscan, neighbours; or a file that `tasuki plan export --format json` wrote
-    #[arg(value_name = "COLLECTIVE|FILE.json", required_unless_present = "figure")]
+    #[arg(value_name = "COLLECTIVE|FILE.json", required_unless_present_any = ["figure", "figure_lists"])]
     collective: Option<String>,
     #[command(flatten)]
     asked: Asked,
@@ -85,12 +86,18 @@ pub(crate) struct Args {
     /// Draw broadcasts by bucket relay and in two phases beside the formulas of their study
     #[arg(long, value_name = "FILE.svg", exclusive = true)]
     figure: Option<PathBuf>,
+    /// Draw what one rank's list takes beside lists of all ranks, of 100 to 1,000,000; takes about a minute
+    #[arg(long, value_name = "FILE.svg", exclusive = true)]
+    figure_lists: Option<PathBuf>,
 }
 
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     if let Some(path) = &args.figure {
-        return draw(path);
+        return draw(path, figure::svg);
+    }
+    if let Some(path) = &args.figure_lists {
+        return draw(path, || lists::svg(lists::RANKS_MAX));
     }
     let what = args.collective.as_deref().unwrap_or_default();
     let (subject, network, mut choice, mut json) =
@@ -153,10 +160,10 @@ fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
     Ok((Subject::collective(&shape), network, choice, json))
 }
 
-/// Draws the figure.
-fn draw(path: &std::path::Path) -> anyhow::Result<u8> {
+/// Draws a figure.
+fn draw(path: &std::path::Path, svg: impl Fn() -> anyhow::Result<String>) -> anyhow::Result<u8> {
     let mut file = open(path)?;
-    let svg = figure::svg()?;
+    let svg = svg()?;
     file.write_all(svg.as_bytes()).with_context(|| format!("{} could not be written", path.display()))?;
     print(&format!("wrote {}\n", path.display()))?;
     Ok(0)

@@ -142,8 +142,8 @@ impl Communicator {
         self.plan_unchecked(schedule)
     }
 
-    /// The same for a schedule that combines values, of one type, by that operation. Error besides: an operation that is
-    /// not known to everybody (a closure) combines in the memory of whoever has the step alone.
+    /// The same for a schedule that combines values, of one type, by that operation. Error besides: an operation that
+    /// is not known to everybody (a closure) combines in the memory of whoever has the step alone.
     ///
     /// ```
     /// use tasuki::Sum;

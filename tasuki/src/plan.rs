@@ -120,6 +120,17 @@ fn offset_of<T>(first: usize) -> u64 {
     (first as u64).saturating_mul(size_of::<T>() as u64)
 }
 
+/// How a plan combines values by that operation.
+fn combining<T: Pod>(operation: impl PlanOperation<T>) -> Combining {
+    match operation.known() {
+        Some(how) => Combining::Known(how),
+        None => {
+            let operator = std::sync::Arc::new(OnBytes::<T, _>::new(operation));
+            Combining::Own(operator, size_of::<T>() as u32)
+        }
+    }
+}
+
 impl Communicator {
     /// Prepares a schedule, one's own or any. All members call it with the same one.
     ///
@@ -127,14 +138,53 @@ impl Communicator {
     /// the square of the number of its steps ([`Schedule::check`]). Errors: the first fault; members came with
     /// different schedules; one had no room.
     pub fn plan(&self, schedule: &Schedule) -> Result<Plan<u8>> {
-        if let Err(fault) = schedule.check() {
-            let cause = crate::Cause::Argument(fault.to_string());
-            return Err(self.messages().machine().fault(cause, || format!("plan({})", schedule.name())));
-        }
+        self.prove(schedule)?;
         self.plan_unchecked(schedule)
     }
 
-    /// The same without the proof. A schedule that is wrong may never end, or leave anything in its buffers.
+    /// The same for a schedule that combines values, of one type, by that operation. Error besides: an operation that
+    /// is not known to everybody (a closure) combines in the memory of whoever has the step alone.
+    ///
+    /// ```
+    /// use tasuki::Sum;
+    /// use tasuki::schedule::{Builder, Operation, Shape};
+    ///
+    /// fn to_the_first(b: &mut Builder) {
+    ///     let (data, ranks) = (b.buffer("data", b.bytes()), b.ranks());
+    ///     for &rank in &ranks[1..] {
+    ///         let before = b.last_write(data.on(ranks[0]));
+    ///         b.reduce(data.on(rank), data.on(ranks[0]), false).after(before);
+    ///     }
+    /// }
+    /// tasuki::local(3, |job| {
+    ///     let sum = Shape::new(Operation::Reduce, 3, 0, 16).build("mine", to_the_first);
+    ///     let mut plan = job.world().plan_with(&sum.rooted(2), Sum)?; // rank 2 adds up in the memory of rank 0
+    ///     plan.write(0, &[1.5, f64::from(job.rank().0)])?;
+    ///     plan.start()?;
+    ///     plan.wait()?;
+    ///     assert!(job.rank().0 != 0 || plan.to_vec()? == [4.5, 3.0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn plan_with<T: Pod>(
+        &self,
+        schedule: &Schedule,
+        operation: impl PlanOperation<T>,
+    ) -> Result<Plan<T>> {
+        self.prove(schedule)?;
+        let inner = self.inner().plan(schedule, combining(operation), &|| self.start_helper())?;
+        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, of: PhantomData })
+    }
+
+    fn prove(&self, schedule: &Schedule) -> Result<()> {
+        schedule.check().map(drop).map_err(|fault| {
+            let cause = crate::Cause::Argument(fault.to_string());
+            self.messages().machine().fault(cause, || format!("plan({})", schedule.name()))
+        })
+    }
+
+    /// [`plan`](Communicator::plan) without the proof. A schedule that is wrong may never end, or leave anything in its buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
         Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, of: PhantomData })
@@ -262,14 +312,7 @@ impl Communicator {
 
     fn combine<T: Pod>(&self, shape: Shape, operation: impl PlanOperation<T>) -> Result<Plan<T>> {
         let shape = Shape { in_order: operation.in_order(), ..shape };
-        let how = match operation.known() {
-            Some(how) => Combining::Known(how),
-            None => {
-                let operator = std::sync::Arc::new(OnBytes::<T, _>::new(operation));
-                Combining::Own(operator, size_of::<T>() as u32)
-            }
-        };
-        self.prepare(&shape, how)
+        self.prepare(&shape, combining(operation))
     }
 
     fn prepare<T: Pod>(&self, shape: &Shape, how: Combining) -> Result<Plan<T>> {

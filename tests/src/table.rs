@@ -225,6 +225,7 @@ macro_rules! each_case {
             Everywhere "J4" 1..=5 plans::j4_nothing_to_do;
             Everywhere "J5" 2..=5 plans::j5_members_in_between_compute;
             Everywhere "J9" 2..=8 plans::j9_a_tree_run_by_an_outsider;
+            Everywhere "J9" 1..=6 plans::j9_one_rank_runs_all;
             Everywhere "J10" 1..=4 plans::j10_misuse_is_refused;
             Everywhere "J11" 1..=8 plans::j11_independent_lists;
             Everywhere "J13" 1..=5 plans::j13_calls_between_start_and_wait;

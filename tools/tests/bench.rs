@@ -28,8 +28,8 @@ fn the_list_names_every_case_in_100_columns() {
     let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let all = "limit put_near put message posted crowd rate get atomic post chain handler bandwidth_put \
                bandwidth_job bandwidth_own bandwidth_stream shared_copy barrier bcast reduce allreduce gather \
-               allgather alltoall scatter reduce_scatter persistent fuzzy fuzzy_hidden pressure overlap_copy \
-               thirdparty overlap_coll startup idle death memory";
+               allgather alltoall scatter reduce_scatter persistent rooted fuzzy fuzzy_hidden pressure \
+               overlap_copy thirdparty overlap_coll startup idle death memory";
     assert_eq!(names.join(" "), all);
     assert!(ended.out.lines().all(|line| line.len() <= 100));
 }
@@ -75,7 +75,7 @@ fn memory_is_what_the_formula_says_and_json_has_a_row_for_each_step() {
     assert!(ended.out.lines().all(|line| line.chars().count() <= 100));
     let rows = std::fs::read_to_string(&file).unwrap();
     let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(rows.len(), 7);
+    assert_eq!(rows.len(), 7 + 5);
     for row in rows {
         assert_eq!(
             (&row["case"], &row["library"], &row["ranks"]),
@@ -182,6 +182,7 @@ fn processes_with_parts_of_their_own_take_their_figures() {
         ("scatter", "3", 1),
         ("reduce_scatter", "3", 1),
         ("persistent", "3", persistent),
+        ("rooted", "3", 4),
     ] {
         let said = play(ranks, &json!({ "Crew": plan(&[case], &[8], &file) }));
         let told = said.iter().filter(|event| event["figure"]["key"]["case"] == case);

@@ -97,6 +97,19 @@ fn the_algorithm_is_the_one_that_plans_take() {
 }
 
 #[test]
+fn one_rank_runs_the_commands_of_all() {
+    let args = ["bcast", "-n", "33", "--bytes", "8192", "--algorithm", "binary"];
+    let rooted = [&args[..], &["--rooted", "32"]].concat();
+    let (spread, by_one) = (figures(&args), figures(&rooted));
+    assert_eq!((&spread["run_by"], &by_one["run_by"]), (&json!(null), &json!(32)));
+    assert_eq!(by_one["bytes_delivered"], spread["bytes_delivered"]);
+    assert!(by_one["seconds"].as_f64() > spread["seconds"].as_f64());
+    assert!(by_one["commands_max"].as_u64().unwrap() >= 32 && spread["commands_max"] == 3);
+    assert!(sim(&rooted).expect(0).out.contains("rank 32, which has the commands of all"));
+    assert!(misuse(&[&args[..], &["--rooted", "33"]].concat()).contains("the last of 33 ranks is 32"));
+}
+
+#[test]
 fn the_plan_of_a_file_is_simulated_as_the_collective_that_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plan.json");

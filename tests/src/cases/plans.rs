@@ -351,6 +351,40 @@ pub fn j9_a_tree_run_by_an_outsider(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// J9: whatever the algorithm, one rank runs the commands of all, in one list: what comes out is the same. Broadcasts,
+/// allgathers, and sums, which that rank adds up in the memory of others.
+pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let count = effort(job, 600, 40);
+    for operation in [Operation::Bcast, Operation::Allgather, Operation::Allreduce] {
+        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == operation) {
+            let shape = Shape::new(operation, ranks, ranks / 2, count as u64 * 8);
+            let wants = ["binary", "staged", "eager", "lists", "bruck", "flat", "tree", "rabenseifner"];
+            if !(algorithm.fits)(&shape) || !wants.contains(&algorithm.name) {
+                continue;
+            }
+            for by in BTreeSet::from([0, ranks - 1]) {
+                let mut plan = world.plan_with::<i64>(&algorithm.schedule(&shape, 2).rooted(by), Sum)?;
+                for start in 0..effort(job, 10, 3) {
+                    let mine = values(me, start, count);
+                    let wanted = match operation {
+                        Operation::Bcast => values(shape.root, start, count),
+                        Operation::Allreduce => sums(ranks, start, count),
+                        _ => (0..ranks).flat_map(|rank| values(rank, start, count)).collect(),
+                    };
+                    match operation {
+                        Operation::Bcast if me != shape.root => {}
+                        Operation::Allgather => plan.write(me * count, &mine)?,
+                        _ => plan.write(0, &mine)?,
+                    }
+                    assert_eq!(run(&mut plan)?, wanted, "{} by rank {by}, start {start}", algorithm.name);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// J10 and its kind: what is senseless is refused by whoever asks for it, and nothing is lost by that.
 pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());

@@ -32,6 +32,8 @@ pub(super) enum With {
     Alone,
     /// The same by the call that returns when it is over.
     Calls,
+    /// The same by lists of all ranks: its variant of [`rooted::Form::Spread`](super::rooted::Form).
+    Spread,
     /// Nothing: the figure counts.
     Itself,
 }

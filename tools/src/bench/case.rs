@@ -64,6 +64,8 @@ pub(super) enum Case {
     ReduceScatter,
     /// Plans of collectives, started and waited for, beside calls (--ranks, --sizes)
     Persistent,
+    /// Plans by a list of one rank, beside lists of all ranks (--ranks, --sizes)
+    Rooted,
     /// Start a fuzzy barrier that all others have started, and find it over (--ranks)
     Fuzzy,
     /// A fuzzy barrier beside 20 us of work, without that work (--ranks)
@@ -123,6 +125,7 @@ impl Case {
             Case::Barrier | Case::Bcast | Case::Reduce => Kind::Collective,
             Case::Allreduce | Case::Gather | Case::Allgather | Case::Alltoall => Kind::Collective,
             Case::Scatter | Case::ReduceScatter | Case::Persistent => Kind::Collective,
+            Case::Rooted => Kind::Collective,
             Case::Fuzzy | Case::FuzzyHidden => Kind::Collective,
             Case::Pressure | Case::OverlapCopy | Case::Thirdparty => Kind::Roles,
             Case::Startup | Case::Idle | Case::Death | Case::Memory => Kind::Whole,
@@ -139,6 +142,7 @@ impl Case {
             _ if self == Case::OverlapColl => &[overlap_coll::RANKS],
             _ if self == Case::Memory => &[4, 64, 1024], // the last are simulated
             Kind::Whole => &[4],
+            _ if self == Case::Rooted => &[2, 4, 8, 16],
             Kind::Collective => &[2, 4, 8],
             _ => &[2],
         }
@@ -164,7 +168,8 @@ impl Case {
     pub(super) fn has_peers(self) -> bool {
         let is_of_words = matches!(self, Case::Message | Case::Posted | Case::Rate | Case::Handler);
         let is_put = self == Case::BandwidthPut;
-        is_of_words || (self.kind() == Kind::Blocks && !is_put) || self.kind() == Kind::Collective
+        let is_call = self.kind() == Kind::Collective && self != Case::Rooted;
+        is_of_words || (self.kind() == Kind::Blocks && !is_put) || is_call
     }
 
     /// Whether it is shown beside other libraries: also where they have nothing like it.

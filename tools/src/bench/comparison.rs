@@ -5,6 +5,7 @@ use super::case::Case;
 use super::figure::Key;
 use super::library::Library;
 use super::prepared;
+use super::rooted;
 use super::row::Row;
 
 /// One figure beside another one, or beside a demand that stands for itself.
@@ -81,6 +82,9 @@ pub(super) fn compare(rows: &mut [Row], field: &Field) {
         if !with(With::Alone) {
             plain.push(With::Alone);
         }
+        if row.case == Case::Rooted {
+            plain.push(With::Spread);
+        }
         if row.has_peers() && ![With::Mpi, With::Ucx, With::Others].into_iter().any(with) {
             plain.push(With::Others);
         }
@@ -104,6 +108,11 @@ fn compare_one(row: &Row, all: &[Row], with: With, bar: Option<Bar>, field: &Fie
         With::Alone => {
             let alone = Key::ours(row.case, &With::alone(&row.variant)?, row.bytes);
             ("alone".into(), Some(all.iter().find(|other| other.is_of(&alone))?))
+        }
+        With::Spread => {
+            let spread = Key::ours(row.case, &rooted::beside_spread(&row.variant)?, row.bytes);
+            let is_it = |other: &&Row| other.is_of(&spread) && other.ranks == row.ranks;
+            ("spread".into(), Some(all.iter().find(is_it)?))
         }
         With::Calls => {
             let calls = Key::ours(row.case, &prepared::beside_calls(&row.variant), row.bytes);

@@ -12,6 +12,7 @@ use super::plan::{Effort, Plan};
 use super::prepared::{self, Last, OPERATIONS, Plans};
 use super::pressure::Pressure;
 use super::repetition::Series;
+use super::rooted::{self, Form};
 use super::session::Session;
 use super::sizes;
 use super::turns::{Entry, Player};
@@ -41,7 +42,7 @@ pub(super) fn app(job: &Job, plan: &Plan, link: Link<'_>) -> tasuki::Result<()> 
 /// Figures that are taken in turn: of one case, or of one size of it.
 pub(super) struct Scene {
     case: Case,
-    /// What is called; of [`Case::Persistent`], what it is that was prepared.
+    /// What is called; of [`Case::Persistent`] and [`Case::Rooted`], what it is that was prepared.
     operation: Case,
     bytes: u64,
 }
@@ -66,6 +67,10 @@ pub(super) fn scenes(cases: &[Case], asked: &[u64]) -> Vec<Scene> {
             .into_iter()
             .flat_map(|operation| of(case, operation, sizes::of_prepared(operation, asked)))
             .collect(),
+        Case::Rooted => rooted::OPERATIONS
+            .into_iter()
+            .flat_map(|operation| of(case, operation, sizes::of(case, asked)))
+            .collect(),
         _ if case.has_sizes() => of(case, case, sizes::of(case, asked)),
         _ => of(case, case, &[size_of::<u64>() as u64]),
     };
@@ -89,10 +94,22 @@ impl Scene {
                 Overlap::all(job, case, effort)?.map(|(key, measure)| (key, ours(measure))).collect()
             }
             Case::Persistent => self.prepared(job, calls)?,
+            Case::Rooted => self.rooted(job, calls)?,
             Case::Pressure => vec![(key, ours(Pressure::new(job, effort.commands)?))],
             Case::Fuzzy | Case::FuzzyHidden => vec![(key, ours(Fuzzy::new(job, case, calls)))],
             _ => vec![(key, ours(Collective::new(job, Calls::new(job, operation, bytes), bytes, calls)))],
         })
+    }
+
+    /// Plans whose commands all ranks have, and one rank.
+    fn rooted<'j>(&self, job: &'j Job, calls: u64) -> tasuki::Result<Vec<Entry<'j>>> {
+        let &Scene { case, operation, bytes } = self;
+        let entry = |form: Form| {
+            let plans = rooted::plans(job, operation, form, bytes)?;
+            let key = Key::ours(case, &form.variant(operation), bytes);
+            Ok((key, ours(Collective::new(job, plans, bytes, calls))))
+        };
+        Form::ALL.into_iter().map(entry).collect()
     }
 
     /// Plans, the same by calls, and start and wait of the last rank.
@@ -158,7 +175,8 @@ mod tests {
         for ranks in [2, 3] {
             let told = figures(&cases, ranks);
             let count = |case: &Case| told.iter().filter(|name| **name == format!("{case} ")).count();
-            for case in cases.iter().filter(|case| **case != Case::Persistent) {
+            let has_variants = |case: &Case| matches!(case, Case::Persistent | Case::Rooted);
+            for case in cases.iter().filter(|case| !has_variants(case)) {
                 assert_eq!(count(case), if case.has_sizes() { 2 } else { 1 }, "{case}: {told:?}");
             }
         }
@@ -174,6 +192,17 @@ mod tests {
             assert_eq!(count(prepared::variant_of_calls(operation)), sizes, "{operation}: {told:?}");
         }
         assert_eq!((count("last_bcast".into()), count("last_barrier".into())), (2, 1), "{told:?}");
+    }
+
+    #[test]
+    fn plans_of_one_rank_stand_beside_those_of_all() {
+        let told = figures(&[Case::Rooted], 3);
+        for variant in
+            rooted::OPERATIONS.into_iter().flat_map(|case| Form::ALL.map(|form| form.variant(case)))
+        {
+            let count = told.iter().filter(|told| **told == format!("rooted {variant}")).count();
+            assert_eq!(count, 2, "{variant}: {told:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::figure::Event;
 use super::limit::{Rounds, answer_probe};
 use super::link::{self, Link, tell};
 use super::plan::Plan;
-use super::{crew, crowd, memory, message, overlap_coll, pair, prices, startup, talking, waiting};
+use super::{crew, crowd, memory, message, overlap_coll, pair, planned, prices, startup, talking, waiting};
 use crate::run::spawn::ends_with_us;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,8 @@ pub(super) enum Part {
     Memory,
     /// The same, while it exchanges messages.
     Talking,
+    /// A rank that prepares plans and drops them.
+    Planned,
     /// A rank that works while its plans go on.
     OverlapColl(overlap_coll::Effort),
     /// A rank that starts plans.
@@ -102,6 +104,7 @@ pub(crate) fn play(args: &PartArgs) -> ExitCode {
         Part::Waiting => tasuki::main(|job| waiting::app(job, &tell)),
         Part::Memory => tasuki::main(|job| memory::app(job, &tell)),
         Part::Talking => tasuki::main(|job| talking::app(job, &tell)),
+        Part::Planned => tasuki::main(|job| planned::app(job, &tell)),
         Part::OverlapColl(effort) => tasuki::main(|job| overlap_coll::app(job, effort, &tell)),
         Part::Prices(effort) => tasuki::main(|job| prices::app(job, effort, &tell)),
         Part::Probe(processor, rounds) => {

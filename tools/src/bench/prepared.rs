@@ -84,6 +84,11 @@ impl Plans {
         Ok(Plans { case, made: Made::Values(plans?) })
     }
 
+    /// Of plans that are there: one for each root, or the only one.
+    pub(super) fn made(case: Case, plans: Vec<Plan<u64>>) -> Plans {
+        Plans { case, made: Made::Values(plans) }
+    }
+
     /// Writes what this rank gives.
     pub(super) fn give(&mut self, round: &Round) -> tasuki::Result<()> {
         let Made::Values(plans) = &mut self.made else { return Ok(()) };

@@ -7,6 +7,7 @@ use super::figure::Key;
 use super::library::Library;
 use super::prepared;
 use super::repetition::Summary;
+use super::rooted;
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -134,7 +135,12 @@ impl Row {
 
     /// Whether it is shown for itself, not only beside another one.
     pub(super) fn is_shown(&self) -> bool {
-        self.case != Case::Persistent || !prepared::is_of_calls(&self.variant)
+        let is_beside = match self.case {
+            Case::Persistent => prepared::is_of_calls(&self.variant),
+            Case::Rooted => rooted::beside_spread(&self.variant).is_none(),
+            _ => false,
+        };
+        !is_beside
     }
 
     /// Its ratio to something.

@@ -163,11 +163,12 @@ impl Wanted {
     }
 
     fn collectives(&self, taken: &mut Taken, cases: &[Case], machine: &Machine, progress: &mut Progress) {
-        let Some(first) = cases.first() else { return };
-        let counts = self.ranks_of(*first);
-        for &ranks in counts {
-            progress.begin(&format!("{ranks} ranks"), self.seconds_of(cases) / counts.len() as f64);
-            self.by_ranks(taken, cases, ranks, machine, progress);
+        for ranks in set(cases.iter().flat_map(|case| self.ranks_of(*case)).copied().collect()) {
+            let has = |case: &Case| self.ranks_of(*case).contains(&ranks);
+            let cases: Vec<Case> = cases.iter().copied().filter(has).collect();
+            let seconds = cases.iter().map(|&case| self.seconds(case) / self.ranks_of(case).len() as f64);
+            progress.begin(&format!("{ranks} ranks"), seconds.sum());
+            self.by_ranks(taken, &cases, ranks, machine, progress);
         }
     }
 

@@ -9,6 +9,7 @@ use super::limit::{Probe, Rounds};
 use super::memory;
 use super::overlap_coll;
 use super::part::Part;
+use super::planned;
 use super::progress::Progress;
 use super::repetition::{NEEDED, Patience, Repetition, Series, Summary};
 use super::row::Row;
@@ -54,7 +55,7 @@ impl Whole {
                 Ok([one("rank", rank), one("launcher", launcher)].concat())
             }
             Case::OverlapColl => self.overlaps(ranks, progress),
-            Case::Memory => Ok([memory_rows(ranks)?, talking_rows(ranks)?].concat()),
+            Case::Memory => Ok([memory_rows(ranks)?, talking_rows(ranks)?, planned_rows(ranks)?].concat()),
             _ => Ok(Vec::new()),
         }
     }
@@ -159,6 +160,23 @@ fn talking_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
         row("messages_all", told.all as f64, all, &[exactly_all])?,
         row("messages_each", each, "a peer beyond the first".into(), &[Demand::BytesBelow(10 << 10)])?,
     ])
+}
+
+/// Rows of plans: a rank's bytes, from the least to the most; and those that are left of all when they are dropped.
+fn planned_rows(ranks: usize) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    if !planned::RANKS.contains(&ranks) {
+        return Ok(rows);
+    }
+    for planned::Told { variant, bytes, formula } in planned::look(ranks)? {
+        let median = |bytes| Summary::of(bytes, true).context("no rank");
+        let (summary, formula) = (median(bytes)?, median(formula)?.median);
+        let setting = format!("by formula {formula}");
+        let mut row = Row::new(Key { setting, ..key(Case::Memory, &variant) }, ranks, summary);
+        row.bars = vec![Bar { with: With::Itself, demand: Demand::Exactly(formula) }];
+        rows.push(row);
+    }
+    Ok(rows)
 }
 
 fn key(case: Case, variant: &str) -> Key {

@@ -4,12 +4,13 @@
 //! choice   which algorithm, if nobody says       size     times as they are typed, sizes as they are shown
 //! report   the table and the line of JSON        bar      how far it is
 //! subject  what is simulated, in words
-//! figure/  a study's broadcasts beside its formulas
+//! figure/  a study's broadcasts beside its formulas   lists    one rank's list beside lists of all
 //! ```
 
 mod bar;
 mod choice;
 mod figure;
+mod lists;
 mod report;
 mod size;
 mod subject;
@@ -35,6 +36,7 @@ Examples:
   tasuki sim neighbours --ranks 4096 --grid 64x64 --periodic --bytes 64K
   tasuki sim bcast --ranks 64 --bytes 1M --algorithm pipelined --starts 10 --compute 1ms --in-calls
   tasuki sim mine.json --topology fat-tree:4
+  tasuki sim bcast --ranks 100000 --bytes 8K --algorithm binary --rooted 0
 
 Topologies: crossbar, fat-tree:ARITY, torus (of three sides that differ little), torus:AxBx.., mesh:AxBx.., \
 dragonfly:GROUPSxROUTERSxNODES. Ranks fill one node after the other.
@@ -50,7 +52,7 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 pub(crate) struct Args {
     /// What the ranks do together: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
     /// reduce_scatter, scan, exscan, neighbours; or a file that `tasuki plan export --format json` wrote
-    #[arg(value_name = "COLLECTIVE|FILE.json", required_unless_present = "figure")]
+    #[arg(value_name = "COLLECTIVE|FILE.json", required_unless_present_any = ["figure", "figure_lists"])]
     collective: Option<String>,
     #[command(flatten)]
     asked: Asked,
@@ -63,6 +65,9 @@ pub(crate) struct Args {
     /// Into how many pieces it cuts what it cuts [default: by size, 1 up to 32 KiB, 512 for 1 GiB]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=65536))]
     segments: Option<u64>,
+    /// One rank, this one, runs the commands of all, in one list
+    #[arg(long, value_name = "RANK")]
+    rooted: Option<usize>,
     /// How often it is started, each rank again when its last start is over
     #[arg(long, value_name = "K", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     starts: u32,
@@ -81,16 +86,29 @@ pub(crate) struct Args {
     /// Draw broadcasts by bucket relay and in two phases beside the formulas of their study
     #[arg(long, value_name = "FILE.svg", exclusive = true)]
     figure: Option<PathBuf>,
+    /// Draw what one rank's list takes beside lists of all ranks, of 100 to 1,000,000; takes about a minute
+    #[arg(long, value_name = "FILE.svg", exclusive = true)]
+    figure_lists: Option<PathBuf>,
 }
 
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     if let Some(path) = &args.figure {
-        return draw(path);
+        return draw(path, figure::svg);
+    }
+    if let Some(path) = &args.figure_lists {
+        return draw(path, || lists::svg(lists::RANKS_MAX));
     }
     let what = args.collective.as_deref().unwrap_or_default();
-    let (subject, network, choice, mut json) =
+    let (subject, network, mut choice, mut json) =
         if is_file(what) { plan(args, what)? } else { chosen(args, what)? };
+    if let Some(by) = args.rooted {
+        let last = subject.ranks - 1;
+        if by > last {
+            return Err(misuse(format!("--rooted {by}: the last of {} ranks is {last}", subject.ranks)));
+        }
+        choice.schedule = choice.schedule.rooted(by);
+    }
     let host = Host {
         compute: args.compute.unwrap_or_default(),
         varies: args.varies.unwrap_or_default(),
@@ -142,10 +160,10 @@ fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
     Ok((Subject::collective(&shape), network, choice, json))
 }
 
-/// Draws the figure.
-fn draw(path: &std::path::Path) -> anyhow::Result<u8> {
+/// Draws a figure.
+fn draw(path: &std::path::Path, svg: impl Fn() -> anyhow::Result<String>) -> anyhow::Result<u8> {
     let mut file = open(path)?;
-    let svg = figure::svg()?;
+    let svg = svg()?;
     file.write_all(svg.as_bytes()).with_context(|| format!("{} could not be written", path.display()))?;
     print(&format!("wrote {}\n", path.display()))?;
     Ok(0)

@@ -29,6 +29,7 @@ struct Line<'l> {
     bytes: u64,
     root: Option<usize>,
     segments: Option<u64>,
+    run_by: Option<usize>,
     starts: u32,
     compute_seconds: f64,
     varies_seconds: f64,
@@ -39,6 +40,7 @@ struct Line<'l> {
     seconds_until_bytes_move: f64,
     bytes_per_second: f64,
     commands: u64,
+    commands_max: u64,
     bytes_delivered: u64,
     bytes_between_nodes: u64,
     busiest_link: Option<&'l str>,
@@ -79,8 +81,11 @@ impl Report<'_> {
             ("topology", format!("{}, {} nodes", network.topology, network.topology.nodes())),
             ("algorithm", format!("{}: {}", choice.name, choice.reason)),
             ("segments", cut),
-            ("time", self.time()),
         ];
+        if let Some(by) = args.rooted {
+            rows.push(("run by", format!("rank {by}, which has the commands of all")));
+        }
+        rows.push(("time", self.time()));
         if let Some(compute) = args.compute {
             let meanwhile = if args.in_calls { "steps begin in calls only" } else { "steps go on meanwhile" };
             let longer = args.varies.map(|varies| format!(" and up to {varies} more")).unwrap_or_default();
@@ -102,7 +107,8 @@ impl Report<'_> {
         let mean = simulated.memory_all / ranks as u64;
         let most = size::show(simulated.memory_max);
         rows.push(("memory", format!("{most} a rank at most, {} on average", size::show(mean))));
-        rows.push(("commands", simulated.commands.to_string()));
+        let most = simulated.commands_max;
+        rows.push(("commands", format!("{}, {most} in a start of a rank at most", simulated.commands)));
         let (all, between) = (size::show(simulated.bytes), size::show(simulated.bytes_between));
         rows.push(("delivered", format!("{all}, {between} of it between nodes")));
         let mut table = Table::new();
@@ -138,6 +144,7 @@ impl Report<'_> {
             bytes: self.subject.bytes,
             root: subject.root,
             segments: choice.segments,
+            run_by: args.rooted,
             starts: args.starts,
             compute_seconds: args.compute.unwrap_or_default().as_seconds(),
             varies_seconds: args.varies.unwrap_or_default().as_seconds(),
@@ -148,6 +155,7 @@ impl Report<'_> {
             seconds_until_bytes_move: simulated.moves_from.as_seconds(),
             bytes_per_second: self.rate(),
             commands: simulated.commands,
+            commands_max: simulated.commands_max,
             bytes_delivered: simulated.bytes,
             bytes_between_nodes: simulated.bytes_between,
             busiest_link: link.as_deref(),

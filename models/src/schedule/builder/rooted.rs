@@ -8,10 +8,10 @@
 
 use super::writes::Writes;
 use super::{Draft, Region};
+use crate::schedule::Schedule;
 use crate::schedule::part::{Part, Room, Use, started};
 use crate::schedule::simulate::rank::Live;
 use crate::schedule::step::{Deed, Effect, Place, Signal, Trigger};
-use crate::schedule::{Contract, Schedule};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use tasuki_core::netmodel::Time;
@@ -40,6 +40,8 @@ struct List {
     tells: Vec<Tell>,
     /// Of each rank: whether the list waits for its start, and it for the list.
     takes_part: Vec<bool>,
+    /// How many do.
+    others: usize,
 }
 
 /// The last two commands that touch a rank's memory, by how many there are up to each; 0: none.
@@ -88,16 +90,14 @@ impl Schedule {
 impl List {
     fn new(spread: &Schedule, by: usize) -> List {
         let ranks = spread.ranks();
-        let (mut list, mut touched) = List::in_a_row(moves(spread), ranks);
-        let meets = |rank: usize| matches!(spread.contract(rank), Contract { meets: true, .. });
+        let (mut list, touched) = List::in_a_row(moves(spread), ranks);
         if by < ranks {
-            let all = list.entries.len() as u64;
-            let takes_part = |rank: usize| rank != by && (touched[rank].last > 0 || meets(rank));
-            list.takes_part = (0..ranks).map(takes_part).collect();
-            let at_the_end = touched.iter_mut().enumerate().filter(|(rank, _)| meets(*rank));
-            for (_, touched) in at_the_end.filter(|(_, touched)| touched.last < all) {
-                *touched = Touched { before: touched.last, last: all };
-            }
+            let is_touched = |rank: usize| touched[rank].last > 0;
+            // What a contract says may be as long as all ranks: few are asked.
+            let mut asked = (0..ranks).filter(|&rank| rank == by || !is_touched(rank));
+            let all_meet = asked.any(|rank| spread.contract(rank).meets);
+            list.takes_part = (0..ranks).map(|rank| rank != by && (all_meet || is_touched(rank))).collect();
+            list.others = list.takes_part.iter().filter(|takes| **takes).count();
             list.tell_all(&touched);
         }
         list
@@ -105,7 +105,8 @@ impl List {
 
     /// Each after those that it must come after.
     fn in_a_row(moves: impl Iterator<Item = Deed>, ranks: usize) -> (List, Vec<Touched>) {
-        let mut list = List { entries: Vec::new(), tells: Vec::new(), takes_part: vec![false; ranks] };
+        let mut list =
+            List { entries: Vec::new(), tells: Vec::new(), takes_part: vec![false; ranks], others: 0 };
         let (mut reads, mut writes) = (Writes::default(), Writes::default());
         let mut touched = vec![Touched::default(); ranks];
         for deed in moves {
@@ -155,7 +156,7 @@ impl List {
             let used = if room.used == Use::Program { Use::Program } else { Use::Turns(1) };
             part.room(Room { used, ..room.clone() });
         }
-        let (others, all) = (self.takes_part.iter().filter(|takes| **takes).count(), self.entries.len());
+        let (others, all) = (self.others, self.entries.len());
         let of_list = |count: usize| if me == by { count as u64 } else { 0 };
         let has_started = part.signal("ranks have started", of_list(others));
         let done = part.signal("commands are done", of_list(all));

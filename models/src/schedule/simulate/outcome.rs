@@ -16,6 +16,8 @@ pub struct Simulated {
     pub moves_from: Time,
     /// Steps of all ranks and starts.
     pub commands: u64,
+    /// Of these, the most that one rank has, in one start.
+    pub commands_max: u64,
     /// Bytes that steps moved.
     pub bytes: u64,
     /// Of these, between nodes.

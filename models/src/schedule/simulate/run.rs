@@ -52,6 +52,8 @@ struct Run<'s> {
     made: usize,
     /// Steps of all parts.
     prepared: u64,
+    /// The most of one rank.
+    prepared_max: u64,
     ends: Vec<Time>,
     moves_from: Option<Time>,
     commands: u64,
@@ -80,6 +82,7 @@ pub(super) fn run(asked: Simulation<'_>) -> Result<Simulated, Stuck> {
         now: Time::ZERO,
         made: 0,
         prepared: 0,
+        prepared_max: 0,
         ends: vec![Time::ZERO; ranks],
         moves_from: None,
         commands: 0,
@@ -108,6 +111,7 @@ impl Run<'_> {
             self.ranks.push(Some(Box::new(Live::new(&part))));
             self.made += 1;
             self.prepared += part.steps().len() as u64;
+            self.prepared_max = self.prepared_max.max(part.steps().len() as u64);
             self.call(rank as u32);
             if (rank as u64).is_multiple_of(EVENTS_BETWEEN) {
                 self.tell();
@@ -336,6 +340,7 @@ impl Run<'_> {
             median_end: end(self.ends.len() / 2),
             moves_from: self.moves_from.unwrap_or_default(),
             commands: self.commands,
+            commands_max: self.prepared_max,
             bytes: self.bytes[0],
             bytes_between: self.bytes[1],
             busiest: self.links.busiest(self.network),

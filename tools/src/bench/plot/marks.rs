@@ -46,7 +46,8 @@ impl<'r> Marks<'r> {
         let caption =
             "collective calls, 8 bytes, on two processors, by ranks: time of a call (less is better)";
         Marks::new(rows, caption, |row| {
-            row.case.kind() == Kind::Collective && row.case != Case::Persistent && row.bytes == WORD
+            let has_variants = matches!(row.case, Case::Persistent | Case::Rooted);
+            row.case.kind() == Kind::Collective && !has_variants && row.bytes == WORD
         })
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The steps of a call are sends and receives that are begun, in a context that no message of the program and no other
 //! call meets. Calls of a communicator are begun in the same order on all members, and each has a slot of that context,
-//! by its number. What has come lets a call go on when its member asks: in [`Collective::wait`], [`Collective::is_finished`], or
-//! where a task awaits it.
+//! by its number. What has come lets a call go on when its member asks: in [`Collective::wait`],
+//! [`Collective::is_finished`], or where a task awaits it.
 
 use crate::communicator::Slot;
 use crate::operation::Operation;
@@ -23,8 +23,8 @@ use tasuki_models::message::Context;
 
 /// A collective call that was begun. [`Collective::wait`] or `.await` gives what the call gives.
 ///
-/// Whoever asks moves it on. A member that drops it does no more of its steps, and others wait in vain until that member
-/// leaves.
+/// Whoever asks moves it on. A member that drops it does no more of its steps, and others wait in vain until that
+/// member leaves.
 #[must_use = "its steps go on when it is waited for"]
 pub struct Collective<R> {
     steps: Pin<Box<dyn Future<Output = Result<R>> + Send>>,
@@ -282,8 +282,8 @@ impl Communicator {
         })
     }
 
-    /// Begins a broadcast: the root's values, on every member; `values` are as many on each. Costs ceil(log2 P) messages,
-    /// and a copy of the values for each.
+    /// Begins a broadcast: the root's values, on every member; `values` are as many on each. Costs ceil(log2 P)
+    /// messages, and a copy of the values for each.
     ///
     /// ```
     /// use tasuki::{Rank, Sum};
@@ -302,8 +302,8 @@ impl Communicator {
         self.begin("ibcast", move |steps| async move { steps.bcast(values, root.index()).await })
     }
 
-    /// Begins a reduction: all members' values, combined in the order of members, on the root; `None` elsewhere. Costs a
-    /// tree of messages.
+    /// Begins a reduction: all members' values, combined in the order of members, on the root; `None` elsewhere. Costs
+    /// a tree of messages.
     pub fn ireduce<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -386,8 +386,8 @@ impl Communicator {
         })
     }
 
-    /// Begins an exchange: a block from each member, in their order; `values` are as many blocks of this member's for all
-    /// of them. Costs a message to each member.
+    /// Begins an exchange: a block from each member, in their order; `values` are as many blocks of this member's for
+    /// all of them. Costs a message to each member.
     pub fn ialltoall<T: Pod + Send>(&self, values: Vec<T>) -> Result<Collective<Vec<T>>> {
         let count = values.len() / self.size();
         self.check_blocks(values.len() != count * self.size(), values.len(), "ialltoall")?;
@@ -396,8 +396,8 @@ impl Communicator {
         })
     }
 
-    /// Begins a reduction of which each member gets its block: `values` are as many blocks as there are members. Costs a
-    /// message to each member.
+    /// Begins a reduction of which each member gets its block: `values` are as many blocks as there are members. Costs
+    /// a message to each member.
     pub fn ireduce_scatter<T: Pod + Send>(
         &self,
         values: Vec<T>,
@@ -413,8 +413,8 @@ impl Communicator {
         })
     }
 
-    /// Begins a scan: what the values of the members up to this one come to, combined in their order. Costs ceil(log2 P)
-    /// rounds of a message each way.
+    /// Begins a scan: what the values of the members up to this one come to, combined in their order. Costs ceil(log2
+    /// P) rounds of a message each way.
     pub fn iscan<T: Pod + Send>(
         &self,
         values: Vec<T>,

@@ -189,7 +189,8 @@ impl Communicator {
     /// New communicators of the members that name the same colour, placed by key and then as they are here; none for
     /// one that names none. Collective.
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
-        // A context for messages, one for collective calls, and one for those that are begun. Numbers that are given in vain are never used again.
+        // A context for messages, one for collective calls, and one for those that are begun. Numbers that are given in
+        // vain are never used again.
         let own = u64::from(self.machine().rank().0) << 40
             | self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
         let wish = Wish {

@@ -184,8 +184,8 @@ impl Communicator {
         })
     }
 
-    /// [`plan`](Communicator::plan) without the proof. A schedule that is wrong may never end, or leave anything in
-    /// its buffers.
+    /// [`plan`](Communicator::plan) without the proof. A schedule that is wrong may never end, or leave anything in its
+    /// buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
         Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, of: PhantomData })

@@ -237,6 +237,13 @@ macro_rules! each_case {
             Everywhere "J" 1..=4 habits::j_habits_give_way;
             Everywhere "J" 2..=4 habits::j_habits_that_disagree;
             Everywhere "J" 2..=4 habits::j_habits_and_one_that_leaves;
+            Everywhere "J" 1..=5 nonblocking::j_begun_calls_of_every_kind;
+            Everywhere "J" 1..=5 nonblocking::j_begun_calls_keep_the_order;
+            Everywhere "J" 1..=5 nonblocking::j_begun_calls_among_others;
+            Everywhere "J" 1..=5 nonblocking::j_begun_calls_are_dropped;
+            Everywhere "J" 2..=5 nonblocking::j_begun_calls_have_an_end;
+            Everywhere "J" 1..=5 nonblocking::j_begun_calls_are_awaited;
+            Everywhere "J" 2..=3 nonblocking::j_begun_calls_that_disagree;
             Everywhere "P20" 2..=3 closing::p20_close_in_every_order;
             Everywhere "P20" 2..=2 closing::p20_numbers_go_on;
             Everywhere "P20" 2..=2 closing::p20_nothing_comes_late;

@@ -17,7 +17,7 @@ fn distances(size: usize) -> impl Iterator<Item = usize> {
 pub(super) async fn barrier(talk: &Talk) -> Result<()> {
     let from = |far: usize| talk.hear::<u8>(0, talk.after(talk.size - far));
     let heard: Vec<_> = distances(talk.size).map(from).collect::<Result<_>>()?;
-    distances(talk.size).map(|far| talk.prepare(talk.after(far))).collect::<Result<()>>()?;
+    distances(talk.size).try_for_each(|far| talk.prepare(talk.after(far)))?;
     let mut sent = Vec::new();
     for (far, heard) in distances(talk.size).zip(heard) {
         sent.push(talk.send::<u8>(&[], talk.after(far))?);
@@ -32,7 +32,7 @@ pub(super) async fn allgather<T: Pod + Send>(talk: &Talk, values: Vec<T>) -> Res
     let part = |far: usize| far.min(size - far) * count;
     let from = |far| talk.hear::<T>(part(far), talk.after(far));
     let heard: Vec<_> = distances(size).map(from).collect::<Result<_>>()?;
-    distances(size).map(|far| talk.prepare(talk.after(size - far))).collect::<Result<()>>()?;
+    distances(size).try_for_each(|far| talk.prepare(talk.after(size - far)))?;
     let mut all = values;
     all.resize(size * count, T::zeroed());
     let mut sent = Vec::new();
@@ -84,7 +84,7 @@ pub(super) async fn scan<T: Pod + Send>(
     let from = |far: usize| place.checked_sub(far).map(|from| talk.hear::<T>(count, from)).transpose();
     let heard: Vec<_> = distances(size).map(from).collect::<Result<_>>()?;
     let to = |far: usize| Some(place + far).filter(|&to| to < size);
-    distances(size).filter_map(to).map(|to| talk.prepare(to)).collect::<Result<()>>()?;
+    distances(size).filter_map(to).try_for_each(|to| talk.prepare(to))?;
     let (mut through, mut before, mut sent) = (values, None::<Vec<T>>, Vec::new());
     for (far, heard) in distances(size).zip(heard) {
         if let Some(to) = to(far) {

@@ -46,8 +46,8 @@ impl Tree {
 
     /// What later messages take is done.
     fn prepare(&self, talk: &Talk) -> Result<()> {
-        let all = self.children().map(|(_, _, member)| member).chain(self.parent());
-        all.map(|member| talk.prepare(member)).collect()
+        let mut all = self.children().map(|(_, _, member)| member).chain(self.parent());
+        all.try_for_each(|member| talk.prepare(member))
     }
 }
 

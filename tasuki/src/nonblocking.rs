@@ -105,15 +105,16 @@ impl Communicator {
     /// Does not wait, but to find the slots of pairs that have none yet. Goes on whenever a thread of the rank is in a
     /// call that waits, for whatever that is, or asks ([`Collective::is_finished`]), or while a future of a message or
     /// collective call is awaited; not while all compute, so a member in the middle of a tree holds up those below. The
-    /// operation need not commute, and is called on whichever of those threads; where it panics, that call does, and
-    /// this one never ends on other members.
+    /// operation need not commute, and is called on whichever of those threads, also by the call that begins
+    /// this; where it panics, that call does.
     ///
     /// Up to 64 may be under way on a communicator: one more is an error that has begun nothing
     /// ([`Cause::Full`](crate::Cause::Full)); wait for the oldest, and begin it again. Errors at once: there is no such
     /// root, or `values` are not as many as they must be. Errors later: members disagree about the number of bytes
-    /// (some then find out by others leaving); a member died, or left before its part was over, as one does that drops
-    /// this and waits for nothing more. After an error the others' calls may be in the middle: use the communicator for
-    /// no more of these.
+    /// (some then find out by others leaving); a member died, or left before its part was over. One that drops this
+    /// and leaves before that may be told of messages that were not taken, as with a send. After an error, or a panic
+    /// of the operation, other members may be in the middle, and wait until this one leaves: use the communicator for no
+    /// more of these.
     ///
     /// Costs a reduction to the first member and a broadcast: 2 ceil(log2 P) messages one after the other; a few
     /// copies of the values on the heap, and once 8 KiB or so for the slots of each pair that exchange messages.
@@ -171,8 +172,8 @@ impl Communicator {
         self.inner().start_allgather(values).map(Collective)
     }
 
-    /// Begins an exchange of blocks: gives a block from each member, in their order; `values` are as many blocks of this
-    /// member's for all of them.
+    /// Begins an exchange of blocks: gives a block from each member, in their order; `values` are as many blocks of
+    /// this member's for all of them.
     ///
     /// As [`Communicator::iallreduce`]. Costs a message to each member, all at once.
     pub fn ialltoall<T: Pod + Send>(&self, values: Vec<T>) -> Result<Collective<Vec<T>>> {

@@ -205,6 +205,23 @@ pub fn j_begun_calls_are_awaited(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// An operation that panics does so in the call of the rank that has it called, here the one that begins or waits.
+pub fn j_begun_calls_that_panic(job: &Job) -> Result<()> {
+    let only_me = job.world().split(Some(u64::from(job.rank().0)), 0)?.expect("everybody has a colour");
+    // The only member combines nothing: its own values come back.
+    assert_eq!(only_me.iallreduce(vec![1_u8], |_: u8, _| panic!("never called"))?.wait()?, [1]);
+    if job.size() > 1 {
+        let pair = job.world().split((job.rank().0 < 2).then_some(0), 0)?;
+        if let Some(pair) = pair {
+            let on_purpose = |_: u8, _| -> u8 { panic!("on purpose") };
+            let begin_and_wait = || pair.ireduce(vec![1_u8], on_purpose, Rank(0))?.wait();
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(begin_and_wait));
+            assert_eq!(outcome.is_err(), pair.rank() == 0);
+        }
+    }
+    job.barrier()
+}
+
 /// Members that disagree about a length, and a root that there is not.
 pub fn j_begun_calls_that_disagree(job: &Job) -> Result<()> {
     let world = job.world();

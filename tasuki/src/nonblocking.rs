@@ -113,8 +113,8 @@ impl Communicator {
     /// root, or `values` are not as many as they must be. Errors later: members disagree about the number of bytes
     /// (some then find out by others leaving); a member died, or left before its part was over. One that drops this
     /// and leaves before that may be told of messages that were not taken, as with a send. After an error, or a panic
-    /// of the operation, other members may be in the middle, and wait until this one leaves: use the communicator for no
-    /// more of these.
+    /// of the operation, other members may be in the middle, and wait until this one leaves: use the communicator for
+    /// no more of these.
     ///
     /// Costs a reduction to the first member and a broadcast: 2 ceil(log2 P) messages one after the other; a few
     /// copies of the values on the heap, and once 8 KiB or so for the slots of each pair that exchange messages.

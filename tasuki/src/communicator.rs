@@ -1,6 +1,5 @@
 //! Communicators: ranks that exchange messages.
 
-use crate::nonblocking::Places;
 use crate::pending::{Receiving, Sending};
 use crate::scope::Scope;
 use crate::start::Helper;
@@ -68,7 +67,6 @@ pub struct Received {
 pub struct Communicator {
     inner: Arc<collective::Communicator>,
     helper: Weak<Helper>,
-    places: Arc<Places>,
 }
 
 impl Communicator {
@@ -78,16 +76,11 @@ impl Communicator {
         by: collective::Selection,
     ) -> Result<Communicator> {
         let inner = Arc::new(collective::Communicator::world(machine.clone(), SLOTS, by)?);
-        Ok(Communicator { inner, helper: Arc::downgrade(helper), places: Arc::default() })
+        Ok(Communicator { inner, helper: Arc::downgrade(helper) })
     }
 
     pub(crate) fn inner(&self) -> &collective::Communicator {
         &self.inner
-    }
-
-    /// Which collective calls are under way that were begun.
-    pub(crate) fn places(&self) -> &Arc<Places> {
-        &self.places
     }
 
     pub(crate) fn start_helper(&self) {
@@ -138,11 +131,7 @@ impl Communicator {
             return Err(self.messages().machine().fault(cause, || "split_with_slots".into()));
         }
         let made = self.inner.split(colour, key, slots)?;
-        Ok(made.map(|inner| Communicator {
-            inner: Arc::new(inner),
-            helper: self.helper.clone(),
-            places: Arc::default(),
-        }))
+        Ok(made.map(|inner| Communicator { inner: Arc::new(inner), helper: self.helper.clone() }))
     }
 
     /// Sends values to `to` on a slot.

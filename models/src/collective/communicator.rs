@@ -3,6 +3,7 @@
 use super::fuzzy::Fuzzy;
 use super::habit::{Habits, Kind};
 use super::link::{Link, SLOTS};
+use super::nonblocking::{self, Begun, Going};
 use super::plan::Plans;
 use super::roll::{Noted, Watched};
 use super::selection::{Agreed, Selection};
@@ -16,9 +17,7 @@ use tasuki_core::engine::Machine;
 /// How many members a member and those that it tells in one round are. Telling one more costs less than a round.
 pub(super) const RADIX: usize = 8;
 
-/// Collective calls that may be under way at once, of those that are begun.
-pub const BEGUN_MAX: u32 = 64;
-/// Contexts of a communicator.
+/// Contexts of a communicator: for messages, for collective calls, and for those that were begun.
 const CONTEXTS: u64 = 3;
 
 /// Members that exchange messages and make collective calls.
@@ -26,8 +25,8 @@ const CONTEXTS: u64 = 3;
 pub struct Communicator {
     messages: Arc<Context>,
     pub(super) link: Link,
-    /// By which the steps of calls that are begun travel: each call has a slot.
-    begun: Arc<Context>,
+    /// Collective calls that were begun.
+    pub(super) begun: Begun,
     rank: Rank,
     size: usize,
     /// What all communicators of the rank share.
@@ -63,6 +62,8 @@ struct OfRank {
     contexts: AtomicU64,
     /// Bytes of its parts of plans.
     plan_bytes: Arc<AtomicU64>,
+    /// Collective calls that were begun.
+    going: Arc<Going>,
 }
 
 /// A collective call: while it lasts there is no other.
@@ -99,8 +100,12 @@ impl Communicator {
         let signals = machine.registry().private_signals(Stages::signals(Stages::count(size)))?;
         let messages = Arc::new(Context::first(machine, slots));
         let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
-        let begun = Arc::new(messages.for_steps(2, BEGUN_MAX, None));
-        let of_rank = Arc::new(OfRank { contexts: AtomicU64::new(CONTEXTS), plan_bytes: Arc::default() });
+        let going: Arc<Going> = Arc::default();
+        messages.owe(going.clone())?;
+        let steps = messages.for_steps(2, nonblocking::SLOTS, None);
+        let begun = Begun::new(Arc::new(steps), going.clone());
+        let contexts = AtomicU64::new(CONTEXTS);
+        let of_rank = Arc::new(OfRank { contexts, plan_bytes: Arc::default(), going });
         let world = Communicator::of(messages, link, begun, (rank, size), of_rank);
         Ok(Communicator { fuzzy_signals: Some(signals), agreed: Agreed::new(by), ..world })
     }
@@ -108,7 +113,7 @@ impl Communicator {
     fn of(
         messages: Arc<Context>,
         link: Link,
-        begun: Arc<Context>,
+        begun: Begun,
         (rank, size): (Rank, usize),
         of_rank: Arc<OfRank>,
     ) -> Communicator {
@@ -133,11 +138,6 @@ impl Communicator {
             roll: OnceLock::new(),
             habits: Mutex::default(),
         }
-    }
-
-    /// The context of collective calls that are begun: as many slots as may be under way.
-    pub fn begun(&self) -> &Arc<Context> {
-        &self.begun
     }
 
     /// Its messages.
@@ -189,10 +189,9 @@ impl Communicator {
     /// New communicators of the members that name the same colour, placed by key and then as they are here; none for
     /// one that names none. Collective.
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
-        // A context for messages, one for collective calls, and one for those that are begun. Numbers that are given in
-        // vain are never used again.
-        let own = u64::from(self.machine().rank().0) << 40
-            | self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
+        // Numbers that are given in vain are never used again.
+        let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
+        let own = u64::from(self.machine().rank().0) << 40 | next;
         let wish = Wish {
             colour: colour.unwrap_or(0),
             key,
@@ -224,9 +223,10 @@ impl Communicator {
             .collect();
         let size = ranks.len();
         let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
-        let link = Link::new(Arc::new(self.messages.for_steps(context + 1, SLOTS, Some(ranks.clone()))));
-        let begun = Arc::new(self.messages.for_steps(context + 2, BEGUN_MAX, Some(ranks)));
+        let for_steps = |number, slots| Arc::new(self.messages.for_steps(number, slots, Some(ranks.clone())));
+        let link = Link::new(for_steps(context + 1, SLOTS));
         let of_rank = self.of_rank.clone();
+        let begun = Begun::new(for_steps(context + 2, nonblocking::SLOTS), of_rank.going.clone());
         let rank = Rank(rank as u32);
         let made = Communicator::of(messages, link, begun, (rank, size), of_rank);
         Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))

@@ -160,6 +160,11 @@ impl Context {
         Context { spools: false, ..self.another(number, slots, members) }
     }
 
+    /// Finds or makes the slots of the pair that this member and `peer` are, so that no later call need.
+    pub(crate) fn prepare(&self, peer: Rank, slot: u32) -> Result<()> {
+        self.page(self.to("isend", peer, slot)).map(drop)
+    }
+
     /// The machine whose rank it is.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.machine

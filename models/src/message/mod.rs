@@ -43,6 +43,7 @@ mod words;
 
 pub use context::{Context, Posted, Received, Sent, SentPage};
 pub(crate) use debt::Debt;
+pub(crate) use operation::Operation;
 pub use place::Place;
 pub use request::{Incoming, Outgoing};
 pub(crate) use standing::TURNS;

@@ -203,21 +203,32 @@ impl Context {
 
     /// Whether an operation is over, or cannot end well; otherwise its waker will be woken then.
     fn poll(&self, operation: &Arc<Operation>, waker: &Waker) -> Result<bool> {
+        if self.look(operation, waker) {
+            return Ok(true);
+        }
+        self.see_to(waker).map(|()| false)
+    }
+
+    /// The same for one whose end any waiting call of the rank tells of, if there is one.
+    fn look(&self, operation: &Arc<Operation>, waker: &Waker) -> bool {
         self.machine.progress();
         operation.set_waker(Some(waker)); // before the look: whoever ends it after that sees the waker
         let over =
             operation.is_over() || operation.is_hopeless(&self.machine) || self.machine.check().is_err();
         if over {
             operation.set_waker(None);
-            return Ok(true);
         }
+        over
+    }
+
+    /// Sees to it that messages which wake somebody go on though no call of the program's waits.
+    pub(crate) fn see_to(&self, waker: &Waker) -> Result<()> {
         if self.machine.host().lets_threads_sleep() {
-            alarm::set(&self.machine, &self.pump)?;
-        } else {
-            self.machine.relax("await")?;
-            waker.wake_by_ref();
+            return alarm::set(&self.machine, &self.pump);
         }
-        Ok(false)
+        self.machine.relax("await")?;
+        waker.wake_by_ref();
+        Ok(())
     }
 }
 
@@ -250,6 +261,16 @@ impl Outgoing {
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
+    }
+
+    /// The same where waiting calls of the rank are enough to move it on; what is waited for goes into `awaited`.
+    pub(crate) fn look(&mut self, waker: &Waker, awaited: &mut Option<Arc<Operation>>) -> Poll<Result<()>> {
+        let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
+        if self.context.look(&operation, waker) {
+            return Poll::Ready(self.finish());
+        }
+        *awaited = Some(operation);
+        Poll::Pending
     }
 
     /// Takes it back if nobody knows of it yet; otherwise waits until the bytes may be used again. Never waits in a
@@ -364,22 +385,42 @@ impl Incoming {
     /// Ready with its message, which goes into `into` if the receive is a short one; otherwise `waker` is woken when
     /// there is one.
     pub fn poll(&mut self, into: &mut [u8], waker: &Waker) -> Poll<Result<Received>> {
-        let operation = match &self.kind {
-            Kind::Long(operation) => operation.clone(),
-            Kind::Short { number, room } => {
-                match self.renew(number, *room) {
-                    Ok(false) => {}
-                    Ok(true) => self.forget_watch(),
-                    Err(error) => return Poll::Ready(Err(error)),
-                }
-                self.watch(number.load(Relaxed))
-            }
-        };
-        match self.context.poll(&operation, waker) {
+        let polled = self.operation().and_then(|operation| self.context.poll(&operation, waker));
+        match polled {
             Ok(true) => Poll::Ready(self.take(into)),
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
+    }
+
+    /// The same where waiting calls of the rank are enough to move it on; what is waited for goes into `awaited`.
+    pub(crate) fn look(
+        &mut self,
+        into: &mut [u8],
+        waker: &Waker,
+        awaited: &mut Option<Arc<Operation>>,
+    ) -> Poll<Result<Received>> {
+        let operation = match self.operation() {
+            Ok(operation) => operation,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        if self.context.look(&operation, waker) {
+            return Poll::Ready(self.take(into));
+        }
+        *awaited = Some(operation);
+        Poll::Pending
+    }
+
+    /// Whose end says that its message is there.
+    fn operation(&self) -> Result<Arc<Operation>> {
+        let (number, room) = match &self.kind {
+            Kind::Long(operation) => return Ok(operation.clone()),
+            Kind::Short { number, room } => (number, *room),
+        };
+        if self.renew(number, room)? {
+            self.forget_watch();
+        }
+        Ok(self.watch(number.load(Relaxed)))
     }
 
     /// The operation that watches for the short message of that number.

@@ -1,7 +1,6 @@
 //! The bodies, one file for each thing that is promised.
 
 pub mod atomics;
-pub mod begun;
 pub mod calls;
 pub mod carrying;
 pub mod children;
@@ -22,6 +21,7 @@ pub mod memory;
 pub mod messages;
 pub mod midway;
 pub mod misuse;
+pub mod nonblocking;
 pub mod order;
 pub mod overlooked;
 pub mod own_memory;

@@ -297,10 +297,12 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
     let (credit, done, me) = (job.signal()?, job.signal()?, job.rank());
     let queue = job.session_queue(8, &credit)?;
     job.raise(credit.on(me), 1)?;
+    // A helper may be the one that runs it, and not have come to it.
+    let is_run_at_once = !is_simulated(job) && std::env::var_os("TASUKI_HELPER").is_none();
     for at in 0..3 {
         let add = Command::change(words.on(me).at(at), Change::Add(1));
         queue.post(&if at == 0 { add } else { add.then(done.on(me).add(1)) })?;
-        if at == 0 && !is_simulated(job) {
+        if at == 0 && is_run_at_once {
             assert!(queue.repeat().is_err(), "it has begun");
         }
     }

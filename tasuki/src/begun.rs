@@ -1,4 +1,4 @@
-//! Messages that a scope has begun and not waited for.
+//! Messages and starts of plans that a scope has begun and not waited for.
 #![allow(unsafe_code)]
 //! Unsafe: the list is changed through shared references, by the one thread that has the scope, and no call of it runs
 //! while another does.
@@ -7,7 +7,7 @@
 //! on their way at once as fit between the others in its queue. So what was sent at once is a bit, and a posted receive
 //! three words.
 
-use crate::{Rank, Slot};
+use crate::{Rank, Result, Slot};
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -54,6 +54,14 @@ struct Begun<'c> {
     posted: SmallVec<[Option<Awaited<'c>>; FEW]>,
     /// In the order in which they were begun; none where one was waited for.
     requests: Vec<Option<Request>>,
+    /// In the order in which they were started.
+    starts: Vec<Box<dyn Lent + 'c>>,
+}
+
+/// A start of a plan with what was lent to it.
+pub(crate) trait Lent {
+    /// Returns when it is over.
+    fn finish(self: Box<Self>) -> Result<()>;
 }
 
 impl<'c> List<'c> {
@@ -79,6 +87,16 @@ impl<'c> List<'c> {
 
     pub(crate) fn request(&self, request: Request) {
         self.change(|all| all.requests.push(Some(request)));
+    }
+
+    pub(crate) fn started(&self, start: Box<dyn Lent + 'c>) {
+        self.change(|all| all.starts.push(start));
+    }
+
+    /// The starts of plans: they are forgotten here.
+    #[inline]
+    pub(crate) fn take_started(&self) -> Vec<Box<dyn Lent + 'c>> {
+        self.change(|all| std::mem::take(&mut all.starts))
     }
 
     /// The messages that went at once: they are forgotten here.

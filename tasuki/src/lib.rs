@@ -48,6 +48,8 @@
 
 mod array;
 mod begun;
+mod bits;
+mod buffered;
 mod call;
 mod collective;
 mod command;
@@ -73,6 +75,8 @@ mod threads;
 mod word;
 
 pub use array::Array;
+pub use bits::{And, Bool, Or, Xor};
+pub use buffered::Buffered;
 pub use bytemuck::{self, Pod, Zeroable};
 pub use call::Answer;
 pub use command::{Combine, Command, Effect, Reducible, Trigger};

@@ -28,7 +28,7 @@ pub trait Operation<T> {
 }
 
 /// Values of which everybody knows how they are combined.
-trait Numbered {
+pub(crate) trait Numbered {
     /// Which type it is, if commands know it.
     const NUMBER: Option<Number>;
 }

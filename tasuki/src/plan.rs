@@ -4,7 +4,7 @@ use crate::operation::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use tasuki_models::collective::{self, Combining, Counts, Neighbours, Operation, Shape};
+use tasuki_models::collective::{self, Blocks, Combining, Counts, Neighbours, Operation, Shape};
 use tasuki_models::schedule::{Buffer, Schedule};
 
 /// A collective that the members of a communicator have prepared, of values of one type.
@@ -43,6 +43,8 @@ pub struct Plan<T> {
     /// Where the program leaves what it gives, and finds what it gets.
     gives: Buffer,
     gets: Buffer,
+    /// What lies there, if it is equal blocks.
+    blocks: Option<Blocks>,
     of: PhantomData<T>,
 }
 
@@ -109,6 +111,11 @@ impl<T: Pod> Plan<T> {
         self.read(0, &mut values)?;
         Ok(values)
     }
+
+    /// It, and what lies in its buffers, if it is equal blocks.
+    pub(crate) fn into_parts(self) -> (collective::Plan, Option<Blocks>) {
+        (self.inner, self.blocks)
+    }
 }
 
 /// An operation that a plan may keep.
@@ -174,7 +181,7 @@ impl Communicator {
     ) -> Result<Plan<T>> {
         self.prove(schedule)?;
         let inner = self.inner().plan(schedule, combining(operation), &|| self.start_helper())?;
-        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, of: PhantomData })
+        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, blocks: None, of: PhantomData })
     }
 
     fn prove(&self, schedule: &Schedule) -> Result<()> {
@@ -188,7 +195,7 @@ impl Communicator {
     /// buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
-        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, of: PhantomData })
+        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, blocks: None, of: PhantomData })
     }
 
     /// Prepares a barrier: a start is over when all members have started.
@@ -326,7 +333,8 @@ impl Communicator {
         let inner = self.inner().plan(&schedule, how, &|| self.start_helper())?;
         let has_two = matches!(shape.operation, Operation::Alltoall | Operation::Neighbours);
         let gets = if has_two { collective::RESULT } else { collective::DATA };
-        Ok(Plan { inner, gives: collective::DATA, gets, of: PhantomData })
+        let blocks = Blocks::of(shape, self.rank().index(), size_of::<T>());
+        Ok(Plan { inner, gives: collective::DATA, gets, blocks, of: PhantomData })
     }
 
     /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for

@@ -1,9 +1,10 @@
-//! Sends and receives on borrowed values, all ended when the scope is.
+//! Sends, receives and starts of plans on borrowed values, all ended when the scope is.
 #![allow(unsafe_code)]
 //! Unsafe: borrowed memory is lent to messages, or remembered for what comes. The scope has all of it back before it
 //! ends, in every way out, and it ends before the borrow does, as `std::thread::scope`.
 
-use crate::begun::{Awaited, List, Request};
+use crate::begun::{Awaited, Lent, List, Request};
+use crate::buffered::Buffered;
 use crate::communicator::{Received, Slot, bytes, received};
 use crate::{Error, GlobalPtr, Pod, Rank, Result};
 use std::marker::PhantomData;
@@ -13,7 +14,7 @@ use tasuki_core::base::Cause;
 use tasuki_core::engine::{Loan, Local};
 use tasuki_models::message::{self, Context, Place, SHORT_MAX};
 
-/// Messages that may use what was borrowed for `'env`. Made by
+/// Messages and starts of plans that may use what was borrowed for `'env`. Made by
 /// [`Communicator::scope`](crate::Communicator::scope), for the thread that made it.
 #[derive(Debug)]
 pub struct Scope<'scope, 'env: 'scope> {
@@ -113,6 +114,35 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(())
     }
 
+    /// Starts a plan with borrowed values, as [`Buffered::start`], which nobody else may touch until it is over: by
+    /// [`wait_all`](Scope::wait_all), or the scope's end. Of a scope that is left by an error or panic only what has gone
+    /// has gone: the plan is of no more use.
+    ///
+    /// ```
+    /// use tasuki::Sum;
+    /// tasuki::local(3, |job| {
+    ///     let mut total = job.world().allreduce_init::<u64>(16, Sum)?.buffered()?;
+    ///     let mut counts = vec![1; 50];
+    ///     job.world().scope(|s| {
+    ///         s.start(&mut total, &mut counts)?;
+    ///         (0..1000_u64).for_each(|number| drop(std::hint::black_box(number))); // work beside it
+    ///         s.wait_all()
+    ///     })?;
+    ///     assert_eq!(counts, [3; 50]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    pub fn start<T: Pod + Send>(
+        &'scope self,
+        plan: &'env mut Buffered<T>,
+        values: &'env mut [T],
+    ) -> Result<()> {
+        plan.start(values.to_vec())?;
+        self.begun.started(Box::new((plan, values)));
+        Ok(())
+    }
+
     /// Waits for the send to `to` on a slot.
     pub fn wait_send(&self, to: Rank, slot: Slot) -> Result<()> {
         if let Some(sent) = self.begun.find_sent(to, slot) {
@@ -136,8 +166,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         received::<T>(self.context, self.finish(request)?.expect("a receive brings something"))
     }
 
-    /// Waits for all messages of the scope. The first error, if there is one, of the short receives and then of the
-    /// others, each in the order in which they were begun; all are waited for all the same.
+    /// Waits for all that the scope has begun. The first error, if there is one, of the short receives, then of the
+    /// other messages, then of starts, each in the order in which they were begun; all are waited for all the same.
     pub fn wait_all(&self) -> Result<()> {
         let mut outcome = Ok(());
         // First, while the others are on their way: it takes a while.
@@ -154,6 +184,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             outcome = outcome.and(finished);
             place += 1;
         }
+        outcome = self.begun.take_started().into_iter().fold(outcome, |all, start| all.and(start.finish()));
         self.begun.clear();
         outcome
     }
@@ -191,6 +222,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             let Some(request) = self.begun.take_request(place) else { break };
             request.into_iter().for_each(|request| self.cancel(request));
         }
+        drop(self.begun.take_started());
         self.begun.clear();
     }
 
@@ -212,6 +244,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if let Some(loan) = lent {
             loan.call_back(|| self.context.machine().pause());
         }
+    }
+}
+
+impl<T: Pod + Send> Lent for (&mut Buffered<T>, &mut [T]) {
+    fn finish(self: Box<Self>) -> Result<()> {
+        let (plan, values) = *self;
+        plan.finish_into(values)
     }
 }
 

@@ -227,6 +227,10 @@ macro_rules! each_case {
             Everywhere "J9" 2..=8 plans::j9_a_tree_run_by_an_outsider;
             Everywhere "J9" 1..=6 plans::j9_one_rank_runs_all;
             Everywhere "J10" 1..=4 plans::j10_misuse_is_refused;
+            Everywhere "J10" 1..=5 passing::j10_any_number_of_values_passes;
+            Everywhere "J2" 1..=5 passing::j2_pieces_pass_in_any_order;
+            Everywhere "J10" 1..=4 passing::j10_slices_pass_and_misuse_is_refused;
+            Everywhere "J3" 1..=4 passing::j3_dropped_while_pieces_are_left;
             Everywhere "J11" 1..=8 plans::j11_independent_lists;
             Everywhere "J13" 1..=5 plans::j13_calls_between_start_and_wait;
             Everywhere "J" 1..=8 plans::j_every_algorithm_moves_what_it_should;

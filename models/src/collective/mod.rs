@@ -30,7 +30,7 @@ pub use fuzzy::{FUZZY_MAX, FuzzyBarrier};
 pub use meeting::{Agreement, Meeting};
 pub use neighbours::{Edge, Got, Neighbours};
 pub use nonblocking::{Combiner, Started};
-pub use plan::{Combining, Plan};
+pub use plan::{Blocks, Combining, Passing, Plan};
 pub use reduce::Combine;
 pub use selection::{Costs, Forced, Measured, Selection};
 pub use shape::{Counts, DATA, Operation, Placement, RESULT, Shape};

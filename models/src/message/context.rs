@@ -170,6 +170,11 @@ impl Context {
         &self.machine
     }
 
+    /// What moves on in waiting calls of the rank.
+    pub(crate) fn pump(&self) -> &Pump {
+        &self.pump
+    }
+
     /// The rank pays that when it leaves.
     pub(crate) fn owe(&self, debt: Arc<dyn Debt>) -> Result<()> {
         self.pump.owe(&self.machine, debt)

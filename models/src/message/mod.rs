@@ -16,6 +16,7 @@ mod closing;
 mod context;
 mod debt;
 mod directory;
+mod follow;
 mod holding;
 mod leaving;
 mod mark;
@@ -43,6 +44,7 @@ mod words;
 
 pub use context::{Context, Posted, Received, Sent, SentPage};
 pub(crate) use debt::Debt;
+pub(crate) use follow::Follower;
 pub(crate) use operation::Operation;
 pub use place::Place;
 pub use request::{Incoming, Outgoing};

@@ -2,6 +2,7 @@
 
 use super::alarm::Alarm;
 use super::debt::Debt;
+use super::follow::Followers;
 use super::holding::Counts;
 use super::leaving;
 use super::operation::Operation;
@@ -34,6 +35,7 @@ pub(crate) struct Pump {
     pub(crate) spool: Spool,
     pub(crate) alarm: Alarm,
     pub(super) debts: Mutex<Vec<Arc<dyn Debt>>>,
+    pub(super) followers: Followers,
 }
 
 impl Pump {
@@ -168,11 +170,15 @@ impl Agent for Pump {
             let most = if machine.host().lets_threads_sleep() { ONE_GO } else { count };
             self.go(machine, count.min(most));
         }
-        count > 0 && !self.to_wake().is_empty()
+        let follows = self.followers.is_any();
+        if follows {
+            self.to_wake().extend(self.followers.ready());
+        }
+        (count > 0 || follows) && !self.to_wake().is_empty()
     }
 
     fn is_busy(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 0
+        self.count.load(Ordering::Relaxed) > 0 || self.followers.is_any()
     }
 
     fn tell(&self) {
@@ -183,6 +189,9 @@ impl Agent for Pump {
     }
 
     fn has_work(&self) -> bool {
+        if self.followers.may_go_on() {
+            return true;
+        }
         if self.count.load(Ordering::Acquire) == 0 {
             return false;
         }

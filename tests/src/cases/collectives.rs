@@ -2,7 +2,7 @@
 
 use crate::exchange::effort;
 use crate::random::Random;
-use tasuki::{Complex, Job, Max, MaxAbs, Min, MinAbs, Pod, Rank, Result, Slot, Sum};
+use tasuki::{And, Bool, Complex, Job, Max, MaxAbs, Min, MinAbs, Or, Pod, Rank, Result, Slot, Sum, Xor};
 
 /// How many values: none, few, more than a line takes, more than a chunk takes.
 const COUNTS: [usize; 6] = [0, 1, 6, 7, 101, 9000];
@@ -66,6 +66,23 @@ pub fn g12_operations_by_name(job: &Job) -> Result<()> {
     assert_eq!(world.allreduce(&[near], MinAbs)?, [3.0]);
     let z = Complex { re: near, im: 0.5 };
     assert_eq!(world.allreduce(&[z], MaxAbs)?[0].re, if both { -5.0 } else { 3.0 });
+    let bits: Vec<u8> = (0..=last).map(|rank| 1 << (rank % 8) | 0x80).collect();
+    let mine = [bits[rank as usize]];
+    let folded = |how: fn(u8, u8) -> u8| [bits.iter().copied().reduce(how).expect("there are ranks")];
+    assert_eq!(world.allreduce(&mine, And)?, folded(|a, b| a & b));
+    assert_eq!(world.allreduce(&mine, Or)?, folded(|a, b| a | b));
+    assert_eq!(world.allreduce(&mine, Xor)?, folded(|a, b| a ^ b));
+    let truths = [Bool::from(rank == 0), Bool::from(true)];
+    let all = |how: Vec<Bool>| [how[0].get(), how[1].get()];
+    assert_eq!(all(world.allreduce(&truths, And)?), [!both, true]);
+    assert_eq!(all(world.allreduce(&truths, Or)?), [true, true]);
+    assert_eq!(all(world.allreduce(&truths, Xor)?), [true, last % 2 == 0]);
+    // By whoever is there, too.
+    let mut plan = world.allreduce_init::<Bool>(2, And)?;
+    plan.write(0, &truths)?;
+    plan.start()?;
+    plan.wait()?;
+    assert_eq!(all(plan.to_vec()?), [!both, true]);
     job.barrier()
 }
 

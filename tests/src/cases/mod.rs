@@ -26,6 +26,7 @@ pub mod order;
 pub mod overlooked;
 pub mod own_memory;
 pub mod owner_atomics;
+pub mod passing;
 pub mod pending;
 pub mod plans;
 pub mod poisoned;

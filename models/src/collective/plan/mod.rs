@@ -9,20 +9,23 @@ mod farewell;
 mod layout;
 mod leaves;
 mod lower;
+mod passing;
 mod quarantine;
 mod walked;
 
 use quarantine::Quarantine;
 
 use super::communicator::Communicator;
+use crate::message::Context;
 use crate::schedule::{Buffer, Room, START, Schedule};
 pub(super) use arrange::{Arranged, Made};
 use layout::{Card, Placed};
 use lower::Milestone;
+pub use passing::{Blocks, Passing};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tasuki_core::base::{Cause, Result};
+use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::{self, Caching, Condition, Machine, Program, View};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
 use tasuki_core::queue::reduction::{Operator, Reduction};
@@ -64,6 +67,7 @@ pub struct Plan {
     held: Arc<Held>,
     number: u64,
     plans: Plans,
+    messages: Arc<Context>,
     name: String,
     rooms: Box<[Room]>,
     ended: u64,
@@ -98,6 +102,7 @@ impl Communicator {
             held: arranged.held,
             number: arranged.number,
             plans: self.plans().clone(),
+            messages: self.messages().clone(),
             name: schedule.name().into(),
             rooms: part.rooms().into(),
             ended: 0,
@@ -219,7 +224,7 @@ impl Plan {
         if last != self.ended {
             let text =
                 "it was started and has not ended: wait for it, or test it, before it is started again";
-            return Err(machine.fault(Cause::Argument(text.into()), || self.call("start")));
+            return Err(self.refused("start", text));
         }
         machine.check().map_err(|cause| machine.fault(cause, || self.call("start")))?;
         self.held.started.store(last + 1, Ordering::Relaxed);
@@ -297,6 +302,12 @@ impl Plan {
             return fault(format!("{len} bytes from {at} on, of a buffer of {bytes}"));
         }
         Ok(self.held.own.byte(buffer, at, 0))
+    }
+
+    /// What a call that cannot be made so ends with.
+    #[cold]
+    pub fn refused(&self, call: &str, text: &str) -> Error {
+        self.held.machine.fault(Cause::Argument(text.into()), || self.call(call))
     }
 
     #[cold]

@@ -70,6 +70,7 @@ mod scope;
 mod signal;
 mod start;
 mod threads;
+mod uneven;
 mod word;
 
 pub use array::Array;

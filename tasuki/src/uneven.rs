@@ -1,6 +1,6 @@
 //! Collective calls with blocks that differ in length. Each member says what it gives and what it gets.
 
-use crate::{Communicator, Pod, Rank, Result};
+use crate::{Collective, Communicator, Pod, Rank, Result};
 
 impl Communicator {
     /// All members' blocks one behind the other, on the root; they may differ in length. `counts` says on the root how
@@ -77,5 +77,73 @@ impl Communicator {
         let mut all = vec![T::zeroed(); gets.iter().sum()];
         self.inner().alltoall_v(values, gives, gets, &mut all)?;
         Ok(all)
+    }
+
+    /// Begins [`gather_v`](Communicator::gather_v): gives all members' blocks one behind the other, on the root; `None`
+    /// elsewhere. `counts` are the root's, and not looked at elsewhere.
+    ///
+    /// ```
+    /// use tasuki::Rank;
+    /// tasuki::local(3, |job| {
+    ///     let mine = vec![job.rank().0; job.rank().index()];                   // none, one, two values
+    ///     let all = job.world().igather_v(mine, &[0, 1, 2], Rank(0))?;
+    ///     let inner: u64 = (0..1000).sum();                                    // work that needs no other rank
+    ///     assert_eq!((all.wait()?, inner), ((job.rank() == 0).then(|| vec![1, 2, 2]), 499_500));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), tasuki::Error>(())
+    /// ```
+    ///
+    /// Collective, and as [`Communicator::iallreduce`]. Errors at once: as many counts as members are not there, or this
+    /// member's own is not what it gives. Errors later, besides: two members disagree about a length, which both of them
+    /// find out, of whatever length, before any of it is on its way; others that need something of theirs wait until
+    /// they leave. Costs a message of up to 48 bytes each way between the root and each member; where a block does not
+    /// fit in it beside its length, one more when that has arrived.
+    pub fn igather_v<T: Pod + Send>(
+        &self,
+        values: Vec<T>,
+        counts: &[usize],
+        root: Rank,
+    ) -> Result<Collective<Option<Vec<T>>>> {
+        self.inner().start_gather_v(values, counts, root).map(Collective)
+    }
+
+    /// Begins [`scatter_v`](Communicator::scatter_v): gives this member's block of the root's values, of `count`
+    /// values. `values` and `counts` are the root's, and not looked at elsewhere.
+    ///
+    /// As [`Communicator::igather_v`].
+    pub fn iscatter_v<T: Pod + Send>(
+        &self,
+        values: Vec<T>,
+        counts: &[usize],
+        count: usize,
+        root: Rank,
+    ) -> Result<Collective<Vec<T>>> {
+        self.inner().start_scatter_v(values, counts, count, root).map(Collective)
+    }
+
+    /// Begins [`allgather_v`](Communicator::allgather_v): gives all members' blocks one behind the other, of as many
+    /// values each as `counts` says, the same on all.
+    ///
+    /// As [`Communicator::igather_v`]. Costs these messages between each two members.
+    pub fn iallgather_v<T: Pod + Send>(
+        &self,
+        values: Vec<T>,
+        counts: &[usize],
+    ) -> Result<Collective<Vec<T>>> {
+        self.inner().start_allgather_v(values, counts).map(Collective)
+    }
+
+    /// Begins [`alltoall_v`](Communicator::alltoall_v): gives a block from each member, in their order, of as many
+    /// values as `gets` says; `values` are this member's for them, as many for each as `gives` says.
+    ///
+    /// As [`Communicator::igather_v`]. Costs these messages between each two members.
+    pub fn ialltoall_v<T: Pod + Send>(
+        &self,
+        values: Vec<T>,
+        gives: &[usize],
+        gets: &[usize],
+    ) -> Result<Collective<Vec<T>>> {
+        self.inner().start_alltoall_v(values, gives, gets).map(Collective)
     }
 }

@@ -13,6 +13,7 @@ mod meeting;
 pub mod names;
 mod neighbours;
 mod nonblocking;
+mod partners;
 mod plan;
 mod reduce;
 mod roll;

@@ -39,5 +39,6 @@ pub mod successors;
 pub mod threads;
 pub mod transfers;
 pub mod travelling;
+pub mod uneven;
 
 mod areas;

@@ -53,6 +53,11 @@ impl<T> fmt::Debug for Plan<T> {
 }
 
 impl<T: Pod> Plan<T> {
+    /// One with a buffer for what is given, and another for what is got.
+    pub(crate) fn of_two(inner: collective::Plan) -> Plan<T> {
+        Plan { inner, gives: collective::DATA, gets: collective::RESULT, of: PhantomData }
+    }
+
     /// Starts it: what this member gives may be read from now on, what it gets be written. Returns at once.
     ///
     /// Errors: the start before has not ended, as [`wait`](Plan::wait) or [`test`](Plan::test) tell; the job is over.
@@ -116,7 +121,7 @@ pub trait PlanOperation<T>: operation::Operation<T> + Send + Sync + 'static {}
 
 impl<T, O: operation::Operation<T> + Send + Sync + 'static> PlanOperation<T> for O {}
 
-fn offset_of<T>(first: usize) -> u64 {
+pub(crate) fn offset_of<T>(first: usize) -> u64 {
     (first as u64).saturating_mul(size_of::<T>() as u64)
 }
 
@@ -305,7 +310,7 @@ impl Communicator {
         self.prepare(&shape, Combining::Nothing)
     }
 
-    fn shape<T>(&self, operation: Operation, root: Rank, count: usize) -> Shape {
+    pub(crate) fn shape<T>(&self, operation: Operation, root: Rank, count: usize) -> Shape {
         let value_bytes = size_of::<T>().max(1) as u64;
         let shape = Shape::new(operation, self.size(), root.index(), offset_of::<T>(count));
         Shape { value_bytes, ..shape }
@@ -316,7 +321,7 @@ impl Communicator {
         self.prepare(&shape, combining(operation))
     }
 
-    fn prepare<T: Pod>(&self, shape: &Shape, how: Combining) -> Result<Plan<T>> {
+    pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: Combining) -> Result<Plan<T>> {
         let call = || format!("{:?}_init", shape.operation).to_lowercase();
         if shape.root >= self.size() {
             let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };

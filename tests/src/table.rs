@@ -248,6 +248,8 @@ macro_rules! each_case {
             Everywhere "J" 2..=3 nonblocking::j_begun_calls_that_disagree;
             Everywhere "J" 1..=5 uneven::j_begun_blocks_that_differ;
             Everywhere "J" 2..=3 uneven::j_begun_blocks_that_disagree;
+            Everywhere "J" 1..=5 uneven::j_planned_blocks_that_differ;
+            Everywhere "J10" 1..=4 uneven::j10_planned_blocks_that_disagree;
             Everywhere "P20" 2..=3 closing::p20_close_in_every_order;
             Everywhere "P20" 2..=2 closing::p20_numbers_go_on;
             Everywhere "P20" 2..=2 closing::p20_nothing_comes_late;

@@ -2,7 +2,7 @@
 
 use crate::exchange::effort;
 use crate::refusal::{misused, refused};
-use tasuki::{Blame, Collective, Communicator, Job, Rank, Result};
+use tasuki::{Blame, Collective, Communicator, Job, Plan, Rank, Result};
 
 /// Values of 8 bytes that say from whom they are, to whom, and where.
 fn block(from: usize, to: usize, count: usize) -> Vec<u64> {
@@ -100,4 +100,106 @@ fn disagree(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Resu
         }
     };
     begun.wait().map(drop)
+}
+
+/// Plans of all four kinds, each started again and again, all under way at once.
+pub fn j_planned_blocks_that_differ(job: &Job) -> Result<()> {
+    for scale in [effort(job, 9001, 301), 1, 0, 3].into_iter().take(effort(job, 4, 2)) {
+        let mut roots = job.ranks().skip(scale % job.size()).take(effort(job, 5, 1));
+        roots.try_for_each(|root| planned(job.world(), root, scale, effort(job, 10, 3)))?;
+    }
+    job.barrier()
+}
+
+fn planned(world: &Communicator, root: Rank, scale: usize, starts: usize) -> Result<()> {
+    let (me, ranks, is_root) = (world.rank().index(), world.size(), world.rank() == root);
+    let counts = counts(ranks, scale);
+    let (own, before) = (counts[me], counts[..me].iter().sum());
+    let said = if is_root { &counts[..] } else { &[] };
+    let [gives, gets]: [Vec<usize>; 2] = [
+        (0..ranks).map(|to| count(me, to, scale)).collect(),
+        (0..ranks).map(|from| count(from, me, scale)).collect(),
+    ];
+    let mut gather = world.gather_v_init::<u64>(own, said, root)?;
+    let mut scatter = world.scatter_v_init::<u64>(own, said, root)?;
+    let mut allgather = world.allgather_v_init::<u64>(&counts)?;
+    let mut alltoall = world.alltoall_v_init::<u64>(&gives, &gets)?;
+    for start in 0..starts {
+        let mine = block(me, start, own);
+        gather.write(if is_root { before } else { 0 }, &mine)?;
+        if is_root {
+            scatter.write(0, &all(&counts, 20 + start))?;
+        }
+        allgather.write(before, &mine)?;
+        let given: Vec<u64> = (0..ranks).flat_map(|to| block(me, to + start, gives[to])).collect();
+        alltoall.write(0, &given)?;
+        [&mut gather, &mut scatter, &mut allgather, &mut alltoall].into_iter().try_for_each(Plan::start)?;
+        [&mut alltoall, &mut allgather, &mut scatter, &mut gather].into_iter().try_for_each(Plan::wait)?;
+        let got: Vec<u64> = (0..ranks).flat_map(|from| block(from, me + start, gets[from])).collect();
+        assert_eq!(alltoall.to_vec()?, got, "alltoall_v, start {start}");
+        assert_eq!(allgather.to_vec()?, all(&counts, start), "allgather_v, start {start}");
+        let scattered = scatter.to_vec()?;
+        let at = if is_root { before } else { 0 };
+        assert_eq!(
+            scattered[at..][..own],
+            block(me, 20 + start, own),
+            "scatter_v from {root}, start {start}"
+        );
+        if is_root {
+            assert_eq!(gather.to_vec()?, all(&counts, start), "gather_v to {root}, start {start}");
+        }
+    }
+    Ok(())
+}
+
+/// Where two members disagree all are told, nobody has the plan, and nothing of it is left.
+pub fn j10_planned_blocks_that_disagree(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let last = ranks - 1;
+    let right: Vec<usize> = (1..=ranks).collect();
+    // As who is wrong knows it: one value more from the last member.
+    let wrong = |is_wrong: bool| {
+        let mut counts = right.clone();
+        counts[last] += usize::from(is_wrong);
+        counts
+    };
+    world.quiesce()?;
+    let kept = || (job.memory().local, job.memory().plans);
+    let before = kept();
+    let misused = |outcome: Result<Plan<u64>>, texts: &[&str]| {
+        misused(job, outcome, texts);
+        assert_eq!(kept(), before, "bytes of a plan that nobody has");
+    };
+    let zero = Rank(0);
+    let (as_root, told) = if me == 0 { ("disagree", "init") } else { ("counts of member 0", "init") };
+    misused(world.gather_v_init(right[me], &wrong(true), zero), &[as_root, told]);
+    misused(world.scatter_v_init(right[me], &wrong(true), zero), &[as_root, told]);
+    misused(
+        world.gather_v_init(1, &vec![1; ranks + 1], zero),
+        &[if me == 0 { "members" } else { "member 0" }],
+    );
+    misused(world.gather_v_init(1, &vec![1; ranks], Rank(ranks as u32)), &["rank"]);
+    misused(world.gather_v_init(usize::MAX, &vec![usize::MAX; ranks], zero), &["bytes"]);
+    misused(world.alltoall_v_init(&vec![usize::MAX; ranks], &vec![usize::MAX; ranks]), &["bytes"]);
+    if ranks > 1 {
+        misused(world.allgather_v_init(&wrong(me == 0)), &[if me == 0 { "disagree" } else { "member 0" }]);
+        let root = Rank(u32::from(me == 1));
+        misused(world.gather_v_init(1, &vec![1; ranks], root), &["another root"]);
+        // The last member gives the first one value more than that expects.
+        let (mut gives, gets) = (vec![2; ranks], vec![2; ranks]);
+        gives[0] += usize::from(me == last);
+        let texts: &[&str] =
+            if me == 0 || me == last { &["disagree", "alltoall_v"] } else { &["was refused"] };
+        misused(world.alltoall_v_init(&gives, &gets), texts);
+        let short = vec![1; if me == 1 { 1 } else { ranks }];
+        let texts: &[&str] = if me == 1 { &["1 counts"] } else { &["member 1 was refused"] };
+        misused(world.alltoall_v_init(&short, &vec![1; ranks]), texts);
+    }
+    let mut after = world.allgather_v_init::<u64>(&right)?;
+    let at = right[..me].iter().sum();
+    after.write(at, &block(me, 1, right[me]))?;
+    after.start()?;
+    after.wait()?;
+    assert_eq!(after.to_vec()?, all(&right, 1));
+    job.barrier()
 }

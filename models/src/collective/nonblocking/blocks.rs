@@ -1,7 +1,7 @@
 //! Blocks whose lengths only the two members know that exchange them, each for itself.
 //!
-//! Each tells each of its partners first how long all blocks between the two are, as it knows it. So both find out where
-//! they disagree, and no block is on its way then. What fits behind the lengths goes with them.
+//! Each tells each of its partners first how long all blocks between the two are, as it knows it. So both find out
+//! where they disagree, and no block is on its way then. What fits behind the lengths goes with them.
 
 use super::talk::{Heard, Talk};
 use crate::collective::partners::{Blocks, Partner};

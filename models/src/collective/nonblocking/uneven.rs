@@ -2,6 +2,7 @@
 
 use super::blocks::swap;
 use super::{Communicator, Started};
+use crate::collective::neighbourhood::Neighbourhood;
 use crate::collective::partners::{Blocks, Partner};
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
@@ -81,8 +82,19 @@ impl Communicator {
         self.start_swap(call, values, Blocks::new(gives, gets, partners))
     }
 
-    /// Begins an exchange of blocks that are described.
-    pub(in crate::collective) fn start_swap<T: Pod + Send>(
+    /// Begins an exchange with neighbours, of so many values for each and from each.
+    pub fn start_exchange<T: Pod + Send>(
+        &self,
+        with: &Neighbourhood,
+        values: Vec<T>,
+        (gives, gets): (&[usize], &[usize]),
+    ) -> Result<Started<Vec<T>>> {
+        let call = format!("iexchange({} values)", values.len());
+        let blocks = self.check_exchange(with, values.len(), (gives, gets), &|| call.clone())?;
+        self.start_swap(call, values, blocks)
+    }
+
+    fn start_swap<T: Pod + Send>(
         &self,
         call: String,
         values: Vec<T>,
@@ -93,7 +105,7 @@ impl Communicator {
     }
 
     /// All members as partners, this one first and then those behind it, so that not all begin with the same.
-    pub(in crate::collective) fn everybody(
+    fn everybody(
         &self,
         gives: impl Fn(usize) -> Vec<usize>,
         gets: impl Fn(usize) -> Vec<usize>,

@@ -5,11 +5,13 @@
 //! go on by what arrives, run by whoever is there: the member in its calls, a peer that raised a signal, a helper.
 
 mod arrange;
+mod counts;
 mod farewell;
 mod layout;
 mod leaves;
 mod lower;
 mod quarantine;
+mod seen;
 mod walked;
 
 use quarantine::Quarantine;

@@ -4,7 +4,7 @@ use crate::operation::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use tasuki_models::collective::{self, Combining, Counts, Neighbours, Operation, Shape};
+use tasuki_models::collective::{self, Combining, Operation, Shape};
 use tasuki_models::schedule::{Buffer, Schedule};
 
 /// A collective that the members of a communicator have prepared, of values of one type.
@@ -286,30 +286,6 @@ impl Communicator {
         self.prepare(&self.shape::<T>(Operation::Alltoall, Rank(0), count), Combining::Nothing)
     }
 
-    /// Prepares an exchange with neighbours on a grid of members, the last dimension changing fastest: `count` values
-    /// to and from the one before and the one after along each dimension, around the end where that is `periodic`, in
-    /// that order.
-    pub fn neighbours_init<T: Pod>(
-        &self,
-        dims: &[usize],
-        periodic: &[bool],
-        count: usize,
-    ) -> Result<Plan<T>> {
-        let fault = |text: &str| {
-            let cause = crate::Cause::Argument(text.into());
-            Err(self.messages().machine().fault(cause, || format!("neighbours_init({dims:?}, {periodic:?})")))
-        };
-        let Some(grid) = Neighbours::cartesian(dims, periodic, offset_of::<T>(count)) else {
-            return fault("a grid has ranks, and says of each dimension whether it goes around");
-        };
-        if grid.ranks() != self.size() {
-            return fault("the grid has not as many places as there are members");
-        }
-        let counts = Counts::Graph(std::sync::Arc::new(grid));
-        let shape = Shape { counts, ..self.shape::<T>(Operation::Neighbours, Rank(0), 0) };
-        self.prepare(&shape, Combining::Nothing)
-    }
-
     pub(crate) fn shape<T>(&self, operation: Operation, root: Rank, count: usize) -> Shape {
         let value_bytes = size_of::<T>().max(1) as u64;
         let shape = Shape::new(operation, self.size(), root.index(), offset_of::<T>(count));
@@ -329,9 +305,10 @@ impl Communicator {
         }
         let schedule = self.inner().choose(shape)?.schedule(shape, 1);
         let inner = self.inner().plan(&schedule, how, &|| self.start_helper())?;
-        let has_two = matches!(shape.operation, Operation::Alltoall | Operation::Neighbours);
-        let gets = if has_two { collective::RESULT } else { collective::DATA };
-        Ok(Plan { inner, gives: collective::DATA, gets, of: PhantomData })
+        if shape.operation == Operation::Alltoall {
+            return Ok(Plan::of_two(inner));
+        }
+        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, of: PhantomData })
     }
 
     /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for

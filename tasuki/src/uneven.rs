@@ -66,7 +66,7 @@ impl Communicator {
     /// ```
     /// tasuki::local(2, |job| {
     ///     let me = job.rank().index();
-    ///     let (gives, gets) = ([1, 2], [me + 1, me + 1]);              // one value for rank 0
+    ///     let (gives, gets) = ([1, 2], [me + 1, me + 1]);              // one value for rank 0, two for rank 1
     ///     let got = job.world().alltoall_v(&[10 * me, 1, 2], &gives, &gets)?;
     ///     assert_eq!(got, if me == 0 { vec![0, 10] } else { vec![1, 2, 1, 2] });
     ///     Ok(())
@@ -206,7 +206,7 @@ impl Communicator {
     ///     let me = job.rank().index();
     ///     let mut exchange = job.world().alltoall_v_init(&[1, 2], &[me + 1, me + 1])?;
     ///     for step in 0..3 {
-    ///         exchange.write(0, &[10 * me + step, 1, 2])?;                       // one value for rank 0
+    ///         exchange.write(0, &[10 * me + step, 1, 2])?;       // one value for rank 0, two for rank 1
     ///         exchange.start()?;
     ///         exchange.wait()?;
     ///         let wanted = if me == 0 { vec![step, 10 + step] } else { vec![1, 2, 1, 2] };

@@ -231,7 +231,6 @@ macro_rules! each_case {
             Everywhere "J13" 1..=5 plans::j13_calls_between_start_and_wait;
             Everywhere "J" 1..=8 plans::j_every_algorithm_moves_what_it_should;
             Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;
-            Everywhere "J" 1..=5 plans::j_neighbours_exchange;
             Everywhere "J" 1..=8 habits::j_calls_become_habits;
             Everywhere "J" 1..=5 habits::j_blocks_that_differ;
             Everywhere "J" 1..=8 habits::j_habits_keep_the_order;
@@ -250,6 +249,10 @@ macro_rules! each_case {
             Everywhere "J" 2..=3 uneven::j_begun_blocks_that_disagree;
             Everywhere "J" 1..=5 uneven::j_planned_blocks_that_differ;
             Everywhere "J10" 1..=4 uneven::j10_planned_blocks_that_disagree;
+            Everywhere "J" 1..=6 neighbourhoods::j_neighbours_on_grids;
+            Everywhere "J" 1..=5 neighbourhoods::j_neighbours_in_graphs;
+            Everywhere "J" 1..=3 neighbourhoods::j_neighbourhoods_that_do_not_fit;
+            Everywhere "J10" 2..=4 neighbourhoods::j10_neighbours_that_disagree;
             Everywhere "P20" 2..=3 closing::p20_close_in_every_order;
             Everywhere "P20" 2..=2 closing::p20_numbers_go_on;
             Everywhere "P20" 2..=2 closing::p20_nothing_comes_late;

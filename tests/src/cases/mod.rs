@@ -21,6 +21,7 @@ pub mod memory;
 pub mod messages;
 pub mod midway;
 pub mod misuse;
+pub mod neighbourhoods;
 pub mod nonblocking;
 pub mod order;
 pub mod overlooked;

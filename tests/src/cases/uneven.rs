@@ -184,7 +184,7 @@ pub fn j10_planned_blocks_that_disagree(job: &Job) -> Result<()> {
     if ranks > 1 {
         misused(world.allgather_v_init(&wrong(me == 0)), &[if me == 0 { "disagree" } else { "member 0" }]);
         let root = Rank(u32::from(me == 1));
-        misused(world.gather_v_init(1, &vec![1; ranks], root), &["another root"]);
+        misused(world.gather_v_init(1, &vec![1; ranks], root), &["something else", "another root"]);
         // The last member gives the first one value more than that expects.
         let (mut gives, gets) = (vec![2; ranks], vec![2; ranks]);
         gives[0] += usize::from(me == last);

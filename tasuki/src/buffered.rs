@@ -48,12 +48,12 @@ impl<T: Pod + Send> Plan<T> {
     ///
     /// Errors: blocks differ in length, or are empty; it is a plan of a schedule of one's own; a start is under way.
     pub fn buffered(self) -> Result<Buffered<T>> {
-        let (plan, blocks) = self.into_parts();
+        let (plan, passed) = self.into_parts();
         if plan.is_active() {
             return Err(plan.refused("buffered", "a start is under way: wait for it first"));
         }
-        match blocks {
-            Some(blocks) => Ok(Buffered(Passing::new(plan, blocks))),
+        match passed {
+            Some(passed) => Ok(Buffered(Passing::new(plan, passed))),
             None => {
                 let text =
                     "values pass only where all blocks are as long, not empty, and the library's own plan's";

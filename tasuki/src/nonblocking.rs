@@ -15,7 +15,7 @@ use tasuki_models::collective::{Combiner, Started};
 /// this member's part goes on in later waiting calls of the rank, so that the others get theirs.
 #[must_use = "the result comes from wait()"]
 #[derive(Debug)]
-pub struct Collective<R>(Started<R>);
+pub struct Collective<R>(pub(crate) Started<R>);
 
 impl<R> Collective<R> {
     /// Whether it is over on this member. Never waits. Moves it on, and other work of the rank's.

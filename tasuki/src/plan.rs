@@ -4,7 +4,7 @@ use crate::operation::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use tasuki_models::collective::{self, Blocks, Combining, Counts, Neighbours, Operation, Shape};
+use tasuki_models::collective::{self, Combining, Operation, Passed, Shape};
 use tasuki_models::schedule::{Buffer, Schedule};
 
 /// A collective that the members of a communicator have prepared, of values of one type.
@@ -44,7 +44,7 @@ pub struct Plan<T> {
     gives: Buffer,
     gets: Buffer,
     /// What lies there, if it is equal blocks.
-    blocks: Option<Blocks>,
+    passed: Option<Passed>,
     of: PhantomData<T>,
 }
 
@@ -55,6 +55,11 @@ impl<T> fmt::Debug for Plan<T> {
 }
 
 impl<T: Pod> Plan<T> {
+    /// One with a buffer for what is given, and another for what is got.
+    pub(crate) fn of_two(inner: collective::Plan, passed: Option<Passed>) -> Plan<T> {
+        Plan { inner, gives: collective::DATA, gets: collective::RESULT, passed, of: PhantomData }
+    }
+
     /// Starts it: what this member gives may be read from now on, what it gets be written. Returns at once.
     ///
     /// Errors: the start before has not ended, as [`wait`](Plan::wait) or [`test`](Plan::test) tell; the job is over.
@@ -113,8 +118,8 @@ impl<T: Pod> Plan<T> {
     }
 
     /// It, and what lies in its buffers, if it is equal blocks.
-    pub(crate) fn into_parts(self) -> (collective::Plan, Option<Blocks>) {
-        (self.inner, self.blocks)
+    pub(crate) fn into_parts(self) -> (collective::Plan, Option<Passed>) {
+        (self.inner, self.passed)
     }
 }
 
@@ -123,7 +128,7 @@ pub trait PlanOperation<T>: operation::Operation<T> + Send + Sync + 'static {}
 
 impl<T, O: operation::Operation<T> + Send + Sync + 'static> PlanOperation<T> for O {}
 
-fn offset_of<T>(first: usize) -> u64 {
+pub(crate) fn offset_of<T>(first: usize) -> u64 {
     (first as u64).saturating_mul(size_of::<T>() as u64)
 }
 
@@ -181,7 +186,7 @@ impl Communicator {
     ) -> Result<Plan<T>> {
         self.prove(schedule)?;
         let inner = self.inner().plan(schedule, combining(operation), &|| self.start_helper())?;
-        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, blocks: None, of: PhantomData })
+        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, passed: None, of: PhantomData })
     }
 
     fn prove(&self, schedule: &Schedule) -> Result<()> {
@@ -195,7 +200,7 @@ impl Communicator {
     /// buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
-        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, blocks: None, of: PhantomData })
+        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, passed: None, of: PhantomData })
     }
 
     /// Prepares a barrier: a start is over when all members have started.
@@ -288,31 +293,7 @@ impl Communicator {
         self.prepare(&self.shape::<T>(Operation::Alltoall, Rank(0), count), Combining::Nothing)
     }
 
-    /// Prepares an exchange with neighbours on a grid of members, the last dimension changing fastest: `count` values
-    /// to and from the one before and the one after along each dimension, around the end where that is `periodic`, in
-    /// that order.
-    pub fn neighbours_init<T: Pod>(
-        &self,
-        dims: &[usize],
-        periodic: &[bool],
-        count: usize,
-    ) -> Result<Plan<T>> {
-        let fault = |text: &str| {
-            let cause = crate::Cause::Argument(text.into());
-            Err(self.messages().machine().fault(cause, || format!("neighbours_init({dims:?}, {periodic:?})")))
-        };
-        let Some(grid) = Neighbours::cartesian(dims, periodic, offset_of::<T>(count)) else {
-            return fault("a grid has ranks, and says of each dimension whether it goes around");
-        };
-        if grid.ranks() != self.size() {
-            return fault("the grid has not as many places as there are members");
-        }
-        let counts = Counts::Graph(std::sync::Arc::new(grid));
-        let shape = Shape { counts, ..self.shape::<T>(Operation::Neighbours, Rank(0), 0) };
-        self.prepare(&shape, Combining::Nothing)
-    }
-
-    fn shape<T>(&self, operation: Operation, root: Rank, count: usize) -> Shape {
+    pub(crate) fn shape<T>(&self, operation: Operation, root: Rank, count: usize) -> Shape {
         let value_bytes = size_of::<T>().max(1) as u64;
         let shape = Shape::new(operation, self.size(), root.index(), offset_of::<T>(count));
         Shape { value_bytes, ..shape }
@@ -323,7 +304,7 @@ impl Communicator {
         self.prepare(&shape, combining(operation))
     }
 
-    fn prepare<T: Pod>(&self, shape: &Shape, how: Combining) -> Result<Plan<T>> {
+    pub(crate) fn prepare<T: Pod>(&self, shape: &Shape, how: Combining) -> Result<Plan<T>> {
         let call = || format!("{:?}_init", shape.operation).to_lowercase();
         if shape.root >= self.size() {
             let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
@@ -331,10 +312,11 @@ impl Communicator {
         }
         let schedule = self.inner().choose(shape)?.schedule(shape, 1);
         let inner = self.inner().plan(&schedule, how, &|| self.start_helper())?;
-        let has_two = matches!(shape.operation, Operation::Alltoall | Operation::Neighbours);
-        let gets = if has_two { collective::RESULT } else { collective::DATA };
-        let blocks = Blocks::of(shape, self.rank().index(), size_of::<T>());
-        Ok(Plan { inner, gives: collective::DATA, gets, blocks, of: PhantomData })
+        let passed = Passed::of(shape, self.rank().index(), size_of::<T>());
+        if shape.operation == Operation::Alltoall {
+            return Ok(Plan::of_two(inner, passed));
+        }
+        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, passed, of: PhantomData })
     }
 
     /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for

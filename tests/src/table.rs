@@ -228,6 +228,7 @@ macro_rules! each_case {
             Everywhere "J9" 1..=6 plans::j9_one_rank_runs_all;
             Everywhere "J10" 1..=4 plans::j10_misuse_is_refused;
             Everywhere "J10" 1..=5 passing::j10_any_number_of_values_passes;
+            Everywhere "J10" 1..=4 passing::j10_neighbours_pass_any_number;
             Everywhere "J2" 1..=5 passing::j2_pieces_pass_in_any_order;
             Everywhere "J10" 1..=4 passing::j10_slices_pass_and_misuse_is_refused;
             Everywhere "J3" 1..=4 passing::j3_dropped_while_pieces_are_left;
@@ -235,7 +236,6 @@ macro_rules! each_case {
             Everywhere "J13" 1..=5 plans::j13_calls_between_start_and_wait;
             Everywhere "J" 1..=8 plans::j_every_algorithm_moves_what_it_should;
             Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;
-            Everywhere "J" 1..=5 plans::j_neighbours_exchange;
             Everywhere "J" 1..=8 habits::j_calls_become_habits;
             Everywhere "J" 1..=5 habits::j_blocks_that_differ;
             Everywhere "J" 1..=8 habits::j_habits_keep_the_order;
@@ -250,6 +250,14 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 nonblocking::j_begun_calls_are_awaited;
             Everywhere "J" 1..=5 nonblocking::j_begun_calls_that_panic;
             Everywhere "J" 2..=3 nonblocking::j_begun_calls_that_disagree;
+            Everywhere "J" 1..=5 uneven::j_begun_blocks_that_differ;
+            Everywhere "J" 2..=3 uneven::j_begun_blocks_that_disagree;
+            Everywhere "J" 1..=5 uneven::j_planned_blocks_that_differ;
+            Everywhere "J10" 1..=4 uneven::j10_planned_blocks_that_disagree;
+            Everywhere "J" 1..=6 neighbourhoods::j_neighbours_on_grids;
+            Everywhere "J" 1..=5 neighbourhoods::j_neighbours_in_graphs;
+            Everywhere "J" 1..=3 neighbourhoods::j_neighbourhoods_that_do_not_fit;
+            Everywhere "J10" 2..=4 neighbourhoods::j10_neighbours_that_disagree;
             Everywhere "P20" 2..=3 closing::p20_close_in_every_order;
             Everywhere "P20" 2..=2 closing::p20_numbers_go_on;
             Everywhere "P20" 2..=2 closing::p20_nothing_comes_late;

@@ -68,22 +68,7 @@ impl Neighbours {
         if ranks == 0 || dims.len() != periodic.len() {
             return None;
         }
-        // The blocks of a rank, by dimension and side; a block sent to one side is got from the other.
-        let sides = |rank: usize| -> Vec<(usize, usize)> {
-            let mut sides = Vec::new();
-            let mut stride = ranks;
-            for (dim, (&len, &wraps)) in dims.iter().zip(periodic).enumerate() {
-                stride /= len;
-                let at = rank / stride % len;
-                for (side, step) in [len - 1, 1].into_iter().enumerate() {
-                    let is_there = wraps || (if side == 0 { at > 0 } else { at + 1 < len });
-                    if is_there {
-                        sides.push((2 * dim + side, rank - at * stride + (at + step) % len * stride));
-                    }
-                }
-            }
-            sides
-        };
+        let sides = |rank| sides(dims, periodic, rank);
         let edge = |(side, to): (usize, usize)| {
             let slot = sides(to).iter().position(|&(theirs, _)| theirs == side ^ 1)?;
             Some(Edge { to, slot, bytes })
@@ -138,6 +123,24 @@ impl Neighbours {
         let given = self.gives[rank].iter().map(|edge| edge.bytes).sum();
         [given, self.gets[rank].iter().map(|&(_, _, bytes)| bytes).sum()]
     }
+}
+
+/// The blocks of a rank of a grid, by dimension and side: twice the dimension, and one more for the side after it; and
+/// whom each is for. A block sent to one side is got from the other.
+pub(super) fn sides(dims: &[usize], periodic: &[bool], rank: usize) -> Vec<(usize, usize)> {
+    let mut sides = Vec::new();
+    let mut stride = dims.iter().product::<usize>();
+    for (dim, (&len, &wraps)) in dims.iter().zip(periodic).enumerate() {
+        stride /= len;
+        let at = rank / stride % len;
+        for (side, step) in [len - 1, 1].into_iter().enumerate() {
+            let is_there = wraps || (if side == 0 { at > 0 } else { at + 1 < len });
+            if is_there {
+                sides.push((2 * dim + side, rank - at * stride + (at + step) % len * stride));
+            }
+        }
+    }
+    sides
 }
 
 #[cfg(test)]

@@ -111,15 +111,28 @@ impl Communicator {
     }
 
     /// That there is a count for each member, and as many values as they come to.
-    fn check_counts(&self, counts: &[usize], values: usize, call: &dyn Fn() -> String) -> Result<()> {
-        let size = self.size();
-        let text = if counts.len() != size {
-            format!("{} counts, of a group of {size} members", counts.len())
-        } else if Blocks(counts).all() != values {
-            format!("counts come to {} values, not {values}", Blocks(counts).all())
-        } else {
+    pub(super) fn check_counts(
+        &self,
+        counts: &[usize],
+        values: usize,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        self.check_size(counts, call)?;
+        let all = Blocks(counts).all();
+        if all == values {
             return Ok(());
-        };
+        }
+        let text = format!("counts come to {all} values, not {values}");
+        Err(self.machine().fault(Cause::Argument(text), call))
+    }
+
+    /// That there is a count for each member.
+    pub(super) fn check_size(&self, counts: &[usize], call: &dyn Fn() -> String) -> Result<()> {
+        let size = self.size();
+        if counts.len() == size {
+            return Ok(());
+        }
+        let text = format!("{} counts, of a group of {size} members", counts.len());
         Err(self.machine().fault(Cause::Argument(text), call))
     }
 

@@ -34,6 +34,7 @@ pub struct Schedule {
     ranks: usize,
     part: Arc<dyn Fn(&mut Part) + Send + Sync>,
     contract: Arc<dyn Fn(usize) -> Contract + Send + Sync>,
+    is_seen_by_one: bool,
 }
 
 impl fmt::Debug for Schedule {
@@ -51,7 +52,24 @@ impl Schedule {
         part: impl Fn(&mut Part) + Send + Sync + 'static,
         contract: impl Fn(usize) -> Contract + Send + Sync + 'static,
     ) -> Schedule {
-        Schedule { name: name.into(), ranks, part: Arc::new(part), contract: Arc::new(contract) }
+        Schedule {
+            name: name.into(),
+            ranks,
+            part: Arc::new(part),
+            contract: Arc::new(contract),
+            is_seen_by_one: false,
+        }
+    }
+
+    /// The same as one rank sees it: of the parts of others it knows no more than where their buffers lie that its own
+    /// part names. So members that prepare it cannot compare parts: they have agreed on them before.
+    pub(crate) fn seen_by_one(self) -> Schedule {
+        Schedule { is_seen_by_one: true, ..self }
+    }
+
+    /// Whether it is as one rank sees it.
+    pub(crate) fn is_seen_by_one(&self) -> bool {
+        self.is_seen_by_one
     }
 
     /// What it is called.

@@ -21,6 +21,7 @@ pub mod memory;
 pub mod messages;
 pub mod midway;
 pub mod misuse;
+pub mod neighbourhoods;
 pub mod nonblocking;
 pub mod order;
 pub mod overlooked;
@@ -40,5 +41,6 @@ pub mod successors;
 pub mod threads;
 pub mod transfers;
 pub mod travelling;
+pub mod uneven;
 
 mod areas;

@@ -63,6 +63,23 @@ pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// J10: neighbours exchange any number of values, also where a member gives less blocks than it gets.
+pub fn j10_neighbours_pass_any_number(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank(), job.size());
+    // Everybody gives rank 0 a block, which gives nobody any.
+    let sources: Vec<Rank> = if me == 0 { job.ranks().skip(1).collect() } else { vec![] };
+    let destinations = if me == 0 { vec![] } else { vec![Rank(0)] };
+    let star = world.graph(&sources, &destinations)?;
+    let mut plan = star.exchange_init::<i64>(ROOM)?.buffered()?;
+    for (start, count) in LENGTHS.into_iter().enumerate() {
+        let blocks = if me == 0 { ranks - 1 } else { 1 };
+        let got = pass(&mut plan, row(me.index(), start, blocks * count))?;
+        let wanted = (1..ranks).flat_map(|from| row(from, start, count)).collect::<Vec<_>>();
+        assert!(if me == 0 { got == wanted } else { got.is_empty() }, "of {count}: {got:?}");
+    }
+    Ok(())
+}
+
 /// J2: several are started in different orders on different members, waited for in others, and beside other calls.
 pub fn j2_pieces_pass_in_any_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());

@@ -156,31 +156,6 @@ pub fn j_values_are_combined_in_order(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Blocks for neighbours arrive on the side from which they come, also around the end, also from oneself.
-pub fn j_neighbours_exchange(job: &Job) -> Result<()> {
-    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let mut plan = world.neighbours_init::<i64>(&[ranks, 1], &[true, true], 3)?;
-    let mut line = world.neighbours_init::<i64>(&[ranks], &[false], 2)?;
-    for start in 0..4 {
-        for side in 0..4 {
-            plan.write(side * 3, &values(me * 10 + side, start, 3))?;
-        }
-        let got = run(&mut plan)?;
-        let from = [(me + ranks - 1) % ranks * 10 + 1, (me + 1) % ranks * 10, me * 10 + 3, me * 10 + 2];
-        let wanted: Vec<i64> = from.iter().flat_map(|&from| values(from, start, 3)).collect();
-        assert_eq!(got, wanted, "start {start}");
-        let neighbours: Vec<usize> =
-            [me.checked_sub(1), (me + 1 < ranks).then_some(me + 1)].into_iter().flatten().collect();
-        for at in 0..neighbours.len() {
-            line.write(at * 2, &values(me, start, 2))?;
-        }
-        let wanted: Vec<i64> = neighbours.iter().flat_map(|&from| values(from, start, 2)).collect();
-        assert_eq!(run(&mut line)?, wanted, "line, start {start}");
-    }
-    misused(job, world.neighbours_init::<u8>(&[ranks + 1], &[true], 1), &["places", "members"]);
-    Ok(())
-}
-
 /// J2: plans under way at once, started in another order on each member, in several communicators.
 pub fn j2_starts_in_different_orders(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());

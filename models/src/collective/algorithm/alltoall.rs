@@ -1,5 +1,6 @@
 //! A block of everybody's for everybody.
 
+use super::neighbours::Given;
 use super::{Algorithm, Make, Operation, doublings, tell_all};
 use crate::collective::shape::{Counts, DATA, RESULT, Shape};
 use crate::schedule::{Buffer, Part, Place, Signal, started};
@@ -19,18 +20,27 @@ const fn algorithm(name: &'static str, fits: fn(&Shape) -> bool, make: fn(&Shape
 }
 
 fn pairwise(shape: &Shape, part: &mut Part) {
-    let (ranks, me) = (shape.ranks, part.rank());
-    let others = ranks as u64 - 1;
+    let me = part.rank();
     name_buffers(shape, part);
+    give_all(part, shape.ranks, |to| Given {
+        to,
+        from: shape.sent_before(me, to),
+        into: shape.got_before(me, to),
+        bytes: shape.block(me, to),
+    });
+}
+
+/// Gives all ranks their blocks, as soon as all are ready.
+pub(in crate::collective) fn give_all(part: &mut Part, ranks: usize, block: impl Fn(usize) -> Given) {
+    let (me, others) = (part.rank(), ranks as u64 - 1);
     let ready = part.signal("ready", others);
     let arrived = part.signal("arrived", ranks as u64);
     let sent = part.signal("sent", others);
     tell_all(part, (1..ranks).map(|step| ready.on((me + step) % ranks, 1)));
     for step in 0..ranks {
-        let to = (me + step) % ranks;
-        let (from, into) = (shape.sent_before(me, to), shape.got_before(me, to));
+        let Given { to, from, into, bytes } = block((me + step) % ranks);
         let trigger = if step == 0 { started() } else { ready.reaches(others) };
-        let copy = part.copy(trigger, DATA.on(me, from), RESULT.on(to, into), shape.block(me, to));
+        let copy = part.copy(trigger, DATA.on(me, from), RESULT.on(to, into), bytes);
         copy.then(arrived.on(to, 1));
         if step > 0 {
             copy.then(sent.on(me, 1));

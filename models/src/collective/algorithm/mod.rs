@@ -20,6 +20,8 @@ mod trees;
 mod trinaryx3;
 mod work;
 
+pub(super) use alltoall::give_all;
+pub(super) use neighbours::{Given, give_straight};
 pub use session::streams;
 pub use work::{Load, Work};
 

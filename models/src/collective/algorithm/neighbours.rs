@@ -1,6 +1,7 @@
 //! Exchanges among neighbours: each puts its blocks where they belong as soon as all of its neighbours are ready.
 
 use super::{Algorithm, Make, Operation, tell_all};
+use crate::collective::neighbours::Edge;
 use crate::collective::shape::{Counts, DATA, RESULT, Shape};
 use crate::schedule::Part;
 
@@ -18,23 +19,52 @@ fn direct(shape: &Shape, part: &mut Part) {
     part.buffer("data", data);
     part.buffer("result", result);
     let Counts::Graph(neighbours) = &shape.counts else { return };
-    let (gives, gets) = (neighbours.given(me).count() as u64, neighbours.got(me).count() as u64);
-    let arrived = part.signal("arrived", gets);
-    let sent = part.signal("sent", gives);
-    // One for each block that is given: one neighbour that is ahead would stand for another.
+    let given = |(edge, from): (Edge, u64)| Given {
+        to: edge.to,
+        from,
+        into: neighbours.slot_offset(edge.to, edge.slot),
+        bytes: edge.bytes,
+    };
+    let gives: Vec<Given> = neighbours.given(me).map(given).collect();
+    let gets: Vec<(usize, usize)> = neighbours.got(me).map(|got| (got.from, got.number)).collect();
     let most = (0..shape.ranks).map(|rank| neighbours.given(rank).count()).max().unwrap_or(0);
-    let ready: Vec<_> = (0..most as u64).map(|at| part.signal("ready", u64::from(at < gives))).collect();
-    tell_all(part, neighbours.got(me).map(|got| ready[got.number].on(got.from, 1)));
-    for ((edge, at), ready) in neighbours.given(me).zip(&ready) {
-        let into = neighbours.slot_offset(edge.to, edge.slot);
-        part.copy(ready.reaches(1), DATA.on(me, at), RESULT.on(edge.to, into), edge.bytes)
-            .then(arrived.on(edge.to, 1))
+    give_straight(part, &gives, &gets, most);
+}
+
+/// A block that is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::collective) struct Given {
+    /// To whom.
+    pub(in crate::collective) to: usize,
+    /// Where it begins in [`DATA`] here, and in [`RESULT`] there.
+    pub(in crate::collective) from: u64,
+    pub(in crate::collective) into: u64,
+    pub(in crate::collective) bytes: u64,
+}
+
+/// Gives those blocks, each as soon as who gets it is ready, and gets others: from whom, and which of the blocks that
+/// one gives. No rank whose signals are named gives more than `most`.
+pub(in crate::collective) fn give_straight(
+    part: &mut Part,
+    gives: &[Given],
+    gets: &[(usize, usize)],
+    most: usize,
+) {
+    let me = part.rank();
+    let arrived = part.signal("arrived", gets.len() as u64);
+    let sent = part.signal("sent", gives.len() as u64);
+    // One for each block that is given: one neighbour that is ahead would stand for another.
+    let ready: Vec<_> = (0..most).map(|at| part.signal("ready", u64::from(at < gives.len()))).collect();
+    tell_all(part, gets.iter().map(|&(from, number)| ready[number].on(from, 1)));
+    for (&Given { to, from, into, bytes }, ready) in gives.iter().zip(&ready) {
+        part.copy(ready.reaches(1), DATA.on(me, from), RESULT.on(to, into), bytes)
+            .then(arrived.on(to, 1))
             .then(sent.on(me, 1));
     }
-    if gets > 0 {
-        part.finish(arrived.reaches(gets));
+    if !gets.is_empty() {
+        part.finish(arrived.reaches(gets.len() as u64));
     }
-    if gives > 0 {
-        part.finish(sent.reaches(gives));
+    if !gives.is_empty() {
+        part.finish(sent.reaches(gives.len() as u64));
     }
 }

@@ -5,10 +5,12 @@
 //! slot serves a call again only when that one is over on this member. Then all its messages of this member have gone,
 //! and been taken, so the next call's go behind them.
 
+mod blocks;
 mod rounds;
 mod talk;
 mod task;
 mod trees;
+mod uneven;
 
 use super::communicator::Communicator;
 use crate::message::Context;

@@ -81,9 +81,25 @@ impl Talk {
     }
 
     /// The values of a message, exactly as many as there is room for.
-    pub(super) async fn heard<T: Pod>(&self, mut heard: Heard, into: &mut [T]) -> Result<()> {
+    pub(super) async fn heard<T: Pod>(&self, heard: Heard, into: &mut [T]) -> Result<()> {
         let into: &mut [u8] = bytemuck::cast_slice_mut(into);
-        let wanted = into.len() as u64;
+        let (wanted, from) = (into.len(), heard.from);
+        match self.heard_into(heard, into).await? {
+            got if got == wanted => Ok(()),
+            got => Err(self.disagree(got as u64, wanted as u64, from)),
+        }
+    }
+
+    /// The bytes of a message, at most so many as its receive has room for.
+    pub(super) async fn heard_some(&self, heard: Heard, room: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; room];
+        let got = self.heard_into(heard, &mut bytes).await?;
+        bytes.truncate(got);
+        Ok(bytes)
+    }
+
+    /// How many bytes a message has brought.
+    async fn heard_into(&self, mut heard: Heard, into: &mut [u8]) -> Result<usize> {
         let is_short = heard.incoming.is_short();
         let mut line = [0; SHORT_MAX];
         let room = if is_short { into.len() } else { 0 };
@@ -93,17 +109,15 @@ impl Talk {
             *lock(&self.awaited) = awaited;
             polled
         });
-        let got = got.await.map_err(|error| self.explained(error, heard.from))?;
-        if got.len != wanted {
-            return Err(self.disagree(got.len, wanted, heard.from));
-        }
+        let got = got.await.map_err(|error| self.explained(error, heard.from))?.len as usize;
         if is_short {
             into.copy_from_slice(&line[..room]);
-            return Ok(());
+        } else {
+            let used =
+                heard.loan.enter().map_err(|cause| self.context.machine().fault(cause, String::new))?;
+            used.view().read(0, &mut into[..got]);
         }
-        let used = heard.loan.enter().map_err(|cause| self.context.machine().fault(cause, String::new))?;
-        used.view().read(0, into);
-        Ok(())
+        Ok(got)
     }
 
     /// A message that does not fit is one whose length members disagree about.
@@ -115,7 +129,7 @@ impl Talk {
     }
 
     #[cold]
-    fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
+    pub(super) fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
         let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
         self.context.machine().fault(cause, || format!("a part with member {member}"))
     }

@@ -172,7 +172,8 @@ impl Communicator {
 fn fingerprint(schedule: &Schedule) -> u64 {
     let mut hasher = DefaultHasher::new();
     (schedule.name(), schedule.ranks()).hash(&mut hasher);
-    for rank in [0, schedule.ranks() - 1] {
+    let compared = if schedule.is_seen_by_one() { vec![] } else { vec![0, schedule.ranks() - 1] };
+    for rank in compared {
         format!("{:?}", schedule.part(rank)).hash(&mut hasher);
     }
     hasher.finish()

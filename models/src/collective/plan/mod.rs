@@ -5,12 +5,14 @@
 //! go on by what arrives, run by whoever is there: the member in its calls, a peer that raised a signal, a helper.
 
 mod arrange;
+mod counts;
 mod farewell;
 mod layout;
 mod leaves;
 mod lower;
 mod passing;
 mod quarantine;
+mod seen;
 mod walked;
 
 use quarantine::Quarantine;
@@ -21,7 +23,7 @@ use crate::schedule::{Buffer, Room, START, Schedule};
 pub(super) use arrange::{Arranged, Made};
 use layout::{Card, Placed};
 use lower::Milestone;
-pub use passing::{Blocks, Passing};
+pub use passing::{Passed, Passing};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

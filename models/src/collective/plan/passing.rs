@@ -4,7 +4,7 @@
 //! in whichever call it waits: members may wait for several in different orders, or for something else first.
 
 use super::{Held, Plan};
-use crate::collective::shape::{Counts, DATA, Operation, Shape};
+use crate::collective::shape::{Counts, DATA, Operation, RESULT, Shape};
 use crate::message::{Context, Follower};
 use crate::schedule::Buffer;
 use bytemuck::Pod;
@@ -15,7 +15,7 @@ use tasuki_core::base::{Error, Result};
 
 /// Which blocks a member of a plan gives and gets, all of as many values.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub struct Passed {
     /// Values of a block in the plan's own buffers.
     room: usize,
     /// The numbers of those that it gives, and of those that it gets and where.
@@ -28,20 +28,11 @@ pub struct Blocks {
     combines: bool,
 }
 
-impl Blocks {
+impl Passed {
     /// Those of a member in such a collective, of values of so many bytes. None: blocks differ, or are empty.
-    pub fn of(shape: &Shape, member: usize, value_bytes: usize) -> Option<Blocks> {
+    pub fn of(shape: &Shape, member: usize, value_bytes: usize) -> Option<Passed> {
         use Operation::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
-        let bytes = match &shape.counts {
-            Counts::Equal(bytes) => *bytes,
-            Counts::Graph(graph) => {
-                let edges = (0..graph.ranks()).flat_map(|rank| graph.given(rank));
-                let mut all = edges.map(|(edge, _)| edge.bytes);
-                let first = all.next()?;
-                all.all(|bytes| bytes == first).then_some(first)?
-            }
-            Counts::Each(_) | Counts::Matrix(_) => return None,
-        };
+        let Counts::Equal(bytes) = shape.counts else { return None };
         let room = bytes as usize / value_bytes.max(1);
         if room == 0 {
             return None;
@@ -50,7 +41,7 @@ impl Blocks {
         let contract = shape.contract(member);
         let [own, apart] = shape.rooms(member).map(|all| blocks(0, all).len());
         let result = contract.gets.iter().map(|(span, _)| span.buffer).find(|&buffer| buffer != DATA);
-        Some(Blocks {
+        Some(Passed {
             room,
             given: contract.gives.iter().flat_map(|span| blocks(span.offset, span.bytes)).collect(),
             gotten: contract.gets.iter().flat_map(|(span, _)| blocks(span.offset, span.bytes)).collect(),
@@ -58,6 +49,13 @@ impl Blocks {
             count: if result.is_some() { [own, apart] } else { [own, own] },
             combines: matches!(shape.operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan),
         })
+    }
+
+    /// Those of a member that exchanges blocks of so many values with others. None: they are empty.
+    pub fn exchanged(room: usize, destinations: usize, sources: usize) -> Option<Passed> {
+        let (given, gotten) = ((0..destinations).collect(), (0..sources).collect());
+        let count = [destinations, sources];
+        (room > 0).then_some(Passed { room, given, gotten, result: RESULT, count, combines: false })
     }
 
     /// How many blocks a program's values must be.
@@ -85,7 +83,7 @@ struct Run<T> {
 
 struct State<T> {
     plan: Plan,
-    blocks: Blocks,
+    passed: Passed,
     /// The start that is under way.
     pieces: Option<Pieces>,
     /// Its values.
@@ -119,10 +117,10 @@ impl<T> fmt::Debug for Run<T> {
 
 impl<T: Pod + Send> Passing<T> {
     /// Through the buffers of a plan that is not under way.
-    pub fn new(plan: Plan, blocks: Blocks) -> Passing<T> {
+    pub fn new(plan: Plan, passed: Passed) -> Passing<T> {
         let (held, messages) = (plan.held.clone(), plan.messages.clone());
         let (values, made) = (Vec::new(), Vec::new());
-        let state = Mutex::new(State { plan, blocks, pieces: None, values, made, failed: None });
+        let state = Mutex::new(State { plan, passed, pieces: None, values, made, failed: None });
         Passing(Arc::new(Run { held, messages, state }))
     }
 
@@ -162,7 +160,7 @@ impl<T: Pod + Send> Passing<T> {
         outcome?;
         state.pieces = None;
         let mut values = std::mem::take(&mut state.values);
-        values.truncate(len * state.blocks.count[1]);
+        values.truncate(len * state.passed.count[1]);
         Ok(Some(values))
     }
 }
@@ -222,8 +220,8 @@ impl<T: Pod> State<T> {
             let text = "it was started and has not ended: wait for it before it is started again";
             return Err(self.plan.refused("start", text));
         }
-        let Some(len) = self.blocks.len(values.len()) else {
-            let text = format!("{} values cannot be {} blocks", values.len(), self.blocks.most());
+        let Some(len) = self.passed.len(values.len()) else {
+            let text = format!("{} values cannot be {} blocks", values.len(), self.passed.most());
             return Err(self.plan.refused("start", &text));
         };
         self.values = values;
@@ -245,7 +243,7 @@ impl<T: Pod> State<T> {
                 return Ok(false);
             }
             self.take(pieces)?;
-            let next = Pieces { at: pieces.at + self.blocks.room, ..pieces };
+            let next = Pieces { at: pieces.at + self.passed.room, ..pieces };
             self.pieces = Some(next);
             self.give(next)?;
         }
@@ -254,13 +252,13 @@ impl<T: Pod> State<T> {
 
     /// Puts a piece into the plan's buffer, and starts it. Nothing goes where nothing is left.
     fn give(&mut self, pieces: Pieces) -> Result<()> {
-        let (piece, room) = (pieces.current(self.blocks.room), self.blocks.room);
+        let (piece, room) = (pieces.current(self.passed.room), self.passed.room);
         if piece.is_empty() {
             return Ok(());
         }
-        for &block in &self.blocks.given {
+        for &block in &self.passed.given {
             let mut values = &self.values[block * pieces.len..][piece.clone()];
-            if self.blocks.combines && values.len() < room {
+            if self.passed.combines && values.len() < room {
                 // What is behind them is combined, too: of anything but a program's values its operation may panic.
                 self.made.clear();
                 self.made.extend_from_slice(values);
@@ -275,11 +273,11 @@ impl<T: Pod> State<T> {
 
     /// Takes a piece out.
     fn take(&mut self, pieces: Pieces) -> Result<()> {
-        let (piece, room) = (pieces.current(self.blocks.room), self.blocks.room);
-        for &block in &self.blocks.gotten {
+        let (piece, room) = (pieces.current(self.passed.room), self.passed.room);
+        for &block in &self.passed.gotten {
             let into = &mut self.values[block * pieces.len..][piece.clone()];
             let at = block * room * size_of::<T>();
-            self.plan.read(self.blocks.result, at as u64, bytemuck::cast_slice_mut(into))?;
+            self.plan.read(self.passed.result, at as u64, bytemuck::cast_slice_mut(into))?;
         }
         Ok(())
     }

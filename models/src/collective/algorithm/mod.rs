@@ -8,6 +8,7 @@ mod broadcast;
 mod flat;
 mod gather;
 mod laid;
+mod leaders;
 mod neighbours;
 mod reduce;
 mod reduce_scatter;
@@ -18,6 +19,7 @@ mod scatter_allgather;
 mod session;
 mod trees;
 mod trinaryx3;
+mod two_level;
 mod work;
 
 pub use session::streams;
@@ -53,6 +55,7 @@ enum Make {
 pub const ALGORITHMS: &[Algorithm] = &[
     barrier::DISSEMINATION,
     flat::BARRIER,
+    two_level::BARRIER,
     broadcast::BINARY,
     broadcast::BINOMIAL,
     broadcast::CHAIN,
@@ -62,18 +65,22 @@ pub const ALGORITHMS: &[Algorithm] = &[
     flat::EAGER,
     trinaryx3::BUCKET,
     trinaryx3::TWO_PHASE,
+    two_level::BCAST,
     allgather::RING,
     allgather::DOUBLING,
     allgather::BRUCK,
     allgather::LISTS,
     flat::ALLGATHER,
+    two_level::ALLGATHER,
     reduce::TREE,
     flat::REDUCE,
+    two_level::REDUCE,
     allreduce::TREE,
     allreduce::DOUBLING,
     allreduce::RING,
     allreduce::RABENSEIFNER,
     flat::ALLREDUCE,
+    two_level::ALLREDUCE,
     gather::BINOMIAL,
     gather::FLAT,
     scatter::BINOMIAL,

@@ -10,8 +10,7 @@
 
 use super::{Algorithm, Make, Operation, tell_all};
 use crate::collective::shape::{DATA, Shape};
-use crate::schedule::{Buffer, Part, Signal, started};
-use std::ops::Range;
+use crate::schedule::{Part, Signal, started};
 
 /// All tell rank 0, which tells all.
 pub(super) const BARRIER: Algorithm = algorithm("central", Operation::Barrier, barrier);
@@ -108,26 +107,27 @@ fn eager(shape: &Shape, part: &mut Part) {
     }
 }
 
-/// Combines what the others of these ranks bring with the data of the one in the middle, in the order of ranks: those
-/// before it from the nearest on, in front; then those after it. What each step raises besides, by whose values it
-/// combined. The last one says so.
-pub(super) fn combine(
-    (ranks, middle, bytes): (Range<usize>, usize, u64),
+/// Combines what all others bring with the data of the rank in the middle, in the order of ranks: those before it from
+/// the nearest on, in front; then those after it. What each step raises besides, by whose values it combined. The last
+/// one says so.
+fn combine(
+    shape: &Shape,
+    middle: usize,
     arrived: &[Signal],
-    (places, combined): (Buffer, Signal),
+    (places, combined): (crate::schedule::Buffer, Signal),
     free: Option<Signal>,
     part: &mut Part,
 ) {
-    let sources = (ranks.start..middle).rev().map(|from| (from, true));
-    let sources = sources.chain((middle + 1..ranks.end).map(|from| (from, false)));
+    let bytes = shape.bytes_of(0);
+    let sources = (0..middle).rev().map(|from| (from, true));
+    let sources = sources.chain((middle + 1..shape.ranks).map(|from| (from, false)));
     for (number, (from, in_front)) in sources.enumerate() {
-        let at = from - ranks.start;
-        let place = places.on(middle, at as u64 * bytes);
-        let step = part.reduce(arrived[at].reaches(1), place, DATA.on(middle, 0), bytes, in_front);
+        let place = places.on(middle, from as u64 * bytes);
+        let step = part.reduce(arrived[from].reaches(1), place, DATA.on(middle, 0), bytes, in_front);
         if let Some(free) = free {
             step.then(free.on(from, 1));
         }
-        if number + 2 == ranks.len() {
+        if number + 2 == shape.ranks {
             step.then(combined.on(middle, 1));
         }
     }
@@ -143,7 +143,7 @@ fn reduce(shape: &Shape, part: &mut Part) {
     let sent = part.signal("sent", u64::from(!is_root));
     let arrived = name_free(shape, root, part);
     if is_root {
-        combine((0..shape.ranks, root, bytes), &arrived, (places, combined), Some(free), part);
+        combine(shape, root, &arrived, (places, combined), Some(free), part);
         if count > 0 {
             part.finish(combined.reaches(1));
         }
@@ -173,7 +173,7 @@ fn allreduce(shape: &Shape, part: &mut Part) {
         part.finish(result.reaches(1));
         return;
     }
-    combine((0..shape.ranks, 0, bytes), &arrived, (places, combined), None, part);
+    combine(shape, 0, &arrived, (places, combined), None, part);
     for rank in others(shape, 0) {
         part.copy(combined.reaches(1), DATA.on(0, 0), DATA.on(rank, 0), bytes)
             .then(result.on(rank, 1))

@@ -1,24 +1,35 @@
-//! Ranks that take part in an algorithm: all of them, or one of each node.
+//! Ranks that take part in an algorithm: all of them, one of each node, or those of a node.
 
+use super::doublings;
 use std::ops::Range;
 
-/// So many ranks, one after the other on nodes, each of which has a leader. Where a node has one rank, all are leaders.
+/// Ranks one after the other on nodes, each of which has a leader. Where a node has one rank, all are leaders.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaders {
+    first: usize,
     ranks: usize,
     per_node: usize,
     root: usize,
+    levels: usize,
 }
 
 impl Leaders {
     /// All of so many ranks.
     pub(super) fn all(ranks: usize) -> Leaders {
-        Leaders { ranks, per_node: 1, root: 0 }
+        Leaders { first: 0, ranks, per_node: 1, root: 0, levels: doublings(ranks) }
     }
 
     /// The first rank of each node of so many, but on the root's node the root.
     pub(super) fn of_nodes(ranks: usize, per_node: usize, root: usize) -> Leaders {
-        Leaders { ranks, per_node, root }
+        let levels = doublings(ranks.div_ceil(per_node));
+        Leaders { first: 0, ranks, per_node, root, levels }
+    }
+
+    /// All ranks of a node.
+    pub(super) fn on_node(&self, node: usize) -> Leaders {
+        let ranks = self.ranks_of(node);
+        let (first, levels) = (ranks.start, doublings(self.per_node));
+        Leaders { first, ranks: ranks.len(), per_node: 1, root: first, levels }
     }
 
     /// How many there are: as many as nodes.
@@ -26,14 +37,19 @@ impl Leaders {
         self.ranks.div_ceil(self.per_node)
     }
 
+    /// How often 1 must be doubled to be no less than that; on a node, than any node's.
+    pub(super) fn levels(&self) -> usize {
+        self.levels
+    }
+
     /// The node of a rank, and the number of its leader.
     pub(super) fn node_of(&self, rank: usize) -> usize {
-        rank / self.per_node
+        (rank - self.first) / self.per_node
     }
 
     /// The leader with that number.
     pub(super) fn rank_of(&self, number: usize) -> usize {
-        if number == self.node_of(self.root) { self.root } else { number * self.per_node }
+        if number == self.node_of(self.root) { self.root } else { self.first + number * self.per_node }
     }
 
     /// The number of a rank, if it is a leader.

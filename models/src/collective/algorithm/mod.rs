@@ -4,6 +4,7 @@ mod allgather;
 mod allreduce;
 mod alltoall;
 mod barrier;
+mod between;
 mod broadcast;
 mod flat;
 mod gather;

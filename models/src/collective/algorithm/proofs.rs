@@ -124,7 +124,7 @@ fn prove_on_nodes(ranks: usize, per_node: usize, sizes: &[u64]) {
     for algorithm in ALGORITHMS.iter().filter(|one| one.name == "two-level") {
         let operation = algorithm.operation;
         let roots: Vec<usize> = match ranks {
-            ..=12 => (0..ranks).collect(),
+            ..=17 => (0..ranks).collect(),
             _ => BTreeSet::from([0, per_node - 1, ranks / 2, ranks - 1]).into_iter().collect(),
         };
         let shapes = sizes.iter().flat_map(|&bytes| equal(operation, ranks, &roots, bytes));
@@ -138,7 +138,10 @@ fn prove_on_nodes(ranks: usize, per_node: usize, sizes: &[u64]) {
 fn those_of_two_levels_are_right_on_nodes_of_any_size() {
     for per_node in PER_NODE {
         (per_node + 1..=17).for_each(|ranks| prove_on_nodes(ranks, per_node, &[0, 1, 333]));
-        (18..=33).for_each(|ranks| prove_on_nodes(ranks, per_node, &[1000]));
+        (18..=33).for_each(|ranks| prove_on_nodes(ranks, per_node, &[1000, 4097]));
+    }
+    for (ranks, per_node) in [(47, 5), (64, 16), (100, 12)] {
+        prove_on_nodes(ranks, per_node, &[4097]);
     }
 }
 

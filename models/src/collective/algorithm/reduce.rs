@@ -6,7 +6,7 @@
 
 use super::leaders::Leaders;
 use super::trees::Tree;
-use super::{Algorithm, Make, Operation, doublings};
+use super::{Algorithm, Make, Operation};
 use crate::collective::shape::{DATA, Shape};
 use crate::schedule::{Buffer, Part, Signal, Trigger, started};
 
@@ -22,7 +22,7 @@ fn tree(shape: &Shape, part: &mut Part) {
     climb_to_root(shape, &Leaders::all(shape.ranks), started(), part);
 }
 
-/// Up a tree of ranks, each of which has its values when `had` says so; to the root, which is one of them.
+/// Up a tree of ranks, and to the root. Each of these has its values when `had` says so; those of others have gone then.
 pub(super) fn climb_to_root(shape: &Shape, among: &Leaders, had: Trigger, part: &mut Part) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let number = if shape.in_order { 0 } else { among.node_of(shape.root) };
@@ -32,13 +32,12 @@ pub(super) fn climb_to_root(shape: &Shape, among: &Leaders, had: Trigger, part: 
     let given = part.signal("given", u64::from(me == first && !is_direct));
     let handed = part.signal("handed", u64::from(me == first && !is_direct));
     let result = part.signal("result", u64::from(me == shape.root && !is_direct));
-    if among.number_of(me).is_none() {
-        return;
-    }
-    let summed = up.climb(had, bytes, part);
+    let is_one = among.number_of(me).is_some();
+    let summed = if is_one { up.climb(had, bytes, part) } else { None };
     if me == shape.root && !is_direct {
         // Its own values have gone: the result may take their place.
-        part.join(up.sent.reaches(1)).then(given.on(first, 1));
+        let gone = if is_one { up.sent.reaches(1) } else { had };
+        part.join(gone).then(given.on(first, 1));
         part.finish(result.reaches(1));
     }
     let Some(summed) = summed else { return };
@@ -62,7 +61,7 @@ pub(super) struct Up {
     incoming: Buffer,
     free: Signal,
     summed: Signal,
-    sent: Signal,
+    pub(super) sent: Signal,
     arrived: Vec<Signal>,
 }
 
@@ -83,7 +82,7 @@ impl Up {
         let free = part.signal("free", above);
         let summed = part.signal("summed", u64::from(!children.is_empty()));
         let sent = part.signal("sent", above);
-        let arrived = (0..doublings(count)).map(|at| part.signal("arrived", u64::from(at < children.len())));
+        let arrived = (0..among.levels()).map(|at| part.signal("arrived", u64::from(at < children.len())));
         let arrived = arrived.collect();
         Up { parent, children, incoming, free, summed, sent, arrived }
     }

@@ -88,21 +88,24 @@ fn textbook(operation: Operation, name: &str, sizes: Sizes) -> Option<(usize, u6
 }
 
 /// The same of those of two levels, where so many ranks share a node: steps and bytes of a form among nodes, and inside
-/// one copy to the leader before, one from it behind.
+/// those of a tree before, or of a copy, and one copy behind.
 fn two_levels(operation: Operation, per_node: usize, Sizes { p, n, .. }: Sizes) -> (usize, u64) {
     let nodes = p.div_ceil(per_node);
     let Sizes { l, c, folds, .. } = Sizes::of(nodes, n);
     let followers = per_node as u64 - 1;
     let fold = if folds { (3, n) } else { (0, 0) };
+    let inner = Sizes::of(per_node, n);
     match operation {
         // The root's own node waits for one copy more, the others for that of the last leader's.
         Operation::Bcast => (l + 1, (followers + c as u64) * n),
         Operation::Reduce => {
-            // A leader that is alone on its node combines nothing; a leaf deepest below is where all are counted.
-            let is_alone = p % per_node == 1 && nodes.is_power_of_two();
-            (2 * l + 2 * usize::from(!is_alone), (followers + c as u64) * n)
+            // The longest chain begins at a leaf of the leaders' tree; the last node is the only one so deep, if all
+            // places are taken, and has fewer ranks.
+            let last = (p - 1) % per_node + 1;
+            let least = if folds { inner.l } else { (last.ilog2() as usize).max(inner.l - 1) };
+            (2 * l + 2 * least, (inner.c + c) as u64 * n)
         }
-        Operation::Allreduce => (2 + 2 * l + 1 + fold.0, (followers + l as u64) * n + fold.1),
+        Operation::Allreduce => (2 * inner.l + 2 * l + 1 + fold.0, (followers + l as u64) * n + fold.1),
         Operation::Allgather => (c + 2, (followers * p as u64 + ((nodes - 1) * per_node) as u64) * n),
         _ => (0, 0),
     }

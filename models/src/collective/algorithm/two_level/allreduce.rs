@@ -1,4 +1,4 @@
-//! Each node's values at its leader, recursive doubling between leaders, and each rank copies the result from where its
+//! Each node's values up a binomial tree to its leader, recursive doubling between leaders, and each rank copies the result from where its
 //! leader has it.
 //!
 //! The result lies where the last round combined it, or where it was handed back: no program's memory, so the leader
@@ -8,10 +8,9 @@
 use super::super::allreduce::{Doubling, Role};
 use super::super::leaders::Leaders;
 use super::super::tell_all;
-use super::inside::Inside;
-use super::{Algorithm, Operation, algorithm, leaders};
+use super::{Algorithm, Operation, algorithm, leaders, name_up};
 use crate::collective::shape::{DATA, Shape};
-use crate::schedule::{Buffer, Part, Signal, Trigger};
+use crate::schedule::{Buffer, Part, Signal, Trigger, started};
 
 pub(in super::super) const ALLREDUCE: Algorithm = algorithm(Operation::Allreduce, allreduce);
 
@@ -20,15 +19,15 @@ fn allreduce(shape: &Shape, part: &mut Part) {
     let nodes = leaders(shape, 0);
     let leader = nodes.leader_of(me);
     part.buffer("data", bytes);
-    let inside = Inside::name(shape, nodes, 1, part);
+    let up = name_up(&nodes, bytes, part);
     let doubling = Doubling::name(nodes, bytes, part);
     let is_out = matches!(doubling.fold.role(leader), Role::Out(_));
     let back = part.scratch("back", if is_out && me == leader { bytes } else { 0 }, 1);
     let told = part.signal("result laid", u64::from(me != leader));
     let taken = part.signal("taken", u64::from(is_out || me != leader));
-    let had = inside.combine(part);
+    let summed = up.climb(started(), bytes, part);
     let result = if is_out { back.on(leader, 0) } else { doubling.result_on(leader) };
-    if me == leader {
+    if let Some(had) = summed {
         between((&nodes, &doubling), (back, told), had, part);
     }
     if is_out || me != leader {

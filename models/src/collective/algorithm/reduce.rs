@@ -22,7 +22,8 @@ fn tree(shape: &Shape, part: &mut Part) {
     climb_to_root(shape, &Leaders::all(shape.ranks), started(), part);
 }
 
-/// Up a tree of ranks, and to the root. Each of these has its values when `had` says so; those of others have gone then.
+/// Up a tree of ranks, and to the root. Each of these has its values when `had` says so; those of others have gone
+/// then.
 pub(super) fn climb_to_root(shape: &Shape, among: &Leaders, had: Trigger, part: &mut Part) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let number = if shape.in_order { 0 } else { among.node_of(shape.root) };

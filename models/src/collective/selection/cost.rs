@@ -5,8 +5,8 @@
 //! over the processors. Copies may be made by whoever waits; steps and reductions of a queue come one after the other,
 //! so they take no less than on the longest chain.
 //!
-//! Where several ranks share each of several nodes, hand-overs between nodes have a cost of their own, and so have bytes
-//! that the busiest node sends or gets. Where nobody says how ranks lie on nodes, all are alike.
+//! Where several ranks share each of several nodes, hand-overs between nodes have a cost of their own, and so have
+//! bytes that the busiest node sends or gets. Where nobody says how ranks lie on nodes, all are alike.
 
 use super::Selection;
 use super::costs::COUNT;

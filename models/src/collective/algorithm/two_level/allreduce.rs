@@ -1,5 +1,5 @@
-//! Each node's values up a binomial tree to its leader, recursive doubling between leaders, and each rank copies the result from where its
-//! leader has it.
+//! Each node's values up a binomial tree to its leader, recursive doubling between leaders, and each rank copies the
+//! result from where its leader has it.
 //!
 //! The result lies where the last round combined it, or where it was handed back: no program's memory, so the leader
 //! goes on while others copy. It is written again when the leader has their next values, which they bring when they

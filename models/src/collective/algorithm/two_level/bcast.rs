@@ -1,9 +1,9 @@
-//! Down a binomial tree of leaders, and each rank copies from where its leader got the bytes; the root lays them out for
-//! its node.
+//! Down a binomial tree of leaders, and each rank copies from where its leader got the bytes; the root lays them out
+//! for its node.
 //!
 //! Bytes come to places of a leader's own, which starts take in turn, so nobody waits for a rank to be ready. A leader
-//! lets its parent write there again when all of its node have copied, and all below it have been sent to: in a queue of
-//! its own, so that a slow one keeps nobody but the start that would write there.
+//! lets its parent write there again when all of its node have copied, and all below it have been sent to: in a queue
+//! of its own, so that a slow one keeps nobody but the start that would write there.
 
 use super::super::leaders::Leaders;
 use super::super::trees::Tree;

@@ -1,5 +1,5 @@
-//! Two levels: between nodes one rank of each, its leader, takes part in the proper tree, doubling or exchange; inside a
-//! node memory is shared.
+//! Two levels: between nodes one rank of each, its leader, takes part in the proper tree, doubling or exchange; inside
+//! a node memory is shared.
 //!
 //! Between nodes a hand-over is dear, and all ranks of a node that exchange with those of another share what leads
 //! there: so no more than one of them does. Inside, each rank copies what it gets from where its leader has it, so all
@@ -8,8 +8,8 @@
 //! The leader is the root on the root's node, the first rank elsewhere. Ranks of a node are consecutive: combined by
 //! node and then over nodes, values are combined in the order of ranks.
 //!
-//! Sources: Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, "Exploiting hierarchy in parallel computer networks to
-//! optimize collective operation performance" (2000); Traff, "Efficient allgather for regular SMP-clusters" (2006).
+//! Sources: Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, "Exploiting hierarchy in parallel computer networks
+//! to optimize collective operation performance" (2000); Traff, "Efficient allgather for regular SMP-clusters" (2006).
 //!
 //! ```text
 //! barrier, bcast, reduce, allreduce, allgather   one each        work   what they have to do

@@ -1,5 +1,5 @@
-//! Each node's values up a binomial tree to its leader, and those up one of leaders. Where the order counts, leaders are
-//! the first ranks of all nodes, and the result goes from the first one to the root.
+//! Each node's values up a binomial tree to its leader, and those up one of leaders. Where the order counts, leaders
+//! are the first ranks of all nodes, and the result goes from the first one to the root.
 
 use super::super::reduce::climb_to_root;
 use super::{Algorithm, Operation, algorithm, leaders, name_up};

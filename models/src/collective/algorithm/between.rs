@@ -2,8 +2,8 @@
 //! busiest node, where several ranks share each of several nodes. Elsewhere nothing is known of nodes, and it is zero.
 //!
 //! Distances that double are inside a node as long as blocks of so many ranks divide it; those from each rank to one
-//! so much further on leave it at its end, and a chain of them once. Of a ring the hops between the last rank of a node and
-//! the first one of the next leave it. All others are taken to.
+//! so much further on leave it at its end, and a chain of them once. Of a ring the hops between the last rank of a node
+//! and the first one of the next leave it. All others are taken to.
 //!
 //! `p` ranks, `k` on each of `nodes`; `n` bytes as in `work.rs`.
 

@@ -118,13 +118,17 @@ impl Choices {
     }
 }
 
+/// Costs on a line.
+const COSTS_ON_LINE: usize = 5;
+
 /// Costs for people.
 pub(crate) fn costs(named: &[(&'static str, u64)]) -> String {
     let cost = |(name, value): &(&str, u64)| match name.split_once("_ns") {
         Some((what, _)) => format!("{} {value} ns", what.replace('_', "-")),
         None => format!("{} {value} B/us", name.trim_end_matches("_per_us")),
     };
-    named.iter().map(cost).collect::<Vec<_>>().join(", ")
+    let line = |named: &[_]| named.iter().map(cost).collect::<Vec<_>>().join(", ");
+    named.chunks(COSTS_ON_LINE).map(line).collect::<Vec<_>>().join(",\n       ")
 }
 
 fn choice(operation: Operation, ranks: usize, bytes: u64, selection: &Selection) -> Choice {

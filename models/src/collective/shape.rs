@@ -79,6 +79,11 @@ pub struct Placement {
 impl Placement {
     /// Each rank on a node of its own, wherever.
     pub const SPREAD: Placement = Placement { per_node: 1, torus: [0; 3] };
+
+    /// Whether several of so many ranks share each of several nodes.
+    pub fn shares_nodes(&self, ranks: usize) -> bool {
+        self.per_node > 1 && self.per_node < ranks
+    }
 }
 
 /// A collective that is asked for.

@@ -124,6 +124,8 @@ fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
         let remedy = if algorithm.name.starts_with("trinaryx3") {
             "it wants ranks that fill a torus of up to three dimensions, as in --ranks 24 --per-node 2 \
              --topology torus:2x2x3"
+        } else if algorithm.name == "two-level" {
+            "it wants several ranks on each of several nodes, as in --ranks 64 --per-node 16"
         } else {
             "it does not take so many ranks"
         };

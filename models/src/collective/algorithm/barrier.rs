@@ -2,6 +2,7 @@
 //!
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
 
+use super::leaders::Leaders;
 use super::{Algorithm, Make, Operation};
 use crate::schedule::{Part, Signal, Trigger, started};
 
@@ -13,7 +14,7 @@ pub(super) const DISSEMINATION: Algorithm = Algorithm {
     make: Make::Whole(|shape, part| {
         part.buffer("data", 0);
         let rounds = name_rounds(shape.ranks, part);
-        tell_rounds(shape.ranks, &rounds, started(), part);
+        tell_rounds(&Leaders::all(shape.ranks), &rounds, started(), part);
         rounds.into_iter().for_each(|round| part.finish(round.reaches(1)));
     }),
 };
@@ -26,15 +27,16 @@ pub(super) fn name_rounds(ranks: usize, part: &mut Part) -> Vec<Signal> {
 
 /// What comes behind these steps in their queue begins when all ranks have come there, and that has happened.
 pub(super) fn meet(ranks: usize, rounds: &[Signal], first: Trigger, part: &mut Part) {
-    let heard = tell_rounds(ranks, rounds, first, part);
+    let heard = tell_rounds(&Leaders::all(ranks), rounds, first, part);
     part.join(heard);
 }
 
-/// Tells in each round, when it has heard in the one before. When it has heard of all.
-fn tell_rounds(ranks: usize, rounds: &[Signal], first: Trigger, part: &mut Part) -> Trigger {
+/// One of these ranks tells in each round, when it has heard in the one before. When it has heard of all others.
+pub(super) fn tell_rounds(among: &Leaders, rounds: &[Signal], first: Trigger, part: &mut Part) -> Trigger {
+    let number = among.node_of(part.rank());
     let mut heard = first;
     for (round, signal) in rounds.iter().enumerate() {
-        let to = (part.rank() + (1 << round)) % ranks;
+        let to = among.rank_of((number + (1 << round)) % among.count());
         part.join(heard).then(signal.on(to, 1));
         heard = signal.reaches(1);
     }

@@ -4,10 +4,12 @@ mod allgather;
 mod allreduce;
 mod alltoall;
 mod barrier;
+mod between;
 mod broadcast;
 mod flat;
 mod gather;
 mod laid;
+mod leaders;
 mod neighbours;
 mod reduce;
 mod reduce_scatter;
@@ -18,6 +20,7 @@ mod scatter_allgather;
 mod session;
 mod trees;
 mod trinaryx3;
+mod two_level;
 mod work;
 
 pub(super) use alltoall::give_all;
@@ -55,6 +58,7 @@ enum Make {
 pub const ALGORITHMS: &[Algorithm] = &[
     barrier::DISSEMINATION,
     flat::BARRIER,
+    two_level::BARRIER,
     broadcast::BINARY,
     broadcast::BINOMIAL,
     broadcast::CHAIN,
@@ -64,18 +68,22 @@ pub const ALGORITHMS: &[Algorithm] = &[
     flat::EAGER,
     trinaryx3::BUCKET,
     trinaryx3::TWO_PHASE,
+    two_level::BCAST,
     allgather::RING,
     allgather::DOUBLING,
     allgather::BRUCK,
     allgather::LISTS,
     flat::ALLGATHER,
+    two_level::ALLGATHER,
     reduce::TREE,
     flat::REDUCE,
+    two_level::REDUCE,
     allreduce::TREE,
     allreduce::DOUBLING,
     allreduce::RING,
     allreduce::RABENSEIFNER,
     flat::ALLREDUCE,
+    two_level::ALLREDUCE,
     gather::BINOMIAL,
     gather::FLAT,
     scatter::BINOMIAL,

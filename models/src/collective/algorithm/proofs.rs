@@ -4,7 +4,8 @@
 
 use super::*;
 use crate::collective::neighbours::Neighbours;
-use crate::collective::shape::Counts;
+use crate::collective::shape::{Counts, Placement};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Bytes and segments.
@@ -112,6 +113,36 @@ fn all_are_right_among_more() {
 #[test]
 fn all_are_right_among_more_of_odd_number() {
     (19..=33).step_by(2).for_each(|ranks| prove_all(ranks, &SIZES[2..]));
+}
+
+/// Ranks that share nodes: all placements that tell those apart which look at it.
+const PER_NODE: [usize; 4] = [2, 3, 4, 8];
+
+/// Those that look at nodes, with that many ranks on each, as the others are proven.
+fn prove_on_nodes(ranks: usize, per_node: usize, sizes: &[u64]) {
+    let placement = Placement { per_node, ..Placement::SPREAD };
+    for algorithm in ALGORITHMS.iter().filter(|one| one.name == "two-level") {
+        let operation = algorithm.operation;
+        let roots: Vec<usize> = match ranks {
+            ..=17 => (0..ranks).collect(),
+            _ => BTreeSet::from([0, per_node - 1, ranks / 2, ranks - 1]).into_iter().collect(),
+        };
+        let shapes = sizes.iter().flat_map(|&bytes| equal(operation, ranks, &roots, bytes));
+        for shape in shapes.chain(uneven(operation, ranks)) {
+            assert!(prove(algorithm, &Shape { placement, ..shape }, 1), "{per_node} on a node of {ranks}");
+        }
+    }
+}
+
+#[test]
+fn those_of_two_levels_are_right_on_nodes_of_any_size() {
+    for per_node in PER_NODE {
+        (per_node + 1..=17).for_each(|ranks| prove_on_nodes(ranks, per_node, &[0, 1, 333]));
+        (18..=33).for_each(|ranks| prove_on_nodes(ranks, per_node, &[1000, 4097]));
+    }
+    for (ranks, per_node) in [(47, 5), (64, 16), (100, 12)] {
+        prove_on_nodes(ranks, per_node, &[4097]);
+    }
 }
 
 #[test]

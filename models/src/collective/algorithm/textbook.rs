@@ -7,9 +7,11 @@
 //!
 //! Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005), for all
 //! that is named as there; Patarasuk, Yuan (2009), rings of reductions; Bruck et al. (1997); Hillis, Steele (1986),
-//! scans; Hensgen, Finkel, Manber (1988), the barrier; the collective interface of ACP, figure 6, lists.
+//! scans; Hensgen, Finkel, Manber (1988), the barrier; the collective interface of ACP, figure 6, lists; Karonis et al.
+//! (2000), two levels: one message of each node between nodes, by the form that is best there.
 
 use super::*;
+use crate::collective::shape::Placement;
 use std::collections::BTreeSet;
 
 /// Sizes that all of a formula is in.
@@ -85,6 +87,30 @@ fn textbook(operation: Operation, name: &str, sizes: Sizes) -> Option<(usize, u6
     })
 }
 
+/// The same of those of two levels, where so many ranks share a node: steps and bytes of a form among nodes, and inside
+/// those of a tree before, or of a copy, and one copy behind.
+fn two_levels(operation: Operation, per_node: usize, Sizes { p, n, .. }: Sizes) -> (usize, u64) {
+    let nodes = p.div_ceil(per_node);
+    let Sizes { l, c, folds, .. } = Sizes::of(nodes, n);
+    let followers = per_node as u64 - 1;
+    let fold = if folds { (3, n) } else { (0, 0) };
+    let inner = Sizes::of(per_node, n);
+    match operation {
+        // The root's own node waits for one copy more, the others for that of the last leader's.
+        Operation::Bcast => (l + 1, (followers + c as u64) * n),
+        Operation::Reduce => {
+            // The longest chain begins at a leaf of the leaders' tree; the last node is the only one so deep, if all
+            // places are taken, and has fewer ranks.
+            let last = (p - 1) % per_node + 1;
+            let least = if folds { inner.l } else { (last.ilog2() as usize).max(inner.l - 1) };
+            (2 * l + 2 * least, (inner.c + c) as u64 * n)
+        }
+        Operation::Allreduce => (2 * inner.l + 2 * l + 1 + fold.0, (followers + l as u64) * n + fold.1),
+        Operation::Allgather => (c + 2, (followers * p as u64 + ((nodes - 1) * per_node) as u64) * n),
+        _ => (0, 0),
+    }
+}
+
 /// The longest chain of a scan's rounds: each is two steps, but the last only combines, unless the rank that it comes
 /// from has been through all the others, too.
 fn scan_steps(ranks: usize) -> usize {
@@ -124,6 +150,34 @@ fn depth_and_bytes_are_those_of_the_textbook() {
 }
 
 #[test]
+fn depth_and_bytes_of_two_levels_are_those_of_the_textbook() {
+    for (ranks, per_node) in (2..=33).flat_map(|ranks| [2, 3, 4, 8].map(|per_node| (ranks, per_node))) {
+        let placement = Placement { per_node, ..Placement::SPREAD };
+        for algorithm in ALGORITHMS.iter().filter(|one| one.name == "two-level") {
+            let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes(ranks)) };
+            assert_eq!((algorithm.fits)(&shape), per_node < ranks);
+            if per_node >= ranks {
+                continue;
+            }
+            let wanted = two_levels(algorithm.operation, per_node, Sizes::of(ranks, bytes(ranks)));
+            let checked = algorithm.schedule(&shape, 1).check();
+            let what = format!("{:?} among {ranks}, {per_node} on a node", algorithm.operation);
+            let checked = checked.unwrap_or_else(|fault| panic!("{what}: {fault}"));
+            assert_eq!(checked.busiest_bytes, wanted.1, "{what}");
+            let is_folded =
+                algorithm.operation == Operation::Allreduce && !ranks.div_ceil(per_node).is_power_of_two();
+            let least = if is_folded { wanted.0 - 2 } else { wanted.0 };
+            assert!(
+                (least..=wanted.0).contains(&checked.depth),
+                "{what}: {} not {}",
+                checked.depth,
+                wanted.0
+            );
+        }
+    }
+}
+
+#[test]
 fn the_barrier_takes_as_many_rounds_as_doublings() {
     for ranks in 2..=33 {
         let shape = Shape::new(Operation::Barrier, ranks, 0, 0);
@@ -134,10 +188,12 @@ fn the_barrier_takes_as_many_rounds_as_doublings() {
 
 #[test]
 fn each_name_stands_for_another_schedule() {
-    for ranks in [5, 8, 12, 16] {
+    for (ranks, per_node) in [5, 8, 12, 16].into_iter().flat_map(|ranks| [1, 2, 3, 4, 8].map(|k| (ranks, k)))
+    {
         let mut seen = BTreeSet::new();
+        let placement = Placement { per_node, ..Placement::SPREAD };
         for algorithm in ALGORITHMS {
-            let shape = Shape::new(algorithm.operation, ranks, 1, bytes(ranks));
+            let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 1, bytes(ranks)) };
             if !(algorithm.fits)(&shape) {
                 continue;
             }

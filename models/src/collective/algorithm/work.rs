@@ -9,7 +9,7 @@
 //! that is named as there; Patarasuk, Yuan (2009), rings of reductions; Bruck et al. (1997); Hillis, Steele (1986),
 //! scans; Hensgen, Finkel, Manber (1988), the barrier; the collective interface of ACP, figure 6, lists.
 
-use super::{Algorithm, Operation, doublings};
+use super::{Algorithm, Operation, between, doublings, two_level};
 use crate::collective::shape::{Counts, Shape};
 
 /// So much of something.
@@ -26,6 +26,10 @@ pub struct Load {
 pub struct Work {
     /// Hand-overs one after the other, where each rank has a processor of its own.
     pub hops: f64,
+    /// Those of them that lead from one node to another, where several ranks share each of several nodes.
+    pub between: f64,
+    /// Bytes that go out of the busiest node, or into it, there.
+    pub carried: f64,
     /// How often all ranks that share a processor must have had their turn.
     pub rounds: f64,
     /// Steps; the longest: of the rank with most, or along the longest chain.
@@ -87,20 +91,25 @@ impl Sizes {
 }
 
 /// Work that waits so often, with so many steps, the most and all, that copy so many bytes.
-fn work((hops, rounds): (f64, f64), steps: (f64, f64), copied: (f64, f64)) -> Work {
+pub(super) fn work((hops, rounds): (f64, f64), steps: (f64, f64), copied: (f64, f64)) -> Work {
     let load = |(longest, all)| Load { longest, all };
     Work { hops, rounds, steps: load(steps), copied: load(copied), ..Work::default() }
 }
 
 impl Work {
     /// The same, which also combines so many bytes.
-    fn combining(self, longest: f64, all: f64) -> Work {
+    pub(super) fn combining(self, longest: f64, all: f64) -> Work {
         Work { combined: Load { longest, all }, ..self }
     }
 
     /// The same with so many bytes of memory.
-    fn within(self, scratch: f64) -> Work {
+    pub(super) fn within(self, scratch: f64) -> Work {
         Work { scratch, ..self }
+    }
+
+    /// The same, of which so many hand-overs and so many bytes pass between nodes.
+    pub(super) fn between(self, between: f64, carried: f64) -> Work {
+        Work { between, carried, ..self }
     }
 
     /// The same with a signal for each other rank.
@@ -112,8 +121,17 @@ impl Work {
 /// What an algorithm has to do for a shape. None of those that are for calls and not for plans: nobody has measured
 /// them beside the others yet.
 pub(super) fn of(algorithm: &Algorithm, shape: &Shape) -> Option<Work> {
-    use Operation::*;
+    if algorithm.name == two_level::BCAST.name {
+        return two_level::work_of(shape);
+    }
     let sizes = Sizes::of(shape);
+    let work = on_one_level(algorithm, sizes)?;
+    Some(between::with(work, sizes.n, algorithm, shape))
+}
+
+/// The same, wherever ranks are.
+fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
+    use Operation::*;
     match algorithm.operation {
         Barrier => barrier(algorithm.name, sizes),
         Bcast => bcast(algorithm.name, sizes),
@@ -283,6 +301,7 @@ fn scan(operation: Operation, Sizes { p, o, n, c, .. }: Sizes) -> Work {
 mod tests {
     use super::super::ALGORITHMS;
     use super::*;
+    use crate::collective::shape::Placement;
     use crate::schedule::{Deed, Use};
 
     /// What the schedule of a shape does: steps of the rank with most, and of all; bytes copied, and combined; memory.
@@ -309,13 +328,63 @@ mod tests {
         all
     }
 
+    /// Bytes that go out of a node, or into it, of that which has most.
+    fn carried(algorithm: &Algorithm, shape: &Shape) -> f64 {
+        let per_node = shape.placement.per_node;
+        let mut carried = vec![[0.0; 2]; shape.ranks.div_ceil(per_node)];
+        let schedule = algorithm.schedule(shape, 1);
+        for part in (0..shape.ranks).map(|rank| schedule.part(rank)) {
+            for step in part.steps() {
+                let (Deed::Copy { from, to, bytes } | Deed::Reduce { from, to, bytes, .. }) = step.deed
+                else {
+                    continue;
+                };
+                let (from, to) = (from.rank as usize / per_node, to.rank as usize / per_node);
+                if from != to {
+                    carried[from][0] += bytes as f64;
+                    carried[to][1] += bytes as f64;
+                }
+            }
+        }
+        carried.into_iter().flatten().fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn bytes_between_nodes_are_those_of_the_schedules() {
+        for (ranks, per_node) in [(8, 2), (16, 4), (24, 4), (27, 3), (33, 8), (48, 12), (64, 16)] {
+            let placement = Placement { per_node, ..Placement::SPREAD };
+            let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
+            for algorithm in ALGORITHMS {
+                let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
+                let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
+                    continue;
+                };
+                let (told, counted) = (work.carried, carried(algorithm, &shape));
+                let what = format!(
+                    "{:?} by {} among {ranks}, {per_node} on a node: {told} and not {counted}, in {bytes}",
+                    algorithm.operation, algorithm.name
+                );
+                let exact = algorithm.name == "two-level";
+                assert!(told == counted || !exact, "{what}");
+                assert!(2.0 * told >= counted && told <= 2.0 * counted, "{what}");
+                assert!((0.0..=work.hops).contains(&work.between), "{what}");
+            }
+        }
+    }
+
     #[test]
     fn closed_forms_are_those_of_the_schedules() {
-        for ranks in 2..=33_usize {
+        let placed =
+            [1, 2, 3, 4, 8].into_iter().flat_map(|per_node| (2..=33).map(move |ranks| (ranks, per_node)));
+        for (ranks, per_node) in placed {
+            let placement = Placement { per_node, ..Placement::SPREAD };
             // Bytes that all algorithms cut into equal parts.
-            let bytes = 64 * ranks as u64 * ranks.next_power_of_two() as u64;
+            let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
             for algorithm in ALGORITHMS {
-                let shape = Shape::new(algorithm.operation, ranks, 0, bytes);
+                if per_node > 1 && algorithm.name != "two-level" {
+                    continue; // it does not look at nodes
+                }
+                let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
                 let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
                     continue;
                 };

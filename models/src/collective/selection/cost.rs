@@ -4,8 +4,12 @@
 //! other. Where ranks share processors, each round takes a turn of all that share one, and what all ranks do is spread
 //! over the processors. Copies may be made by whoever waits; steps and reductions of a queue come one after the other,
 //! so they take no less than on the longest chain.
+//!
+//! Where several ranks share each of several nodes, hand-overs between nodes have a cost of their own, and so have
+//! bytes that the busiest node sends or gets. Where nobody says how ranks lie on nodes, all are alike.
 
 use super::Selection;
+use super::costs::COUNT;
 use crate::collective::algorithm::{Load, Work};
 
 /// Members of which each may know all others by a signal: that is memory for each other one on each.
@@ -14,8 +18,9 @@ const KNOWN_MAX: usize = 32;
 /// processors' caches between two starts.
 const SCRATCH_MAX: f64 = (1 << 20) as f64;
 
-/// How much of each cost some work takes: hand-overs, turns, steps, bytes copied, bytes combined.
-pub(super) type Shares = [f64; 5];
+/// How much of each cost some work takes: hand-overs, those between nodes, turns, steps, bytes copied, bytes combined,
+/// bytes carried between nodes.
+pub(super) type Shares = [f64; COUNT];
 
 impl Selection {
     /// How much of each cost some work takes among so many ranks. Additions, products and quotients alone, which come
@@ -26,8 +31,10 @@ impl Selection {
         let is_crowded = crowd > 1;
         let spread = |load: Load| if is_crowded { load.all / processors } else { load.longest };
         let in_order = |load: Load| spread(load).max(load.longest);
-        let (hops, turns) = if is_crowded { (0.0, work.rounds * crowd as f64) } else { (work.hops, 0.0) };
-        [hops, turns, in_order(work.steps), spread(work.copied), in_order(work.combined)]
+        let hops = work.hops - work.between;
+        let (hops, turns) = if is_crowded { (0.0, work.rounds * crowd as f64) } else { (hops, 0.0) };
+        let (steps, combined) = (in_order(work.steps), in_order(work.combined));
+        [hops, work.between, turns, steps, spread(work.copied), combined, work.carried]
     }
 
     /// How long some work takes among so many ranks, in ns.

@@ -5,6 +5,7 @@
 //! that lie far from the built-in ones, so that one that no measurement tells of stays where it is.
 
 use super::cost::Shares;
+use super::costs::COUNT;
 use super::{Costs, Selection};
 use crate::collective::{Algorithm, Shape};
 
@@ -36,7 +37,7 @@ impl Costs {
         // In units of the built-in prices.
         let rows: Vec<Shares> =
             rows.into_iter().map(|row| std::array::from_fn(|at| row[at] * built_in[at])).collect();
-        let mut prices = [1.0; 5];
+        let mut prices = [1.0; COUNT];
         for _ in 0..SWEEPS {
             for at in 0..prices.len() {
                 let (mut above, mut below) = (PULL, PULL);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::collective::Operation::{self, *};
+use crate::collective::Placement;
 use crate::collective::algorithm::ALGORITHMS;
 use crate::collective::names::OPERATIONS;
 
@@ -96,6 +97,25 @@ fn where_each_rank_has_a_processor_many_ranks_share_the_work() {
     assert_eq!(chosen(Allreduce, 64, 64 << 20), "rabenseifner");
     assert_eq!(chosen(Allgather, 1000, 8), "bruck");
     assert_eq!(chosen(Alltoall, 64, 1 << 20), "pairwise");
+}
+
+#[test]
+fn where_ranks_share_nodes_one_of_each_takes_part_between_them() {
+    let placed = |per_node, operation, ranks, bytes| {
+        let placement = Placement { per_node, ..Placement::SPREAD };
+        let shape = Shape { placement, ..Shape::new(operation, ranks, 0, bytes) };
+        Selection::default().choose(&shape).name
+    };
+    for operation in [Bcast, Reduce, Allreduce, Allgather] {
+        assert_eq!(placed(12, operation, 768, 8), "two-level", "{operation:?}");
+        // On one node, or with nothing known of nodes, nothing is between them.
+        for bytes in [8, 1024, 1 << 20] {
+            let usual = Selection::default().choose(&Shape::new(operation, 16, 0, bytes)).name;
+            assert_eq!((placed(16, operation, 16, bytes), placed(1, operation, 16, bytes)), (usual, usual));
+        }
+    }
+    assert_eq!(placed(16, Barrier, 1024, 0), "two-level");
+    assert_eq!(placed(16, Allreduce, 1024, 16 << 20), "rabenseifner");
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod rabenseifner;
 mod ring;
 mod tree;
 
-pub(super) use doubling::DOUBLING;
+pub(super) use doubling::{DOUBLING, Doubling};
+pub(super) use fold::Role;
 pub(super) use rabenseifner::RABENSEIFNER;
 pub(super) use ring::RING;
 pub(super) use tree::TREE;

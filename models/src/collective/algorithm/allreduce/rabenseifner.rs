@@ -7,6 +7,7 @@
 //! Source: Rabenseifner, "Optimization of collective reduction operations" (2004); Thakur, Rabenseifner, Gropp (2005).
 
 use super::super::doublings;
+use super::super::leaders::Leaders;
 use super::fold::{Fold, Role};
 use super::{Algorithm, TURNS, algorithm};
 use crate::collective::shape::{DATA, Shape};
@@ -43,18 +44,18 @@ impl Names {
 fn rabenseifner(shape: &Shape, part: &mut Part) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
-    let fold = Fold::name(shape, TURNS, part);
+    let fold = Fold::name(Leaders::all(shape.ranks), bytes, TURNS, part);
     let rounds = doublings(fold.whole);
     match fold.role(me) {
         Role::Out(to) => {
             Names::name(shape, &fold, None, part);
-            fold.hand_out(to, shape, part);
+            fold.hand_out(to, started(), part);
         }
         Role::In(number, folded) => {
             let before = u64::from(folded.is_some());
             let names = Names::name(shape, &fold, Some((number, before)), part);
             if folded.is_some() {
-                fold.take_in(names.combined, shape, part);
+                fold.take_in(names.combined, part);
             }
             halve(shape, &fold, (number, before), &names, part);
             double(shape, &fold, (number, before), &names, part);
@@ -64,7 +65,7 @@ fn rabenseifner(shape: &Shape, part: &mut Part) {
             }
             if let Some(other) = folded {
                 let done = if rounds > 0 { names.gathered[0].reaches(1) } else { names.combined.reaches(1) };
-                fold.hand_back(other, done, shape, part);
+                fold.hand_back(other, done, (DATA.on(me, 0), DATA), part);
             }
         }
     }

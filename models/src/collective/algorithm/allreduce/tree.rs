@@ -2,23 +2,24 @@
 //!
 //! A rank's values have been read when its parent has combined them, so the result may take their place without asking.
 
+use super::super::leaders::Leaders;
 use super::super::reduce::Up;
 use super::super::trees::Tree;
 use super::{Algorithm, algorithm};
 use crate::collective::shape::{DATA, Shape};
-use crate::schedule::Part;
+use crate::schedule::{Part, started};
 
 pub(in super::super) const TREE: Algorithm = algorithm("tree", |_| true, tree);
 
 fn tree(shape: &Shape, part: &mut Part) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
-    let up = Up::name(shape, 0, part);
+    let up = Up::name(&Leaders::all(shape.ranks), 0, bytes, part);
     let children = Tree::Binomial.children(me, shape.ranks);
     let below = children.len() as u64;
     let result = part.signal("result", u64::from(me > 0));
     let told = part.signal("told", below);
-    let ready = up.climb(shape, part).unwrap_or(result.reaches(1));
+    let ready = up.climb(started(), bytes, part).unwrap_or(result.reaches(1));
     for child in children {
         part.copy(ready, DATA.on(me, 0), DATA.on(child, 0), bytes)
             .then(result.on(child, 1))

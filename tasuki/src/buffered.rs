@@ -10,13 +10,13 @@ use tasuki_models::collective::Passing;
 ///
 /// Where the plan has blocks of `count` values the program's may have any number, as many on all members: they pass
 /// through the plan's buffers in pieces of `count`, one after the other. They lie as in the plan's buffer, with that
-/// number in place of `count`, and what is gotten takes their place: also where the plan has a result apart from what is
-/// given, as in an exchange, with room for the more blocks of the two.
+/// number in place of `count`, and what is gotten takes their place: also where the plan has a result apart from what
+/// is given, as in an exchange, with room for the more blocks of the two.
 ///
-/// [`start`](Buffered::start) takes a vector, and [`wait`](Buffered::wait) gives it back; a slice is lent inside a scope
-/// by [`Scope::start`](crate::Scope::start), or for the time of a call by [`run`](Buffered::run). The first piece goes on
-/// while the program computes; later ones begin in whichever call of the rank waits. Different plans may be started, and
-/// waited for, in different orders on different members.
+/// [`start`](Buffered::start) takes a vector, and [`wait`](Buffered::wait) gives it back; a slice is lent inside a
+/// scope by [`Scope::start`](crate::Scope::start), or for the time of a call by [`run`](Buffered::run). The first
+/// piece goes on while the program computes; later ones begin in whichever call of the rank waits. Different plans
+/// may be started, and waited for, in different orders on different members.
 ///
 /// ```
 /// use tasuki::Rank;
@@ -43,8 +43,8 @@ impl<T: Pod + Send> fmt::Debug for Buffered<T> {
 }
 
 impl<T: Pod + Send> Plan<T> {
-    /// A plan whose starts take any number of values, which pass through this one's buffers: the more values these hold,
-    /// the fewer pieces. Local; all members do it, or those that do not start as often as there are pieces.
+    /// A plan whose starts take any number of values, which pass through this one's buffers: the more values these
+    /// hold, the fewer pieces. Local; all members do it, or those that do not start as often as there are pieces.
     ///
     /// Errors: blocks differ in length, or are empty; it is a plan of a schedule of one's own; a start is under way.
     pub fn buffered(self) -> Result<Buffered<T>> {
@@ -73,8 +73,8 @@ impl<T: Pod + Send> Buffered<T> {
         self.0.start(values)
     }
 
-    /// Returns when the start is over for this member, and gives its values back: with what it got. `None` where none is
-    /// under way. Errors as of [`Plan::wait`]; then the plan is of no more use.
+    /// Returns when the start is over for this member, and gives its values back: with what it got. `None` where none
+    /// is under way. Errors as of [`Plan::wait`]; then the plan is of no more use.
     pub fn wait(&mut self) -> Result<Option<Vec<T>>> {
         self.0.wait()
     }

@@ -115,8 +115,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Starts a plan with borrowed values, as [`Buffered::start`], which nobody else may touch until it is over: by
-    /// [`wait_all`](Scope::wait_all), or the scope's end. Of a scope that is left by an error or panic only what has gone
-    /// has gone: the plan is of no more use.
+    /// [`wait_all`](Scope::wait_all), or the scope's end. Of a scope that is left by an error or panic only what has
+    /// gone has gone: the plan is of no more use.
     ///
     /// ```
     /// use tasuki::Sum;

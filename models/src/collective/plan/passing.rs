@@ -1,7 +1,7 @@
 //! Plans through whose buffers any number of values pass, as many at a time as fit.
 //!
-//! A start of the program's is a row of starts of the plan, one for each piece. The next one takes this rank to begin it,
-//! in whichever call it waits: members may wait for several in different orders, or for something else first.
+//! A start of the program's is a row of starts of the plan, one for each piece. The next one takes this rank to begin
+//! it, in whichever call it waits: members may wait for several in different orders, or for something else first.
 
 use super::{Held, Plan};
 use crate::collective::shape::{Counts, DATA, Operation, RESULT, Shape};

@@ -13,6 +13,8 @@ mod meeting;
 pub mod names;
 mod neighbours;
 mod nonblocking;
+mod notices;
+mod offered;
 mod plan;
 mod reduce;
 mod roll;

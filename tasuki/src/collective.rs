@@ -13,7 +13,7 @@ impl Communicator {
     ///
     /// Collective, as are all calls below: all members make them in the same order, one thread of each at a time.
     /// Errors: a member died, or left. Costs ceil(log8 P) rounds of up to seven short messages
-    /// each.
+    /// each, or a barrier of the network's own where the fabric has one.
     pub fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }

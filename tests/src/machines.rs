@@ -35,3 +35,23 @@ pub const MACHINES: [Machine; 7] = [
     // What has ended need not have arrived, and nothing overtakes: order by chance must not hide a missing flush.
     Machine { name: "early", of: |sim| sim.remote_completion(false).native_put_signal(false) },
 ];
+
+/// Networks with a barrier and a multicast of their own, for the cases that could use them.
+pub const OFFERING: [Machine; 4] = [
+    Machine { name: "offering", of: offering },
+    Machine { name: "offering, bare", of: |sim| offering(sim.bare()) },
+    Machine { name: "offering, far", of: |sim| offering(sim).latency_ns(20_000).jitter_ns(200_000) },
+    // Short broadcasts only, and refusals.
+    Machine {
+        name: "offering, narrow",
+        of: |sim| {
+            let sim = sim.barrier(true).multicast_bytes_max(100).outstanding_max(3).transfer_bytes_max(1_000);
+            sim.again_storm(0.02).connect_ns(30_000)
+        },
+    },
+];
+
+/// A network with both.
+pub fn offering(sim: Sim) -> Sim {
+    sim.barrier(true).multicast_bytes_max(4_096)
+}

@@ -1,7 +1,7 @@
 //! How a case becomes a test.
 
 use crate::failing::Failing;
-use crate::machines::{MACHINES, Machine};
+use crate::machines::{MACHINES, Machine, OFFERING};
 use crate::watchdog::Watchdog;
 use crate::{Case, failing, table};
 use std::ops::Range;
@@ -38,8 +38,17 @@ const VIRTUAL_NS_MAX: u64 = 20_000_000_000;
 
 /// Runs a case on simulated ranks: on every number of ranks it is for, on every kind of machine, with each seed.
 pub fn on_sim(name: &str, seeds: Range<u64>) {
+    on_machines(&MACHINES, name, seeds);
+}
+
+/// The same on networks with a barrier and a multicast of their own.
+pub fn on_offering_sim(name: &str, seeds: Range<u64>) {
+    on_machines(&OFFERING, name, seeds);
+}
+
+fn on_machines(machines: &[Machine], name: &str, seeds: Range<u64>) {
     let case = the_case(name);
-    for machine in &MACHINES {
+    for machine in machines {
         for (ranks, seed) in case.counts().flat_map(|ranks| seeds.clone().map(move |seed| (ranks, seed))) {
             simulated(case, machine, ranks, seed);
         }

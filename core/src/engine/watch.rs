@@ -14,7 +14,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub trait Watch: Send + Sync + Debug {
     /// Why the call cannot end well.
     fn complaint(&self) -> Option<Cause>;
+
+    /// Whether it has something to tell others when a call waits long, who may be asleep until they hear of it: it is
+    /// asked as soon as the wait is a long one, though nothing happens. The same at any time.
+    fn tells(&self) -> bool {
+        false
+    }
 }
+
+/// The part of a watch's number that says that it tells others.
+const TELLS: u32 = 1 << 31;
 
 /// The watches of a rank: numbers stand for them, from 1 on.
 #[derive(Debug, Default)]
@@ -35,13 +44,20 @@ impl Machine {
     /// Registers a watch, as long as the machine lives: its number.
     pub fn add_watch(&self, watch: Arc<dyn Watch>) -> u32 {
         let mut all = self.watches().0.write().unwrap_or_else(PoisonError::into_inner);
+        let tells = if watch.tells() { TELLS } else { 0 };
         all.push(watch);
-        all.len() as u32
+        all.len() as u32 | tells
+    }
+
+    /// Whether the watch that this thread has named tells others.
+    #[inline]
+    pub(super) fn tells_of_waits(&self) -> bool {
+        NAMED.get() & TELLS != 0
     }
 
     /// What the watch complains about that this thread has named.
     pub(super) fn complaint(&self) -> Option<Cause> {
-        let number = NAMED.get().checked_sub(1)?;
+        let number = (NAMED.get() & !TELLS).checked_sub(1)?;
         let all = self.watches().0.read().unwrap_or_else(PoisonError::into_inner);
         let watch = all.get(number as usize).cloned();
         drop(all);

@@ -17,11 +17,13 @@
 //! if it was put; that a fabric's atomics are atomic against the processor's, unless [`Capabilities::cpu_atomics`]
 //! says so; progress at a target that makes no call; acceptance ([`Refused::Again`] is ordinary, and may be the
 //! only answer that a dead peer ever gives) or cancelling; any length beyond [`Limits`]; a third party as issuer,
-//! unless [`Capabilities::third_party`]; that a peer can be reached before [`Fabric::connect`] says so.
+//! unless [`Capabilities::third_party`]; that a peer can be reached before [`Fabric::connect`] says so; a barrier or
+//! multicast of its own, unless [`Capabilities::barrier`] and [`Capabilities::multicast_bytes_max`].
 //!
 //! Fabrics never wait and never call the engine: they are polled. Death of a peer comes from the bootstrap.
 
 mod arming;
+mod group;
 mod line;
 mod operation;
 mod poison;
@@ -29,6 +31,7 @@ mod slots;
 pub mod words;
 
 pub use arming::{Arming, BOUND, NOBODY, SEVERAL, plainly_reached, reached};
+pub use group::{Group, GroupMember};
 pub use line::{DirectCell, DirectLine, Line, LinePayload, SignalCell, ViaLine};
 pub use operation::{Accept, Atomic, AtomicKind, CommandWrite, Posted, Refused, Token, Width};
 pub use poison::Poison;
@@ -56,6 +59,11 @@ pub struct Capabilities {
     /// Bytes from which on a receive in memory that its owner merely owns is registered and written by the sender;
     /// shorter ones are staged in mapped memory. 0 where none can be mapped.
     pub direct_from: u64,
+    /// Groups of ranks can meet ([`Fabric::meet`]). This and the next are the same on all ranks of a job, which ask
+    /// each other only where it is there; whether a group comes about is another matter ([`Fabric::open_group`]).
+    pub barrier: bool,
+    /// Most bytes that a member of a group can send all others at once ([`Fabric::multicast`]); 0: none.
+    pub multicast_bytes_max: u64,
 }
 
 /// Sizes that a fabric states.
@@ -214,6 +222,36 @@ pub trait Fabric: Send + Sync + Debug {
     /// Writes a command into a ring, at places that were reserved for it: lines arrive whole, the first one last. Its
     /// owner hears of it.
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused>;
+
+    /// Opens this rank's part of a group. Each member does; none may use it before it knows that all have. The places
+    /// stay registered until it is closed. Error: there is no room for another group, or it can be none.
+    fn open_group(&self, _group: &Group<'_>) -> Result<(), Cause> {
+        Err(Cause::Unsupported(format!("groups of ranks on fabric {}", self.name())))
+    }
+
+    /// This member comes to the next meeting of a group. When all have come, each one's signal `met` is raised by 1.
+    ///
+    /// It comes to one at a time: again only when its signal has told of the last. A meeting carries nothing and pushes
+    /// nothing: what a member sent before is visible after it to all, if it [has settled](Fabric::is_settled) before
+    /// that member came. Not promised: that anybody is told of a member that does not come, or that it has ended for a
+    /// member before others who were told have left. Refused like an operation.
+    fn meet(&self, _group: u64) -> Result<(), Refused> {
+        Err(Refused::Never(Box::new(Cause::Unsupported(format!("meetings on fabric {}", self.name())))))
+    }
+
+    /// Sends the first `len` bytes of this member's place to the same place of each other one, and raises the signal
+    /// `brought` there by 1 after they are visible. `len` is at least 1.
+    ///
+    /// The bytes are read until they have arrived, which the sender is told by nothing but a later meeting, or by
+    /// [`Fabric::is_settled`]. Multicasts are not ordered, neither those of one member: who sends must know that all
+    /// have taken what was sent before. Refused like an operation.
+    fn multicast(&self, _group: u64, _len: u64) -> Result<(), Refused> {
+        Err(Refused::Never(Box::new(Cause::Unsupported(format!("multicasts on fabric {}", self.name())))))
+    }
+
+    /// This rank has no more to do with a group: nothing of it touches its signals and its place any more. Other
+    /// members' later meetings never end.
+    fn close_group(&self, _group: u64) {}
 
     /// Takes completions and serves what peers ask of this rank. One thread at a time does it; others return.
     fn poll(&self, sink: &mut Sink<'_>);

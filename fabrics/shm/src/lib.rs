@@ -116,6 +116,8 @@ impl Fabric for ShmFabric {
             cpu_atomics: true,
             remote_completion: true,
             direct_from: self.options.direct_from,
+            barrier: false,
+            multicast_bytes_max: 0,
         }
     }
 

@@ -71,7 +71,7 @@ impl World {
 
     /// Whether the way to a peer takes another operation now. If it may later without anything ending, the rank is
     /// promised news.
-    fn has_room(&mut self, issuer: Rank, peer: Rank) -> bool {
+    pub(crate) fn has_room(&mut self, issuer: Rank, peer: Rank) -> bool {
         if self.rank(issuer).outstanding >= self.sim.limits.outstanding_max || self.is_mute(issuer, peer) {
             return false;
         }

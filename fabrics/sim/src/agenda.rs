@@ -32,6 +32,10 @@ pub(crate) enum What {
     End { flight: FlightId, outcome: Result<u64, Cause> },
     /// The issuer learns that its buffer is free.
     EndEarly { flight: FlightId },
+    /// A member of a group comes to a meeting.
+    Come { key: u64, member: usize },
+    /// A member of a group is told that a meeting is over.
+    Met { key: u64, member: usize },
     /// A rank that was refused may try again.
     Retry { rank: Rank },
     /// A rank dies.

@@ -72,13 +72,14 @@ impl World {
     /// Removes an operation of which nothing is left.
     fn forget(&mut self, id: FlightId) {
         let Some(flight) = self.flights.remove(&id) else { return };
-        if matches!(flight.task, Task::Line { .. } | Task::Slot { .. } | Task::Command(_)) {
+        let is_told = matches!(flight.task, Task::Line { .. } | Task::Slot { .. } | Task::Command(_));
+        if is_told || flight.part_of.is_some() {
             self.rank_mut(id.issuer).outstanding -= 1;
             self.news(id.issuer);
         }
     }
 
-    fn no_longer_flying(&mut self, issuer: Rank) {
+    pub(crate) fn no_longer_flying(&mut self, issuer: Rank) {
         self.rank_mut(issuer).flying -= 1;
         if self.rank(issuer).flying == 0 {
             for place in 0..self.rank(issuer).actors.len() {

@@ -108,6 +108,8 @@ pub(crate) struct Flight {
     pub(crate) settled: bool,
     /// Flushes that wait for it.
     pub(crate) flushes: Vec<FlightId>,
+    /// The group of whose multicast it is a part, and the member that it is for. Nobody is told of its end.
+    pub(crate) part_of: Option<(u64, usize)>,
     /// The first failure of those that a flush waits for, if their issuer was told that they had ended well.
     pub(crate) late: Option<tasuki_core::base::Cause>,
 }
@@ -123,6 +125,7 @@ impl Flight {
             in_lockstep: false,
             settled: false,
             flushes: Vec::new(),
+            part_of: None,
             late: None,
         }
     }

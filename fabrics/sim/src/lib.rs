@@ -24,6 +24,7 @@ mod completion;
 mod costs;
 mod draws;
 mod flight;
+mod groups;
 mod host;
 mod life;
 mod memory;
@@ -50,11 +51,12 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Local;
 use tasuki_core::fabric::words::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, CommandWrite, Connection, DirectSlots, Fabric, Limits, Line, LinePayload,
-    Poison, Posted, Refused, SLOT_PAYLOAD, SignalCell, Sink, SlotWrite, ViaLine,
+    Accept, Atomic, Capabilities, CommandWrite, Connection, DirectSlots, Fabric, Group, Limits, Line,
+    LinePayload, Poison, Posted, Refused, SLOT_PAYLOAD, SignalCell, Sink, SlotWrite, ViaLine,
 };
 use tasuki_core::segment::{GlobalAddress, Registry};
 use turn::Run;
+use world::World;
 
 /// One simulated rank's way to the memory of all.
 #[derive(Debug)]
@@ -91,6 +93,15 @@ impl SimFabric {
         let mut world = self.run.enter(self.rank, Call::Post);
         world.admit(self.rank, &task)?;
         world.launch(self.rank, None, task);
+        world.actors[me].breaks = 0;
+        Ok(())
+    }
+
+    /// Does something in a group, if there is room.
+    fn of_group(&self, act: impl FnOnce(&mut World) -> Result<(), Refused>) -> Result<(), Refused> {
+        let me = self.run.check_thread()?;
+        let mut world = self.run.enter(self.rank, Call::Post);
+        act(&mut world)?;
         world.actors[me].breaks = 0;
         Ok(())
     }
@@ -272,6 +283,22 @@ impl Fabric for SimFabric {
 
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {
         self.tell(Task::Command(*write))
+    }
+
+    fn open_group(&self, group: &Group<'_>) -> Result<(), Cause> {
+        self.run.enter(self.rank, Call::Ask).open_group(self.rank, group)
+    }
+
+    fn meet(&self, group: u64) -> Result<(), Refused> {
+        self.of_group(|world| world.meet(self.rank, group))
+    }
+
+    fn multicast(&self, group: u64, len: u64) -> Result<(), Refused> {
+        self.of_group(|world| world.multicast(self.rank, group, len))
+    }
+
+    fn close_group(&self, group: u64) {
+        self.run.lock().close_group(self.rank, group); // not a call: who drops something may be no thread of the run
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {

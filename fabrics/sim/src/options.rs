@@ -62,6 +62,7 @@ pub(crate) struct Twins {
     pub(crate) early_ends: bool,
     pub(crate) torn_lines: bool,
     pub(crate) torn_atomics: bool,
+    pub(crate) early_meetings: bool,
 }
 
 impl Sim {
@@ -74,6 +75,8 @@ impl Sim {
             cpu_atomics: true,
             remote_completion: true,
             direct_from: 0,
+            barrier: false,
+            multicast_bytes_max: 0,
         };
         let network = Network {
             latency_ns: 1_000,
@@ -167,6 +170,21 @@ impl Sim {
         self
     }
 
+    /// The network has a barrier: it counts who has come half-way between the ranks, and tells all when everybody has.
+    #[must_use]
+    pub fn barrier(mut self, yes: bool) -> Sim {
+        self.can.barrier = yes;
+        self
+    }
+
+    /// The network has a multicast of up to so many bytes; 0: none. They leave their sender once, and travel to each
+    /// member as a put does.
+    #[must_use]
+    pub fn multicast_bytes_max(mut self, bytes: u64) -> Sim {
+        self.can.multicast_bytes_max = bytes;
+        self
+    }
+
     /// Puts carry signals. Otherwise the target raises them, in its next call.
     #[must_use]
     pub fn native_put_signal(mut self, yes: bool) -> Sim {
@@ -209,6 +227,8 @@ impl Sim {
     pub fn bare(self) -> Sim {
         self.map(false)
             .third_party(false)
+            .barrier(false)
+            .multicast_bytes_max(0)
             .native_put_signal(false)
             .cpu_atomics(false)
             .remote_completion(false)
@@ -291,6 +311,13 @@ impl Sim {
     #[must_use]
     pub fn torn_atomics(mut self, yes: bool) -> Sim {
         self.twins.torn_atomics = yes;
+        self
+    }
+
+    /// Twin: a meeting is over when all members but one have come.
+    #[must_use]
+    pub fn early_meetings(mut self, yes: bool) -> Sim {
+        self.twins.early_meetings = yes;
         self
     }
 

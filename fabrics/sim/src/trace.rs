@@ -22,6 +22,8 @@ pub(crate) enum Mark {
     Leave,
     LookAround,
     Stuck,
+    Come,
+    Met,
 }
 
 /// The running fingerprint. Addresses of the host and its clock never enter it.

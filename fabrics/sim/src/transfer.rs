@@ -156,6 +156,9 @@ impl World {
         {
             return;
         }
+        if self.is_for_nobody(id) {
+            return self.fail(id, Cause::PeerLeft { peer: task.peer() });
+        }
         let taken = self.flights.get_mut(&id).and_then(|flight| flight.pieces[piece].bytes.take());
         let Some(bytes) = taken else { return };
         match to {

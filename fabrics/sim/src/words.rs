@@ -26,6 +26,9 @@ impl World {
         {
             return;
         }
+        if self.is_for_nobody(id) {
+            return self.fail(id, Cause::PeerLeft { peer: task.peer() });
+        }
         self.trace.note(self.now, Mark::Apply, [u64::from(id.issuer.0), id.number, u64::from(task.peer().0)]);
         match task {
             Task::Move { then: Some((signal, amount)), .. } | Task::Raise { signal, amount } => {
@@ -65,7 +68,7 @@ impl World {
         }
     }
 
-    fn raise(&mut self, signal: GlobalAddress, amount: u64) -> Result<u64, Cause> {
+    pub(crate) fn raise(&mut self, signal: GlobalAddress, amount: u64) -> Result<u64, Cause> {
         self.memory.signal(signal)?.counter().fetch_add(amount, Ordering::SeqCst); // SYNC signal-raise
         self.news(signal.rank());
         Ok(0)

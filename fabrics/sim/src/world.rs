@@ -4,6 +4,7 @@ use crate::actor::Actor;
 use crate::agenda::{Agenda, Moment, What};
 use crate::draws::Draws;
 use crate::flight::{Flight, FlightId};
+use crate::groups::Circle;
 use crate::memory::Memory;
 use crate::options::Sim;
 use crate::stuck::Watch;
@@ -45,6 +46,8 @@ pub(crate) struct World {
     pub(crate) pairs: BTreeMap<(Rank, Rank), Pair>,
     /// Words that cards keep to themselves, and for how many operations.
     pub(crate) cards: BTreeMap<GlobalAddress, (u64, usize)>,
+    /// By key.
+    pub(crate) groups: BTreeMap<u64, Circle>,
     pub(crate) watch: Watch,
     pub(crate) counts: Counts,
     /// How far a thread may be ahead of threads of other ranks.
@@ -122,6 +125,7 @@ impl World {
             flights: BTreeMap::new(),
             pairs: BTreeMap::new(),
             cards: BTreeMap::new(),
+            groups: BTreeMap::new(),
             watch: Watch::default(),
             counts: Counts::default(),
             ahead_ns: if sim.can.map || sim.in_step { 0 } else { sim.network.latency_ns },
@@ -205,6 +209,8 @@ impl World {
             }
             What::End { flight, outcome } => self.end(flight, outcome),
             What::EndEarly { flight } => self.end_early(flight),
+            What::Come { key, member } => self.come(key, member),
+            What::Met { key, member } => self.met(key, member),
             What::Retry { rank } => self.news(rank),
             What::Die { rank, silent } => self.die(rank, silent),
             What::Tell { rank } => self.tell(rank),

@@ -19,6 +19,9 @@ impl Communicator {
         if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::read(&[]), &call);
         }
+        if let Some(turn) = self.offered(&kind, &call)? {
+            return turn.barrier();
+        }
         let mut step = 1;
         while step < self.size() {
             self.tell_and_hear(step).map_err(|error| self.step_failed(error, &call))?;

@@ -18,6 +18,11 @@ impl Communicator {
         if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::moved(bytemuck::cast_slice_mut(values), self.rank() == root), &call);
         }
+        if let Some(turn) = self.offered(&kind, &call)?
+            && turn.takes(bytes)
+        {
+            return turn.bcast(bytemuck::cast_slice_mut(values), root);
+        }
         self.bcast_steps(bytemuck::cast_slice_mut(values), root)
             .map_err(|error| self.step_failed(error, &call))
     }

@@ -4,6 +4,7 @@ use super::fuzzy::Fuzzy;
 use super::habit::{Habits, Kind};
 use super::link::{Link, SLOTS};
 use super::nonblocking::{self, Begun, Going};
+use super::offered::Offered;
 use super::plan::Plans;
 use super::roll::{Noted, Watched};
 use super::selection::{Agreed, Selection};
@@ -51,6 +52,9 @@ pub struct Communicator {
     pub(super) watched: OnceLock<Option<Watched>>,
     /// The first of this member's signals for that.
     pub(super) roll: OnceLock<u32>,
+    /// What the fabric does of its own for all members; none before the first call that could use it, or where it does
+    /// nothing.
+    pub(super) offered: OnceLock<Option<Offered>>,
     /// Calls that are made again and again.
     pub(super) habits: Mutex<Habits>,
 }
@@ -136,6 +140,7 @@ impl Communicator {
             leaves_together: AtomicBool::new(false),
             watched: OnceLock::new(),
             roll: OnceLock::new(),
+            offered: OnceLock::new(),
             habits: Mutex::default(),
         }
     }
@@ -247,7 +252,10 @@ impl Communicator {
             return Err(self.machine().fault(Cause::Argument(text.into()), call));
         }
         self.is_called.store(true, Ordering::Relaxed);
-        let noted = self.watched.get().and_then(Option::as_ref).map(|watched| watched.note(kind));
+        let noted = match self.watched.get() {
+            Some(Some(watched)) => Some(watched.note(kind)),
+            _ => self.offered.get().and_then(Option::as_ref).map(|offered| offered.note(kind)),
+        };
         Ok(Ongoing { is_called: &self.is_called, _noted: noted })
     }
 

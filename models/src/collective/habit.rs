@@ -124,6 +124,12 @@ impl Kind {
             | self.bytes as u64 & 0xffff_ffff
     }
 
+    /// It in a word, where roots may be many.
+    #[inline]
+    pub(super) fn in_notice(&self) -> u64 {
+        self.in_roll() | (self.root as u64 >> 5) << 48
+    }
+
     /// The name of a call that was noted; none if it prepares something.
     pub(super) fn name_of(noted: u64) -> Option<&'static str> {
         let of = |name: &Operation| *name as u64 == noted >> 44 & 0xf;

@@ -14,6 +14,8 @@ pub mod names;
 mod neighbourhood;
 mod neighbours;
 mod nonblocking;
+mod notices;
+mod offered;
 mod partners;
 mod plan;
 mod reduce;

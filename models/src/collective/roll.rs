@@ -87,23 +87,28 @@ impl Watch for Roll {
         let is_other = |theirs: u64| theirs >> 48 == ours >> 48 && theirs != ours;
         let member = self.words.iter().position(|words| is_other(read(words)))?;
         let theirs = read(&self.words[member]);
-        if Kind::name_of(ours) == Kind::name_of(theirs) && Kind::root_of(ours) == Kind::root_of(theirs) {
-            let (one, other) = (Kind::bytes_of(ours), Kind::bytes_of(theirs));
-            if one != other {
-                return Some(Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) });
-            }
-        }
-        Some(Cause::Argument(format!(
-            "member {member} is in another call, {}, while this one is in {}: members make the same calls in the \
-             same order",
-            Named(theirs),
-            Named(ours)
-        )))
+        Some(complain_of(member, theirs, ours))
     }
 }
 
+/// That a member is in another call than this one, as both are noted.
+pub(super) fn complain_of(member: usize, theirs: u64, ours: u64) -> Cause {
+    if Kind::name_of(ours) == Kind::name_of(theirs) && Kind::root_of(ours) == Kind::root_of(theirs) {
+        let (one, other) = (Kind::bytes_of(ours), Kind::bytes_of(theirs));
+        if one != other {
+            return Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+        }
+    }
+    Cause::Argument(format!(
+        "member {member} is in another call, {}, while this one is in {}: members make the same calls in the \
+         same order",
+        Named(theirs),
+        Named(ours)
+    ))
+}
+
 /// A call, as it is told.
-struct Named(u64);
+pub(super) struct Named(pub(super) u64);
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

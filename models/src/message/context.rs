@@ -175,6 +175,11 @@ impl Context {
         &self.pump
     }
 
+    /// Unlike that of any other context of the job, ever.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The rank pays that when it leaves.
     pub(crate) fn owe(&self, debt: Arc<dyn Debt>) -> Result<()> {
         self.pump.owe(&self.machine, debt)

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod faults;
+mod groups;
 mod operations;
 mod order;
 mod ranks;

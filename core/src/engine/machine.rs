@@ -13,6 +13,7 @@ use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::Fabric;
 use crate::node::board::{Board, Seat, Stage};
+use crate::os::outward::Outward;
 use crate::segment::Registry;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +35,7 @@ pub struct Machine {
     watches: Watches,
     spins: u32,
     has_processor: bool,
+    outward: Outward,
     polling: AtomicBool,
     telling: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
@@ -89,6 +91,7 @@ impl Machine {
             watches: Watches::default(),
             spins: host.spins(),
             has_processor: host.has_processor(),
+            outward: Outward::default(),
             host,
             board,
             polling: AtomicBool::new(false),
@@ -266,6 +269,12 @@ impl Machine {
             Some(from) if !self.has_processor => self.host.spins_for(from),
             _ => self.spins,
         }
+    }
+
+    /// How this rank copies to where another one reads next.
+    #[inline(always)]
+    pub(super) fn outward(&self) -> &Outward {
+        &self.outward
     }
 
     /// Whether the rank has a processor of its own.

@@ -278,12 +278,16 @@ impl Machine {
             Found::Nothing => {}
             Found::Copy(from, to, len) => {
                 let from = lent.place(from, len);
-                let to = match to {
-                    Place::Mapped(at) => at.as_ptr(),
-                    Place::Lent(buffer, at) => lent.buffers[buffer].part_mut(at, len as u64),
-                };
-                // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within.
-                unsafe { copy::copy(from, to, len) };
+                // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within; the
+                // job's lie elsewhere.
+                unsafe {
+                    match to {
+                        Place::Mapped(to) => self.outward().copy(from, to.as_ptr(), len),
+                        Place::Lent(buffer, at) => {
+                            copy::copy(from, lent.buffers[buffer].part_mut(at, len as u64), len);
+                        }
+                    }
+                }
                 copy::fence_after_bulk(len);
             }
             Found::Combine(from, (buffer, at), len, in_front) => {

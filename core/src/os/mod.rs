@@ -11,6 +11,7 @@ pub mod mapping;
 pub mod membarrier;
 pub mod memfile;
 pub mod memory;
+pub mod outward;
 pub mod poll;
 pub mod prefetch;
 pub mod process;

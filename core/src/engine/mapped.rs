@@ -13,6 +13,8 @@ use crate::segment::GlobalAddress;
 pub enum Caching {
     /// As any copy.
     Cached,
+    /// For another processor to read next: through them or past them, whichever is quicker (`os/outward.rs`).
+    Outward,
     /// Past them, to memory: what is written is not fetched before, and takes no room.
     Streamed,
 }
@@ -32,7 +34,7 @@ impl Machine {
         let from = from.part(at, len);
         let Some(to) = self.fabric().mapped(to, len) else { return false };
         // SAFETY: inside the view, and memory of the job that was just found.
-        unsafe { copy_bytes(from, to.as_ptr(), len as usize, caching) };
+        unsafe { self.copy_bytes(from, to.as_ptr(), len as usize, caching) };
         true
     }
 
@@ -43,7 +45,7 @@ impl Machine {
         let to = to.part_mut(at, len);
         let Some(from) = self.fabric().mapped(from, len) else { return false };
         // SAFETY: as above.
-        unsafe { copy_bytes(from.as_ptr(), to, len as usize, caching) };
+        unsafe { self.copy_bytes(from.as_ptr(), to, len as usize, caching) };
         true
     }
 
@@ -54,8 +56,31 @@ impl Machine {
             return false;
         };
         // SAFETY: memory of the job that was just found.
-        unsafe { copy_bytes(from.as_ptr(), to.as_ptr(), len as usize, caching) };
+        unsafe { self.copy_bytes(from.as_ptr(), to.as_ptr(), len as usize, caching) };
         true
+    }
+
+    /// How a copy by a command treats the caches: what lands in another rank's memory is for its processor.
+    pub(super) fn caching(&self, to: GlobalAddress, len: u64) -> Caching {
+        match Caching::of(len) {
+            Caching::Cached if to.rank() != self.rank() => Caching::Outward,
+            usual => usual,
+        }
+    }
+
+    /// # Safety
+    /// As for [`copy::copy`]; streamed ranges do not overlap.
+    #[inline]
+    unsafe fn copy_bytes(&self, from: *const u8, to: *mut u8, len: usize, caching: Caching) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match caching {
+                Caching::Cached => copy::copy(from, to, len),
+                Caching::Outward => self.outward().copy(from, to, len),
+                Caching::Streamed => copy::stream(from, to, len),
+            }
+        }
+        copy::fence_after_bulk(len);
     }
 
     /// Whether job memory is in this process's reach; maps it if it can be.
@@ -69,18 +94,4 @@ impl Machine {
     pub fn check_place(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
         if self.fabric().mapped(at, len).is_some() { Ok(()) } else { self.fabric().check(at, len) }
     }
-}
-
-/// # Safety
-/// As for [`copy::copy`]; streamed ranges do not overlap.
-#[inline]
-unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize, caching: Caching) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match caching {
-            Caching::Cached => copy::copy(from, to, len),
-            Caching::Streamed => copy::stream(from, to, len),
-        }
-    }
-    copy::fence_after_bulk(len);
 }

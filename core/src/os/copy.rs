@@ -52,7 +52,7 @@ fn is_slow(from: *const u8, to: *mut u8, len: usize) -> bool {
 
 /// Whether two ranges have no byte in common.
 #[inline]
-fn are_apart(from: *const u8, to: *mut u8, len: usize) -> bool {
+pub(super) fn are_apart(from: *const u8, to: *mut u8, len: usize) -> bool {
     let apart = (to as usize).wrapping_sub(from as usize);
     apart >= len && apart.wrapping_neg() >= len
 }

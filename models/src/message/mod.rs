@@ -22,7 +22,6 @@ mod leaving;
 mod mark;
 mod occupancy;
 mod operation;
-mod pace;
 mod page;
 mod place;
 mod pump;

@@ -12,7 +12,6 @@
 
 use super::berth::{Berth, Cut};
 use super::directory;
-use super::pace::Pace;
 use super::page::{Block, Page};
 use super::staging::Meeting;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -360,18 +359,11 @@ pub(crate) struct Rings {
     wide: Sized,
     /// Bytes staged so far, about: two threads that add at once do no harm.
     staged: AtomicU64,
-    /// What copies into them take.
-    pub(crate) pace: Pace,
 }
 
 impl Default for Rings {
     fn default() -> Rings {
-        Rings {
-            narrow: Sized::of(RING),
-            wide: Sized::of(WIDE),
-            staged: AtomicU64::new(0),
-            pace: Pace::default(),
-        }
+        Rings { narrow: Sized::of(RING), wide: Sized::of(WIDE), staged: AtomicU64::new(0) }
     }
 }
 

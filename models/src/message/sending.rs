@@ -180,7 +180,7 @@ impl Sending {
                 }
                 Stage::Claimed { receive } => self.begin(machine, at, rings, *receive),
                 Stage::Putting { operation } => landed(machine, *operation, |_| self.in_place(number, slot)),
-                Stage::Staging(_) => self.fill(machine, at, rings),
+                Stage::Staging(_) => self.fill(machine, at),
                 Stage::Sharing(_) => self.share(machine, at),
                 Stage::Telling(notice) => tell(place, meets, notice),
                 Stage::Over => Next::Waits,
@@ -273,7 +273,7 @@ impl Sending {
     /// Begins to stage the bytes.
     fn stage(&self, machine: &Machine, rings: &Rings) -> Next {
         match rings.take(machine, self.from.len()) {
-            Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring, self.from.len(), &rings.pace))),
+            Ok(Some(ring)) => Next::Stage(Stage::Staging(Staging::new(ring))),
             Ok(None) => Next::Waits,
             Err(cause) => cause.into(),
         }
@@ -293,11 +293,11 @@ impl Sending {
     }
 
     /// Fills the ring.
-    fn fill(&mut self, machine: &Machine, at: Meeting<'_>, rings: &Rings) -> Next {
+    fn fill(&mut self, machine: &Machine, at: Meeting<'_>) -> Next {
         let (from, Stage::Staging(staging)) = (&self.from, &mut self.stage) else { return Next::Waits };
         let filled = from.enter().and_then(|from| {
-            let copy = |part, place, caching| from.launch(machine, part, place, caching);
-            staging.run(machine, at, &rings.pace, copy)
+            let copy = |part, place| from.launch(machine, part, place, Caching::Outward);
+            staging.run(machine, at, copy)
         });
         next(filled, || Next::Ended(None))
     }

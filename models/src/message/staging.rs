@@ -1,13 +1,12 @@
 //! A message on its way through a ring, as its sender sees it.
 
 use super::berth::Berth;
-use super::pace::{Pace, Stride};
 use super::page::{Block, Page};
 use super::ring::{Held, Untaken};
 use super::words;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
-use tasuki_core::engine::{Caching, Launched, Machine};
+use tasuki_core::engine::{Launched, Machine};
 use tasuki_core::fabric::Refused;
 use tasuki_core::segment::GlobalAddress;
 
@@ -22,9 +21,6 @@ pub(crate) struct Staging {
     told: u32,
     /// The chunk that is on its way into the ring.
     operation: Option<u64>,
-    stride: Stride,
-    /// What copying took so far, if that is to be told.
-    took_ns: u64,
 }
 
 /// Where a message meets its receive: there it has this number; and the slot that it was sent on.
@@ -57,9 +53,9 @@ pub(crate) enum Filled {
 }
 
 impl Staging {
-    pub(crate) fn new(ring: Held, len: u64, pace: &Pace) -> Staging {
-        let (berth, stride) = (ring.berth, pace.next(len));
-        Staging { ring, berth, staged: 0, told: 0, operation: None, stride, took_ns: 0 }
+    pub(crate) fn new(ring: Held) -> Staging {
+        let berth = ring.berth;
+        Staging { ring, berth, staged: 0, told: 0, operation: None }
     }
 
     /// Fills the ring as far as there is room, by `copy`, which starts to copy a part of the message there, and tells
@@ -70,8 +66,7 @@ impl Staging {
         &mut self,
         machine: &Machine,
         at: Meeting<'_>,
-        pace: &Pace,
-        copy: impl Fn((u64, u64), GlobalAddress, Caching) -> Result<Launched, Cause>,
+        copy: impl Fn((u64, u64), GlobalAddress) -> Result<Launched, Cause>,
     ) -> Result<Filled, Cause> {
         let Meeting { page, block, number, .. } = at;
         let chunks = self.berth.cut.chunks();
@@ -85,7 +80,6 @@ impl Staging {
                 }
             }
             if self.is_over() {
-                self.tell(pace);
                 self.ring.leave(Untaken::new(page, block, number, chunks));
                 return Ok(Filled::Over);
             }
@@ -126,7 +120,7 @@ impl Staging {
         &mut self,
         machine: &Machine,
         taken: u32,
-        copy: impl Fn((u64, u64), GlobalAddress, Caching) -> Result<Launched, Cause>,
+        copy: impl Fn((u64, u64), GlobalAddress) -> Result<Launched, Cause>,
     ) -> Result<bool, Cause> {
         if let Some(operation) = self.operation {
             let Some(landed) = machine.landed(operation) else { return Ok(false) };
@@ -137,34 +131,12 @@ impl Staging {
         if !self.has_room(taken) {
             return Ok(false);
         }
-        match self.copy(machine, copy)? {
+        match copy(self.berth.cut.part(self.staged), self.berth.place(self.staged))? {
             Launched::Done(_) => self.landed(),
             Launched::UnderWay(operation) => self.operation = Some(operation),
             Launched::Later => return Ok(false),
         }
         Ok(self.operation.is_none())
-    }
-
-    /// Begins to copy the next chunk.
-    #[inline]
-    fn copy(
-        &mut self,
-        machine: &Machine,
-        copy: impl Fn((u64, u64), GlobalAddress, Caching) -> Result<Launched, Cause>,
-    ) -> Result<Launched, Cause> {
-        let (part, place) = (self.berth.cut.part(self.staged), self.berth.place(self.staged));
-        let now_ns = || if self.stride.timed { machine.host().now_ns() } else { 0 };
-        let began_ns = now_ns();
-        let launched = copy(part, place, self.stride.caching);
-        self.took_ns += now_ns() - began_ns;
-        launched
-    }
-
-    /// The message has gone: what its copies took is told.
-    fn tell(&self, pace: &Pace) {
-        if self.stride.timed && self.took_ns > 0 {
-            pace.took(self.stride.caching, self.berth.cut.len(), self.took_ns);
-        }
     }
 
     fn landed(&mut self) {

@@ -5,7 +5,6 @@
 
 use super::berth::Berth;
 use super::context::{Context, Received};
-use super::pace::Stride;
 use super::page::{ANY, Block, Page};
 use super::ring::AT_ONCE;
 use super::sending::{self, Found};
@@ -14,7 +13,7 @@ use super::taking::Taking;
 use super::words::{self, Data, SHORT_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use tasuki_core::engine::{Launched, View};
+use tasuki_core::engine::{Caching, Launched, View};
 use tasuki_core::segment::GlobalAddress;
 
 /// How far a receive has come.
@@ -49,21 +48,14 @@ impl Context {
     /// the first chunk is in reach, all are.
     #[inline]
     fn stage(&self, bytes: View<'_>, at: Meeting<'_>, berth: Berth) -> bool {
-        let (host, pace) = (self.machine.host(), &self.pump.rings.pace);
-        let Stride { caching, timed } = pace.next(berth.cut.len());
-        let now_ns = || if timed { host.now_ns() } else { 0 };
-        let began_ns = now_ns();
         for chunk in 0..berth.cut.chunks() {
             let (from, len) = berth.cut.part(chunk);
-            let is_told = self.machine.copy_out(bytes, from, berth.place(chunk), len, caching)
+            let is_told = self.machine.copy_out(bytes, from, berth.place(chunk), len, Caching::Outward)
                 && at.tell(berth, chunk + 1).is_ok();
             if !is_told {
                 debug_assert_eq!(chunk, 0, "the receiver knows of the message");
                 return false;
             }
-        }
-        if timed {
-            pace.took(caching, berth.cut.len(), now_ns() - began_ns);
         }
         true
     }

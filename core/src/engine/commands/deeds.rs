@@ -24,7 +24,7 @@ impl Machine {
             && match command.deed {
                 Deed::Nothing => true,
                 Deed::Copy { from, to, len } => {
-                    len <= AT_ONCE && (len == 0 || self.copy_across(from, to, len, Caching::Cached))
+                    len <= AT_ONCE && (len == 0 || self.copy_across(from, to, len, self.caching(to, len)))
                 }
                 Deed::Put { to, bytes } => self.put_at_once(to, &bytes),
                 Deed::Atomic { at, atomic, result } => self.change_at_once(at, atomic, result),
@@ -38,7 +38,7 @@ impl Machine {
     #[inline(never)]
     fn put_at_once(&self, to: GlobalAddress, bytes: &Inline) -> bool {
         let len = bytes.len() as u64;
-        len == 0 || self.copy_out(View::of(bytes.bytes()), 0, to, len, Caching::Cached)
+        len == 0 || self.copy_out(View::of(bytes.bytes()), 0, to, len, self.caching(to, len))
     }
 
     #[inline(never)]

@@ -60,6 +60,8 @@ enum Work {
         from: NonNull<u8>,
         to: NonNull<u8>,
         len: usize,
+        /// To another rank's memory.
+        is_outward: bool,
     },
     Reduce {
         from: GlobalAddress,
@@ -135,7 +137,10 @@ impl Machine {
         match *deed {
             Deed::Nothing | Deed::Copy { len: 0, .. } => Work::Nothing,
             Deed::Copy { from, to, len } if len <= SHORT => match (place(from, len), place(to, len)) {
-                (Some(from), Some(to)) => Work::Copy { from, to, len: len as usize },
+                (Some(from), Some(place)) => {
+                    let is_outward = to.rank() != self.rank();
+                    Work::Copy { from, to: place, len: len as usize, is_outward }
+                }
                 _ => Work::Other,
             },
             Deed::Reduce { from, to, len, how } if len <= SHORT && how.operator().is_none() => {
@@ -243,9 +248,12 @@ impl Machine {
     fn do_work(&self, work: &Work) -> bool {
         match *work {
             Work::Nothing => true,
-            Work::Copy { from, to, len } => {
+            Work::Copy { from, to, len, is_outward } => {
+                let (from, to) = (from.as_ptr(), to.as_ptr());
                 // SAFETY: places of so many bytes in memory of the job that stay mapped.
-                unsafe { copy::copy(from.as_ptr(), to.as_ptr(), len) };
+                unsafe {
+                    if is_outward { self.outward().copy(from, to, len) } else { copy::copy(from, to, len) }
+                };
                 copy::fence_after_bulk(len);
                 true
             }

@@ -3,7 +3,6 @@
 use super::attend::Failure;
 use super::reach::Named;
 use crate::base::{Cause, Rank};
-use crate::engine::Caching;
 use crate::engine::machine::Machine;
 use crate::engine::trace::{Place, QueueId, Recorder, What};
 use crate::fabric::Poison;
@@ -106,7 +105,8 @@ impl Machine {
         let at = u64::from(chunk.index) * chunk_of(len);
         let size = chunk_of(len).min(len - at);
         let (from, to) = (from.add(at), to.add(at));
-        let copy = || self.copy_across(from, to, size, Caching::of(len));
+        let caching = self.caching(to, len);
+        let copy = || self.copy_across(from, to, size, caching);
         copy() || self.has_in_reach(from, size) && self.has_in_reach(to, size) && copy()
     }
 

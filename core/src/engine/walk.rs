@@ -128,7 +128,8 @@ struct Raise {
 #[derive(Debug)]
 enum Found {
     Nothing,
-    Copy(Place, Place, usize),
+    /// The last says whether another rank is told of it at once, and reads it next.
+    Copy(Place, Place, usize, bool),
     Combine(Place, (usize, u64), usize, bool),
 }
 
@@ -189,11 +190,11 @@ impl Machine {
             let count = Growing { first: stood.wrapping_add(first), more };
             raises.push(Raise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
         }
-        let Some(act) = self.find_act(pace.act)? else { return Ok(None) };
+        let Some(act) = self.find_act(pace.act, !pace.raises.is_empty())? else { return Ok(None) };
         Ok(Some(Step { wait, act, raises: raises.into() }))
     }
 
-    fn find_act(&self, act: Act) -> Result<Option<Found>, Cause> {
+    fn find_act(&self, act: Act, is_told: bool) -> Result<Option<Found>, Cause> {
         let place = |spot: Spot, len: u64| match spot {
             Spot::Lent(buffer, at) => Some(Place::Lent(buffer, at)),
             Spot::At(at) => {
@@ -204,7 +205,7 @@ impl Machine {
         Ok(match act {
             Act::Nothing | Act::Copy(_, _, 0) | Act::Combine(_, _, 0, _) => Some(Found::Nothing),
             Act::Copy(from, to, len) => match (place(from, len), place(to, len)) {
-                (Some(from), Some(to)) => Some(Found::Copy(from, to, len as usize)),
+                (Some(from), Some(to)) => Some(Found::Copy(from, to, len as usize, is_told)),
                 _ => None,
             },
             Act::Combine(from, Spot::Lent(buffer, at), len, in_front) => {
@@ -276,13 +277,14 @@ impl Machine {
     fn act(&self, act: &Found, lent: &Lent<'_>) {
         match *act {
             Found::Nothing => {}
-            Found::Copy(from, to, len) => {
+            Found::Copy(from, to, len, is_told) => {
                 let from = lent.place(from, len);
                 // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within; the
                 // job's lie elsewhere.
                 unsafe {
                     match to {
-                        Place::Mapped(to) => self.outward().copy(from, to.as_ptr(), len),
+                        Place::Mapped(to) if is_told => self.outward().copy(from, to.as_ptr(), len),
+                        Place::Mapped(to) => copy::copy(from, to.as_ptr(), len),
                         Place::Lent(buffer, at) => {
                             copy::copy(from, lent.buffers[buffer].part_mut(at, len as u64), len);
                         }

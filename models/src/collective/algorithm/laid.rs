@@ -306,10 +306,14 @@ fn combined(
     part.buffer("data", bytes);
     let sources = sources(me);
     let takes = segments * Table::combinations(me, sources.clone());
-    let amounts = Amounts { bytes, lays: segments, takes, tells: segments };
+    // Who comes later than second among those that it combines needs its own again.
+    let is_again = sources.contains(&me) && me - sources.start > 1;
+    let is_laid = is_again || (0..shape.ranks).any(|reader| flow.reads(reader, me));
+    let (bytes_laid, lays) = if is_laid { (bytes, segments) } else { (0, 0) };
+    let amounts = Amounts { bytes: bytes_laid, lays, takes, tells: segments };
     let table = Table::set(flow, shape.ranks, amounts, part);
     table.clear(part);
-    for (number, (begin, bytes)) in (1..).zip(cuts(shape, bytes, segments)) {
+    for (number, (begin, bytes)) in (1..=lays).zip(cuts(shape, bytes, segments)) {
         table.lay(number, (begin, begin, bytes), part);
         table.tell(table.readers(), part);
     }

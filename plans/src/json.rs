@@ -52,6 +52,9 @@ struct BufferJson {
     /// How many of it there are, where it is the schedule's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     turns: Option<u32>,
+    /// Whether two ranks swap it with each start.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    swapped: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -175,11 +178,12 @@ fn json(what: &impl Serialize) -> io::Result<String> {
 }
 
 fn buffer_json(room: &Room) -> BufferJson {
-    let turns = match room.used {
-        Use::Program => None,
-        Use::Turns(turns) => Some(turns),
+    let (turns, swapped) = match room.used {
+        Use::Program => (None, false),
+        Use::Turns(turns) => (Some(turns), false),
+        Use::Swapped => (None, true),
     };
-    BufferJson { name: room.name.to_string(), bytes: room.bytes, turns }
+    BufferJson { name: room.name.to_string(), bytes: room.bytes, turns, swapped }
 }
 
 fn signal_json(counter: &Counter) -> SignalJson {
@@ -274,15 +278,21 @@ fn explain(error: &serde_json::Error) -> String {
 }
 
 fn listed(part: PartJson) -> Result<Listed, String> {
-    let room = |room: BufferJson| Room {
-        name: room.name.into(),
-        bytes: room.bytes,
-        used: room.turns.map_or(Use::Program, Use::Turns),
+    let room = |BufferJson { name, bytes, turns, swapped }: BufferJson| {
+        let used = match (turns, swapped) {
+            (None, false) => Use::Program,
+            (Some(turns), false) => Use::Turns(turns),
+            (None, true) => Use::Swapped,
+            (Some(_), true) => {
+                return Err(format!("buffer {name} takes turns, and is swapped: it can do one of both"));
+            }
+        };
+        Ok(Room { name: name.into(), bytes, used })
     };
     let counter = |signal: SignalJson| Counter { name: signal.name.into(), per_start: signal.per_start };
     let step = |(number, one): (usize, StepJson)| step(one).map_err(|why| format!("step {number}: {why}"));
     Ok(Listed {
-        rooms: part.buffers.into_iter().map(room).collect(),
+        rooms: part.buffers.into_iter().map(room).collect::<Result<_, _>>()?,
         counters: part.signals.into_iter().map(counter).collect(),
         steps: part.steps.into_iter().enumerate().map(step).collect::<Result<_, _>>()?,
         finish: part.finish.into_iter().map(trigger).collect::<Result<_, _>>()?,

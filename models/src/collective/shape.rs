@@ -181,6 +181,11 @@ impl Shape {
         }
     }
 
+    /// Whether all blocks are alike by what the call is.
+    pub(crate) fn is_even(&self) -> bool {
+        matches!(self.counts, Counts::Equal(_))
+    }
+
     /// Where a rank's block begins among all. Constant time where blocks are alike.
     pub fn offset_of(&self, rank: usize) -> u64 {
         match &self.counts {

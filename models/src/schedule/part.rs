@@ -13,6 +13,31 @@ pub enum Use {
     /// Nobody. There are so many of it, which starts take in turns: what a step of an earlier start still reads there,
     /// a later one does not meet.
     Turns(u32),
+    /// Nobody. Two ranks, the first ones, have one each, alike in bytes, and swap them with each start: what a rank
+    /// writes to its own in one start lies where it has read in the one before. So a line of memory passes from one
+    /// processor to the other once for all that is handed over in it, not twice.
+    Swapped,
+}
+
+impl Use {
+    /// Where such a buffer of `rank` lies in that start: with which rank, and in which of its turns.
+    pub(crate) fn home(self, rank: u32, start: u64) -> (u32, u64) {
+        match self {
+            Use::Program => (rank, 0),
+            Use::Turns(turns) => (rank, start % u64::from(turns.max(1))),
+            Use::Swapped => (rank ^ (start & 1) as u32, 0),
+        }
+    }
+
+    /// How many of it a rank has.
+    pub fn times(self) -> u64 {
+        if let Use::Turns(turns) = self { turns.max(1).into() } else { 1 }
+    }
+
+    /// After how many starts it lies where it did.
+    pub(crate) fn period(self) -> u64 {
+        if self == Use::Swapped { 2 } else { self.times() }
+    }
 }
 
 /// A buffer of one rank.
@@ -75,6 +100,11 @@ impl Part {
     /// Names a buffer of the schedule's own, `turns` times.
     pub fn scratch(&mut self, name: impl Into<Name>, bytes: u64, turns: u32) -> Buffer {
         self.room(Room { name: name.into(), bytes, used: Use::Turns(turns) })
+    }
+
+    /// Names a buffer of the schedule's own that two ranks swap with each start ([`Use::Swapped`]).
+    pub fn swapped(&mut self, name: impl Into<Name>, bytes: u64) -> Buffer {
+        self.room(Room { name: name.into(), bytes, used: Use::Swapped })
     }
 
     pub(super) fn room(&mut self, room: Room) -> Buffer {

@@ -8,7 +8,7 @@ use super::rooted::{Form, named};
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use tasuki::schedule::{Operation, Part as OfRank, Schedule, Shape, Use};
+use tasuki::schedule::{Operation, Part as OfRank, Schedule, Shape};
 use tasuki::{Job, Sum};
 
 /// Among more ranks proofs take long.
@@ -53,9 +53,8 @@ fn all() -> impl Iterator<Item = ((&'static str, Operation, &'static str), Form)
 /// What a part takes when it is prepared: its signals, its buffers, each as often as starts take turns, and its queues,
 /// of commands for so many starts; one that raises two signals has two places.
 fn formula(part: &OfRank) -> u64 {
-    let turns = |used| if let Use::Turns(turns) = used { u64::from(turns) } else { 1 };
-    let rooms = part.rooms().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * turns(room.used));
-    let starts = part.rooms().iter().map(|room| turns(room.used)).max().unwrap_or(1);
+    let rooms = part.rooms().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.used.times());
+    let starts = part.rooms().iter().map(|room| room.used.times()).max().unwrap_or(1);
     let mut queues: BTreeMap<u16, u64> = BTreeMap::new();
     for step in part.steps() {
         let lines = if step.effects().count() > 1 { 2 } else { 1 };
@@ -67,8 +66,7 @@ fn formula(part: &OfRank) -> u64 {
 
 /// Bytes of buffers alone.
 fn buffers(part: &OfRank) -> u64 {
-    let turns = |used| if let Use::Turns(turns) = used { u64::from(turns) } else { 1 };
-    part.rooms().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * turns(room.used)).sum()
+    part.rooms().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.used.times()).sum()
 }
 
 /// Each rank prepares the plans, one after the other, starts each, and tells its bytes before that and after.

@@ -71,6 +71,7 @@ fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
         match room.used {
             Use::Program => format!("{name} {} B", room.bytes),
             Use::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
+            Use::Swapped => format!("{name} {} B of its own, swapped with each start", room.bytes),
         }
     };
     rooms.map(one).collect()

@@ -6,7 +6,8 @@
 //!
 //! What is laid out lies on places that starts take in turn. Where everybody hears of everybody, two of them suffice:
 //! who comes to lay something on the first one again has been told by all of the start between, and they have taken
-//! what was there. Else readers say when a place is free.
+//! what was there. Else readers say when a place is free. Two ranks of which each takes from the other swap places with
+//! each start: what one lays out lies where it has just taken something, in its caches already.
 //!
 //! Values are combined in the order of ranks, from the first one on, by whoever combines them: the same to the bit.
 
@@ -101,10 +102,13 @@ struct Amounts {
 }
 
 impl Table {
-    fn set(flow: Flow, ranks: usize, amounts: Amounts, part: &mut Part) -> Table {
-        let me = part.rank();
+    fn set(flow: Flow, shape: &Shape, amounts: Amounts, part: &mut Part) -> Table {
+        let (me, ranks) = (part.rank(), shape.ranks);
         let Amounts { bytes, lays, takes, tells } = amounts;
-        let stage = part.scratch("stage", bytes, flow.turns());
+        let stage = match flow {
+            Flow::Around if ranks == 2 && shape.is_even() => part.swapped("stage", bytes),
+            _ => part.scratch("stage", bytes, flow.turns()),
+        };
         let laid = part.signal("laid", lays);
         let taken = part.signal("taken", takes);
         let all = |is_one: bool| if is_one { 0..1 } else { 0..ranks };
@@ -238,7 +242,7 @@ fn bcast(shape: &Shape, segments: u64, part: &mut Part) {
     let (own, others) = if is_root { (segments, 0) } else { (0, segments) };
     let amounts =
         Amounts { bytes: if is_root { bytes } else { 0 }, lays: own, takes: others, tells: segments };
-    let table = Table::set(Flow::From(root), shape.ranks, amounts, part);
+    let table = Table::set(Flow::From(root), shape, amounts, part);
     if is_root {
         table.clear(part);
     }
@@ -260,7 +264,7 @@ fn scatter(shape: &Shape, _segments: u64, part: &mut Part) {
     part.buffer("data", shape.rooms(me)[0]);
     let (lays, takes, bytes) = if is_root { (others, 0, shape.bytes_of_all()) } else { (0, 1, 0) };
     let amounts = Amounts { bytes, lays, takes, tells: 1 };
-    let table = Table::set(Flow::From(root), shape.ranks, amounts, part);
+    let table = Table::set(Flow::From(root), shape, amounts, part);
     let at = |rank: usize| shape.offset_of(rank);
     if is_root {
         table.clear(part);
@@ -281,7 +285,7 @@ fn gather(shape: &Shape, _segments: u64, part: &mut Part) {
     part.buffer("data", shape.rooms(me)[0]);
     let (lays, takes, bytes) = if is_root { (0, others, 0) } else { (1, 0, shape.bytes_of(me)) };
     let amounts = Amounts { bytes, lays, takes, tells: 1 };
-    let table = Table::set(Flow::To(root), shape.ranks, amounts, part);
+    let table = Table::set(Flow::To(root), shape, amounts, part);
     if !is_root {
         table.clear(part);
         table.lay(1, (0, 0, bytes), part);
@@ -311,7 +315,7 @@ fn combined(
     let is_laid = is_again || (0..shape.ranks).any(|reader| flow.reads(reader, me));
     let (bytes_laid, lays) = if is_laid { (bytes, segments) } else { (0, 0) };
     let amounts = Amounts { bytes: bytes_laid, lays, takes, tells: segments };
-    let table = Table::set(flow, shape.ranks, amounts, part);
+    let table = Table::set(flow, shape, amounts, part);
     table.clear(part);
     for (number, (begin, bytes)) in (1..=lays).zip(cuts(shape, bytes, segments)) {
         table.lay(number, (begin, begin, bytes), part);
@@ -345,7 +349,7 @@ fn reduce_scatter(shape: &Shape, _segments: u64, part: &mut Part) {
     part.buffer("data", all);
     let takes = Table::combinations(me, 0..shape.ranks);
     let amounts = Amounts { bytes: all, lays: 1, takes, tells: 1 };
-    let table = Table::set(Flow::Around, shape.ranks, amounts, part);
+    let table = Table::set(Flow::Around, shape, amounts, part);
     table.lay(1, (0, 0, all), part);
     table.tell(table.readers(), part);
     let at = shape.offset_of(me);
@@ -357,23 +361,27 @@ fn shared(shape: &Shape, _segments: u64, part: &mut Part) {
     let (me, ranks, bytes) = (part.rank(), shape.ranks, shape.bytes_of(0));
     let shares: Vec<(u64, u64)> = cuts(shape, bytes, ranks as u64).collect();
     let (at, share) = shares[me];
+    let longest = shares.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
+    // The share of either of two lies at the beginning, where they swap places.
+    let place = |rank: usize| if ranks == 2 { 0 } else { shares[rank].0 };
     part.buffer("data", bytes);
     // Who has but one before it combines in place.
     let lays_own = me > 1;
     let lays = ranks as u64 - 1 + u64::from(lays_own);
-    let given = Amounts { bytes, lays, takes: Table::combinations(me, 0..ranks), tells: 1 };
-    let gives = Table::set(Flow::Around, ranks, given, part);
-    let gotten = Amounts { bytes: share, lays: 1, takes: ranks as u64 - 1, tells: 1 };
-    let gets = Table::set(Flow::Around, ranks, gotten, part);
+    let laid = if ranks == 2 { longest } else { bytes };
+    let given = Amounts { bytes: laid, lays, takes: Table::combinations(me, 0..ranks), tells: 1 };
+    let gives = Table::set(Flow::Around, shape, given, part);
+    let gotten = Amounts { bytes: longest, lays: 1, takes: ranks as u64 - 1, tells: 1 };
+    let gets = Table::set(Flow::Around, shape, gotten, part);
     for (number, to) in (1..).zip(gives.readers()) {
         let (begin, bytes) = shares[to];
-        gives.lay(number, (begin, begin, bytes), part);
+        gives.lay(number, (begin, place(to), bytes), part);
         gives.tell(std::iter::once(to), part);
     }
     if lays_own {
-        gives.lay(given.lays, (at, at, share), part);
+        gives.lay(given.lays, (at, place(me), share), part);
     }
-    gives.combine(0..ranks, 1, (at, at, share), part);
+    gives.combine(0..ranks, 1, (place(me), at, share), part);
     part.join(gives.taken.reaches(given.takes));
     gets.lay(1, (at, 0, share), part);
     gets.tell(gets.readers(), part);
@@ -390,7 +398,7 @@ fn allgather(shape: &Shape, _segments: u64, part: &mut Part) {
     let (me, bytes) = (part.rank(), shape.bytes_of(part.rank()));
     part.buffer("data", shape.rooms(me)[0]);
     let amounts = Amounts { bytes, lays: 1, takes: shape.ranks as u64 - 1, tells: 1 };
-    let table = Table::set(Flow::Around, shape.ranks, amounts, part);
+    let table = Table::set(Flow::Around, shape, amounts, part);
     table.lay(1, (shape.offset_of(me), 0, bytes), part);
     table.tell(table.readers(), part);
     for source in table.sources() {
@@ -405,17 +413,22 @@ fn alltoall(shape: &Shape, _segments: u64, part: &mut Part) {
     let [data, result] = shape.rooms(me);
     part.buffer("data", data);
     part.buffer("result", result);
-    let amounts = Amounts { bytes: data, lays: others, takes: others + 1, tells: 1 };
-    let table = Table::set(Flow::Around, shape.ranks, amounts, part);
+    // Nothing is laid out for oneself.
+    let place = |from: usize, to: usize| {
+        shape.sent_before(from, to) - if to > from { shape.block(from, from) } else { 0 }
+    };
+    let laid = data - shape.block(me, me);
+    let amounts = Amounts { bytes: laid, lays: others, takes: others + 1, tells: 1 };
+    let table = Table::set(Flow::Around, shape, amounts, part);
     for (number, to) in (1..).zip(table.readers()) {
         let at = shape.sent_before(me, to);
-        table.lay(number, (at, at, shape.block(me, to)), part);
+        table.lay(number, (at, place(me, to), shape.block(me, to)), part);
         table.tell(std::iter::once(to), part);
     }
     let (from, into) = (DATA.on(me, shape.sent_before(me, me)), RESULT.on(me, shape.got_before(me, me)));
     part.copy(started(), from, into, shape.block(me, me)).then(table.taken.on(me, 1));
     for source in table.sources() {
-        let from = table.stage.on(source, shape.sent_before(source, me));
+        let from = table.stage.on(source, place(source, me));
         let into = RESULT.on(me, shape.got_before(source, me));
         table.took(part.copy(table.there(source, 1), from, into, shape.block(source, me)));
     }
@@ -425,7 +438,7 @@ fn alltoall(shape: &Shape, _segments: u64, part: &mut Part) {
 fn barrier(shape: &Shape, _segments: u64, part: &mut Part) {
     part.buffer("data", 0);
     let amounts = Amounts { bytes: 0, lays: 0, takes: 0, tells: 1 };
-    let table = Table::set(Flow::Around, shape.ranks, amounts, part);
+    let table = Table::set(Flow::Around, shape, amounts, part);
     table.tell(table.readers(), part);
     for source in table.sources() {
         part.finish(table.there(source, 1));

@@ -321,7 +321,7 @@ mod tests {
             }
             let bytes = |room: &crate::schedule::Room| match room.used {
                 Use::Program => 0,
-                Use::Turns(turns) => room.bytes * u64::from(turns),
+                used => room.bytes * used.times(),
             };
             all[4] = (part.rooms().iter().map(bytes).sum::<u64>() as f64).max(all[4]);
         }

@@ -46,29 +46,32 @@ struct Place {
     /// Bytes from one turn to the next.
     stride: u64,
     turns: u64,
+    used: Use,
 }
 
 impl Layout {
     pub(super) fn of(part: &Part, data: Data) -> Layout {
         let (mut bytes, mut all) = (0, 1);
         let rooms = part.rooms().iter().map(|room| {
-            let (turns, is_here) = match room.used {
-                Use::Turns(turns) => (u64::from(turns).max(1), true),
-                Use::Program => (1, data == Data::OfPlan),
-            };
+            let (turns, is_here) = (room.used.times(), room.used != Use::Program || data == Data::OfPlan);
             let stride = if is_here { room.bytes.next_multiple_of(ALIGN) } else { 0 };
-            let place = Place { offset: bytes, stride, turns };
+            let place = Place { offset: bytes, stride, turns, used: room.used };
             bytes += place.stride * turns;
-            all = common_multiple(all, turns);
+            all = common_multiple(all, room.used.period());
             place
         });
         let rooms = rooms.collect();
         Layout { rooms, bytes, turns: all }
     }
 
+    /// Who has the place that is a rank's in that start.
+    pub(super) fn home(&self, buffer: Buffer, rank: u32, start: u64) -> u32 {
+        self.rooms[buffer.index()].used.home(rank, start).0
+    }
+
     /// Where that byte of a buffer lies in the block in that start.
     pub(super) fn offset(&self, buffer: Buffer, at: u64, start: u64) -> u64 {
-        let Place { offset, stride, turns } = self.rooms[buffer.index()];
+        let Place { offset, stride, turns, .. } = self.rooms[buffer.index()];
         offset + start % turns * stride + at
     }
 }

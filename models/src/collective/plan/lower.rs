@@ -5,12 +5,13 @@
 //! with each pass through the program, from where the signal stood when the plan was made.
 
 use super::layout::{Placed, common_multiple};
-use crate::schedule::{Deed, Part, START, Step, Trigger};
+use crate::schedule::{Deed, Part, Place, START, Step, Trigger};
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::queue::command::{self, Class, Effect, REDUCE_BYTES_MAX};
 use tasuki_core::queue::lines::Lines;
 use tasuki_core::queue::reduction::Reduction;
+use tasuki_core::segment::GlobalAddress;
 
 /// The commands of one queue.
 #[derive(Debug)]
@@ -155,15 +156,13 @@ impl Lowering<'_> {
         match deed {
             Deed::Nothing => Ok(vec![command::Deed::Nothing]),
             Deed::Copy { from, to, bytes } => {
-                let from = self.placed(from.rank)?.byte(from.buffer, from.offset, start);
-                let to = self.placed(to.rank)?.byte(to.buffer, to.offset, start);
+                let (from, to) = (self.byte(from, start)?, self.byte(to, start)?);
                 Ok(vec![command::Deed::Copy { from, to, len: bytes }])
             }
             Deed::Reduce { from, to, bytes, in_front } => {
                 let how = self.how.ok_or_else(|| Cause::Argument("it says not how values combine".into()))?;
                 let how = how.placed(in_front);
-                let from = self.placed(from.rank)?.byte(from.buffer, from.offset, start);
-                let to = self.placed(to.rank)?.byte(to.buffer, to.offset, start);
+                let (from, to) = (self.byte(from, start)?, self.byte(to, start)?);
                 let most = REDUCE_BYTES_MAX / how.bytes() * how.bytes();
                 let piece = |at: u64| command::Deed::Reduce {
                     from: from.add(at),
@@ -174,6 +173,13 @@ impl Lowering<'_> {
                 Ok((0..bytes).step_by(most as usize).map(piece).collect())
             }
         }
+    }
+
+    /// Where that place is in that start.
+    pub(super) fn byte(&self, place: Place, start: u64) -> Result<GlobalAddress, Cause> {
+        let Place { rank, buffer, offset } = place;
+        let home = self.placed(rank)?.layout.home(buffer, rank, start);
+        Ok(self.placed(home)?.byte(buffer, offset, start))
     }
 
     pub(super) fn placed(&self, rank: u32) -> Result<&Placed, Cause> {

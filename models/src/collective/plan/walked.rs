@@ -125,8 +125,7 @@ impl Lowered<'_> {
     fn spot(&self, place: Place, start: u64) -> Result<Spot, Cause> {
         let room = self.part.rooms().get(place.buffer.index());
         if room.is_none_or(|room| room.used != Use::Program) {
-            let placed = self.lowering.placed(place.rank)?;
-            return Ok(Spot::At(placed.byte(place.buffer, place.offset, start)));
+            return Ok(Spot::At(self.lowering.byte(place, start)?));
         }
         if place.rank as usize != self.part.rank() {
             return Err(Cause::Bug("the data of another rank, in a call".into()));

@@ -108,7 +108,7 @@ fn give(world: &World, memories: &mut BTreeMap<Home, Memory>, rank: usize, start
 }
 
 fn carry_out(world: &World, memories: &mut BTreeMap<Home, Memory>, deed: Deed, start: usize) {
-    let home = |place: &Place| (place.rank, place.buffer, world.turn(place, start));
+    let home = |place: &Place| world.home(place, start);
     let (from, to, bytes) = match deed {
         Deed::Nothing => return,
         Deed::Copy { from, to, bytes } | Deed::Reduce { from, to, bytes, .. } => (from, to, bytes),

@@ -46,8 +46,7 @@ pub(super) fn find(world: &World, run: &Run, order: &Order) -> Result<(), Box<Fa
 /// What an event reads and writes.
 fn accesses(world: &World, (start, event): (usize, usize)) -> Vec<(Home, Range<u64>, bool)> {
     let at = |place: &Place, bytes: u64, writes: bool| {
-        let home = (place.rank, place.buffer, world.turn(place, start));
-        (home, place.offset..place.offset + bytes, writes)
+        (world.home(place, start), place.offset..place.offset + bytes, writes)
     };
     match world.event(event) {
         // The program may write anything of its own buffers before it starts.

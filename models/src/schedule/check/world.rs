@@ -2,7 +2,8 @@
 
 use super::Checked;
 use super::fault::{Fault, Where};
-use crate::schedule::{Contract, Deed, Effect, Part, Place, START, Schedule, Signal, Step, Trigger, Use};
+use super::races::Home;
+use crate::schedule::{Contract, Deed, Effect, Part, Place, Room, START, Schedule, Signal, Step, Trigger};
 use std::collections::BTreeMap;
 
 /// What can happen in a start: numbers of one kind in a row.
@@ -176,12 +177,11 @@ impl World {
         })
     }
 
-    /// How the bytes of that place are told apart from those of other turns.
-    pub(super) fn turn(&self, place: &Place, start: usize) -> usize {
-        match self.parts[place.rank as usize].rooms()[place.buffer.index()].used {
-            Use::Program => 0,
-            Use::Turns(turns) => start % turns.max(1) as usize,
-        }
+    /// The buffer in which that place lies in that start.
+    pub(super) fn home(&self, place: &Place, start: usize) -> Home {
+        let used = self.parts[place.rank as usize].rooms()[place.buffer.index()].used;
+        let (rank, turn) = used.home(place.rank, start as u64);
+        (rank, place.buffer, turn as usize)
     }
 
     /// Where an event is, for people.
@@ -228,9 +228,11 @@ impl World {
     }
 
     fn is_there(&self, place: &Place, bytes: u64) -> bool {
-        let part = self.parts.get(place.rank as usize);
-        let room = part.and_then(|part| part.rooms().get(place.buffer.index()));
-        room.is_some_and(|room| place.offset.checked_add(bytes).is_some_and(|end| end <= room.bytes))
+        let room = |rank: u32| self.parts.get(rank as usize)?.rooms().get(place.buffer.index());
+        let fits = |room: &Room| place.offset.checked_add(bytes).is_some_and(|end| end <= room.bytes);
+        let is_there = |home: (u32, u64)| room(home.0).is_some_and(fits);
+        room(place.rank)
+            .is_some_and(|room| [0, 1].into_iter().all(|start| is_there(room.used.home(place.rank, start))))
     }
 
     fn chain_queues(&mut self) {

@@ -40,7 +40,7 @@ pub(super) const SIGNAL_BYTES: u64 = 8;
 pub(super) fn memory_bytes(part: &Part) -> u64 {
     let scratch = part.rooms().iter().map(|room| match room.used {
         Use::Program => 0,
-        Use::Turns(turns) => room.bytes * u64::from(turns),
+        used => room.bytes * used.times(),
     });
     part.steps().len() as u64 * STEP_BYTES
         + part.counters().len() as u64 * SIGNAL_BYTES

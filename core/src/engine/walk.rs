@@ -17,7 +17,7 @@ use super::waiting::Condition;
 use crate::base::{Cause, Rank, Result};
 use crate::fabric::{DirectCell, DirectLine, Line, SignalCell, plainly_reached};
 use crate::node::park::WakeMode;
-use crate::os::copy;
+use crate::os::{copy, outward, prefetch};
 use crate::segment::GlobalAddress;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -27,6 +27,9 @@ use std::sync::atomic::Ordering;
 const OFFERS: u32 = 8;
 /// How often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
 const ACROSS: u32 = 100;
+/// Bytes of a line, and most of them that are fetched ahead of a step: what the first cache holds beside the rest.
+const LINE: usize = 64;
+const FETCHED_MAX: usize = 16 << 10;
 /// Bytes that are combined in one go, on the stack.
 pub const COMBINED_MAX: usize = 4096;
 
@@ -273,12 +276,23 @@ impl Machine {
         steps[..telling.map_or(steps.len(), |at| at + 1)].iter().any(is_near)
     }
 
+    /// Where a step reads. What others have laid out far away is on its way from there.
+    #[inline(always)]
+    fn fetched(&self, from: Place, lent: &Lent<'_>, len: usize) -> *const u8 {
+        let place = lent.place(from, len);
+        if len >= outward::SHORT && matches!(from, Place::Mapped(_)) && self.outward().is_past_caches() {
+            let lines = (0..len.min(FETCHED_MAX)).step_by(LINE);
+            lines.for_each(|at| prefetch::for_reading(place.wrapping_add(at)));
+        }
+        place
+    }
+
     #[inline(always)]
     fn act(&self, act: &Found, lent: &Lent<'_>) {
         match *act {
             Found::Nothing => {}
             Found::Copy(from, to, len, is_told) => {
-                let from = lent.place(from, len);
+                let from = self.fetched(from, lent, len);
                 // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within; the
                 // job's lie elsewhere.
                 unsafe {
@@ -293,7 +307,7 @@ impl Machine {
                 copy::fence_after_bulk(len);
             }
             Found::Combine(from, (buffer, at), len, in_front) => {
-                let from = lent.place(from, len);
+                let from = self.fetched(from, lent, len);
                 let into = lent.buffers[buffer].part_mut(at, len as u64);
                 // SAFETY: bytes that the caller lends for writing, and nobody else has.
                 let into = unsafe { std::slice::from_raw_parts_mut(into, len) };

@@ -44,6 +44,12 @@ pub struct Outward {
 }
 
 impl Outward {
+    /// Whether copies go past the caches: who reads them is far.
+    #[inline(always)]
+    pub fn is_past_caches(&self) -> bool {
+        self.state.load(Relaxed) & MODE == PAST
+    }
+
     /// Copies `len` bytes to memory that another processor reads next. Before a signal tells of them comes
     /// [`copy::fence_after_bulk`].
     ///

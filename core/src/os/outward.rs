@@ -20,7 +20,8 @@ const LINE: u64 = 64;
 /// Copies past the caches cost the reader more, which the writer does not see: they must take less than this part, two
 /// fifths, of what others take. Where a cache is shared 4 KiB take about half.
 const MARGIN: (u64, u64) = (2, 5);
-/// Copies through the caches after which one is timed: every seventh, for calls take turns in twos and fours. As many bring back what had been written past them.
+/// Copies through the caches after which one is timed: every seventh, for calls take turns in twos and fours. As many
+/// bring back what had been written past them.
 const THROUGH_MORE: u32 = 6;
 /// Copies past them after which some go through them again.
 const PAST_MORE: u32 = 500;

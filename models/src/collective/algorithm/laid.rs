@@ -68,7 +68,7 @@ impl Flow {
             }
     }
 
-    /// Places that starts take in turn. Where one of two ranks takes some kilobytes it is one: what stays in their first
+    /// Places that starts take in turn. One, where one of two ranks takes some kilobytes: what stays in their first
     /// caches is handed over in two thirds of the time.
     fn turns(self, shape: &Shape) -> u32 {
         match self {

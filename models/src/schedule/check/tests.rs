@@ -163,6 +163,66 @@ fn a_join_is_overtaken_by_the_next_start() {
     assert!(missing.rank != by.rank && by.start > missing.start, "{fault}");
 }
 
+/// How two ranks lay out for each other what each gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Swap {
+    Swapped,
+    /// One place, which stays where it is.
+    Fixed,
+    /// A rank goes on before it has taken what the other has laid out.
+    GoesOn,
+    /// Another rank does so, too.
+    Third,
+    /// The places have not the same length.
+    Uneven,
+}
+
+fn exchange(swap: Swap) -> Schedule {
+    let ranks = if swap == Swap::Third { 3 } else { 2 };
+    let part = move |part: &mut Part| {
+        let me = part.rank();
+        let other = if me == 2 { 2 } else { 1 - me };
+        let data = part.buffer("data", 2 * BYTES);
+        let bytes = if swap == Swap::Uneven && me == 1 { BYTES - 1 } else { BYTES };
+        let stage =
+            if swap == Swap::Fixed { part.scratch("stage", bytes, 1) } else { part.swapped("stage", bytes) };
+        let [laid, told, taken] = ["laid", "told", "taken"].map(|name| part.signal(name, 1));
+        part.copy(started(), data.on(me, 0), stage.on(me, 0), bytes)
+            .then(laid.on(me, 1))
+            .then(told.on(other, 1));
+        part.in_queue((swap == Swap::GoesOn).into());
+        part.copy(told.reaches(1), stage.on(other, 0), data.on(me, BYTES), bytes).then(taken.on(me, 1));
+        part.finish(laid.reaches(1));
+        if swap != Swap::GoesOn {
+            part.finish(taken.reaches(1));
+        }
+    };
+    let contract = move |rank: usize| {
+        let buffer = crate::schedule::Buffer(0);
+        let origin = Origin { ranks: vec![(rank as u32 + 1) % 2], buffer, offset: 0 };
+        let got = Span { buffer, offset: BYTES, bytes: BYTES };
+        let gets = if swap == Swap::Swapped { vec![(got, origin)] } else { Vec::new() };
+        Contract { gives: vec![Span { buffer, offset: 0, bytes: BYTES }], gets, ..Contract::default() }
+    };
+    Schedule::new("exchange", ranks, part, contract)
+}
+
+#[test]
+fn swapped_places_are_free_when_their_next_writer_has_read_there() {
+    exchange(Swap::Swapped).check().unwrap_or_else(|fault| panic!("{fault}"));
+    for wrong in [Swap::Fixed, Swap::GoesOn] {
+        let fault = fault_of(&exchange(wrong));
+        assert!(
+            matches!(fault, Fault::Race { one, other, .. } if one.start != other.start),
+            "{wrong:?}: {fault}"
+        );
+    }
+    for wrong in [Swap::Third, Swap::Uneven] {
+        let fault = fault_of(&exchange(wrong));
+        assert!(matches!(fault, Fault::OutOfBuffer { .. }), "{wrong:?}: {fault}");
+    }
+}
+
 #[test]
 fn each_slip_is_seen_as_what_it_is() {
     use Slip::*;

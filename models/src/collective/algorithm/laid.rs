@@ -68,26 +68,17 @@ impl Flow {
             }
     }
 
-    /// Places that starts take in turn. One, where one of two ranks takes some kilobytes: what stays in their first
-    /// caches is handed over in two thirds of the time.
-    fn turns(self, shape: &Shape) -> u32 {
-        match self {
-            Flow::Around => 2,
-            Flow::From(_) if shape.ranks == 2 && shape.is_even() && SNUG.contains(&shape.bytes_of(0)) => 1,
-            _ => 4,
-        }
+    /// Places that starts take in turn.
+    fn turns(self) -> u32 {
+        if self == Flow::Around { 2 } else { 4 }
     }
 }
-
-/// Bytes of which there is one place.
-const SNUG: std::ops::RangeInclusive<u64> = 2 << 10..=16 << 10;
 
 /// What a rank lays out, and what it takes.
 struct Table {
     flow: Flow,
     ranks: usize,
     me: usize,
-    turns: u32,
     stage: Buffer,
     /// How often this rank has laid something, and taken something.
     laid: Signal,
@@ -114,10 +105,9 @@ impl Table {
     fn set(flow: Flow, shape: &Shape, amounts: Amounts, part: &mut Part) -> Table {
         let (me, ranks) = (part.rank(), shape.ranks);
         let Amounts { bytes, lays, takes, tells } = amounts;
-        let turns = flow.turns(shape);
         let stage = match flow {
             Flow::Around if ranks == 2 && shape.is_even() => part.swapped("stage", bytes),
-            _ => part.scratch("stage", bytes, turns),
+            _ => part.scratch("stage", bytes, flow.turns()),
         };
         let laid = part.signal("laid", lays);
         let taken = part.signal("taken", takes);
@@ -134,7 +124,7 @@ impl Table {
             part.signal("free", u64::from(flow.reads(reader, me)))
         });
         let free = free.collect();
-        Table { flow, ranks, me, turns, stage, laid, taken, told, free }
+        Table { flow, ranks, me, stage, laid, taken, told, free }
     }
 
     fn told(&self, source: usize) -> Signal {
@@ -162,7 +152,7 @@ impl Table {
     fn clear(&self, part: &mut Part) {
         for reader in self.readers() {
             if let Some(free) = self.free(reader) {
-                part.join(free.reaches(1).lagging(self.turns));
+                part.join(free.reaches(1).lagging(self.flow.turns()));
             }
         }
     }

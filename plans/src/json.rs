@@ -348,8 +348,8 @@ fn signal(number: usize) -> Result<Signal, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_models::collective::algorithm::ALGORITHMS;
-    use tasuki_models::collective::shape::Shape;
+    use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
+    use tasuki_models::collective::shape::{Operation, Shape};
 
     fn text(schedule: &Schedule) -> String {
         let mut bytes = Vec::new();
@@ -375,6 +375,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_buffer_takes_turns_or_is_swapped() {
+        let laid = |one: &&Algorithm| one.name == "laid" && one.operation == Operation::Allgather;
+        let shape = Shape::new(Operation::Allgather, 2, 0, 64);
+        let swapped = text(&ALGORITHMS.iter().find(laid).unwrap().schedule(&shape, 1));
+        let both = swapped.replacen("\"swapped\":true", "\"turns\":2,\"swapped\":true", 1);
+        assert_ne!(both, swapped);
+        let why = read(&both).expect_err("it does both");
+        assert!(why.contains("stage") && why.contains("swapped"), "{why}");
     }
 
     #[test]

@@ -27,8 +27,7 @@ use std::sync::atomic::Ordering;
 const OFFERS: u32 = 8;
 /// How often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
 const ACROSS: u32 = 100;
-/// Bytes of a line, and most of them that are fetched ahead of a step: what the first cache holds beside the rest.
-const LINE: usize = 64;
+/// Most bytes that are fetched ahead of a step: what the first cache holds beside the rest.
 const FETCHED_MAX: usize = 16 << 10;
 /// Bytes that are combined in one go, on the stack.
 pub const COMBINED_MAX: usize = 4096;
@@ -281,7 +280,7 @@ impl Machine {
     fn fetched(&self, from: Place, lent: &Lent<'_>, len: usize) -> *const u8 {
         let place = lent.place(from, len);
         if len >= outward::SHORT && matches!(from, Place::Mapped(_)) && self.outward().is_past_caches() {
-            let lines = (0..len.min(FETCHED_MAX)).step_by(LINE);
+            let lines = (0..len.min(FETCHED_MAX)).step_by(copy::LINE);
             lines.for_each(|at| prefetch::for_reading(place.wrapping_add(at)));
         }
         place

@@ -156,7 +156,7 @@ pub unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
 }
 
 /// Bytes of a line of the caches.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Whole lines.
 ///

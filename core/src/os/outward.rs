@@ -16,7 +16,7 @@ pub const SHORT: usize = 2048;
 /// where processors share a cache, 15 to 37 where they do not; and about 10 where it lies in memory.
 const FAR_NS: u64 = 12;
 /// Bytes of a line.
-const LINE: u64 = 64;
+const LINE: u64 = copy::LINE as u64;
 /// Copies past the caches cost the reader more, which the writer does not see: they must take less than this part, two
 /// fifths, of what others take. Where a cache is shared 4 KiB take about half.
 const MARGIN: (u64, u64) = (2, 5);

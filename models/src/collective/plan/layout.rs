@@ -132,4 +132,15 @@ mod tests {
         assert_eq!((layout.offset(first, 0, 4), layout.offset(first, 0, 5)), (128, 256));
         assert_eq!(layout.offset(second, 1, 5), 384 + 2 * 256 + 1);
     }
+
+    #[test]
+    fn a_swapped_buffer_is_one_that_is_the_others_in_every_other_start() {
+        let mut part = Part::new(0);
+        let (own, stage) = (part.scratch("own", 10, 1), part.swapped("stage", 10));
+        let layout = Layout::of(&part, Data::Lent);
+        assert_eq!((layout.bytes, layout.turns), (256, 2));
+        assert_eq!((layout.offset(stage, 3, 4), layout.offset(stage, 3, 5)), (131, 131));
+        let homes = |buffer: Buffer| [0, 1].map(|rank| [4, 5].map(|start| layout.home(buffer, rank, start)));
+        assert_eq!((homes(stage), homes(own)), ([[0, 1], [1, 0]], [[0, 0], [1, 1]]));
+    }
 }

@@ -195,7 +195,7 @@ pub(super) fn named(part: &Part) -> Vec<u32> {
     for step in part.steps() {
         ranks.extend(step.effects().map(|effect| effect.rank));
         if let Deed::Copy { from, to, .. } | Deed::Reduce { from, to, .. } = step.deed {
-            ranks.extend([from.rank, to.rank]);
+            ranks.extend([from, to].iter().flat_map(|place| homes(part, place)));
         }
     }
     ranks.sort_unstable();
@@ -203,7 +203,30 @@ pub(super) fn named(part: &Part) -> Vec<u32> {
     ranks
 }
 
+/// Who may have that place: two ranks in turn, if they swap it.
+fn homes(part: &Part, place: &Place) -> [u32; 2] {
+    let room = part.rooms().get(place.buffer.index());
+    [0, 1].map(|start| room.map_or(place.rank, |room| room.used.home(place.rank, start).0))
+}
+
 fn narrow(amount: u64) -> Result<u32, Cause> {
     let text = || format!("a schedule in which a signal counts {amount} in one go, more than a command can");
     u32::try_from(amount).map_err(|_| Cause::Argument(text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::started;
+
+    #[test]
+    fn who_swaps_a_place_is_named_though_nothing_else_of_it_is() {
+        let mut part = Part::new(0);
+        let (data, own, stage) =
+            (part.buffer("data", 8), part.scratch("own", 8, 2), part.swapped("stage", 8));
+        part.copy(started(), data.on(0, 0), own.on(0, 0), 8);
+        assert_eq!(named(&part), [0]);
+        part.copy(started(), data.on(0, 0), stage.on(0, 0), 8);
+        assert_eq!(named(&part), [0, 1]);
+    }
 }

@@ -75,6 +75,7 @@ impl Communicator {
         helper: &Arc<Helper>,
         by: collective::Selection,
     ) -> Result<Communicator> {
+        let by = collective::Selection { is_unaided: !helper.may_come(), ..by };
         let inner = Arc::new(collective::Communicator::world(machine.clone(), SLOTS, by)?);
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
     }

@@ -310,8 +310,7 @@ impl Communicator {
             let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
             return Err(self.messages().machine().fault(cause, call));
         }
-        let schedule = self.inner().choose(shape)?.schedule(shape, 1);
-        let inner = self.inner().plan(&schedule, how, &|| self.start_helper())?;
+        let inner = self.inner().plan_for(shape, how, &|| self.start_helper())?;
         let passed = Passed::of(shape, self.rank().index(), size_of::<T>());
         if shape.operation == Operation::Alltoall {
             return Ok(Plan::of_two(inner, passed));

@@ -65,7 +65,10 @@ impl Choices {
         let ranks = ranks.unwrap_or(processors);
         let costs_from = tuning.costs().map_or("built-in".into(), |_| tuning.to_string());
         let costs = tuning.costs().unwrap_or_default();
-        let selection = Selection { costs, forced, per_processor: ranks.div_ceil(processors) };
+        let per_processor = ranks.div_ceil(processors);
+        // As a rank knows that has no helper unless there is a processor for it.
+        let is_unaided = ranks >= processors;
+        let selection = Selection { costs, forced, per_processor, is_unaided };
         Ok(Choices::of(ranks, processors, costs_from, &selection))
     }
 

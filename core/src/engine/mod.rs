@@ -1,6 +1,7 @@
 //! What moves operations on: ordered operations, waiting and sleeping.
 
 mod action;
+pub mod baton;
 mod calls;
 mod commands;
 mod failures;

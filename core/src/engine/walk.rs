@@ -100,7 +100,9 @@ pub struct Lent<'l> {
 pub struct Walk {
     steps: Box<[Step]>,
     per_call: usize,
+    /// The next step, and the end of its call.
     next: usize,
+    end: usize,
     pass: u64,
 }
 
@@ -158,15 +160,41 @@ impl Wait {
     fn is_over(&self, pass: u64) -> bool {
         plainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
     }
+
+    fn condition(&self, pass: u64) -> Condition {
+        Condition::Signal(SignalCell::Direct(self.cell), self.count.in_pass(pass), Some(self.by))
+    }
+}
+
+impl Walk {
+    /// The steps of a call are done: the next call has those behind them.
+    #[inline(always)]
+    fn turn(&mut self) {
+        let is_last = self.end == self.steps.len();
+        self.next = if is_last { 0 } else { self.end };
+        self.end = self.next + self.per_call;
+        self.pass += u64::from(is_last);
+    }
+
+    /// Whether the next step need not wait.
+    pub fn may_go_on(&self) -> bool {
+        let wait = self.steps.get(self.next).and_then(|step| step.wait.as_ref());
+        wait.is_none_or(|wait| wait.is_over(self.pass))
+    }
 }
 
 impl Machine {
+    /// Whether this rank can have walks: it reaches others' signals by stores, and nothing that it does is to be noted.
+    pub fn can_walk(&self) -> bool {
+        self.reaches_words() && self.recorder().is_none()
+    }
+
     /// A walk of those steps, of which each call runs `per_call`. None: this rank does not reach by loads and stores
     /// all that they name, or what it does is to be noted.
     ///
     /// Nobody may have raised a signal that it raises since they were agreed on.
     pub fn make_walk(&self, steps: &[Pace], per_call: usize) -> Result<Option<Walk>, Cause> {
-        if !self.reaches_words() || self.recorder().is_some() {
+        if !self.can_walk() {
             return Ok(None);
         }
         let mut found = Vec::with_capacity(steps.len());
@@ -174,7 +202,7 @@ impl Machine {
             let Some(step) = self.find_step(pace)? else { return Ok(None) };
             found.push(step);
         }
-        Ok(Some(Walk { steps: found.into(), per_call, next: 0, pass: 0 }))
+        Ok(Some(Walk { steps: found.into(), per_call, next: 0, end: per_call, pass: 0 }))
     }
 
     fn find_step(&self, pace: &Pace) -> Result<Option<Step>, Cause> {
@@ -217,26 +245,43 @@ impl Machine {
         })
     }
 
-    /// Runs the steps of one call. Waits, and serves peers meanwhile. An error: a rank died, or one left that is waited
-    /// for; then the walk is of no more use.
+    /// Runs the steps of one call that are left. Waits, and serves peers meanwhile. An error: a rank died, or one left
+    /// that is waited for; then the walk is of no more use.
     #[inline]
     pub fn walk(&self, walk: &mut Walk, lent: &Lent<'_>, call: &dyn Fn() -> String) -> Result<()> {
-        let end = walk.next + walk.per_call;
-        for (at, step) in (walk.next..).zip(&walk.steps[walk.next..end]) {
+        while !self.stride(walk, lent) {
+            self.wait_on_the_way(&walk.steps[walk.next..walk.end], walk.pass, call)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the steps of one call that are left, up to one that has to wait. Whether there was none: the next steps are
+    /// those of another call.
+    #[inline]
+    pub fn stride(&self, walk: &mut Walk, lent: &Lent<'_>) -> bool {
+        let (begin, pass) = (walk.next, walk.pass);
+        for (at, step) in (begin..).zip(&walk.steps[begin..walk.end]) {
             if let Some(wait) = &step.wait
-                && !wait.is_over(walk.pass)
+                && !wait.is_over(pass)
             {
-                self.wait_on_the_way(&walk.steps[at..end], walk.pass, call)?;
+                walk.next = at;
+                return false;
             }
             self.act(&step.act, lent);
             for raise in &step.raises {
                 let line = DirectLine::new(raise.cell, self.board().seat(raise.rank), raise.mode);
-                line.raise_to(raise.count.in_pass(walk.pass));
+                line.raise_to(raise.count.in_pass(pass));
             }
         }
-        walk.next = if end == walk.steps.len() { 0 } else { end };
-        walk.pass += u64::from(walk.next == 0);
-        Ok(())
+        walk.turn();
+        true
+    }
+
+    /// Whether the walk ends well, as far as can be told now: an error if what its next step waits for cannot come any
+    /// more. Moves this rank's work on; never waits.
+    pub fn test_walk(&self, walk: &Walk, call: &dyn Fn() -> String) -> Result<()> {
+        let wait = walk.steps.get(walk.next).and_then(|step| step.wait.as_ref());
+        wait.map_or(Ok(()), |wait| self.test(&wait.condition(walk.pass), call).map(drop))
     }
 
     /// Waits for what the first of these steps waits for.
@@ -260,8 +305,7 @@ impl Machine {
                 return Ok(());
             }
         }
-        let cell = SignalCell::Direct(wait.cell);
-        self.wait(&Condition::Signal(cell, wait.count.in_pass(pass), Some(wait.by)), None, call)
+        self.wait(&wait.condition(pass), None, call)
     }
 
     /// Whether one of the ranks that are waited for before these steps tell others anything needs this very processor

@@ -282,6 +282,16 @@ impl Reduction {
     }
 }
 
+impl Reduction {
+    /// Each value on the left becomes itself with its partner on the right: as many bytes, a multiple of a value's. Of
+    /// an operation that everybody knows.
+    pub fn combine(self, left: &mut [u8], right: &[u8]) {
+        if let How::Known(number, combine) = self.how {
+            combine_known(number, combine, left, right);
+        }
+    }
+}
+
 /// Each value on the left becomes itself with its partner on the right.
 fn combine_known(number: Number, how: Combine, into: &mut [u8], from: &[u8]) {
     match number {

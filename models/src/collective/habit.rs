@@ -7,10 +7,10 @@
 //!
 //! Long values go in pieces, which have walks of their own.
 
-use super::algorithm::{ALGORITHMS, Algorithm};
+use super::algorithm::ALGORITHMS;
 use super::communicator::Communicator;
 use super::plan::{Arranged, Made};
-use super::selection;
+use super::selection::{BLOCKS_MAX, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
 use super::shape::{Operation, Shape};
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
@@ -18,8 +18,6 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::View;
 use tasuki_core::engine::walk::{COMBINED_MAX, Lent, Walk};
 
-/// Members of which each has to do with all others.
-pub(super) const MEMBERS_MAX: usize = 32;
 /// Calls of a kind that go by messages.
 const BY_MESSAGES: u32 = 3;
 /// Kinds that are counted.
@@ -28,10 +26,6 @@ const KINDS_MAX: usize = 32;
 const WALKS_MAX: usize = 128;
 /// Bytes of memory that they take on a member, about.
 const BYTES_MAX: u64 = 64 << 20;
-/// Bytes of values that are moved in one go, where they can be cut.
-const PIECE: u64 = 256 << 10;
-/// Bytes of blocks of which all lie side by side: more go by messages.
-const BLOCKS_MAX: u64 = 4 << 20;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
@@ -150,15 +144,9 @@ impl Kind {
         Shape { value_bytes: self.value_bytes as u64, in_order: true, ..shape }
     }
 
-    /// Whether it can be cut anywhere between values.
-    fn is_divisible(&self) -> bool {
-        use Operation::{Allreduce, Bcast, Exscan, Reduce, Scan};
-        matches!(self.operation, Bcast | Reduce | Allreduce | Scan | Exscan)
-    }
-
     /// Bytes that are moved in one go.
     fn piece(&self) -> usize {
-        match self.is_divisible() {
+        match self.operation.is_divisible() {
             true => self.bytes.min(PIECE as usize / self.value_bytes * self.value_bytes),
             false => self.bytes,
         }
@@ -167,7 +155,7 @@ impl Kind {
     /// Bytes that a walk of it takes on a member, about.
     fn memory(&self, ranks: usize) -> u64 {
         let shape = self.shape(ranks);
-        4 * if self.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
+        4 * if self.operation.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
     }
 }
 
@@ -294,8 +282,8 @@ impl Communicator {
     #[inline]
     fn may_walk(&self, kind: &Kind) -> bool {
         let (ranks, bytes) = (self.size(), kind.bytes as u64);
-        let is_much = ranks > 2 || bytes > selection::TOLD_MAX;
-        let is_little = kind.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_MAX;
+        let is_much = ranks > 2 || bytes > TOLD_MAX;
+        let is_little = kind.operation.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_MAX;
         let is_something = bytes > 0 || kind.operation == Operation::Barrier;
         let is_among_few = (2..=MEMBERS_MAX).contains(&ranks);
         is_much && is_little && is_something && is_among_few && self.machine().reaches_words()
@@ -354,10 +342,9 @@ impl Communicator {
             self.give_up(number);
         }
         let shape = kind.shape(self.size());
-        let (algorithm, segments): (&Algorithm, u64) = selection::for_calls(&shape);
-        let schedule = algorithm.schedule(&shape, segments);
+        let schedule = for_calls(&shape);
         let part = schedule.part(self.rank().index());
-        let arranged = match self.arrange(&schedule, &part, Made::Walk, call)? {
+        let arranged = match self.arrange(&schedule, &part, Made::Walk(None), call)? {
             Ok(Arranged { number, walk: Some(walk), .. }) => Some(Known { number, walk, bytes }),
             Ok(Arranged { number, walk: None, .. }) => {
                 self.give_up(number);

@@ -52,6 +52,12 @@ impl Operation {
             Operation::Neighbours => "neighbours",
         }
     }
+
+    /// Whether what it moves can be cut anywhere between values.
+    pub(super) fn is_divisible(self) -> bool {
+        use Operation::{Allreduce, Bcast, Exscan, Reduce, Scan};
+        matches!(self, Bcast | Reduce | Allreduce | Scan | Exscan)
+    }
 }
 
 /// How many bytes blocks have.

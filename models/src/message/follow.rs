@@ -85,6 +85,11 @@ impl Pump {
         self.followers.change(|all| all.push(follower));
     }
 
+    /// The rank has left: nothing goes on any more.
+    pub(super) fn forget_followers(&self) {
+        self.followers.change(Vec::clear);
+    }
+
     /// No longer.
     pub(crate) fn forget_follower(&self, follower: &dyn Follower) {
         let is_it = |one: &Arc<dyn Follower>| std::ptr::addr_eq(Arc::as_ptr(one), follower);

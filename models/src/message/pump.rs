@@ -206,6 +206,7 @@ impl Agent for Pump {
     fn leave(&self, machine: &Machine) -> Result<()> {
         let owed = leaving::pay(self, machine);
         let debts = self.pay_debts(machine);
+        self.forget_followers();
         self.rings.drain(machine);
         owed.and(debts)
     }

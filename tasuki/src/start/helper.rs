@@ -61,6 +61,15 @@ impl Helper {
         self.wanted.kind == HelperKind::Auto && self.machine.fabric().name() == "sim"
     }
 
+    /// Whether this rank, or another one of its node, has a helper, or will have one with its first plan.
+    pub(crate) fn may_come(&self) -> bool {
+        match self.wanted.kind {
+            HelperKind::Off => false,
+            HelperKind::Rank | HelperKind::Node => true,
+            HelperKind::Auto => self.is_card() || self.machine.size() < processors::usable(),
+        }
+    }
+
     /// For whom it is to work, if there is to be one: at the node's beginning, or as the `next` one of a node.
     fn help(&self, next: bool) -> Option<Help> {
         let is_lowest = self.machine.rank().0 == 0;

@@ -22,6 +22,7 @@ impl Wishes {
         let costs = settings.costs.parse().map_err(|why| wrong(names::COSTS, &settings.costs, why))?;
         let forced = settings.collectives.parse();
         let forced = forced.map_err(|why| wrong(names::COLLECTIVES, &settings.collectives, why))?;
-        Ok(Wishes { helper: settings.helper, selection: Selection { costs, forced, per_processor } })
+        let selection = Selection { costs, forced, per_processor, is_unaided: false };
+        Ok(Wishes { helper: settings.helper, selection })
     }
 }

@@ -4,10 +4,11 @@
 use super::farewell::Farewell;
 use super::layout::{Card, Data, Layout, Placed};
 use super::lower::{self, Lowering, Milestone};
-use super::{Combining, Held, walked};
+use super::walking::{Content, Walker, Walking};
+use super::{Combining, Form, Held, walked};
 use crate::collective::communicator::Communicator;
-use crate::collective::habit::MEMBERS_MAX;
 use crate::collective::roll::{KEPT, Roll, Watched};
+use crate::collective::selection::MEMBERS_MAX;
 use crate::collective::stages::Stages;
 use crate::message::SHORT_MAX;
 use crate::schedule::{Part, START, Schedule};
@@ -25,8 +26,9 @@ use tasuki_core::queue::reduction::Reduction;
 pub(in crate::collective) enum Made {
     /// Programs that go on by what arrives.
     Programs(Combining),
-    /// Steps that calls run.
-    Walk,
+    /// Steps that this rank runs in its calls: a plan's, through which that passes, or those of calls that lend what
+    /// they move.
+    Walk(Option<Content>),
 }
 
 /// What each member tells all others when a plan is made: a short message.
@@ -53,7 +55,10 @@ pub(in crate::collective) struct Arranged {
     pub(super) held: Arc<Held>,
     /// By which it is given up.
     pub(in crate::collective) number: u64,
+    /// The steps of calls.
     pub(in crate::collective) walk: Option<Walk>,
+    /// Those of a plan.
+    pub(super) walker: Option<Walker>,
 }
 
 impl Communicator {
@@ -67,9 +72,9 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<Result<Arranged, Cause>> {
         let fault = |cause| self.machine().fault(cause, call);
-        let data = if matches!(made, Made::Walk) { Data::Lent } else { Data::OfPlan };
+        let data = if matches!(made, Made::Walk(_)) { Data::Lent } else { Data::OfPlan };
         let begun = Begun::new(self, part, data);
-        let fingerprint = fingerprint(schedule);
+        let fingerprint = fingerprint(schedule, &made);
         let card = begun.as_ref().map_or(Card::zeroed(), |begun| begun.own.card);
         let done = self.lock_plans().word();
         let farewell = self.name_farewell().map_err(fault)?;
@@ -89,7 +94,7 @@ impl Communicator {
         // Nobody is to wait for one who could not.
         let all = self.allgather_steps(&[u64::from(held.is_ok())]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
-        let (held, walk) = match held {
+        let (held, steps) = match held {
             Ok(made) => made,
             Err(cause) => return Ok(Err(cause)),
         };
@@ -100,7 +105,12 @@ impl Communicator {
         }
         let held = Arc::new(held);
         let number = self.lock_plans().enter(held.clone());
-        Ok(Ok(Arranged { held, number, walk }))
+        let (walk, walker) = match steps {
+            Steps::OfPrograms => (None, None),
+            Steps::OfCalls(walk) => (Some(walk), None),
+            Steps::OfPlan(walker) => (None, Some(walker)),
+        };
+        Ok(Ok(Arranged { held, number, walk, walker }))
     }
 
     /// The signals by which members leave, made with the first plan.
@@ -169,9 +179,10 @@ impl Communicator {
 }
 
 /// Something that all members must have in common, as a number.
-fn fingerprint(schedule: &Schedule) -> u64 {
+fn fingerprint(schedule: &Schedule, made: &Made) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (schedule.name(), schedule.ranks()).hash(&mut hasher);
+    let pieces = if let Made::Walk(Some(content)) = made { content.pieces() } else { 0 };
+    (schedule.name(), schedule.ranks(), pieces).hash(&mut hasher);
     let compared = if schedule.is_seen_by_one() { vec![] } else { vec![0, schedule.ranks() - 1] };
     for rank in compared {
         format!("{:?}", schedule.part(rank)).hash(&mut hasher);
@@ -221,9 +232,9 @@ impl Begun {
         part: &Part,
         words: &[Word],
         made: Made,
-    ) -> Result<(Held, Option<Walk>), Cause> {
+    ) -> Result<(Held, Steps), Cause> {
         let (how, operator) = match &made {
-            Made::Walk | Made::Programs(Combining::Nothing) => (None, None),
+            Made::Walk(_) | Made::Programs(Combining::Nothing) => (None, None),
             Made::Programs(Combining::Known(how)) => (Some(*how), None),
             Made::Programs(Combining::Own(operator, bytes)) => {
                 let number = self.machine.add_operator(operator.clone());
@@ -234,31 +245,40 @@ impl Begun {
             machine: self.machine,
             own: self.own,
             signals: part.counters().len() as u32,
-            programs: Box::default(),
-            milestones: Box::default(),
+            form: Form::Calls,
             started: AtomicU64::new(0),
             operator,
             counted: self.counted,
         };
         let others = held.others(members, schedule, part, words, self.data);
-        let made = others.and_then(|others| {
+        let steps = others.and_then(|others| {
             let lowering = Lowering { own: &held.own, stood: &self.stood, how, others: &others };
             match made {
-                Made::Walk => walked::lower(&lowering, schedule, part, &held.machine).map(Some),
+                Made::Walk(content) => {
+                    let walk = walked::lower(&lowering, schedule, part, &held.machine)?;
+                    Ok(held.walk(walk, content))
+                }
                 Made::Programs(_) => {
                     let (programs, milestones) = (lowering.programs(part)?, lowering.milestones(part));
-                    held.prepare(programs, milestones).map(|()| None)
+                    held.prepare(programs, milestones).map(|()| Steps::OfPrograms)
                 }
             }
         });
-        match made {
-            Ok(walk) => Ok((held, walk)),
+        match steps {
+            Ok(steps) => Ok((held, steps)),
             Err(cause) => {
                 held.free();
                 Err(cause)
             }
         }
     }
+}
+
+/// Who has the steps of what was made.
+enum Steps {
+    OfPrograms,
+    OfCalls(Walk),
+    OfPlan(Walker),
 }
 
 impl Held {
@@ -280,22 +300,33 @@ impl Held {
         lower::named(part).into_iter().map(place).collect()
     }
 
+    fn walk(&mut self, walk: Walk, content: Option<Content>) -> Steps {
+        let Some(content) = content else { return Steps::OfCalls(walk) };
+        self.own.beside = content.memory();
+        self.counted.fetch_add(self.own.beside, Ordering::Relaxed);
+        let (walking, walker) = Walking::new(self.machine.clone(), walk, content);
+        self.form = Form::Walk(Arc::new(walking));
+        Steps::OfPlan(walker)
+    }
+
     fn prepare(&mut self, programs: Vec<lower::Program>, milestones: Vec<Milestone>) -> Result<(), Cause> {
         let start = self.own.number(START);
         let mut made = Vec::new();
+        let mut made_all = Ok(());
         for program in programs {
             match self.machine.make_program(&program.commands, start, program.per_start) {
                 Ok(own) => made.push(own),
                 Err(cause) => {
-                    self.programs = made.into();
-                    return Err(cause);
+                    made_all = Err(cause);
+                    break;
                 }
             }
         }
-        self.programs = made.into();
         let cell =
             |milestone: Milestone| Ok((self.machine.fabric().own_signal(milestone.signal)?, milestone));
-        self.milestones = milestones.into_iter().map(cell).collect::<Result<_, Cause>>()?;
-        Ok(())
+        let cells = milestones.into_iter().map(cell).collect::<Result<_, Cause>>();
+        let (cells, found) = cells.map_or_else(|cause| (Box::default(), Err(cause)), |cells| (cells, Ok(())));
+        self.form = Form::Programs(made.into(), cells); // which are given back if not all are there
+        made_all.and(found)
     }
 }

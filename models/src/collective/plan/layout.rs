@@ -82,13 +82,15 @@ pub(super) struct Placed {
     pub(super) rank: Rank,
     pub(super) card: Card,
     pub(super) layout: Layout,
+    /// Bytes of its own, out of everybody's reach.
+    pub(super) beside: u64,
     /// For each of its signals, whether nothing in the same start waits for it.
     pub(super) late: Box<[bool]>,
 }
 
 impl Placed {
     pub(super) fn new(rank: Rank, card: Card, part: &Part, data: Data) -> Placed {
-        Placed { rank, card, layout: Layout::of(part, data), late: late_signals(part) }
+        Placed { rank, card, layout: Layout::of(part, data), beside: 0, late: late_signals(part) }
     }
 
     /// A byte of a buffer, in that start.

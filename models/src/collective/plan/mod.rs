@@ -14,15 +14,19 @@ mod passing;
 mod quarantine;
 mod seen;
 mod walked;
+mod walking;
 
 use quarantine::Quarantine;
 
 use super::communicator::Communicator;
 use crate::message::Context;
 use crate::schedule::{Buffer, Room, START, Schedule};
+use super::selection::Cut;
+use super::shape::Shape;
 pub(super) use arrange::{Arranged, Made};
 use layout::{Card, Placed};
 use lower::Milestone;
+use walking::{Content, Walker, Walking};
 pub use passing::{Passed, Passing};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +35,6 @@ use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::{self, Caching, Condition, Machine, Program, View};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
 use tasuki_core::queue::reduction::{Operator, Reduction};
-use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
 
 /// How the values of a plan are combined.
@@ -50,12 +53,22 @@ pub(in crate::collective) struct Held {
     machine: Arc<Machine>,
     own: Placed,
     signals: u32,
-    programs: Box<[Program]>,
-    milestones: Box<[(SignalCell, Milestone)]>,
+    form: Form,
     started: AtomicU64,
     operator: Option<u32>,
     /// Where its bytes are counted.
     counted: Arc<AtomicU64>,
+}
+
+/// As what a plan is run.
+#[derive(Debug)]
+enum Form {
+    /// Programs that go on by what arrives, whoever runs them; and what the end of a start waits for.
+    Programs(Box<[Program]>, Box<[(SignalCell, Milestone)]>),
+    /// Steps that this rank runs in its calls.
+    Walk(Arc<Walking>),
+    /// Steps of calls, which have them.
+    Calls,
 }
 
 /// The plans of a communicator that are there or wait to be freed.
@@ -67,6 +80,8 @@ pub(in crate::collective) type Plans = Arc<Mutex<Quarantine>>;
 /// have dropped it, and the next plan is made or all [quiesce](Communicator::quiesce).
 pub struct Plan {
     held: Arc<Held>,
+    /// Its buffers and steps, if it is run by this rank alone.
+    walker: Option<Walker>,
     number: u64,
     plans: Plans,
     messages: Arc<Context>,
@@ -100,15 +115,45 @@ impl Communicator {
         prepare();
         let part = schedule.part(self.rank().index());
         let arranged = self.arrange(schedule, &part, Made::Programs(how), &call)?.map_err(fault)?;
-        Ok(Plan {
+        Ok(self.plan_of(arranged, schedule, part.rooms().into()))
+    }
+
+    /// Prepares a collective by the algorithm that is chosen for it. The rest is as of [`plan`](Communicator::plan).
+    pub fn plan_for(&self, shape: &Shape, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
+        let selection = self.select(shape)?;
+        match selection.walk(shape) {
+            Some(cut) => self.plan_walk(shape, &cut, how),
+            None => self.plan(&selection.choose(shape).schedule(shape, 1), how, prepare),
+        }
+    }
+
+    fn plan_walk(&self, shape: &Shape, cut: &Cut, how: Combining) -> Result<Plan> {
+        let schedule = cut.schedule();
+        let call = || format!("plan({})", schedule.name());
+        let _held = self.begin(None, &call)?;
+        let me = self.rank().index();
+        let (part, bytes) = (schedule.part(me), shape.rooms(me));
+        let content = Content::new(bytes, cut, how);
+        let arranged = self.arrange(&schedule, &part, Made::Walk(Some(content)), &call)?;
+        let arranged = arranged.map_err(|cause| self.machine().fault(cause, call))?;
+        if let Form::Walk(walking) = &arranged.held.form {
+            self.messages().pump().follow(walking.clone());
+        }
+        let rooms = part.rooms().iter().zip(bytes).map(|(room, bytes)| Room { bytes, ..room.clone() });
+        Ok(self.plan_of(arranged, &schedule, rooms.collect()))
+    }
+
+    fn plan_of(&self, arranged: Arranged, schedule: &Schedule, rooms: Box<[Room]>) -> Plan {
+        Plan {
             held: arranged.held,
+            walker: arranged.walker,
             number: arranged.number,
             plans: self.plans().clone(),
             messages: self.messages().clone(),
             name: schedule.name().into(),
-            rooms: part.rooms().into(),
+            rooms,
             ended: 0,
-        })
+        }
     }
 
     /// A plan is of no more use to this member.
@@ -140,23 +185,38 @@ impl Communicator {
 
     fn free_what_is_over(&self, words: impl Iterator<Item = u64>) {
         let over = self.lock_plans().settle(words);
-        over.iter().for_each(|plan| plan.free());
+        for plan in over {
+            if let Form::Walk(walking) = &plan.form {
+                self.messages().pump().forget_follower(&**walking);
+            }
+            plan.free();
+        }
     }
 }
 
 impl Held {
     /// Whether all that this member started has been run, also what others wait for.
     fn is_through(&self) -> bool {
-        self.is_over() && self.programs.iter().all(|own| self.machine.is_through(own))
+        let runs = |own: &Program| self.machine.is_through(own);
+        self.is_over()
+            && match &self.form {
+                Form::Programs(programs, _) => programs.iter().all(runs),
+                Form::Walk(_) | Form::Calls => true,
+            }
     }
 
     /// Whether the last start is over for this member.
     fn is_over(&self) -> bool {
         let last = self.started.load(Ordering::Relaxed);
+        let is_met = |(cell, milestone): &(SignalCell, Milestone)| {
+            plainly_reached(cell.read(self.machine.fabric()), milestone.in_start(last))
+        };
         last == 0
-            || self.milestones.iter().all(|(cell, milestone)| {
-                plainly_reached(cell.read(self.machine.fabric()), milestone.in_start(last))
-            })
+            || match &self.form {
+                Form::Programs(_, milestones) => milestones.iter().all(is_met),
+                Form::Walk(walking) => walking.is_over(),
+                Form::Calls => true,
+            }
     }
 
     /// Returns when it is through.
@@ -172,19 +232,45 @@ impl Held {
     #[inline]
     fn wait(&self, call: &dyn Fn() -> String) -> Result<()> {
         let last = self.started.load(Ordering::Relaxed);
-        if last == 0 {
-            return Ok(());
-        }
         let at_end = |&(cell, milestone): &(SignalCell, Milestone)| engine::Milestone {
             cell,
             threshold: milestone.in_start(last),
         };
-        self.machine.wait_for_programs(&self.programs, self.milestones.iter().map(at_end), call)
+        match &self.form {
+            _ if last == 0 => Ok(()),
+            Form::Walk(walking) => walking.wait(call),
+            Form::Programs(programs, milestones) => {
+                self.machine.wait_for_programs(programs, milestones.iter().map(at_end), call)
+            }
+            Form::Calls => Ok(()),
+        }
+    }
+
+    /// Whether the last start is over. Moves this rank's work on.
+    fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
+        let last = self.started.load(Ordering::Relaxed);
+        match &self.form {
+            _ if last == 0 => Ok(true),
+            Form::Walk(walking) => walking.test(call),
+            Form::Programs(programs, milestones) => {
+                self.machine.go_on_with(programs);
+                for (cell, milestone) in milestones {
+                    let condition = Condition::Signal(*cell, milestone.in_start(last), None);
+                    if !self.machine.test(&condition, call)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Form::Calls => Ok(true),
+        }
     }
 
     /// Gives everything back. Nobody reaches it any more.
     fn free(&self) {
-        self.programs.iter().for_each(|own| self.machine.drop_program(own));
+        if let Form::Programs(programs, _) = &self.form {
+            programs.iter().for_each(|own| self.machine.drop_program(own));
+        }
         self.own.give_back(&self.machine, self.signals, &self.counted);
         self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
     }
@@ -193,7 +279,7 @@ impl Held {
 impl Placed {
     /// Bytes that a part takes with so many signals.
     fn bytes(&self, signals: u32) -> u64 {
-        self.layout.bytes + u64::from(signals) * SIGNAL_STRIDE
+        self.layout.bytes + self.beside + u64::from(signals) * SIGNAL_STRIDE
     }
 
     /// The memory of an own part goes back, and its signals, so many.
@@ -230,10 +316,15 @@ impl Plan {
         }
         machine.check().map_err(|cause| machine.fault(cause, || self.call("start")))?;
         self.held.started.store(last + 1, Ordering::Relaxed);
-        if self.held.programs.is_empty() {
-            return Ok(());
-        }
-        let started = machine.start_programs(&self.held.programs, self.held.own.signal(START));
+        let started = match (&self.held.form, &mut self.walker) {
+            (Form::Walk(walking), Some(walker)) => {
+                walking.start(walker).map_err(|cause| machine.fault(cause, String::new))
+            }
+            (Form::Programs(programs, _), _) if !programs.is_empty() => {
+                machine.start_programs(programs, self.held.own.signal(START))
+            }
+            _ => Ok(()),
+        };
         started.map_err(|error| error.in_call(|| self.call("start")))
     }
 
@@ -253,16 +344,11 @@ impl Plan {
         if !self.is_active() {
             return Ok(true);
         }
-        let last = self.ended + 1;
-        self.held.machine.go_on_with(&self.held.programs);
-        for (cell, milestone) in &self.held.milestones {
-            let condition = Condition::Signal(*cell, milestone.in_start(last), None);
-            if !self.held.machine.test(&condition, &|| self.call("test"))? {
-                return Ok(false);
-            }
+        let is_over = self.held.test(&|| self.call("test"))?;
+        if is_over {
+            self.ended += 1;
         }
-        self.ended = last;
-        Ok(true)
+        Ok(is_over)
     }
 
     /// Whether a start is under way, as far as this member has asked.
@@ -277,8 +363,15 @@ impl Plan {
 
     /// Writes into a buffer, before a start. Error: a start is under way; they are more bytes than there are.
     #[inline]
-    pub fn write(&self, buffer: Buffer, at: u64, bytes: &[u8]) -> Result<()> {
-        let (to, len) = (self.place(buffer, at, bytes.len(), "write")?, bytes.len() as u64);
+    pub fn write(&mut self, buffer: Buffer, at: u64, bytes: &[u8]) -> Result<()> {
+        self.check_place(buffer, at, bytes.len(), "write")?;
+        if let Some(walker) = &mut self.walker {
+            let at = at as usize;
+            let place = walker.kept_mut().map(|state| &mut state.buffer_mut(buffer)[at..at + bytes.len()]);
+            place.into_iter().for_each(|place| place.copy_from_slice(bytes));
+            return Ok(());
+        }
+        let (to, len) = (self.held.own.byte(buffer, at, 0), bytes.len() as u64);
         let machine = &self.held.machine;
         let is_done = len == 0 || machine.copy_out(View::of(bytes), 0, to, len, Caching::Cached);
         if is_done { Ok(()) } else { machine.put(to, bytes) }
@@ -287,14 +380,21 @@ impl Plan {
     /// Reads out of a buffer, when no start is under way.
     #[inline]
     pub fn read(&self, buffer: Buffer, at: u64, into: &mut [u8]) -> Result<()> {
-        let (from, len) = (self.place(buffer, at, into.len(), "read")?, into.len() as u64);
+        self.check_place(buffer, at, into.len(), "read")?;
+        if let Some(walker) = &self.walker {
+            let at = at as usize;
+            let place = walker.kept().map(|state| &state.buffer(buffer)[at..at + into.len()]);
+            place.into_iter().for_each(|place| into.copy_from_slice(place));
+            return Ok(());
+        }
+        let (from, len) = (self.held.own.byte(buffer, at, 0), into.len() as u64);
         let machine = &self.held.machine;
         let is_done = len == 0 || machine.copy_in(from, View::of_mut(into), 0, len, Caching::Cached);
         if is_done { Ok(()) } else { machine.get(from, into) }
     }
 
     #[inline]
-    fn place(&self, buffer: Buffer, at: u64, len: usize, call: &str) -> Result<GlobalAddress> {
+    fn check_place(&self, buffer: Buffer, at: u64, len: usize, call: &str) -> Result<()> {
         let fault = |text: String| Err(self.held.machine.fault(Cause::Argument(text), || self.call(call)));
         if self.is_active() {
             return fault("a start is under way: its buffers are the plan's until it has ended".into());
@@ -303,7 +403,7 @@ impl Plan {
         if at.checked_add(len as u64).is_none_or(|end| end > bytes) {
             return fault(format!("{len} bytes from {at} on, of a buffer of {bytes}"));
         }
-        Ok(self.held.own.byte(buffer, at, 0))
+        Ok(())
     }
 
     /// What a call that cannot be made so ends with.

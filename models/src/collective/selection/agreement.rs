@@ -2,13 +2,13 @@
 //!
 //! What a member chooses by may differ from what others choose by: nodes have files of their own, and a rank may have
 //! been started without any. So before the first plan of a communicator each tells all others a few words, and all draw
-//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where they see other
-//! crowds, the least, and where all are bound to processors, as many as are bound to one. Where other algorithms are
+//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where one has a
+//! helper, all have their plans made for it. Where they see other crowds, the least, and where all are bound to processors, as many as are bound to one. Where other algorithms are
 //! forced, nobody has a plan. Communicators that are split from this one afterwards know it already. Costs an exchange
-//! of 32 bytes, once.
+//! of 40 bytes, once.
 
 use super::{Costs, Selection};
-use crate::collective::{Algorithm, Communicator, Shape};
+use crate::collective::{Communicator, Shape};
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -39,13 +39,16 @@ struct Word {
     per_processor: u64,
     /// The processor that it is bound to, counted from 1; 0: to none.
     bound: u64,
+    /// 1: nobody goes on with its plans but itself.
+    is_unaided: u64,
 }
 
 impl Word {
     fn of(selection: &Selection, allowed: &[usize]) -> Word {
-        let Selection { costs, ref forced, per_processor } = *selection;
+        let Selection { costs, ref forced, per_processor, is_unaided } = *selection;
         let bound = if let [only] = allowed { *only as u64 + 1 } else { 0 };
-        Word { costs: number(&costs), forced: number(forced), per_processor: per_processor as u64, bound }
+        let (costs, forced, per_processor) = (number(&costs), number(forced), per_processor as u64);
+        Word { costs, forced, per_processor, bound, is_unaided: is_unaided.into() }
     }
 }
 
@@ -66,7 +69,8 @@ impl Selection {
         let costs = if alike(|word| word.costs).is_some() { Costs::default() } else { self.costs };
         let told = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
         let per_processor = if told > 1 { told.min(most_bound(words)) as usize } else { 1 };
-        Ok(Selection { costs, per_processor, forced: self.forced.clone() })
+        let is_unaided = words.iter().all(|word| word.is_unaided != 0);
+        Ok(Selection { costs, per_processor, is_unaided, forced: self.forced.clone() })
     }
 }
 
@@ -80,22 +84,24 @@ fn most_bound(words: &[Word]) -> u64 {
 }
 
 impl Communicator {
-    /// The algorithm that all members take for a shape. Collective. Errors: other algorithms are forced on another
-    /// member; a member died, or left.
-    pub fn choose(&self, shape: &Shape) -> Result<&'static Algorithm> {
+    /// What all members choose by, asked for the first time for a shape. Collective. Errors: other algorithms are
+    /// forced on another member; a member died, or left.
+    pub(in crate::collective) fn select(&self, shape: &Shape) -> Result<&Selection> {
         let agreed = &self.agreed;
         if let Some(all) = agreed.all.get() {
-            return Ok(all.choose(shape));
+            return Ok(all);
         }
         let call = || format!("{}_init()", shape.operation.name());
         let _held = self.begin(None, &call)?;
-        let words = self.allgather_steps(&[Word::of(&agreed.own, &processors::allowed())]);
+        let is_unaided = agreed.own.is_unaided && self.machine().can_walk();
+        let own = Selection { is_unaided, ..(*agreed.own).clone() };
+        let words = self.allgather_steps(&[Word::of(&own, &processors::allowed())]);
         let words = words.map_err(|error| self.step_failed(error, &call))?;
         let all = agreed.own.of_all(&words).map_err(|other| {
             let text = format!("members {} and {other} have different TASUKI_COLLECTIVES", other - 1);
             self.machine().fault(Cause::Argument(text), call)
         })?;
-        Ok(agreed.all.get_or_init(|| all).choose(shape))
+        Ok(agreed.all.get_or_init(|| all))
     }
 }
 

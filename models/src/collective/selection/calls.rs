@@ -1,10 +1,20 @@
-//! What is taken for calls that members make together: by sizes, for nobody may read or write the data of another.
+//! What is taken for calls that members make together, and for plans that each of them runs alone: by sizes, for nobody
+//! may read or write the data of another.
 
+use super::Selection;
 use crate::collective::algorithm::{ALGORITHMS, Algorithm};
-use crate::collective::shape::{Operation, Shape};
+use crate::collective::shape::{Counts, Operation, Shape};
+use crate::schedule::Schedule;
+use tasuki_core::engine::walk::COMBINED_MAX;
 
+/// Members of which each has to do with all others.
+pub(in crate::collective) const MEMBERS_MAX: usize = 32;
 /// Bytes that two members rather tell each other in a message than lay out.
 pub(in crate::collective) const TOLD_MAX: u64 = 48;
+/// Bytes of values that are moved in one go, where they can be cut.
+pub(in crate::collective) const PIECE: u64 = 256 << 10;
+/// Most bytes of blocks of which all lie side by side.
+pub(in crate::collective) const BLOCKS_MAX: u64 = 4 << 20;
 /// Bytes of each segment of what is laid out: the first is taken while the next is laid. Among two, and among more,
 /// each of which is to be told.
 const LAID_MIN: [u64; 2] = [4 << 10, 16 << 10];
@@ -13,15 +23,62 @@ const SEGMENTS_MAX: u64 = 8;
 /// Bytes of all members' values that everybody combines for itself rather than in shares.
 const OWN_MAX: u64 = 32 << 10;
 
-/// The algorithm, with the number of its segments.
-pub(in crate::collective) fn for_calls(shape: &Shape) -> (&'static Algorithm, u64) {
-    let bytes = shape.bytes_of(0);
+/// A collective as members run it alone: cut into pieces, one after the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::collective) struct Cut {
+    pub(in crate::collective) count: u64,
+    pub(in crate::collective) one: Shape,
+}
+
+impl Cut {
+    /// None: it is too large for that, or nothing.
+    fn of(shape: &Shape) -> Option<Cut> {
+        let Counts::Equal(bytes) = shape.counts else { return None };
+        let (value, ranks) = (shape.value_bytes, shape.ranks as u64);
+        if !(1..=COMBINED_MAX as u64).contains(&value) || !bytes.is_multiple_of(value) {
+            return None;
+        }
+        if !shape.operation.is_divisible() {
+            let is_some = bytes > 0 || shape.operation == Operation::Barrier;
+            let is_little = bytes.saturating_mul(ranks) <= BLOCKS_MAX;
+            return (is_some && is_little).then(|| Cut { count: 1, one: shape.clone() });
+        }
+        let (values, count) = (bytes / value, bytes.div_ceil(PIECE));
+        let each = if count > 0 { values.div_ceil(count) } else { return None };
+        let one = Shape { counts: Counts::Equal(each * value), ..shape.clone() };
+        Some(Cut { count: values.div_ceil(each), one })
+    }
+
+    /// The schedule of one.
+    pub(in crate::collective) fn schedule(&self) -> Schedule {
+        for_calls(&self.one)
+    }
+}
+
+impl Selection {
+    /// The pieces in which members run a plan of a shape, each its own steps in its own calls. None: others go on with
+    /// it, too, or another algorithm is wanted.
+    pub(in crate::collective) fn walk(&self, shape: &Shape) -> Option<Cut> {
+        let is_wanted = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
+        let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
+        let can_be = self.is_unaided && is_wanted && is_among_few && shape.operation != Operation::Neighbours;
+        can_be.then(|| Cut::of(shape)).flatten()
+    }
+}
+
+/// The schedule for calls of a shape.
+pub(in crate::collective) fn for_calls(shape: &Shape) -> Schedule {
+    let least = LAID_MIN[usize::from(shape.ranks > 2)];
+    algorithm(shape).schedule(shape, (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
+}
+
+/// The algorithm for calls of a shape.
+pub(super) fn algorithm(shape: &Shape) -> &'static Algorithm {
     let name = match shape.operation {
         Operation::Barrier => "told",
-        Operation::Allreduce if bytes * shape.ranks as u64 > OWN_MAX => "shared",
+        Operation::Allreduce if shape.bytes_of(0) * shape.ranks as u64 > OWN_MAX => "shared",
         _ => "laid",
     };
     let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (shape.operation, name));
-    let least = LAID_MIN[usize::from(shape.ranks > 2)];
-    (found.expect("each operation has one for calls"), (bytes / least).clamp(1, SEGMENTS_MAX))
+    found.expect("each operation has one for calls")
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! costs      what things cost on a machine            cost       how long an algorithm takes, by them
 //! forced     what somebody wants taken                agreement  how all members come to choose alike
-//! fit        costs from what was measured             calls      what calls take, which are no plans
+//! fit        costs from what was measured             calls      what calls take, and plans that nobody helps with
 //! ```
 //!
 //! What an algorithm has to do is in `algorithm/work.rs`, in closed form: to choose takes no schedule, however many
@@ -21,7 +21,7 @@ use super::algorithm::{Algorithm, Work};
 use super::shape::Shape;
 
 pub(super) use agreement::Agreed;
-pub(super) use calls::{TOLD_MAX, for_calls};
+pub(super) use calls::{BLOCKS_MAX, Cut, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
 pub use costs::Costs;
 pub use fit::Measured;
 pub use forced::Forced;
@@ -35,18 +35,23 @@ pub struct Selection {
     pub forced: Forced,
     /// How many ranks of the job share a processor; 1: each has its own.
     pub per_processor: usize,
+    /// Ranks reach each other's memory, and nobody but they themselves goes on with their plans: there is no helper.
+    pub is_unaided: bool,
 }
 
 impl Default for Selection {
-    /// Each rank has a processor of its own.
+    /// Each rank has a processor of its own, and there may be helpers.
     fn default() -> Selection {
-        Selection { costs: Costs::default(), forced: Forced::default(), per_processor: 1 }
+        Selection { costs: Costs::default(), forced: Forced::default(), per_processor: 1, is_unaided: false }
     }
 }
 
 impl Selection {
     /// What is taken for a shape. Takes no time worth speaking of.
     pub fn choose(&self, shape: &Shape) -> &'static Algorithm {
+        if let Some(cut) = self.walk(shape) {
+            return calls::algorithm(&cut.one);
+        }
         let forced = self.forced.of(shape.operation).filter(|algorithm| (algorithm.fits)(shape));
         forced.unwrap_or_else(|| self.quickest(shape))
     }

@@ -9,7 +9,8 @@
 //! which nobody else reaches. Each signal has one rank that raises it, which knows how far, so a raise is a store.
 //!
 //! Order: what a step has copied is visible to whoever sees the signal that it raised, by release and acquire (SYNC
-//! signal-raise).
+//! signal-raise), or the seal behind it (SYNC seal). A seal lies in the line of what it seals: who takes that looks at
+//! no other line, and the signal, which it looks at only when it has waited for long, stays with who raises it.
 
 use super::loan::View;
 use super::machine::Machine;
@@ -21,7 +22,7 @@ use crate::os::{copy, outward, prefetch};
 use crate::segment::GlobalAddress;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often a thread offers its processor before it sees to everything else, where ranks share processors.
 const OFFERS: u32 = 8;
@@ -62,6 +63,16 @@ pub struct Growing {
     pub more: u64,
 }
 
+/// A word of job memory behind what lies in the same line, and the number that it has when that is there. It is stored
+/// before any signal is raised that tells of it, and is something else until then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seal {
+    /// The word.
+    pub at: GlobalAddress,
+    /// Its number.
+    pub number: Growing,
+}
+
 /// That a signal of the own rank has come so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Until {
@@ -71,6 +82,8 @@ pub struct Until {
     pub count: Growing,
     /// The one rank that raises it.
     pub by: Rank,
+    /// The seal of what the step takes then: who sees it need not look at the signal.
+    pub seal: Option<Seal>,
 }
 
 /// A step.
@@ -80,6 +93,8 @@ pub struct Pace {
     pub until: Option<Until>,
     /// What it does then.
     pub act: Act,
+    /// The seal that it puts behind what it has laid out.
+    pub seal: Option<Seal>,
     /// The signals that it raises then, of other ranks, and by how much they are up since the walk was made: nobody
     /// else raises them.
     pub raises: Vec<(GlobalAddress, Growing)>,
@@ -99,6 +114,9 @@ pub struct Lent<'l> {
 #[derive(Debug)]
 pub struct Walk {
     steps: Box<[Step]>,
+    /// How far signals had come when they were last looked at. What is free again has often been for some calls, and
+    /// who raises it then has its line for itself.
+    seen: Box<[u64]>,
     per_call: usize,
     /// The next step, and the end of its call.
     next: usize,
@@ -110,14 +128,25 @@ pub struct Walk {
 struct Step {
     wait: Option<Wait>,
     act: Found,
+    seal: Option<Sealed>,
     raises: Box<[Raise]>,
 }
 
 #[derive(Debug)]
 struct Wait {
     cell: DirectCell,
+    /// Where it stands how far it had come.
+    seen: usize,
     count: Growing,
     by: Rank,
+    seal: Option<Sealed>,
+}
+
+/// A seal, with its word.
+#[derive(Clone, Copy, Debug)]
+struct Sealed {
+    word: NonNull<AtomicU64>,
+    number: Growing,
 }
 
 #[derive(Debug)]
@@ -147,6 +176,10 @@ enum Place {
 unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
+// SAFETY: a pointer to an atomic in such memory.
+unsafe impl Send for Sealed {}
+// SAFETY: as above.
+unsafe impl Sync for Sealed {}
 
 impl Growing {
     #[inline(always)]
@@ -156,13 +189,38 @@ impl Growing {
 }
 
 impl Wait {
+    /// Whether it is over, after what was seen before.
     #[inline(always)]
-    fn is_over(&self, pass: u64) -> bool {
+    fn is_over(&self, pass: u64, seen: &mut [u64]) -> bool {
+        if self.seal.is_some() {
+            return self.is_over_now(pass);
+        }
+        let (count, seen) = (self.count.in_pass(pass), &mut seen[self.seen]);
+        plainly_reached(*seen, count) || {
+            *seen = self.cell.counter().load(Ordering::Acquire); // SYNC signal-raise
+            plainly_reached(*seen, count)
+        }
+    }
+
+    /// Whether it is over, as can be seen now.
+    #[inline(always)]
+    fn is_over_now(&self, pass: u64) -> bool {
+        if let Some(seal) = &self.seal {
+            return seal.word().load(Ordering::Acquire) == seal.number.in_pass(pass); // SYNC seal
+        }
         plainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
     }
 
     fn condition(&self, pass: u64) -> Condition {
         Condition::Signal(SignalCell::Direct(self.cell), self.count.in_pass(pass), Some(self.by))
+    }
+}
+
+impl Sealed {
+    #[inline(always)]
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: a word of job memory that is mapped while the machine lives, which walks store and load whole.
+        unsafe { self.word.as_ref() }
     }
 }
 
@@ -179,7 +237,7 @@ impl Walk {
     /// Whether the next step need not wait.
     pub fn may_go_on(&self) -> bool {
         let wait = self.steps.get(self.next).and_then(|step| step.wait.as_ref());
-        wait.is_none_or(|wait| wait.is_over(self.pass))
+        wait.is_none_or(|wait| wait.is_over_now(self.pass))
     }
 }
 
@@ -198,18 +256,26 @@ impl Machine {
             return Ok(None);
         }
         let mut found = Vec::with_capacity(steps.len());
+        let mut signals: Vec<u32> = steps.iter().filter_map(|pace| Some(pace.until?.signal)).collect();
+        signals.sort_unstable();
+        signals.dedup();
         for pace in steps {
-            let Some(step) = self.find_step(pace)? else { return Ok(None) };
+            let Some(step) = self.find_step(pace, &signals)? else { return Ok(None) };
             found.push(step);
         }
-        Ok(Some(Walk { steps: found.into(), per_call, next: 0, end: per_call, pass: 0 }))
+        let stands = |&signal: &u32| self.count_of_own(signal);
+        let seen = signals.iter().map(stands).collect();
+        Ok(Some(Walk { steps: found.into(), seen, per_call, next: 0, end: per_call, pass: 0 }))
     }
 
-    fn find_step(&self, pace: &Pace) -> Result<Option<Step>, Cause> {
+    fn find_step(&self, pace: &Pace, signals: &[u32]) -> Result<Option<Step>, Cause> {
         let wait = match pace.until {
             None => None,
-            Some(Until { signal, count, by }) => match self.fabric().own_signal(signal)? {
-                SignalCell::Direct(cell) => Some(Wait { cell, count, by }),
+            Some(Until { signal, count, by, seal }) => match self.fabric().own_signal(signal)? {
+                SignalCell::Direct(cell) => {
+                    let seen = signals.partition_point(|&other| other < signal);
+                    Some(Wait { cell, seen, count, by, seal: self.find_seal(seal)? })
+                }
                 SignalCell::Via(_) => return Ok(None),
             },
         };
@@ -221,16 +287,24 @@ impl Machine {
             raises.push(Raise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
         }
         let Some(act) = self.find_act(pace.act, !pace.raises.is_empty())? else { return Ok(None) };
-        Ok(Some(Step { wait, act, raises: raises.into() }))
+        Ok(Some(Step { wait, act, seal: self.find_seal(pace.seal)?, raises: raises.into() }))
+    }
+
+    fn find_seal(&self, seal: Option<Seal>) -> Result<Option<Sealed>, Cause> {
+        let Some(Seal { at, number }) = seal else { return Ok(None) };
+        let place = self.place(at, size_of::<u64>() as u64).filter(|place| place.cast::<u64>().is_aligned());
+        let unseen = || Cause::Bug("a seal where nobody can look".into());
+        Ok(Some(Sealed { word: place.ok_or_else(unseen)?.cast(), number }))
+    }
+
+    fn place(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
+        self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
     }
 
     fn find_act(&self, act: Act, is_told: bool) -> Result<Option<Found>, Cause> {
         let place = |spot: Spot, len: u64| match spot {
             Spot::Lent(buffer, at) => Some(Place::Lent(buffer, at)),
-            Spot::At(at) => {
-                let place = self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len));
-                place.map(Place::Mapped)
-            }
+            Spot::At(at) => self.place(at, len).map(Place::Mapped),
         };
         Ok(match act {
             Act::Nothing | Act::Copy(_, _, 0) | Act::Combine(_, _, 0, _) => Some(Found::Nothing),
@@ -262,12 +336,15 @@ impl Machine {
         let (begin, pass) = (walk.next, walk.pass);
         for (at, step) in (begin..).zip(&walk.steps[begin..walk.end]) {
             if let Some(wait) = &step.wait
-                && !wait.is_over(pass)
+                && !wait.is_over(pass, &mut walk.seen)
             {
                 walk.next = at;
                 return false;
             }
             self.act(&step.act, lent);
+            if let Some(seal) = &step.seal {
+                seal.word().store(seal.number.in_pass(pass), Ordering::Release); // SYNC seal
+            }
             for raise in &step.raises {
                 let line = DirectLine::new(raise.cell, self.board().seat(raise.rank), raise.mode);
                 line.raise_to(raise.count.in_pass(pass));
@@ -294,14 +371,14 @@ impl Machine {
         for _ in 0..looks {
             if is_crowded && !self.needs_this_processor(steps, pass) {
                 for _ in 0..ACROSS {
-                    if wait.is_over(pass) {
+                    if wait.is_over_now(pass) {
                         return Ok(());
                     }
                     std::hint::spin_loop();
                 }
             }
             self.host().offer();
-            if wait.is_over(pass) {
+            if wait.is_over_now(pass) {
                 return Ok(());
             }
         }
@@ -312,7 +389,7 @@ impl Machine {
     /// to go on.
     fn needs_this_processor(&self, steps: &[Step], pass: u64) -> bool {
         let is_near = |step: &Step| {
-            let unmet = step.wait.as_ref().filter(|wait| !wait.is_over(pass));
+            let unmet = step.wait.as_ref().filter(|wait| !wait.is_over_now(pass));
             unmet.is_some_and(|wait| self.host().shares_processor(wait.by))
         };
         let telling = steps.iter().position(|step| !step.raises.is_empty());

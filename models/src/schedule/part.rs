@@ -163,6 +163,11 @@ impl Part {
         &self.rooms
     }
 
+    /// The same, with what they are named by.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = (Buffer, &Room)> {
+        (0..).map(Buffer).zip(&self.rooms)
+    }
+
     /// Its signals, in the order of their names; the first is [`START`].
     pub fn counters(&self) -> &[Counter] {
         &self.counters

@@ -27,18 +27,30 @@ pub(super) struct Round {
     pub(super) words: usize,
     /// Counts on through all repetitions, so that no value comes twice.
     pub(super) number: u64,
+    root: usize,
 }
 
 impl Round {
     /// Before the first call, of blocks of `bytes` bytes.
     pub(super) fn new(job: &Job, bytes: u64) -> Round {
         let words = bytes as usize / size_of::<u64>();
-        Round { rank: job.rank().index(), ranks: job.size(), words, number: 0 }
+        Round { rank: job.rank().index(), ranks: job.size(), words, number: 0, root: 0 }
     }
 
     /// Another one in each call.
     pub(super) fn root(&self) -> usize {
-        (self.number % self.ranks as u64) as usize
+        self.root
+    }
+
+    /// The next call.
+    pub(super) fn next(&mut self) {
+        self.number += 1;
+        self.root = if self.root + 1 == self.ranks { 0 } else { self.root + 1 };
+    }
+
+    /// The next one that has the same root.
+    pub(super) fn next_of_root(&mut self) {
+        self.number += self.ranks as u64;
     }
 
     /// Whether this rank is it.
@@ -192,7 +204,7 @@ impl<'j, P: Play> Collective<'j, P> {
         self.world.barrier()?;
         let watch = Stopwatch::start();
         for _ in 0..calls {
-            self.round.number += 1;
+            self.round.next();
             self.player.play(&self.round)?;
         }
         Ok(watch.ns(0) as f64 / calls as f64)

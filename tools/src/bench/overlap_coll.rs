@@ -89,7 +89,7 @@ fn beside(job: &Job, operation: Case, bytes: u64, effort: Effort) -> tasuki::Res
         if number == WARM_UP {
             took = 0;
         }
-        round.number += 1;
+        round.next();
         plans.give(&round)?;
         job.barrier()?;
         let begin = processor_ns();

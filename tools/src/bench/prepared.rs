@@ -92,7 +92,7 @@ impl Plans {
     /// Writes what this rank gives.
     pub(super) fn give(&mut self, round: &Round) -> tasuki::Result<()> {
         let Made::Values(plans) = &mut self.made else { return Ok(()) };
-        let (place, rank) = (round.root() % plans.len(), round.rank);
+        let (place, rank) = (place(plans, round), round.rank);
         let plan = &mut plans[place];
         match self.case {
             Case::Bcast | Case::Scatter if !round.is_root() => Ok(()),
@@ -110,7 +110,7 @@ impl Plans {
         match &mut self.made {
             Made::Barrier(plan) => plan.start(),
             Made::Values(plans) => {
-                let place = round.root() % plans.len();
+                let place = place(plans, round);
                 plans[place].start()
             }
         }
@@ -122,7 +122,7 @@ impl Plans {
         match &mut self.made {
             Made::Barrier(plan) => plan.wait(),
             Made::Values(plans) => {
-                let place = round.root() % plans.len();
+                let place = place(plans, round);
                 plans[place].wait()
             }
         }
@@ -141,12 +141,19 @@ impl Plans {
             Case::ReduceScatter => (rank, round.sum_for(rank)),
             _ => (0, round.sum()),
         };
-        let (plan, mut got) = (&plans[root % plans.len()], [0; 2]);
+        let (plan, mut got) = (&plans[place(plans, round)], [value; 2]);
         let first = block * round.words;
         plan.read(first, &mut got[..1])?;
-        plan.read(first + round.words - 1, &mut got[1..])?;
+        if round.words > 1 {
+            plan.read(first + round.words - 1, &mut got[1..])?;
+        }
         if got == [value; 2] { Ok(()) } else { Err(wrong(&self.case.to_string())) }
     }
+}
+
+/// Which of those plans it is.
+fn place(plans: &[Plan<u64>], round: &Round) -> usize {
+    if plans.len() == 1 { 0 } else { round.root() }
 }
 
 /// The first and the last word of a block.
@@ -187,7 +194,7 @@ impl<'j> Last<'j> {
     /// The time of one on the rank that comes last; 0 on the others.
     fn once(&mut self) -> tasuki::Result<u64> {
         let others = self.round.ranks as u64 - 1;
-        self.round.number += self.round.ranks as u64; // the root stays the first rank
+        self.round.next_of_root();
         self.job.barrier()?;
         self.plans.give(&self.round)?;
         let mut took = 0;

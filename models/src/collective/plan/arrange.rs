@@ -5,7 +5,7 @@ use super::farewell::Farewell;
 use super::layout::{Card, Data, Layout, Placed};
 use super::lower::{self, Lowering, Milestone};
 use super::walking::{Content, Walker, Walking};
-use super::{Combining, Form, Held, walked};
+use super::{Combining, Form, Held, sealed, walked};
 use crate::collective::communicator::Communicator;
 use crate::collective::roll::{KEPT, Roll, Watched};
 use crate::collective::selection::MEMBERS_MAX;
@@ -105,11 +105,7 @@ impl Communicator {
         }
         let held = Arc::new(held);
         let number = self.lock_plans().enter(held.clone());
-        let (walk, walker) = match steps {
-            Steps::OfPrograms => (None, None),
-            Steps::OfCalls(walk) => (Some(walk), None),
-            Steps::OfPlan(walker) => (None, Some(walker)),
-        };
+        let Steps { walk, walker } = steps;
         Ok(Ok(Arranged { held, number, walk, walker }))
     }
 
@@ -221,6 +217,9 @@ impl Begun {
         let (own, counted) =
             (Placed::new(machine.rank(), card, part, data), members.plan_bytes_counted().clone());
         counted.fetch_add(own.bytes(count), Ordering::Relaxed);
+        if data == Data::Lent {
+            sealed::open(&machine, &own, part);
+        }
         Ok(Begun { own, machine, data, stood, counted })
     }
 
@@ -260,7 +259,7 @@ impl Begun {
                 }
                 Made::Programs(_) => {
                     let (programs, milestones) = (lowering.programs(part)?, lowering.milestones(part));
-                    held.prepare(programs, milestones).map(|()| Steps::OfPrograms)
+                    held.prepare(programs, milestones).map(|()| Steps::default())
                 }
             }
         });
@@ -274,11 +273,11 @@ impl Begun {
     }
 }
 
-/// Who has the steps of what was made.
-enum Steps {
-    OfPrograms,
-    OfCalls(Walk),
-    OfPlan(Walker),
+/// Steps that this rank runs itself, if any: those of calls, or those of a plan.
+#[derive(Default)]
+struct Steps {
+    walk: Option<Walk>,
+    walker: Option<Walker>,
 }
 
 impl Held {
@@ -301,12 +300,12 @@ impl Held {
     }
 
     fn walk(&mut self, walk: Walk, content: Option<Content>) -> Steps {
-        let Some(content) = content else { return Steps::OfCalls(walk) };
+        let Some(content) = content else { return Steps { walk: Some(walk), walker: None } };
         self.own.beside = content.memory();
         self.counted.fetch_add(self.own.beside, Ordering::Relaxed);
         let (walking, walker) = Walking::new(self.machine.clone(), walk, content);
         self.form = Form::Walk(Arc::new(walking));
-        Steps::OfPlan(walker)
+        Steps { walk: None, walker: Some(walker) }
     }
 
     fn prepare(&mut self, programs: Vec<lower::Program>, milestones: Vec<Milestone>) -> Result<(), Cause> {

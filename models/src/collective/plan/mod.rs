@@ -7,35 +7,33 @@
 mod arrange;
 mod counts;
 mod farewell;
+mod held;
 mod layout;
 mod leaves;
 mod lower;
 mod passing;
 mod quarantine;
+mod sealed;
 mod seen;
 mod walked;
 mod walking;
 
-use quarantine::Quarantine;
-
 use super::communicator::Communicator;
-use crate::message::Context;
-use crate::schedule::{Buffer, Room, START, Schedule};
 use super::selection::Cut;
 use super::shape::Shape;
+use crate::message::Context;
+use crate::schedule::{Buffer, Room, START, Schedule};
 pub(super) use arrange::{Arranged, Made};
-use layout::{Card, Placed};
-use lower::Milestone;
-use walking::{Content, Walker, Walking};
+use held::{Form, Held};
 pub use passing::{Passed, Passing};
+use quarantine::Quarantine;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::{self, Caching, Condition, Machine, Program, View};
-use tasuki_core::fabric::{SignalCell, plainly_reached};
+use tasuki_core::engine::{Caching, View};
 use tasuki_core::queue::reduction::{Operator, Reduction};
-use tasuki_core::segment::layout::SIGNAL_STRIDE;
+use walking::{Content, Walker};
 
 /// How the values of a plan are combined.
 pub enum Combining {
@@ -45,30 +43,6 @@ pub enum Combining {
     Known(Reduction),
     /// By an operator of the member's own, of values of so many bytes.
     Own(Arc<dyn Operator>, u32),
-}
-
-/// What is left of a plan while any thread or the quarantine has it.
-#[derive(Debug)]
-pub(in crate::collective) struct Held {
-    machine: Arc<Machine>,
-    own: Placed,
-    signals: u32,
-    form: Form,
-    started: AtomicU64,
-    operator: Option<u32>,
-    /// Where its bytes are counted.
-    counted: Arc<AtomicU64>,
-}
-
-/// As what a plan is run.
-#[derive(Debug)]
-enum Form {
-    /// Programs that go on by what arrives, whoever runs them; and what the end of a start waits for.
-    Programs(Box<[Program]>, Box<[(SignalCell, Milestone)]>),
-    /// Steps that this rank runs in its calls.
-    Walk(Arc<Walking>),
-    /// Steps of calls, which have them.
-    Calls,
 }
 
 /// The plans of a communicator that are there or wait to be freed.
@@ -191,113 +165,6 @@ impl Communicator {
             }
             plan.free();
         }
-    }
-}
-
-impl Held {
-    /// Whether all that this member started has been run, also what others wait for.
-    fn is_through(&self) -> bool {
-        let runs = |own: &Program| self.machine.is_through(own);
-        self.is_over()
-            && match &self.form {
-                Form::Programs(programs, _) => programs.iter().all(runs),
-                Form::Walk(_) | Form::Calls => true,
-            }
-    }
-
-    /// Whether the last start is over for this member.
-    fn is_over(&self) -> bool {
-        let last = self.started.load(Ordering::Relaxed);
-        let is_met = |(cell, milestone): &(SignalCell, Milestone)| {
-            plainly_reached(cell.read(self.machine.fabric()), milestone.in_start(last))
-        };
-        last == 0
-            || match &self.form {
-                Form::Programs(_, milestones) => milestones.iter().all(is_met),
-                Form::Walk(walking) => walking.is_over(),
-                Form::Calls => true,
-            }
-    }
-
-    /// Returns when it is through.
-    fn settle(&self) -> Result<()> {
-        let call = || "the end of a plan that was dropped".to_string();
-        self.wait(&call)?;
-        while !self.is_through() {
-            self.machine.relax(&call())?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn wait(&self, call: &dyn Fn() -> String) -> Result<()> {
-        let last = self.started.load(Ordering::Relaxed);
-        let at_end = |&(cell, milestone): &(SignalCell, Milestone)| engine::Milestone {
-            cell,
-            threshold: milestone.in_start(last),
-        };
-        match &self.form {
-            _ if last == 0 => Ok(()),
-            Form::Walk(walking) => walking.wait(call),
-            Form::Programs(programs, milestones) => {
-                self.machine.wait_for_programs(programs, milestones.iter().map(at_end), call)
-            }
-            Form::Calls => Ok(()),
-        }
-    }
-
-    /// Whether the last start is over. Moves this rank's work on.
-    fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
-        let last = self.started.load(Ordering::Relaxed);
-        match &self.form {
-            _ if last == 0 => Ok(true),
-            Form::Walk(walking) => walking.test(call),
-            Form::Programs(programs, milestones) => {
-                self.machine.go_on_with(programs);
-                for (cell, milestone) in milestones {
-                    let condition = Condition::Signal(*cell, milestone.in_start(last), None);
-                    if !self.machine.test(&condition, call)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            Form::Calls => Ok(true),
-        }
-    }
-
-    /// Gives everything back. Nobody reaches it any more.
-    fn free(&self) {
-        if let Form::Programs(programs, _) = &self.form {
-            programs.iter().for_each(|own| self.machine.drop_program(own));
-        }
-        self.own.give_back(&self.machine, self.signals, &self.counted);
-        self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
-    }
-}
-
-impl Placed {
-    /// Bytes that a part takes with so many signals.
-    fn bytes(&self, signals: u32) -> u64 {
-        self.layout.bytes + self.beside + u64::from(signals) * SIGNAL_STRIDE
-    }
-
-    /// The memory of an own part goes back, and its signals, so many.
-    fn give_back(&self, machine: &Machine, signals: u32, counted: &AtomicU64) {
-        counted.fetch_sub(self.bytes(signals), Ordering::Relaxed);
-        let Card { block, signals: first } = self.card;
-        if block != 0 {
-            let freed = machine.registry().free(block);
-            debug_assert!(freed.is_ok(), "{freed:?}");
-        }
-        machine.registry().give_back_signals(first as u32, signals);
-    }
-}
-
-impl Milestone {
-    /// How far the signal has come at the end of that start, counted from 1.
-    fn in_start(&self, start: u64) -> u64 {
-        self.first.wrapping_add((start - 1).wrapping_mul(self.per_start))
     }
 }
 

@@ -6,11 +6,12 @@
 
 use super::layout::common_multiple;
 use super::lower::Lowering;
-use crate::schedule::{Deed, Part, Place, START, Schedule, Step, Trigger, Use};
+use super::sealed::{SEAL_AT, Sealed};
+use crate::schedule::{Deed, Part, Place, START, Schedule, Signal, Step, Trigger, Use};
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::Machine;
-use tasuki_core::engine::walk::{Act, Growing, Pace, Spot, Until, Walk};
+use tasuki_core::engine::walk::{Act, Growing, Pace, Seal, Spot, Until, Walk};
 
 /// The walk of a part.
 pub(super) fn lower(
@@ -19,9 +20,11 @@ pub(super) fn lower(
     part: &Part,
     machine: &Machine,
 ) -> Result<Walk, Cause> {
-    let raisers = raisers(schedule, part.rank())?;
+    let parts = Parts::new(schedule)?;
+    let seals = lowering.others.keys().filter_map(|&rank| Some((rank, Sealed::of(&parts, rank)?))).collect();
     let turns = lowering.others.values().map(|placed| placed.layout.turns).fold(1, common_multiple);
-    let mut walk = Lowered { lowering, part, raisers, turns, raised: BTreeMap::new(), paces: Vec::new() };
+    let (raised, paces) = (BTreeMap::new(), Vec::new());
+    let mut walk = Lowered { lowering, part, parts: &parts, seals, turns, raised, paces };
     (0..turns).try_for_each(|start| walk.start(start))?;
     let Lowered { mut paces, raised, .. } = walk;
     for (signal, count) in paces.iter_mut().flat_map(|pace| &mut pace.raises) {
@@ -31,25 +34,43 @@ pub(super) fn lower(
     made.ok_or_else(|| Cause::Unsupported("members that do not reach each other's memory".into()))
 }
 
-/// Who raises each signal of a rank.
-fn raisers(schedule: &Schedule, rank: usize) -> Result<Vec<Option<u32>>, Cause> {
-    let mut raisers = vec![None; schedule.part(rank).counters().len()];
-    for by in 0..schedule.ranks() {
-        let part = schedule.part(by);
-        for effect in part.steps().iter().flat_map(Step::effects).filter(|it| it.rank as usize == rank) {
-            let raiser = &mut raisers[effect.signal.index()];
-            if raiser.replace(by as u32).is_some_and(|other| other != by as u32) {
-                return Err(Cause::Bug("a signal that two ranks raise, in a call".into()));
+/// All parts of a schedule, and who raises their signals.
+pub(super) struct Parts {
+    parts: Vec<Part>,
+    raisers: Vec<Vec<Option<u32>>>,
+}
+
+impl Parts {
+    pub(super) fn new(schedule: &Schedule) -> Result<Parts, Cause> {
+        let parts: Vec<Part> = (0..schedule.ranks()).map(|rank| schedule.part(rank)).collect();
+        let mut raisers: Vec<_> = parts.iter().map(|part| vec![None; part.counters().len()]).collect();
+        for (by, part) in (0..).zip(&parts) {
+            for effect in part.steps().iter().flat_map(Step::effects) {
+                let raiser = &mut raisers[effect.rank as usize][effect.signal.index()];
+                if raiser.replace(by).is_some_and(|other| other != by) {
+                    return Err(Cause::Bug("a signal that two ranks raise, in a call".into()));
+                }
             }
         }
+        Ok(Parts { parts, raisers })
     }
-    Ok(raisers)
+
+    pub(super) fn of(&self, rank: u32) -> &Part {
+        &self.parts[rank as usize]
+    }
+
+    /// Who raises that signal of a rank, if anybody does.
+    pub(super) fn raiser(&self, rank: u32, signal: Signal) -> Option<u32> {
+        self.raisers[rank as usize][signal.index()]
+    }
 }
 
 struct Lowered<'l> {
     lowering: &'l Lowering<'l>,
     part: &'l Part,
-    raisers: Vec<Option<u32>>,
+    parts: &'l Parts,
+    /// What ranks seal that this one has to do with, and this one itself.
+    seals: BTreeMap<u32, Sealed>,
     turns: u64,
     /// How often each signal has been raised so far.
     raised: BTreeMap<tasuki_core::segment::GlobalAddress, u64>,
@@ -60,17 +81,20 @@ impl Lowered<'_> {
     /// One of the starts that are written out.
     fn start(&mut self, start: u64) -> Result<(), Cause> {
         let first = self.paces.len();
-        for step in self.part.steps() {
+        let own = self.part.rank() as u32;
+        for (number, step) in self.part.steps().iter().enumerate() {
+            let sealed = self.seals.get(&own).filter(|sealed| sealed.step == number);
             let pace = Pace {
-                until: self.until(step.trigger, start)?,
+                until: self.until(step.trigger, step.deed, start)?,
                 act: self.act(step.deed, start)?,
+                seal: sealed.map(|sealed| self.seal(own, sealed, start)).transpose()?,
                 raises: self.raises(step)?,
             };
             self.add(first, pace);
         }
         for &trigger in self.part.finished() {
-            let until = self.until(trigger, start)?;
-            self.add(first, Pace { until, act: Act::Nothing, raises: Vec::new() });
+            let until = self.until(trigger, Deed::Nothing, start)?;
+            self.add(first, Pace { until, act: Act::Nothing, seal: None, raises: Vec::new() });
         }
         Ok(())
     }
@@ -86,16 +110,30 @@ impl Lowered<'_> {
         }
     }
 
-    fn until(&self, trigger: Trigger, start: u64) -> Result<Option<Until>, Cause> {
+    fn until(&self, trigger: Trigger, deed: Deed, start: u64) -> Result<Option<Until>, Cause> {
         let Trigger { signal, count, lag } = trigger;
-        let by = self.raisers[signal.index()];
         let own = self.part.rank() as u32;
+        let by = self.parts.raiser(own, signal);
         let Some(by) = by.filter(|&by| by != own && signal != START) else { return Ok(None) };
         let per_start = self.part.counters()[signal.index()].per_start;
         let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
         let first = self.lowering.stood[signal.index()].wrapping_add(starts).wrapping_add(count);
         let count = Growing { first, more: self.turns * per_start };
-        Ok(Some(Until { signal: self.lowering.own.number(signal), count, by: self.rank(by)? }))
+        let seal = match deed {
+            Deed::Copy { from, .. } | Deed::Reduce { from, .. } if from.rank == by => {
+                let sealed = self.seals.get(&by).filter(|sealed| sealed.says(own, trigger, from.buffer));
+                sealed.map(|sealed| self.seal(by, sealed, start)).transpose()?
+            }
+            _ => None,
+        };
+        let signal = self.lowering.own.number(signal);
+        Ok(Some(Until { signal, count, by: self.rank(by)?, seal }))
+    }
+
+    /// The seal of a start.
+    fn seal(&self, rank: u32, sealed: &Sealed, start: u64) -> Result<Seal, Cause> {
+        let at = self.lowering.byte(Place { rank, buffer: sealed.buffer, offset: SEAL_AT }, start)?;
+        Ok(Seal { at, number: Growing { first: start + 1, more: self.turns } })
     }
 
     fn raises(&mut self, step: &Step) -> Result<Vec<(tasuki_core::segment::GlobalAddress, Growing)>, Cause> {

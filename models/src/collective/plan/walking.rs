@@ -1,4 +1,4 @@
-//! Plans whose starts this rank runs itself, in its own calls: as its collective calls are run, in buffers of the plan's.
+//! Plans whose starts this rank runs itself, in its own calls: as collective calls are run, in buffers of the plan's.
 //!
 //! A program goes on whoever is there to run it, and so has a lease, books, and marks at signals. Where the ranks of a
 //! node have no helper, nobody is there but the ranks themselves, which are in calls of their own when they wait; a

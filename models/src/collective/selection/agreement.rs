@@ -2,10 +2,10 @@
 //!
 //! What a member chooses by may differ from what others choose by: nodes have files of their own, and a rank may have
 //! been started without any. So before the first plan of a communicator each tells all others a few words, and all draw
-//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where one has a
-//! helper, all have their plans made for it. Where they see other crowds, the least, and where all are bound to processors, as many as are bound to one. Where other algorithms are
-//! forced, nobody has a plan. Communicators that are split from this one afterwards know it already. Costs an exchange
-//! of 40 bytes, once.
+//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where one has a helper, all
+//! have their plans made for it. Where they see other crowds, the least, and where all are bound to processors, as many
+//! as are bound to one. Where other algorithms are forced, nobody has a plan. Communicators that are split from this
+//! one afterwards know it already. Costs an exchange of 40 bytes, once.
 
 use super::{Costs, Selection};
 use crate::collective::{Communicator, Shape};

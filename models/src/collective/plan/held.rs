@@ -1,0 +1,142 @@
+//! What is left of a plan while any thread or the quarantine has it: its memory, and what its starts are run as.
+
+use super::layout::{Card, Placed};
+use super::lower::Milestone;
+use super::walking::Walking;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::Result;
+use tasuki_core::engine::{self, Condition, Machine, Program};
+use tasuki_core::fabric::{SignalCell, plainly_reached};
+use tasuki_core::segment::layout::SIGNAL_STRIDE;
+
+/// What is left of a plan while any thread or the quarantine has it.
+#[derive(Debug)]
+pub(in crate::collective) struct Held {
+    pub(super) machine: Arc<Machine>,
+    pub(super) own: Placed,
+    pub(super) signals: u32,
+    pub(super) form: Form,
+    pub(super) started: AtomicU64,
+    pub(super) operator: Option<u32>,
+    /// Where its bytes are counted.
+    pub(super) counted: Arc<AtomicU64>,
+}
+
+/// As what a plan is run.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// Programs that go on by what arrives, whoever runs them; and what the end of a start waits for.
+    Programs(Box<[Program]>, Box<[(SignalCell, Milestone)]>),
+    /// Steps that this rank runs in its calls.
+    Walk(Arc<Walking>),
+    /// Steps of calls, which have them.
+    Calls,
+}
+
+impl Held {
+    /// Whether all that this member started has been run, also what others wait for.
+    pub(super) fn is_through(&self) -> bool {
+        let runs = |own: &Program| self.machine.is_through(own);
+        self.is_over()
+            && match &self.form {
+                Form::Programs(programs, _) => programs.iter().all(runs),
+                Form::Walk(_) | Form::Calls => true,
+            }
+    }
+
+    /// Whether the last start is over for this member.
+    pub(super) fn is_over(&self) -> bool {
+        let last = self.started.load(Ordering::Relaxed);
+        let is_met = |(cell, milestone): &(SignalCell, Milestone)| {
+            plainly_reached(cell.read(self.machine.fabric()), milestone.in_start(last))
+        };
+        last == 0
+            || match &self.form {
+                Form::Programs(_, milestones) => milestones.iter().all(is_met),
+                Form::Walk(walking) => walking.is_over(),
+                Form::Calls => true,
+            }
+    }
+
+    /// Returns when it is through.
+    pub(super) fn settle(&self) -> Result<()> {
+        let call = || "the end of a plan that was dropped".to_string();
+        self.wait(&call)?;
+        while !self.is_through() {
+            self.machine.relax(&call())?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn wait(&self, call: &dyn Fn() -> String) -> Result<()> {
+        let last = self.started.load(Ordering::Relaxed);
+        let at_end = |&(cell, milestone): &(SignalCell, Milestone)| engine::Milestone {
+            cell,
+            threshold: milestone.in_start(last),
+        };
+        match &self.form {
+            _ if last == 0 => Ok(()),
+            Form::Walk(walking) => walking.wait(call),
+            Form::Programs(programs, milestones) => {
+                self.machine.wait_for_programs(programs, milestones.iter().map(at_end), call)
+            }
+            Form::Calls => Ok(()),
+        }
+    }
+
+    /// Whether the last start is over. Moves this rank's work on.
+    pub(super) fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
+        let last = self.started.load(Ordering::Relaxed);
+        match &self.form {
+            _ if last == 0 => Ok(true),
+            Form::Walk(walking) => walking.test(call),
+            Form::Programs(programs, milestones) => {
+                self.machine.go_on_with(programs);
+                for (cell, milestone) in milestones {
+                    let condition = Condition::Signal(*cell, milestone.in_start(last), None);
+                    if !self.machine.test(&condition, call)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Form::Calls => Ok(true),
+        }
+    }
+
+    /// Gives everything back. Nobody reaches it any more.
+    pub(super) fn free(&self) {
+        if let Form::Programs(programs, _) = &self.form {
+            programs.iter().for_each(|own| self.machine.drop_program(own));
+        }
+        self.own.give_back(&self.machine, self.signals, &self.counted);
+        self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
+    }
+}
+
+impl Placed {
+    /// Bytes that a part takes with so many signals.
+    pub(super) fn bytes(&self, signals: u32) -> u64 {
+        self.layout.bytes + self.beside + u64::from(signals) * SIGNAL_STRIDE
+    }
+
+    /// The memory of an own part goes back, and its signals, so many.
+    pub(super) fn give_back(&self, machine: &Machine, signals: u32, counted: &AtomicU64) {
+        counted.fetch_sub(self.bytes(signals), Ordering::Relaxed);
+        let Card { block, signals: first } = self.card;
+        if block != 0 {
+            let freed = machine.registry().free(block);
+            debug_assert!(freed.is_ok(), "{freed:?}");
+        }
+        machine.registry().give_back_signals(first as u32, signals);
+    }
+}
+
+impl Milestone {
+    /// How far the signal has come at the end of that start, counted from 1.
+    pub(super) fn in_start(&self, start: u64) -> u64 {
+        self.first.wrapping_add((start - 1).wrapping_mul(self.per_start))
+    }
+}

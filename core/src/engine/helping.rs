@@ -80,6 +80,8 @@ impl Drop for Gone<'_> {
 
 /// How long a helper goes on looking after it last had something to do, in ns. Waking it costs whoever does 3 to 6 us.
 const AWAKE_NS: u64 = 50_000;
+/// The same of one that was given a processor: ranks that compute for less find it awake.
+const AWAKE_BOUND_NS: u64 = 200_000_000;
 /// The longest that a helper sleeps while messages of its rank are under way, in ns: peers that move them on do not
 /// wake it, which would cost each of them a look at its line.
 const NAP_NS: u64 = 500_000;
@@ -100,8 +102,9 @@ impl Machine {
         }
     }
 
-    /// The life of a helper; returns when its end is asked for.
-    pub fn help(&self, help: Help, end: &HelperEnd) {
+    /// The life of a helper, perhaps one that is bound to a processor; returns when its end is asked for.
+    pub fn help(&self, help: Help, is_bound: bool, end: &HelperEnd) {
+        let awake_ns = if is_bound { AWAKE_BOUND_NS } else { AWAKE_NS };
         if let Some(recorder) = self.recorder() {
             recorder.name_thread("helper");
         }
@@ -131,7 +134,7 @@ impl Machine {
             let naps = self.agent_is_busy() && self.host().lets_threads_sleep();
             let until_ns = self.until_room(if naps { now + NAP_NS } else { u64::MAX }, now);
             let pause = Pause { condition: &over, waited_ns, until_ns, met, work, rest, rise };
-            self.host().pause_helper(pause, AWAKE_NS);
+            self.host().pause_helper(pause, awake_ns);
         }
     }
 
@@ -167,5 +170,12 @@ impl Machine {
     /// Wakes the helper of a rank, if it has one and that sleeps. What it is to look at has been stored before.
     pub(super) fn rouse_helper(&self, rank: Rank) {
         self.board().seat(rank).rouse_helper(self.board().wake_mode());
+    }
+
+    /// Wakes the helper that looks at this rank's queues, its own or the node's, if there is one that sleeps. Whether
+    /// there was.
+    pub(super) fn wakes_helper(&self) -> bool {
+        let mode = self.board().wake_mode();
+        [self.rank(), Rank(0)].into_iter().any(|rank| self.board().seat(rank).rouse_helper(mode))
     }
 }

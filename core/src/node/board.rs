@@ -315,11 +315,13 @@ impl Seat {
         &self.helper
     }
 
-    /// Wakes the rank's helper if it sleeps. What it is to look at has been stored before.
-    pub fn rouse_helper(&self, mode: WakeMode) {
-        if self.helper.roused(mode) {
+    /// Wakes the rank's helper if it sleeps. What it is to look at has been stored before. Whether it did.
+    pub fn rouse_helper(&self, mode: WakeMode) -> bool {
+        let is_roused = self.helper.roused(mode);
+        if is_roused {
             self.wake_helper();
         }
+        is_roused
     }
 
     #[cold]

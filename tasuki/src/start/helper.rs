@@ -121,11 +121,13 @@ impl Helper {
     fn spawn(&self, help: Help, end: Arc<HelperEnd>) -> Option<Running> {
         let (machine, over, processor) = (self.machine.clone(), end.clone(), self.wanted.processor);
         let body = move || {
-            if let Some(Err(error)) = processor.map(processors::bind) {
+            let bound = processor.map(processors::bind);
+            if let Some(Err(error)) = &bound {
                 machine.log().say(Level::Warn, format_args!("the helper runs anywhere: {error}"));
             }
+            let is_bound = matches!(bound, Some(Ok(_)));
             // Its rank goes on, but what others have left to the helper nobody would do: that is a death.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| machine.help(help, &over))) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| machine.help(help, is_bound, &over))) {
                 if panic.is::<tasuki_fabric_sim::Killed>() {
                     resume_unwind(panic); // the simulation has killed this rank and tells the others itself
                 }

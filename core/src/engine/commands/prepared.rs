@@ -33,6 +33,8 @@ pub(super) struct Prepared {
     steps: Box<[Step]>,
     /// Which of them begins at each line.
     at_line: Box<[u32]>,
+    /// Bytes that are moved or combined in a start.
+    moved: u64,
 }
 
 #[derive(Debug)]
@@ -86,7 +88,21 @@ impl Wait {
     }
 }
 
+/// Bytes that a command moves or combines.
+fn moved_by(lines: &Lines) -> u64 {
+    match Command::from_lines(lines).map(|command| command.deed) {
+        Some(Deed::Copy { len, .. } | Deed::Reduce { len, .. }) => len,
+        _ => 0,
+    }
+}
+
 impl Prepared {
+    /// Bytes that are moved or combined in a start.
+    #[inline]
+    pub(super) fn moved(&self) -> u64 {
+        self.moved
+    }
+
     /// One more start. Only the program's rank starts it, one start after the other.
     #[inline]
     pub(super) fn start(&self) {
@@ -98,18 +114,25 @@ impl Prepared {
 
 impl Machine {
     /// The program of those commands as its own rank runs it, where it reaches all that they name by loads and stores.
-    pub(super) fn prepare(&self, commands: &[Lines], starts: u32) -> Result<Option<Prepared>, Cause> {
+    pub(super) fn prepare(
+        &self,
+        commands: &[Lines],
+        starts: u32,
+        per_start: u32,
+    ) -> Result<Option<Prepared>, Cause> {
         let SignalCell::Direct(starts) = self.fabric().own_signal(starts)? else { return Ok(None) };
         if !self.reaches_words() || self.recorder().is_some() {
             return Ok(None); // a trace tells of all that happens
         }
         let mut at_line = Vec::new();
-        let mut steps = Vec::new();
+        let (mut steps, mut moved) = (Vec::new(), 0);
         for lines in commands {
             at_line.extend((0..lines.count()).map(|_| steps.len() as u32));
             steps.push(self.prepare_step(lines)?);
+            moved += moved_by(lines);
         }
-        Ok(Some(Prepared { starts, steps: steps.into(), at_line: at_line.into() }))
+        let moved = moved * u64::from(per_start) / (commands.len() as u64).max(1);
+        Ok(Some(Prepared { starts, steps: steps.into(), at_line: at_line.into(), moved }))
     }
 
     fn prepare_step(&self, lines: &Lines) -> Result<Step, Cause> {

@@ -138,6 +138,11 @@ impl Algorithm {
         work::of(self, shape)
     }
 
+    /// Whether it is for calls, and plans that each rank runs alone: nobody reads or writes the data of another.
+    pub(super) fn is_for_calls(&self) -> bool {
+        matches!(self.name, "laid" | "told" | "shared")
+    }
+
     /// The schedule of a shape, cut into so many segments where the algorithm cuts.
     pub fn schedule(&self, shape: &Shape, segments: u64) -> Schedule {
         let (make, of, for_contract) = (self.make, shape.clone(), shape.clone());

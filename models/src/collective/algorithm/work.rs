@@ -118,13 +118,15 @@ impl Work {
     }
 }
 
-/// What an algorithm has to do for a shape. None of those that are for calls and not for plans: nobody has measured
-/// them beside the others yet.
+/// What an algorithm has to do for a shape. None where that depends on more than its sizes.
 pub(super) fn of(algorithm: &Algorithm, shape: &Shape) -> Option<Work> {
     if algorithm.name == two_level::BCAST.name {
         return two_level::work_of(shape);
     }
     let sizes = Sizes::of(shape);
+    if algorithm.is_for_calls() {
+        return Some(laid(algorithm, sizes)); // among ranks that share a node
+    }
     let work = on_one_level(algorithm, sizes)?;
     Some(between::with(work, sizes.n, algorithm, shape))
 }
@@ -144,6 +146,47 @@ fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
         Scan | Exscan if algorithm.name == "doubling" => Some(scan(algorithm.operation, sizes)),
         Scan | Exscan => None,
         Neighbours => Some(work((2.0, 2.0), (8.0, 8.0 * sizes.p), (sizes.n, sizes.p * sizes.n))),
+    }
+}
+
+/// Everybody lays out what it gives, and takes what it gets.
+fn laid(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
+    use Operation::*;
+    let is_pair = p == 2.0;
+    let (once, told) = ((1.0, 1.0), 1.5 * o); // two are told in a step, and each is waited for
+    match algorithm.operation {
+        Barrier => work(once, (o / 2.0, p * p / 2.0), (0.0, 0.0)),
+        Bcast => work(once, (told + 2.5, 4.5 * p), (2.0 * n, p * n)).within(4.0 * n),
+        Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).within(4.0 * p * n),
+        Gather => work(once, (told + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).within(4.0 * n),
+        Reduce => work(once, (told + 2.0, 5.5 * o), (n, o * n)).combining(o * n, o * n).within(4.0 * n),
+        Allreduce if algorithm.name == "shared" => {
+            let copied = 2.0 * o + 1.0 + 2.0 * (p - 2.0) / p;
+            work((2.0, 2.0), (6.0 * o, 6.0 * o * p), (copied / p * n, copied * n))
+                .combining(o / p * n, o * n)
+                .within(if is_pair { n } else { 2.0 * n * (p + 1.0) / p })
+        }
+        Allreduce => work(once, (told + 4.0, p * (told + 4.0)), (2.0 * n, 2.0 * o * n))
+            .combining(o * n, p * o * n)
+            .within(2.0 * n),
+        ReduceScatter => work(once, (told + 4.0, p * (told + 4.0)), ((p + 1.0) * n, (p * p + p - 2.0) * n))
+            .combining(o * n, p * o * n)
+            .within(2.0 * p * n),
+        Allgather => work(once, (told + 2.5, p * (told + 2.5)), (p * n, p * p * n)).within(2.0 * n),
+        Alltoall => {
+            let own = 2.0 * o + 1.0;
+            work(once, (4.0 * o + 1.0, p * (4.0 * o + 1.0)), (own * n, p * own * n)).within(2.0 * o * n)
+        }
+        Scan => {
+            let copied = if is_pair { n } else { 2.0 * o * n };
+            work(once, (told + 5.0, p * (told + 5.0)), (2.0 * n, copied))
+                .combining(o * n, p * o / 2.0 * n)
+                .within(4.0 * n)
+        }
+        Exscan => work(once, (told + 5.0, p * (told + 4.0)), (2.0 * n, 2.0 * o * n))
+            .combining((o - 1.0) * n, o * (o - 1.0) / 2.0 * n)
+            .within(4.0 * n),
+        Neighbours => Work::default(),
     }
 }
 
@@ -354,7 +397,7 @@ mod tests {
         for (ranks, per_node) in [(8, 2), (16, 4), (24, 4), (27, 3), (33, 8), (48, 12), (64, 16)] {
             let placement = Placement { per_node, ..Placement::SPREAD };
             let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
-            for algorithm in ALGORITHMS {
+            for algorithm in ALGORITHMS.iter().filter(|one| !one.is_for_calls()) {
                 let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
                 let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
                     continue;

@@ -62,7 +62,8 @@ impl Selection {
     }
 
     fn quickest(&self, shape: &Shape) -> &'static Algorithm {
-        let fitting = || shape.operation.algorithms().filter(|algorithm| (algorithm.fits)(shape));
+        let is_one = |algorithm: &&Algorithm| (algorithm.fits)(shape) && !algorithm.is_for_calls();
+        let fitting = || shape.operation.algorithms().filter(is_one);
         let works = || fitting().filter_map(|one| one.work(shape).map(|work| (one, work)));
         let least = works().map(|(_, work)| work.scratch).fold(f64::INFINITY, f64::min);
         let rank = |one: &Work, other: &Work| {

@@ -10,10 +10,14 @@ use tasuki_models::schedule::{Buffer, Schedule};
 /// A collective that the members of a communicator have prepared, of values of one type.
 ///
 /// It has buffers of its own, in which the program leaves what it gives, and finds what it gets. Between
-/// [`start`](Plan::start) and the end of [`wait`](Plan::wait) they are the plan's, and the program computes: what
-/// arrives lets the plan go on, whoever is there to do it, a rank that waits or a helper. Nothing is reset from start
-/// to start, and a member may be a start ahead of another that has not taken its data out yet: these are not
-/// overwritten.
+/// [`start`](Plan::start) and the end of [`wait`](Plan::wait) they are the plan's, and the program computes. Nothing is
+/// reset from start to start, and a member may be a start ahead of another that has not taken its data out yet: these
+/// are not overwritten.
+///
+/// Meanwhile what arrives lets the plan go on, if there is a helper (`tasuki run --helper node`), and for schedules of
+/// one's own whoever is there, a rank that waits, too. Where the members share a node without a helper each moves its
+/// own part of other plans on in its calls alone, those that wait or test anything: that is as quick as the blocking
+/// call, and what a member that computes has to hand on waits until it comes back.
 ///
 /// Plans are made in the same order on all members. Different plans may be started in different orders on different
 /// members, and be under way at the same time. Dropping a plan frees all, as soon as no member can reach it any more

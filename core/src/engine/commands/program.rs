@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 /// processors: as long as it may take until another rank's message is looked at.
 const OFFERS: u32 = 8;
 
-/// A start of which so many bytes are moved or combined is left to a helper that is awake: it takes as long to notice as
+/// A start of which so many bytes are moved or combined is left to a helper that is awake: it notices in the time that
 /// fewer take.
 const HELPED_FROM: u64 = 2 << 10;
 /// From so many on it is worth while to wake one: that takes about 5 us, in which 200 KiB are copied.

@@ -14,6 +14,7 @@
 
 use super::loan::View;
 use super::machine::Machine;
+use super::seal::Seal;
 use super::waiting::Condition;
 use crate::base::{Cause, Rank, Result};
 use crate::fabric::{DirectCell, DirectLine, Line, SignalCell, plainly_reached};
@@ -22,7 +23,7 @@ use crate::os::{copy, outward, prefetch};
 use crate::segment::GlobalAddress;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// How often a thread offers its processor before it sees to everything else, where ranks share processors.
 const OFFERS: u32 = 8;
@@ -66,7 +67,7 @@ pub struct Growing {
 /// A word of job memory behind what lies in the same line, and the number that it has when that is there. It is stored
 /// before any signal is raised that tells of it, and is something else until then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Seal {
+pub struct Sealing {
     /// The word.
     pub at: GlobalAddress,
     /// Its number.
@@ -83,7 +84,7 @@ pub struct Until {
     /// The one rank that raises it.
     pub by: Rank,
     /// The seal of what the step takes then: who sees it need not look at the signal.
-    pub seal: Option<Seal>,
+    pub seal: Option<Sealing>,
 }
 
 /// A step.
@@ -94,7 +95,7 @@ pub struct Pace {
     /// What it does then.
     pub act: Act,
     /// The seal that it puts behind what it has laid out.
-    pub seal: Option<Seal>,
+    pub seal: Option<Sealing>,
     /// The signals that it raises then, of other ranks, and by how much they are up since the walk was made: nobody
     /// else raises them.
     pub raises: Vec<(GlobalAddress, Growing)>,
@@ -145,7 +146,7 @@ struct Wait {
 /// A seal, with its word.
 #[derive(Clone, Copy, Debug)]
 struct Sealed {
-    word: NonNull<AtomicU64>,
+    word: NonNull<Seal>,
     number: Growing,
 }
 
@@ -206,7 +207,7 @@ impl Wait {
     #[inline(always)]
     fn is_over_now(&self, pass: u64) -> bool {
         if let Some(seal) = &self.seal {
-            return seal.word().load(Ordering::Acquire) == seal.number.in_pass(pass); // SYNC seal
+            return seal.word().is(seal.number.in_pass(pass));
         }
         plainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
     }
@@ -218,7 +219,7 @@ impl Wait {
 
 impl Sealed {
     #[inline(always)]
-    fn word(&self) -> &AtomicU64 {
+    fn word(&self) -> &Seal {
         // SAFETY: a word of job memory that is mapped while the machine lives, which walks store and load whole.
         unsafe { self.word.as_ref() }
     }
@@ -290,9 +291,10 @@ impl Machine {
         Ok(Some(Step { wait, act, seal: self.find_seal(pace.seal)?, raises: raises.into() }))
     }
 
-    fn find_seal(&self, seal: Option<Seal>) -> Result<Option<Sealed>, Cause> {
-        let Some(Seal { at, number }) = seal else { return Ok(None) };
-        let place = self.place(at, size_of::<u64>() as u64).filter(|place| place.cast::<u64>().is_aligned());
+    fn find_seal(&self, seal: Option<Sealing>) -> Result<Option<Sealed>, Cause> {
+        let Some(Sealing { at, number }) = seal else { return Ok(None) };
+        let place =
+            self.place(at, size_of::<Seal>() as u64).filter(|place| place.cast::<Seal>().is_aligned());
         let unseen = || Cause::Bug("a seal where nobody can look".into());
         Ok(Some(Sealed { word: place.ok_or_else(unseen)?.cast(), number }))
     }
@@ -343,7 +345,7 @@ impl Machine {
             }
             self.act(&step.act, lent);
             if let Some(seal) = &step.seal {
-                seal.word().store(seal.number.in_pass(pass), Ordering::Release); // SYNC seal
+                seal.word().put(seal.number.in_pass(pass));
             }
             for raise in &step.raises {
                 let line = DirectLine::new(raise.cell, self.board().seat(raise.rank), raise.mode);

@@ -11,7 +11,7 @@ use crate::schedule::{Deed, Part, Place, START, Schedule, Signal, Step, Trigger,
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::Machine;
-use tasuki_core::engine::walk::{Act, Growing, Pace, Seal, Spot, Until, Walk};
+use tasuki_core::engine::walk::{Act, Growing, Pace, Sealing, Spot, Until, Walk};
 
 /// The walk of a part.
 pub(super) fn lower(
@@ -131,9 +131,9 @@ impl Lowered<'_> {
     }
 
     /// The seal of a start.
-    fn seal(&self, rank: u32, sealed: &Sealed, start: u64) -> Result<Seal, Cause> {
+    fn seal(&self, rank: u32, sealed: &Sealed, start: u64) -> Result<Sealing, Cause> {
         let at = self.lowering.byte(Place { rank, buffer: sealed.buffer, offset: SEAL_AT }, start)?;
-        Ok(Seal { at, number: Growing { first: start + 1, more: self.turns } })
+        Ok(Sealing { at, number: Growing { first: start + 1, more: self.turns } })
     }
 
     fn raises(&mut self, step: &Step) -> Result<Vec<(tasuki_core::segment::GlobalAddress, Growing)>, Cause> {

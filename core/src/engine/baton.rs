@@ -117,6 +117,11 @@ impl<T> Hand<T> {
         self.0.take()
     }
 
+    /// Whether one that had it panicked: nobody has it any more.
+    pub fn is_broken(&self) -> bool {
+        self.0.state.load(Ordering::Acquire) == BROKEN
+    }
+
     /// Whether its owner keeps it.
     #[inline(always)]
     pub fn is_kept(&self) -> bool {
@@ -189,6 +194,6 @@ mod tests {
             panic!("on purpose");
         }));
         assert!(broken.is_err());
-        assert_eq!((owner.kept(), hand.take().err()), (None, Some(Away::Broken)));
+        assert_eq!((owner.kept(), hand.take().err(), hand.is_broken()), (None, Some(Away::Broken), true));
     }
 }

@@ -42,5 +42,6 @@ pub mod threads;
 pub mod transfers;
 pub mod travelling;
 pub mod uneven;
+pub mod walking;
 
 mod areas;

@@ -15,12 +15,12 @@ fn value(rank: usize, start: usize, at: usize) -> i64 {
     (rank * 1_000_000 + start * 1000 + at % 997) as i64
 }
 
-fn values(rank: usize, start: usize, count: usize) -> Vec<i64> {
+pub(super) fn values(rank: usize, start: usize, count: usize) -> Vec<i64> {
     (0..count).map(|at| value(rank, start, at)).collect()
 }
 
 /// What all give comes to, up to that rank.
-fn sums(ranks: usize, start: usize, count: usize) -> Vec<i64> {
+pub(super) fn sums(ranks: usize, start: usize, count: usize) -> Vec<i64> {
     (0..count).map(|at| (0..ranks).map(|rank| value(rank, start, at)).sum()).collect()
 }
 
@@ -58,42 +58,6 @@ pub fn j1_starts_are_told_apart(job: &Job) -> Result<()> {
                 }
                 assert_eq!(plan.to_vec()?, values(root.index(), start, count), "start {start} of {starts}");
             }
-        }
-    }
-    Ok(())
-}
-
-/// Values that pass in several pieces, of which the last is not full, while members wait for others.
-/// The operation refuses values that nobody gave.
-pub fn j_long_values_pass_in_one_plan(job: &Job) -> Result<()> {
-    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let least = |a: i64, b: i64| {
-        assert!(a > 0 && b > 0, "{a} and {b}: one that nobody gave");
-        a.min(b)
-    };
-    let given = |rank: usize, start: usize, count: usize| -> Vec<i64> {
-        values(rank, start, count).into_iter().map(|value| value + 1).collect()
-    };
-    for count in [effort(job, 65_537, 70), effort(job, 100_003, 40)] {
-        let root = Rank((count % ranks) as u32);
-        let mut first = world.bcast_init::<i64>(count, root)?;
-        let mut second = world.allreduce_init::<i64>(count, least)?;
-        let mut third = world.allreduce_init::<i64>(count, Sum)?;
-        for start in 0..effort(job, 6, 2) {
-            let mine = given(me, start, count);
-            if me == root.index() {
-                first.write(0, &mine)?;
-            }
-            second.write(0, &mine)?;
-            third.write(0, &mine)?;
-            let mut plans = [&mut first, &mut second, &mut third];
-            plans.rotate_left(me % 3);
-            plans.iter_mut().try_for_each(|plan| plan.start())?;
-            plans.iter_mut().try_for_each(|plan| plan.wait())?;
-            assert!(first.to_vec()? == given(root.index(), start, count), "broadcast {start} of {count}");
-            assert!(second.to_vec()? == given(0, start, count), "the least, {start} of {count}");
-            let all: Vec<i64> = sums(ranks, start, count).into_iter().map(|sum| sum + ranks as i64).collect();
-            assert!(third.to_vec()? == all, "sum {start} of {count}");
         }
     }
     Ok(())

@@ -54,7 +54,7 @@ impl Held {
         last == 0
             || match &self.form {
                 Form::Programs(_, milestones) => milestones.iter().all(is_met),
-                Form::Walk(walking) => walking.is_over(),
+                Form::Walk(walking) => walking.is_at_rest(),
                 Form::Calls => true,
             }
     }
@@ -62,7 +62,9 @@ impl Held {
     /// Returns when it is through.
     pub(super) fn settle(&self) -> Result<()> {
         let call = || "the end of a plan that was dropped".to_string();
-        self.wait(&call)?;
+        if !self.is_over() {
+            self.wait(&call)?;
+        }
         while !self.is_through() {
             self.machine.relax(&call())?;
         }

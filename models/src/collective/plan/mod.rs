@@ -201,8 +201,18 @@ impl Plan {
     pub fn wait(&mut self) -> Result<()> {
         if self.is_active() {
             self.held.wait(&|| self.call("wait"))?;
-            self.ended += 1;
+            self.end("wait")?;
         }
+        Ok(())
+    }
+
+    /// The start is over. Error: its steps were left in their midst.
+    #[inline]
+    fn end(&mut self, call: &str) -> Result<()> {
+        if self.walker.as_ref().is_some_and(walking::is_broken) {
+            return Err(self.held.machine.fault(walking::broken(), || self.call(call)));
+        }
+        self.ended += 1;
         Ok(())
     }
 
@@ -213,7 +223,7 @@ impl Plan {
         }
         let is_over = self.held.test(&|| self.call("test"))?;
         if is_over {
-            self.ended += 1;
+            self.end("test")?;
         }
         Ok(is_over)
     }

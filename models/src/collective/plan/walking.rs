@@ -137,8 +137,13 @@ impl Walking {
     }
 
     #[inline]
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.hand.is_kept()
+    }
+
+    /// Whether nothing of it goes on any more: it is over, or was left in its midst.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.is_over() || self.hand.is_broken()
     }
 
     /// Returns when the start is over.
@@ -188,8 +193,14 @@ impl Walking {
     }
 }
 
+/// Whether what the program's rank ran of a start was left in its midst, by a panic of its operation.
+#[inline]
+pub(super) fn is_broken(walker: &Walker) -> bool {
+    walker.kept().is_some_and(|state| state.passed < state.pieces)
+}
+
 #[cold]
-fn broken() -> Cause {
+pub(super) fn broken() -> Cause {
     Cause::Argument("the operation of this plan panicked: it is of no more use".into())
 }
 

@@ -1,0 +1,67 @@
+//! J: plans that each rank runs alone, in its own calls.
+
+use super::plans::{sums, values};
+use crate::exchange::effort;
+use crate::refusal::misused;
+use tasuki::{Job, Rank, Result, Sum};
+
+/// Values that pass in several pieces, of which the last is not full, while members wait for others.
+/// The operation refuses values that nobody gave.
+pub fn j_long_values_pass_in_one_plan(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let least = |a: i64, b: i64| {
+        assert!(a > 0 && b > 0, "{a} and {b}: one that nobody gave");
+        a.min(b)
+    };
+    let given = |rank: usize, start: usize, count: usize| -> Vec<i64> {
+        values(rank, start, count).into_iter().map(|value| value + 1).collect()
+    };
+    for count in [effort(job, 65_537, 70), effort(job, 100_003, 40)] {
+        let root = Rank((count % ranks) as u32);
+        let mut first = world.bcast_init::<i64>(count, root)?;
+        let mut second = world.allreduce_init::<i64>(count, least)?;
+        let mut third = world.allreduce_init::<i64>(count, Sum)?;
+        for start in 0..effort(job, 6, 2) {
+            let mine = given(me, start, count);
+            if me == root.index() {
+                first.write(0, &mine)?;
+            }
+            second.write(0, &mine)?;
+            third.write(0, &mine)?;
+            let mut plans = [&mut first, &mut second, &mut third];
+            plans.rotate_left(me % 3);
+            plans.iter_mut().try_for_each(|plan| plan.start())?;
+            plans.iter_mut().try_for_each(|plan| plan.wait())?;
+            assert!(first.to_vec()? == given(root.index(), start, count), "broadcast {start} of {count}");
+            assert!(second.to_vec()? == given(0, start, count), "the least, {start} of {count}");
+            let all: Vec<i64> = sums(ranks, start, count).into_iter().map(|sum| sum + ranks as i64).collect();
+            assert!(third.to_vec()? == all, "sum {start} of {count}");
+        }
+    }
+    Ok(())
+}
+
+/// An operation that panics does so in the call of the rank that runs it; its plan is of no more use, and goes like any
+/// other. Plans that others run, too, wait for what never ends.
+pub fn j_plans_whose_operation_panics(job: &Job) -> Result<()> {
+    if ["TASUKI_HELPER", "TASUKI_DIRECT"].iter().any(|name| std::env::var_os(name).is_some()) {
+        return Ok(());
+    }
+    let (world, me) = (job.world(), job.rank());
+    let some = |a: i64, b: i64| if a + b > 100 { panic!("on purpose") } else { a + b };
+    let mut plan = world.reduce_init::<i64>(3, some, Rank(0))?;
+    for value in [1, 200] {
+        plan.write(0, &[value; 3])?;
+        let run = || plan.start().and_then(|()| plan.wait());
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        assert_eq!(outcome.is_err(), me == 0 && value == 200, "{value}");
+    }
+    if me == 0 {
+        misused(job, plan.wait(), &["of no more use"]);
+        misused(job, plan.start(), &["was started and has not ended"]);
+    }
+    drop(plan);
+    world.quiesce()?;
+    assert_eq!(job.memory().plans, 0);
+    Ok(())
+}

@@ -104,7 +104,11 @@ impl Machine {
 
     /// The life of a helper, perhaps one that is bound to a processor; returns when its end is asked for.
     pub fn help(&self, help: Help, is_bound: bool, end: &HelperEnd) {
-        let awake_ns = if is_bound { AWAKE_BOUND_NS } else { AWAKE_NS };
+        let awake_ns = match is_bound {
+            true => AWAKE_BOUND_NS,
+            false if self.has_processor() => AWAKE_NS,
+            false => 0,
+        };
         if let Some(recorder) = self.recorder() {
             recorder.name_thread("helper");
         }

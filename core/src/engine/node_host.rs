@@ -140,7 +140,10 @@ impl Host for NodeHost {
     }
 
     fn pause_helper(&self, pause: Pause<'_>, awake_ns: u64) {
-        if pause.waited_ns < awake_ns && !self.is_crowded() {
+        if pause.waited_ns < awake_ns && self.is_crowded() {
+            return process::yield_now(); // it may share its processor all the same
+        }
+        if pause.waited_ns < awake_ns {
             for _ in 0..self.spins() {
                 if (pause.met)(pause.condition) {
                     return;

@@ -101,6 +101,26 @@ fn a_signal_that_is_raised_while_it_is_armed_is_seen() {
     });
 }
 
+/// A program is let go on by a plain store, where what its next command waits for has been marked before.
+#[test]
+fn a_program_that_is_started_while_its_signal_is_raised_is_seen() {
+    loom::model(|| {
+        let (node, starts) = (Arc::new(Node::default()), Arc::new(AtomicU64::new(0)));
+        node.arming.arm(0, false);
+        let raiser = {
+            let (node, starts) = (node.clone(), starts.clone());
+            thread::spawn(move || {
+                node.counter.fetch_add(1, Ordering::Relaxed);
+                node.arming.look_after_add() != NOBODY && starts.load(Ordering::Acquire) > 0
+            })
+        };
+        starts.store(1, Ordering::Release);
+        node.arming.keep_armed(0);
+        let seen = node.counter.load(Ordering::Relaxed) > 0;
+        assert!(raiser.join().unwrap() || seen, "nobody goes on");
+    });
+}
+
 #[test]
 fn two_queues_that_wait_are_both_known() {
     loom::model(|| {

@@ -1,11 +1,23 @@
 //! Waiting for something that no call waits for, in two ways: serving peers meanwhile, or making no call at all.
 
+use crate::exchange::is_simulated;
+use std::thread;
 use std::time::Duration;
 use tasuki::{Job, Result, Signal};
 
 /// One step of a wait that makes no call which could serve a peer or move an operation on.
 pub(crate) fn stay_away(job: &Job) {
     job.compute(Duration::from_micros(5));
+}
+
+/// Whether a helper, or a card, may do something for this rank at any moment.
+pub(crate) fn may_be_helped(job: &Job) -> bool {
+    let is_wanted = match std::env::var("TASUKI_HELPER") {
+        Ok(helper) => helper != "off",
+        // By itself one comes where there are more processors than ranks.
+        Err(_) => thread::available_parallelism().is_ok_and(|processors| job.size() < processors.get()),
+    };
+    is_simulated(job) || is_wanted
 }
 
 /// A signal that nobody raises: waiting for it for a moment serves whoever asks.

@@ -107,6 +107,17 @@ impl Arming {
         }
     }
 
+    /// The same, where they may have waited before, for a queue that was just let go on: whoever raised the counter and
+    /// did not see that is seen to have raised it by who looks at the counter after this.
+    pub fn keep_armed(&self, queue: u32) {
+        let mark = self.glance();
+        if mark != queue + 1 && mark != SEVERAL {
+            self.arm(queue, false);
+        } else if !planted("serving_start_fence") {
+            fence(Ordering::SeqCst); // SYNC armed
+        }
+    }
+
     /// No command of that queue waits any more. That several queues had some is not forgotten.
     pub fn disarm(&self, queue: u32) {
         for mark in [queue + 1, (queue + 1) | BOUND] {

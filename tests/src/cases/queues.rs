@@ -1,7 +1,7 @@
 //! B, D: command queues: when commands fire, and in which order their effects happen.
 
 use crate::exchange::{effort, is_simulated, next, previous, tell_all};
-use crate::patience::Idle;
+use crate::patience::{Idle, may_be_helped};
 use crate::refusal::misused;
 use std::time::Duration;
 use tasuki::{Array, Cause, Change, Command, Job, Posted, Queue, Rank, RemoteQueue, Result, Signal};
@@ -302,7 +302,7 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
     let queue = job.session_queue(8, &credit)?;
     job.raise(credit.on(me), 1)?;
     // A helper may be the one that runs it, and not have come to it.
-    let is_run_at_once = !is_simulated(job) && std::env::var_os("TASUKI_HELPER").is_none();
+    let is_run_at_once = !may_be_helped(job);
     for at in 0..3 {
         let add = Command::change(words.on(me).at(at), Change::Add(1));
         queue.post(&if at == 0 { add } else { add.then(done.on(me).add(1)) })?;

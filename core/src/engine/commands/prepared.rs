@@ -8,7 +8,7 @@
 //! anybody does, and leaves the books as anybody would: whoever comes next, wherever, goes on from there. What it
 //! cannot do so, a long copy, a poisoned signal, it leaves to the common way.
 
-use super::program::{Program, watch};
+use super::program::Program;
 use super::reach::Named;
 use super::todo::Todo;
 use crate::base::Cause;
@@ -173,14 +173,21 @@ impl Machine {
         }
     }
 
-    /// Runs what can be run of a program of this rank's own, unless somebody else is at it, who goes on then. Whether
-    /// anything was run.
+    /// Runs what can be run of a program of this rank's own, unless somebody else is at it. Whether anything was run:
+    /// whoever asks asks again.
     #[inline]
     pub(super) fn go_on(&self, program: &Program, prepared: &Prepared) -> bool {
+        let queue = program.own().queue();
+        let is_usual = queue.flights().is_empty();
+        (!is_usual || queue.lease().glance().is_free()) && self.run_or_call(program, prepared)
+    }
+
+    /// The same, but whoever else is at it goes on then.
+    #[inline]
+    pub(super) fn run_or_call(&self, program: &Program, prepared: &Prepared) -> bool {
         let named = self.named(program.own());
         let queue = &named.queue;
-        let is_usual = queue.flights().is_empty();
-        if is_usual && (!self.may_go_on(&named, prepared) || !queue.lease().glance().is_free()) {
+        if queue.flights().is_empty() && !self.may_go_on(&named, prepared) {
             return false;
         }
         if !queue.lease().call(self.rank().0) {
@@ -221,7 +228,8 @@ impl Machine {
         let (line, pass) = queue.place_of(queue.reader().read());
         let step = &prepared.steps[prepared.at_line[line as usize] as usize];
         let Some(wait) = step.wait.as_ref().filter(|_| !step.is_left) else { return false };
-        watch(wait.cell.arming(), program.own().card().number) && wait.is_over(pass)
+        wait.cell.arming().keep_armed(program.own().card().number);
+        wait.is_over(pass)
     }
 
     fn is_poisoned(&self, cell: DirectCell) -> bool {

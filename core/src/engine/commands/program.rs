@@ -54,7 +54,7 @@ impl Program {
 
 /// Whoever raises that signal is told of the queue from now on. False: that has been so.
 #[inline]
-pub(super) fn watch(arming: &Arming, number: u32) -> bool {
+fn watch(arming: &Arming, number: u32) -> bool {
     let mark = arming.glance();
     if mark == number + 1 || mark == SEVERAL {
         return false;
@@ -106,8 +106,9 @@ impl Machine {
                 if self.is_left_to_helper(programs) {
                     return Ok(());
                 }
-                self.go_on_with(programs);
-                self.watch_with(programs);
+                for program in programs {
+                    program.prepared.iter().for_each(|prepared| self.begin(program, prepared));
+                }
                 Ok(())
             }
             None => self.raise(starts, 1),
@@ -136,15 +137,27 @@ impl Machine {
         programs.iter().fold(false, |moved, program| moved | go_on(program))
     }
 
-    /// Whoever raises what programs of this rank's own wait for looks at them from now on.
+    /// Runs what can be run now of a program that was just started; whoever raises what it waits for then goes on. Whose
+    /// look it was that came too early for the start, another's or this, is called.
+    #[inline]
+    fn begin(&self, program: &Program, prepared: &Prepared) {
+        self.run_or_call(program, prepared);
+        self.watch(program, prepared);
+    }
+
+    /// Whoever raises what a program of this rank's own waits for looks at it from now on.
+    #[inline]
+    fn watch(&self, program: &Program, prepared: &Prepared) {
+        if self.watch_for(program, prepared) {
+            self.run_or_call(program, prepared);
+        }
+    }
+
+    /// The same of programs.
     #[inline]
     fn watch_with(&self, programs: &[Program]) {
         for program in programs {
-            if let Some(prepared) = &program.prepared
-                && self.watch_for(program, prepared)
-            {
-                self.go_on(program, prepared);
-            }
+            program.prepared.iter().for_each(|prepared| self.watch(program, prepared));
         }
     }
 

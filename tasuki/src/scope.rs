@@ -60,8 +60,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
         // SAFETY: borrowed for longer than the scope, which calls the loan back.
         let loan = unsafe { Loan::new(Local(bytes.as_ptr().cast_mut()), bytes.len(), false, None) };
-        let request = self.context.begin_send(Place::Own(loan.clone()), to, slot.0)?;
-        self.begun.request(Request::Send(request, Some(loan)));
+        let lent = self.returned(Some(loan.clone()));
+        let request = self.context.begin_send(Place::Own(loan), to, slot.0)?;
+        self.begun.request(Request::Send(request, lent.keep()));
         Ok(())
     }
 
@@ -95,8 +96,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     fn borrow(&self, bytes: &mut [u8], from: Rank, slot: Slot) -> Result<()> {
         // SAFETY: borrowed for longer than the scope, which calls the loan back.
         let loan = unsafe { Loan::new(Local(bytes.as_mut_ptr()), bytes.len(), true, None) };
-        let request = self.context.begin_recv(loan.len(), || Place::Own(loan.clone()), from, slot.0)?;
-        self.begun.request(Request::Receive(request, Some(loan)));
+        let lent = self.returned(Some(loan.clone()));
+        let request = self.context.begin_recv(loan.len(), || Place::Own(loan), from, slot.0)?;
+        self.begun.request(Request::Receive(request, lent.keep()));
         Ok(())
     }
 
@@ -199,20 +201,28 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     #[inline(never)]
     fn finish(&self, request: Request) -> Result<Option<message::Received>> {
-        let (outcome, lent) = match request {
-            Request::Send(send, lent) => (send.wait().map(|()| None), lent),
-            Request::Receive(mut receive, lent) => {
-                let outcome = receive.take(&mut []).map(Some);
-                drop(receive); // one that failed may have the loan registered
-                (outcome, lent)
+        match request {
+            Request::Send(send, lent) => {
+                let _lent = self.returned(lent);
+                send.wait().map(|()| None)
             }
-        };
-        self.call_back(lent);
-        outcome
+            Request::Receive(receive, lent) => {
+                let _lent = self.returned(lent);
+                let mut receive = receive; // dropped first: one that failed may have the loan registered
+                receive.take(&mut []).map(Some)
+            }
+        }
     }
 
-    /// Takes messages back, or waits for their end if they are on their way. After that nothing is kept of any.
+    /// Takes messages back, or waits for their end if they are on their way. After that nothing is kept of any, also
+    /// where taking one back unwinds.
     fn cancel_all(&self) {
+        let rest = Rest(self);
+        self.cancel_each();
+        std::mem::forget(rest);
+    }
+
+    fn cancel_each(&self) {
         self.begun.take_sent().for_each(|sent| self.context.forget_sent(sent));
         for place in 0.. {
             let Some(awaited) = self.begun.take_posted(place) else { break };
@@ -227,23 +237,50 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     fn cancel(&self, request: Request) {
-        let lent = match request {
+        match request {
             Request::Send(send, lent) => {
+                let _lent = self.returned(lent);
                 send.cancel();
-                lent
             }
             Request::Receive(receive, lent) => {
+                let _lent = self.returned(lent);
                 drop(receive);
-                lent
             }
-        };
-        self.call_back(lent);
+        }
     }
 
-    fn call_back(&self, lent: Option<Arc<Loan>>) {
-        if let Some(loan) = lent {
+    fn returned(&self, loan: Option<Arc<Loan>>) -> Returned<'_> {
+        Returned { context: self.context, loan }
+    }
+}
+
+/// What was lent to a message, which nobody uses any more when this is dropped. Whoever may use it is dropped before.
+struct Returned<'c> {
+    context: &'c Arc<Context>,
+    loan: Option<Arc<Loan>>,
+}
+
+impl Returned<'_> {
+    /// It stays lent.
+    fn keep(mut self) -> Option<Arc<Loan>> {
+        self.loan.take()
+    }
+}
+
+impl Drop for Returned<'_> {
+    fn drop(&mut self) {
+        if let Some(loan) = &self.loan {
             loan.call_back(|| self.context.machine().pause());
         }
+    }
+}
+
+/// What a scope has not taken back yet, when taking something back unwinds.
+struct Rest<'r, 'scope, 'env>(&'r Scope<'scope, 'env>);
+
+impl Drop for Rest<'_, '_, '_> {
+    fn drop(&mut self) {
+        self.0.cancel_each();
     }
 }
 

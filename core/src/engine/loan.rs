@@ -111,12 +111,30 @@ impl Loan {
         self.uses.fetch_sub(1, order);
     }
 
-    /// Ends the loan. Returns when nobody uses it any more; `pause` is called meanwhile.
-    pub fn call_back(&self, mut pause: impl FnMut()) {
+    /// Ends the loan. Returns when nobody uses it any more, and does not unwind before; `pause` is called meanwhile.
+    pub fn call_back(&self, pause: impl FnMut()) {
         self.uses.fetch_or(CALLED_BACK, Ordering::AcqRel); // SYNC loan
-        while self.uses.load(Ordering::Acquire) & !CALLED_BACK != 0 {
-            pause(); // SYNC loan-end
+        Returning { loan: self, pause }.wait();
+    }
+}
+
+/// A loan that was called back. It is waited for once more when this is dropped, for a pause may unwind.
+struct Returning<'l, P: FnMut()> {
+    loan: &'l Loan,
+    pause: P,
+}
+
+impl<P: FnMut()> Returning<'_, P> {
+    fn wait(&mut self) {
+        while self.loan.uses.load(Ordering::Acquire) & !CALLED_BACK != 0 {
+            (self.pause)(); // SYNC loan-end
         }
+    }
+}
+
+impl<P: FnMut()> Drop for Returning<'_, P> {
+    fn drop(&mut self) {
+        self.wait();
     }
 }
 

@@ -8,6 +8,7 @@ use super::life::Life;
 use super::operations::Operations;
 use super::operators::Operators;
 use super::trace::{Recorder, TraceTo};
+use super::turn::Turn;
 use super::watch::Watches;
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
@@ -36,7 +37,7 @@ pub struct Machine {
     spins: u32,
     has_processor: bool,
     outward: Outward,
-    polling: AtomicBool,
+    polling: Turn,
     telling: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
     helper_of_node: HelperOfNode,
@@ -94,7 +95,7 @@ impl Machine {
             outward: Outward::default(),
             host,
             board,
-            polling: AtomicBool::new(false),
+            polling: Turn::default(),
             telling: AtomicBool::new(false),
             agent: OnceLock::new(),
             helper_of_node: HelperOfNode::default(),
@@ -289,7 +290,7 @@ impl Machine {
         !self.has_processor && self.host.shares_processor(with)
     }
 
-    pub(super) fn polling(&self) -> &AtomicBool {
+    pub(super) fn polling(&self) -> &Turn {
         &self.polling
     }
 
@@ -325,9 +326,9 @@ impl Machine {
         if rank.index() < self.size() { Ok(()) } else { Err(Cause::NoSuchRank { rank, size: self.size() }) }
     }
 
-    /// The first death in the job, as a cause.
+    /// The first death in the job, as a cause; or this rank's own.
     pub fn death(&self) -> Option<Cause> {
-        let death = self.board.death()?;
+        let Some(death) = self.board.death() else { return self.fabric.cut_off() };
         let ago = Duration::from_nanos(self.host.now_ns().saturating_sub(death.when_ns));
         Some(Cause::PeerDied { peer: death.rank, how: death.how, ago })
     }

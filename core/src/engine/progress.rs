@@ -2,10 +2,10 @@
 
 use super::action::{Action, Step};
 use super::machine::Machine;
+use super::operations::Operations;
 use super::table::Next;
 use crate::base::Cause;
 use crate::fabric::{Posted, Refused, check_same_rank};
-use std::sync::atomic::Ordering;
 
 /// Completions taken from the fabric in one go.
 const BATCH: usize = 64;
@@ -13,14 +13,28 @@ const BATCH: usize = 64;
 /// Refusals after which no further operation is tried in one go. Others than the refused may go to other peers.
 const REFUSALS_MAX: usize = 16;
 
+/// Operations whose steps the fabric has not taken: they are put back when this is dropped. Also where the call of the
+/// fabric unwinds, as those of a simulated rank do that is killed: what keeps their buffers is waited for.
+struct Tried<'o> {
+    operations: &'o Operations,
+    numbers: [u64; REFUSALS_MAX],
+    count: usize,
+}
+
+impl Drop for Tried<'_> {
+    fn drop(&mut self) {
+        self.numbers[..self.count].iter().for_each(|&number| self.operations.put_back(number));
+    }
+}
+
 impl Machine {
     /// Takes completions, serves peers, and starts whatever may start now.
     pub fn progress(&self) {
-        if self.polling().swap(true, Ordering::Acquire) {
+        let Some(turn) = self.polling().take() else {
             return; // another thread of this rank is at it
-        }
+        };
         let tells = self.poll();
-        self.polling().store(false, Ordering::Release);
+        drop(turn);
         self.run_calls();
         self.hand_on_taken();
         if tells && let Some(agent) = self.agent() {
@@ -30,10 +44,13 @@ impl Machine {
 
     /// Serves peers for the last time: nobody polls after it.
     pub(super) fn progress_last(&self) {
-        while self.polling().swap(true, Ordering::Acquire) {
+        loop {
+            if let Some(turn) = self.polling().take() {
+                self.poll();
+                return std::mem::forget(turn);
+            }
             self.breathe();
         }
-        self.poll();
     }
 
     /// Whether the agent has something to tell when this is over.
@@ -59,22 +76,24 @@ impl Machine {
 
     pub(super) fn start_ready(&self) {
         let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
-        let (mut refused, mut refusals) = ([0; REFUSALS_MAX], 0);
-        while refusals < REFUSALS_MAX
+        let mut tried = Tried { operations: self.operations(), numbers: [0; REFUSALS_MAX], count: 0 };
+        while tried.count < REFUSALS_MAX
             && let Some((number, step)) = self.operations().next_step(&can, &limits)
         {
-            match self.take_step(step, &|| number) {
+            tried.numbers[tried.count] = number;
+            tried.count += 1;
+            let taken = self.take_step(step, &|| number);
+            if matches!(taken, Err(Refused::Again)) {
+                continue;
+            }
+            tried.count -= 1;
+            match taken {
                 Ok(Posted::Done(value)) => self.step_ended(number, Ok(value)),
-                Ok(Posted::Started) => {}
-                Err(Refused::Again) => {
-                    refused[refusals] = number;
-                    refusals += 1;
-                }
+                Ok(Posted::Started) | Err(Refused::Again) => {}
                 Err(Refused::Relay) => self.operations().relay(number),
                 Err(Refused::Never(cause)) => self.step_ended(number, Err(*cause)),
             }
         }
-        refused[..refusals].iter().for_each(|&number| self.operations().put_back(number));
     }
 
     pub(super) fn step_ended(&self, number: u64, outcome: Result<u64, Cause>) {

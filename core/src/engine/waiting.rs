@@ -211,6 +211,13 @@ impl Machine {
         }
     }
 
+    /// Why no call of the rank ends well any more, if so. Operations under way are failed then, and use no buffer.
+    pub fn end_if_over(&self) -> Option<Cause> {
+        let cause = self.death()?;
+        self.fail_operations(&cause);
+        Some(cause)
+    }
+
     /// That what was to raise the signal failed before it had come that far, if so.
     fn poisoned(&self, condition: &Condition) -> Option<Cause> {
         let Condition::Signal(cell, threshold, _) = condition else { return None };

@@ -274,6 +274,12 @@ pub trait Fabric: Send + Sync + Debug {
     /// Fails everything that was accepted: a rank has died. Later operations are refused.
     fn fail_all(&self, cause: &Cause);
 
+    /// That this rank itself is dead, where it can hear of that: one that is simulated and was killed, and unwinds. All
+    /// that it had accepted ends by itself, later operations are refused, and so nothing is waited for.
+    fn cut_off(&self) -> Option<Cause> {
+        None
+    }
+
     /// This rank's own range: what it has registered and where.
     fn registry(&self) -> &Registry;
 

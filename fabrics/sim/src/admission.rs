@@ -7,6 +7,7 @@ use crate::trace::Mark;
 use crate::world::World;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{Connection, Refused, check_same_rank};
+use tasuki_core::segment::GlobalAddress;
 
 impl World {
     /// Accepts an operation, or says why not.
@@ -25,13 +26,11 @@ impl World {
 
     /// Why a rank's operations are refused for good, if they are.
     pub(crate) fn why_over(&self, rank: Rank) -> Option<Cause> {
-        let state = self.rank(rank);
-        let died = || Cause::PeerDied { peer: rank, how: "killed".into(), ago: std::time::Duration::ZERO };
-        state.over.clone().or_else(|| state.dead.then(died))
+        self.rank(rank).over.clone().or_else(|| self.killed(rank))
     }
 
     /// Misuse that needs no look at the target.
-    fn check_task(&self, task: &Task) -> Result<(), Cause> {
+    fn check_task(&self, task: &Task) -> Result<(), Refused> {
         match *task {
             Task::Move { from, to, len, then } => {
                 if let (Some((signal, _)), End::There(to)) = (then, to) {
@@ -44,7 +43,7 @@ impl World {
                         self.memory.check_address(at)?;
                         if self.ends_early() && !task.is_get() {
                             // An end that comes first could not tell of it: the issuer looks itself.
-                            self.memory.probe(at, len)?;
+                            self.probe(at, len)?;
                         }
                     }
                 }
@@ -57,15 +56,26 @@ impl World {
                     return Ok(());
                 }
                 // An address that is wrong altogether is named so first.
-                self.memory.probe(at, align)?;
-                Err(Cause::Misaligned { address: at.bits(), align: align as usize })
+                self.probe(at, align)?;
+                Err(Cause::Misaligned { address: at.bits(), align: align as usize }.into())
             }
             Task::Raise { signal, .. } | Task::Poison { signal, .. } | Task::Line { signal, .. } => {
-                self.memory.signal(signal).map(drop)
+                Ok(self.memory.signal(signal).map(drop)?)
             }
-            Task::Slot { line, .. } => self.memory.slots(line, 1, &self.board).map(drop),
-            Task::Command(write) => self.memory.check_address(write.places[0]),
-            Task::Flush { peer } => self.memory.check(peer),
+            Task::Slot { line, .. } => Ok(self.memory.slots(line, 1, &self.board).map(drop)?),
+            Task::Command(write) => Ok(self.memory.check_address(write.places[0])?),
+            Task::Flush { peer } => Ok(self.memory.check(peer)?),
+        }
+    }
+
+    /// Whether an access would succeed now. What a dead rank gives back while it unwinds others are not told of: its
+    /// fabric answers no more.
+    pub(crate) fn probe(&self, at: GlobalAddress, len: u64) -> Result<(), Refused> {
+        match self.memory.probe(at, len) {
+            Err(_) if self.memory.check_address(at).is_ok() && self.rank(at.rank()).dead => {
+                Err(Refused::Again)
+            }
+            probed => Ok(probed?),
         }
     }
 

@@ -165,7 +165,8 @@ impl Host for SimHost {
 /// The life of a thread of the run: from its first turn until it gives its last one away.
 pub(crate) fn live<R>(run: &Run, actor: usize, body: impl FnOnce() -> R) -> Result<R, Fate> {
     if !run.begin(actor) {
-        drop(body); // and what it owns, while it is still this thread's turn
+        // And what it owns, while it is still this thread's turn: calls of that unwind.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(body)));
         run.end(actor, None);
         return Err(Fate::Killed);
     }

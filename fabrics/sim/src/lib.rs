@@ -117,17 +117,18 @@ impl SimFabric {
         if let Some(cause) = world.why_over(self.rank) {
             return Some(Err(cause.into()));
         }
-        for end in [from, to] {
-            if let Err(cause) = world.memory.probe(end, len) {
-                return Some(Err(cause.into()));
-            }
-            world.memory.mapped(end, len)?;
+        let probe = |world: &World| [from, to].into_iter().try_for_each(|end| world.probe(end, len));
+        if let Err(refused) = probe(&world) {
+            return Some(Err(refused));
         }
+        world.memory.mapped(from, len)?;
+        world.memory.mapped(to, len)?;
         let takes = world.transfer_ns(len);
         drop(world);
         // The time passes first: the copy is made in one piece at its end, if the places are still there.
         let world = self.run.enter(self.rank, Call::Compute(takes));
-        Some(world.memory.copy(from, to, len).map(|()| Posted::Done(0)).map_err(Refused::from))
+        let copied = probe(&world).and_then(|()| Ok(world.memory.copy(from, to, len)?));
+        Some(copied.map(|()| Posted::Done(0)))
     }
 }
 
@@ -155,7 +156,10 @@ impl Fabric for SimFabric {
     }
 
     fn check(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
-        self.run.enter(self.rank, Call::Post).memory.probe(at, len)
+        match self.run.enter(self.rank, Call::Post).probe(at, len) {
+            Err(Refused::Never(cause)) => Err(*cause),
+            _ => Ok(()),
+        }
     }
 
     unsafe fn put(
@@ -337,6 +341,10 @@ impl Fabric for SimFabric {
         let mut world = self.run.enter(self.rank, Call::Post);
         world.rank_mut(self.rank).over.get_or_insert_with(|| cause.clone());
         world.sever(self.rank, Some(cause));
+    }
+
+    fn cut_off(&self) -> Option<Cause> {
+        self.run.lock().killed(self.rank) // costs nothing: it is asked for in every wait
     }
 
     fn registry(&self) -> &Registry {

@@ -3,6 +3,7 @@
 use crate::actor::State;
 use crate::trace::Mark;
 use crate::world::World;
+use std::time::Duration;
 use tasuki_core::base::{Cause, Error, Rank};
 
 impl World {
@@ -36,15 +37,16 @@ impl World {
         }
     }
 
-    /// A rank dies: its calls unwind from now on. What it sent still arrives; what is sent to it never does.
+    /// A rank dies: its calls unwind from now on. What it sent still arrives; what is sent to it never does. What it
+    /// has under way ends, with an error: its destructors may wait for that, for as long as memory is lent to it.
     pub(crate) fn die(&mut self, rank: Rank, silent: bool) {
         if self.rank(rank).dead || self.rank(rank).alive == 0 {
             return;
         }
         self.trace.note(self.now, Mark::Die, [u64::from(rank.0), u64::from(silent), 0]);
         self.rank_mut(rank).dead = true;
-        self.sever(rank, None);
-        self.rank_mut(rank).completions.clear();
+        let killed = self.killed(rank);
+        self.sever(rank, killed.as_ref());
         for place in 0..self.rank(rank).actors.len() {
             let actor = self.rank(rank).actors[place];
             self.actors[actor].killed = true;
@@ -56,6 +58,12 @@ impl World {
             let told = self.now + self.sim.faults.detection_ns;
             self.schedule(told, rank, crate::agenda::What::Tell { rank });
         }
+    }
+
+    /// That the rank was killed, as it hears of that itself.
+    pub(crate) fn killed(&self, rank: Rank) -> Option<Cause> {
+        let cause = || Cause::PeerDied { peer: rank, how: "killed".into(), ago: Duration::ZERO };
+        self.rank(rank).dead.then(cause)
     }
 
     /// The board tells of a death.

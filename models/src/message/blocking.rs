@@ -90,6 +90,7 @@ impl Context {
             Some(_) => Ok(()),
             None => {
                 let operation = Operation::new(&self.pump.rings, page, block, way, behind);
+                let _bound = self.bind(&operation);
                 self.finish_send(&operation, self.spools_after(), call)
             }
         };
@@ -237,6 +238,7 @@ impl Context {
         limit: Option<Duration>,
         call: Call,
     ) -> Result<Received> {
+        let _bound = self.bind(operation);
         let mut waited = self.finish(operation, limit, call);
         if let Err(error) = &waited
             && error.is_timeout()
@@ -269,6 +271,11 @@ impl Context {
             (Cause::TimedOut { .. }, Some(after)) => self.fault(Cause::TimedOut { after }, call),
             _ => error,
         }
+    }
+
+    /// The operation is given up where the calling thread unwinds before the result is dropped.
+    pub(super) fn bind<'c>(&'c self, operation: &'c Arc<Operation>) -> Bound<'c> {
+        Bound { context: self, operation }
     }
 
     /// Waits for the end of an operation. When this returns, the pump does not have it any more, and nobody steps it.
@@ -307,6 +314,11 @@ impl Context {
             // A step that was possible may come to nothing, again and again: where a fabric refuses.
             if waited.is_ok() && until.is_some_and(|until| host.now_ns() >= until) {
                 waited = Err(self.fault(Cause::TimedOut { after: Duration::ZERO }, call));
+            }
+            if waited.is_ok()
+                && let Some(cause) = self.machine.end_if_over()
+            {
+                waited = Err(self.fault(cause, call));
             }
         }
     }
@@ -376,6 +388,22 @@ impl Context {
 /// When a limit that begins now is over.
 pub(super) fn until_ns(now_ns: u64, limit: Duration) -> u64 {
     now_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// A message that goes with a call. When that unwinds nobody moves it on any more, and it keeps nothing of what it was
+/// lent: whoever lent it waits for that.
+#[derive(Debug)]
+pub(super) struct Bound<'c> {
+    context: &'c Context,
+    operation: &'c Arc<Operation>,
+}
+
+impl Drop for Bound<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.context.pump.remove(&self.context.machine, self.operation);
+        }
+    }
 }
 
 /// That something stands in a slot about a message.

@@ -10,11 +10,11 @@ use super::page::{Block, Page};
 use super::queue::Queue;
 use super::ring::Rings;
 use super::spool::Spool;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::{Agent, Machine};
+use tasuki_core::engine::{Agent, Machine, Turn};
 
 /// Messages looked at in one go; the others have their turn in the next.
 const ONE_GO: usize = 64;
@@ -28,7 +28,7 @@ pub(crate) struct Pump {
     pub(crate) pages: Arc<Counts>,
     pub(super) queue: Arc<Mutex<Queue>>,
     /// Whether a thread is moving messages on.
-    going: AtomicBool,
+    going: Turn,
     /// Tasks to be woken as soon as nothing of the rank's is being moved on: waking is the program's code.
     to_wake: Mutex<Vec<Waker>>,
     pub(crate) rings: Arc<Rings>,
@@ -91,9 +91,9 @@ impl Pump {
 
     /// Takes up to `steps` steps, each of another message. No lock is held meanwhile.
     fn go(&self, machine: &Machine, steps: usize) {
-        if self.going.swap(true, Ordering::Acquire) {
+        let Some(turn) = self.going.take() else {
             return; // another thread of this rank is at it
-        }
+        };
         let (mut any_ended, mut left) = (false, steps);
         while left > 0 {
             let Some(operation) = ({ self.queue().next() }) else { break };
@@ -105,7 +105,7 @@ impl Pump {
                 left += 1; // for the one that stood behind it
             }
         }
-        self.going.store(false, Ordering::Release);
+        drop(turn);
         if any_ended {
             machine.stir();
         }

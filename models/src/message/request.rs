@@ -132,8 +132,13 @@ impl Context {
         self.occupy_receive(&page, block, None, call)?;
         let receiving =
             self.receiving(into, &page, block, call).inspect_err(|_| self.suspect(&page, block))?;
-        let kind = Kind::Long(self.start_receive(receiving, &page, block));
-        Ok(Incoming::new(self, call, (page, block), kind))
+        let operation = self.start_receive(receiving, &page, block);
+        let incoming = Incoming::new(self, call, (page, block), Kind::Long(operation.clone()));
+        if !operation.is_over() {
+            self.pump.add(&operation); // there is somebody who takes it back, if this call does not return
+            self.machine.rouse_own_helper();
+        }
+        Ok(incoming)
     }
 
     /// Begins a send of job memory of this rank's.
@@ -166,17 +171,12 @@ impl Context {
         self.begin_long_recv(Place::Job(into, len), from, slot)
     }
 
-    /// Posts a receive. What waiting calls move on after that.
+    /// Posts a receive. What waiting calls are to move on after that, if it has not ended.
     fn start_receive(&self, receiving: Receiving, page: &Arc<Page>, block: Block) -> Arc<Operation> {
         let mut way = Way::Receive(receiving);
         match way.step(&self.machine, page, block, &self.pump.rings) {
             Progress::Ended => Operation::ended(&self.pump.rings, page, block, way),
-            Progress::Waits { .. } => {
-                let operation = Operation::new(&self.pump.rings, page, block, way, None);
-                self.pump.add(&operation);
-                self.machine.rouse_own_helper();
-                operation
-            }
+            Progress::Waits { .. } => Operation::new(&self.pump.rings, page, block, way, None),
         }
     }
 
@@ -278,6 +278,7 @@ impl Outgoing {
     pub fn cancel(mut self) {
         self.waited = true;
         if let Some(operation) = &self.operation {
+            let _bound = self.context.bind(operation);
             self.context.pump.remove(&self.context.machine, operation);
             let is_known = || !operation.is_unmatched_send(&self.context.machine);
             if !operation.is_over() && !std::thread::panicking() && is_known() {
@@ -450,6 +451,7 @@ impl Incoming {
             if std::thread::panicking() {
                 self.context.pump.remove(&self.context.machine, operation);
             } else {
+                let _bound = self.context.bind(operation);
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }

@@ -343,7 +343,7 @@ fn read_word(place: *const u8) -> u64 {
 }
 
 /// Ends of operations by token, as a fabric tells them.
-fn ends(fabric: &dyn Fabric) -> Vec<(Token, Result<u64, Cause>)> {
+pub(crate) fn ends(fabric: &dyn Fabric) -> Vec<(Token, Result<u64, Cause>)> {
     let mut ends = Vec::new();
     fabric.poll(&mut |token, outcome| ends.push((token, outcome)));
     ends
@@ -388,7 +388,8 @@ fn everything_accepted_ends_once_also_when_all_is_failed() {
     }
 }
 
-fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Result<Posted, Refused> {
+/// Posts something: what, its token says.
+pub(crate) fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Result<Posted, Refused> {
     let (accept, len, peer) = (move || token, buffer.len() as u64, starter(1, 0));
     // SAFETY: the buffers live until all operations have ended, and are only looked at after that.
     unsafe {

@@ -1,6 +1,7 @@
 //! Programs in the simulator, over the real engine: what holds on every seed, and twins that must fail.
 #![cfg(test)]
 
+mod deaths;
 mod faults;
 mod groups;
 mod operations;

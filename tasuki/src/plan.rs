@@ -4,6 +4,7 @@ use crate::operation::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
+use tasuki_core::segment::layout::WINDOW;
 use tasuki_models::collective::{self, Combining, Operation, Passed, Shape};
 use tasuki_models::schedule::{Buffer, Schedule};
 
@@ -312,6 +313,12 @@ impl Communicator {
         let call = || format!("{:?}_init", shape.operation).to_lowercase();
         if shape.root >= self.size() {
             let cause = crate::Cause::NoSuchRank { rank: Rank(shape.root as u32), size: self.size() };
+            return Err(self.messages().machine().fault(cause, call));
+        }
+        let bytes = shape.bytes_at_most();
+        if bytes.is_none_or(|bytes| bytes >= WINDOW) {
+            let (wanted, limit) = (bytes.unwrap_or(u64::MAX), "the address range of a rank".into());
+            let cause = crate::Cause::NoMemory { wanted, available: WINDOW - 1, limit };
             return Err(self.messages().machine().fault(cause, call));
         }
         let inner = self.inner().plan_for(shape, how, &|| self.start_helper())?;

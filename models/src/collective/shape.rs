@@ -206,6 +206,17 @@ impl Shape {
         self.offset_of(self.ranks)
     }
 
+    /// Bytes of the largest of a rank's buffers at most. None: more than a number can say.
+    pub fn bytes_at_most(&self) -> Option<u64> {
+        let sum = |counts: &[u64]| counts.iter().try_fold(0, |all: u64, &one| all.checked_add(one));
+        match &self.counts {
+            Counts::Equal(bytes) if self.operation.is_divisible() => Some(*bytes),
+            Counts::Equal(bytes) => bytes.checked_mul(self.ranks as u64),
+            Counts::Each(counts) | Counts::Matrix(counts) => sum(counts),
+            Counts::Graph(_) => Some(0),
+        }
+    }
+
     /// Bytes of a rank's buffers: [`DATA`], [`RESULT`].
     pub fn rooms(&self, rank: usize) -> [u64; 2] {
         use Operation::*;

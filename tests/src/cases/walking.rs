@@ -4,7 +4,7 @@ use super::plans::{sums, values};
 use crate::exchange::effort;
 use crate::patience::may_be_helped;
 use crate::refusal::misused;
-use tasuki::{Job, Rank, Result, Sum};
+use tasuki::{Error, Job, Rank, Result, Sum};
 
 /// Values that pass in several pieces, of which the last is not full, while members wait for others.
 /// The operation refuses values that nobody gave.
@@ -39,6 +39,42 @@ pub fn j_long_values_pass_in_one_plan(job: &Job) -> Result<()> {
             assert!(third.to_vec()? == all, "sum {start} of {count}");
         }
     }
+    Ok(())
+}
+
+/// Bytes that this machine has.
+fn bytes_of_this_machine() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").expect("it is there");
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("it is there");
+    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib << 10
+}
+
+/// Plans for which there is no room are refused on all members, whatever the number of values; the next one is made.
+pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
+    let world = job.world();
+    let machine = 2 * bytes_of_this_machine() / size_of::<u64>();
+    for count in [usize::MAX, usize::MAX / size_of::<u64>(), 1 << 37, machine] {
+        let refused: [Option<Error>; 7] = [
+            world.bcast_init::<u64>(count, Rank(0)).err(),
+            world.allreduce_init::<f64>(count, Sum).err(),
+            world.reduce_scatter_init::<u64>(count, Sum).err(),
+            world.allgather_init::<u64>(count).err(),
+            world.alltoall_init::<u64>(count).err(),
+            world.gather_init::<u64>(count, Rank(0)).err(),
+            world.allgather_v_init::<u64>(&vec![count; job.size()]).err(),
+        ];
+        for (at, error) in refused.into_iter().enumerate() {
+            let text = error.expect("there is not so much").to_string();
+            let told = ["no room for", "found no room", "more bytes than memory can have"];
+            assert!(told.iter().any(|told| text.contains(told)), "{at}, {count} values: {text}");
+        }
+    }
+    let mut sum = world.allreduce_init::<u64>(1, Sum)?;
+    sum.write(0, &[1])?;
+    sum.start()?;
+    sum.wait()?;
+    assert_eq!(sum.to_vec()?, [job.size() as u64]);
     Ok(())
 }
 

@@ -85,24 +85,25 @@ impl Communicator {
         self.promise_farewell(&words)?;
         self.open_roll(&words).map_err(fault)?;
         let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
-            Ok(()) => begun.finish(self, schedule, part, &words, made),
+            Ok(()) => Ok(begun.finish(self, schedule, part, &words, made)),
             Err(cause) => {
                 begun.own.give_back(&begun.machine, begun.stood.len() as u32, &begun.counted);
                 Err(cause)
             }
         });
-        // Nobody is to wait for one who could not.
-        let all = self.allgather_steps(&[u64::from(held.is_ok())]);
+        // Nobody is to wait for one who could not; and until now others look for what that one has.
+        let is_made = matches!(held, Ok((_, Ok(_))));
+        let all = self.allgather_steps(&[u64::from(is_made)]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
         let (held, steps) = match held {
-            Ok(made) => made,
+            Ok((held, Ok(steps))) if !all.contains(&0) => (held, steps),
+            Ok((held, steps)) => {
+                held.free();
+                let text = "another member found no room for its part, or came with another schedule";
+                return Ok(Err(steps.err().unwrap_or(Cause::Unsupported(text.into()))));
+            }
             Err(cause) => return Ok(Err(cause)),
         };
-        if all.contains(&0) {
-            held.free();
-            let text = "another member found no room for its part, or came with another schedule";
-            return Ok(Err(Cause::Unsupported(text.into())));
-        }
         let held = Arc::new(held);
         let number = self.lock_plans().enter(held.clone());
         let Steps { walk, walker } = steps;
@@ -223,7 +224,7 @@ impl Begun {
         Ok(Begun { own, machine, data, stood, counted })
     }
 
-    /// What is made of it, now that it is known where the others have their parts.
+    /// What is made of it, now that it is known where the others have their parts; if it can be.
     fn finish(
         self,
         members: &Communicator,
@@ -231,7 +232,7 @@ impl Begun {
         part: &Part,
         words: &[Word],
         made: Made,
-    ) -> Result<(Held, Steps), Cause> {
+    ) -> (Held, Result<Steps, Cause>) {
         let (how, operator) = match &made {
             Made::Walk(_) | Made::Programs(Combining::Nothing) => (None, None),
             Made::Programs(Combining::Known(how)) => (Some(*how), None),
@@ -255,7 +256,7 @@ impl Begun {
             match made {
                 Made::Walk(content) => {
                     let walk = walked::lower(&lowering, schedule, part, &held.machine)?;
-                    Ok(held.walk(walk, content))
+                    held.walk(walk, content)
                 }
                 Made::Programs(_) => {
                     let (programs, milestones) = (lowering.programs(part)?, lowering.milestones(part));
@@ -263,13 +264,7 @@ impl Begun {
                 }
             }
         });
-        match steps {
-            Ok(steps) => Ok((held, steps)),
-            Err(cause) => {
-                held.free();
-                Err(cause)
-            }
-        }
+        (held, steps)
     }
 }
 
@@ -299,13 +294,14 @@ impl Held {
         lower::named(part).into_iter().map(place).collect()
     }
 
-    fn walk(&mut self, walk: Walk, content: Option<Content>) -> Steps {
-        let Some(content) = content else { return Steps { walk: Some(walk), walker: None } };
-        self.own.beside = content.memory();
-        self.counted.fetch_add(self.own.beside, Ordering::Relaxed);
-        let (walking, walker) = Walking::new(self.machine.clone(), walk, content);
+    fn walk(&mut self, walk: Walk, content: Option<Content>) -> Result<Steps, Cause> {
+        let Some(content) = content else { return Ok(Steps { walk: Some(walk), walker: None }) };
+        let memory = content.memory();
+        let (walking, walker) = Walking::new(self.machine.clone(), walk, content)?;
+        self.own.beside = memory;
+        self.counted.fetch_add(memory, Ordering::Relaxed);
         self.form = Form::Walk(Arc::new(walking));
-        Steps { walk: None, walker: Some(walker) }
+        Ok(Steps { walk: None, walker: Some(walker) })
     }
 
     fn prepare(&mut self, programs: Vec<lower::Program>, milestones: Vec<Milestone>) -> Result<(), Cause> {

@@ -11,6 +11,7 @@ use crate::collective::selection::Cut;
 use crate::message::Follower;
 use crate::schedule::Buffer;
 use bytemuck::{Pod, Zeroable};
+use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Result};
@@ -18,6 +19,7 @@ use tasuki_core::engine::baton::{Away, Grip, Hand, Owner, baton};
 use tasuki_core::engine::walk::{Lent, Walk};
 use tasuki_core::engine::{Machine, View};
 use tasuki_core::queue::reduction::{Operator, Reduction};
+use tasuki_core::segment::check_available;
 
 /// What passes through a plan in a start.
 pub(in crate::collective) struct Content {
@@ -69,9 +71,27 @@ struct Room {
 #[repr(C, align(64))]
 struct Line([u64; 8]);
 
+/// Buffers of so many bytes are asked for only where machine and container have them: an answer takes 50 us.
+const LOOKED_UP_FROM: u64 = 1 << 20;
+
+/// Lines of a buffer that may be filled up.
+fn lines_of(bytes: usize, with_filling: usize) -> usize {
+    with_filling.max(bytes).div_ceil(size_of::<Line>())
+}
+
 impl Room {
-    fn new(bytes: usize, with_filling: usize) -> Room {
-        Room { lines: vec![Line([0; 8]); with_filling.max(bytes).div_ceil(size_of::<Line>())], bytes }
+    /// Error: machine or container has no room for it.
+    fn new(bytes: usize, with_filling: usize) -> Result<Room, Cause> {
+        let count = lines_of(bytes, with_filling);
+        let wanted = (count * size_of::<Line>()) as u64;
+        if wanted >= LOOKED_UP_FROM {
+            check_available(wanted).map_err(|error| error.cause().clone())?;
+        }
+        let mut lines = Vec::new();
+        let refused = |why: TryReserveError| Cause::System { call: "allocation", why: why.to_string() };
+        lines.try_reserve_exact(count).map_err(refused)?;
+        lines.resize(count, Line([0; 8]));
+        Ok(Room { lines, bytes })
     }
 
     fn all(&mut self) -> &mut [u8] {
@@ -101,19 +121,31 @@ impl Content {
 
     /// Bytes of its buffers.
     pub(super) fn memory(&self) -> u64 {
-        self.rooms().iter().map(|room| size_of_val(&*room.lines) as u64).sum()
+        let [data, result] = self.sizes().map(|(bytes, filled)| lines_of(bytes, filled));
+        ((data + result) * size_of::<Line>()) as u64
     }
 
-    fn rooms(&self) -> [Room; 2] {
+    /// Of each buffer, and of what it is filled up to.
+    fn sizes(&self) -> [(usize, usize); 2] {
         let [data, result] = self.bytes.map(|bytes| bytes as usize);
         let filled = if self.pieces > 1 { (self.pieces * self.piece) as usize } else { data };
-        [Room::new(data, filled), Room::new(result, result)]
+        [(data, filled), (result, result)]
+    }
+
+    fn rooms(&self) -> Result<[Room; 2], Cause> {
+        let [data, result] = self.sizes().map(|(bytes, filled)| Room::new(bytes, filled));
+        Ok([data?, result?])
     }
 }
 
 impl Walking {
-    pub(super) fn new(machine: Arc<Machine>, walk: Walk, content: Content) -> (Walking, Walker) {
-        let buffers = content.rooms();
+    /// Error: there is no room for its buffers.
+    pub(super) fn new(
+        machine: Arc<Machine>,
+        walk: Walk,
+        content: Content,
+    ) -> Result<(Walking, Walker), Cause> {
+        let buffers = content.rooms()?;
         let Content { pieces, piece, value_bytes, how, .. } = content;
         let how = match how {
             Combining::Nothing => How::Not,
@@ -122,7 +154,7 @@ impl Walking {
         };
         let (pieces, piece, value_bytes) = (pieces as usize, piece as usize, value_bytes as usize);
         let (owner, hand) = baton(State { walk, buffers, how, value_bytes, pieces, piece, passed: pieces });
-        (Walking { machine, hand }, owner)
+        Ok((Walking { machine, hand }, owner))
     }
 
     /// Starts it, and runs what need not wait. The start before is over.

@@ -331,6 +331,9 @@ impl Communicator {
 
     /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for
     /// collective calls that were made again and again: they are arranged anew when they come again. Collective.
+    ///
+    /// Error: a plan was started more often by some members than by others and dropped by all, so it will never be
+    /// over. Its memory stays as long as the job; the next call frees what else there is.
     pub fn quiesce(&self) -> Result<()> {
         self.inner().quiesce()
     }

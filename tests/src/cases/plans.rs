@@ -191,6 +191,30 @@ pub fn j2_starts_in_different_orders(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Plans that members have not started as often will never be over: all are told, and what else was dropped is freed.
+/// One that a member still has may be started later.
+pub fn j3_plans_that_some_members_started(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let mut odd = world.allreduce_init::<u64>(64, Sum)?;
+    let of_it = job.memory().local;
+    let mut late = world.allreduce_init::<u64>(64, Sum)?;
+    if me == 0 {
+        odd.start()?;
+        late.start()?;
+    }
+    let mut late = (me != 0).then_some(late); // dropped while it is under way
+    drop((odd, world.bcast_init::<u8>(1000, Rank(0))?));
+    misused(job, world.quiesce(), &["quiesce()", "how often a plan was started", "least is 0", "most 1"]);
+    world.quiesce()?;
+    if let Some(late) = &mut late {
+        late.start()?;
+        late.wait()?;
+    }
+    drop(late);
+    assert_eq!(bytes_now(job, world)?, of_it);
+    Ok(())
+}
+
 /// What this communicator's plans take on this rank, once all that were dropped are freed.
 fn bytes_now(job: &Job, group: &Communicator) -> Result<u64> {
     group.quiesce()?;

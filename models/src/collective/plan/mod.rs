@@ -137,12 +137,15 @@ impl Communicator {
 
     /// Returns when all plans of this communicator that all members have dropped are freed, and what it has made of
     /// calls that came again and again. Collective.
+    ///
+    /// Error: one of them was started by some members more often than by others, so it will never be over. Its memory
+    /// stays; the others are freed when this is called again.
     pub fn quiesce(&self) -> Result<()> {
         let call = || "quiesce()".to_string();
         let _held = self.begin(None, &call)?;
         self.forget_habits();
         loop {
-            let dropped = self.lock_plans().dropped();
+            let dropped = self.dropped_by_all(&call)?;
             dropped.iter().try_for_each(|plan| plan.settle())?;
             let words = self.allgather_steps(&[self.lock_plans().word()]);
             let words = words.map_err(|error| self.step_failed(error, &call))?;
@@ -151,6 +154,26 @@ impl Communicator {
             }
             self.free_what_is_over(words.into_iter());
         }
+    }
+
+    /// What all members have dropped. Error: they have not started it as often.
+    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<Arc<Held>>> {
+        let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
+        let words = told(self.lock_plans().dropped_word())?;
+        let all = words.iter().fold(u64::MAX, |all, word| all & word);
+        let dropped = self.lock_plans().among(all);
+        for (number, plan) in &dropped {
+            let starts = told(plan.started.load(Ordering::Relaxed))?;
+            let (least, most) = starts
+                .iter()
+                .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));
+            if least < most {
+                self.lock_plans().lose(*number);
+                let cause = Cause::Disagree { what: "how often a plan was started", least, most };
+                return Err(self.machine().fault(cause, call));
+            }
+        }
+        Ok(dropped.into_iter().map(|(_, plan)| plan).collect())
     }
 
     fn lock_plans(&self) -> std::sync::MutexGuard<'_, Quarantine> {

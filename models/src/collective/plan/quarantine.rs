@@ -20,6 +20,8 @@ pub(in crate::collective) struct Quarantine {
     over: u64,
     /// Plans that this member has not freed.
     plans: BTreeMap<u64, Entry>,
+    /// Those that will never be over: their memory stays.
+    lost: Vec<Arc<Held>>,
 }
 
 #[derive(Debug)]
@@ -47,15 +49,27 @@ impl Quarantine {
         }
     }
 
-    /// Plans that this member has dropped and not freed.
-    pub(super) fn dropped(&self) -> Vec<Arc<Held>> {
-        let dropped = self.plans.values().filter(|entry| entry.is_dropped);
-        dropped.map(|entry| entry.plan.clone()).collect()
-    }
-
     /// Plans that this member has not freed.
     pub(super) fn all(&self) -> Vec<Arc<Held>> {
         self.plans.values().map(|entry| entry.plan.clone()).collect()
+    }
+
+    /// What this member has dropped.
+    pub(super) fn dropped_word(&self) -> u64 {
+        let window = self.plans.range(self.base..self.base.saturating_add(WINDOW));
+        window.filter(|(_, entry)| entry.is_dropped).fold(0, |word, (n, _)| word | 1 << (n - self.base))
+    }
+
+    /// The plans of a word.
+    pub(super) fn among(&self, word: u64) -> Vec<(u64, Arc<Held>)> {
+        let numbers = (0..WINDOW).filter(|at| word >> at & 1 != 0).map(|at| self.base + at);
+        numbers.filter_map(|number| Some((number, self.plans.get(&number)?.plan.clone()))).collect()
+    }
+
+    /// That plan will never be over, as all members know.
+    pub(super) fn lose(&mut self, number: u64) {
+        self.lost.extend(self.plans.remove(&number).map(|entry| entry.plan));
+        self.advance(1 << (number - self.base));
     }
 
     /// What this member has done with.
@@ -70,10 +84,14 @@ impl Quarantine {
         let all = words.fold(u64::MAX, |all, word| all & word);
         let numbers = (0..WINDOW).filter(|at| all >> at & 1 != 0).map(|at| self.base + at);
         let over = numbers.filter_map(|number| Some(self.plans.remove(&number)?.plan)).collect();
-        self.over |= all;
+        self.advance(all);
+        over
+    }
+
+    fn advance(&mut self, over: u64) {
+        self.over |= over;
         let run = u64::from(self.over.trailing_ones());
         self.over = self.over.checked_shr(run as u32).unwrap_or(0);
         self.base += run;
-        over
     }
 }

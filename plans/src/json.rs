@@ -262,7 +262,16 @@ fn read(text: &str) -> Result<Schedule, String> {
         listed(part).map_err(|why| format!("rank {rank}: {why}"))
     });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    check_name(&file.name)?;
     Schedule::from_list(file.name, parts).map_err(|unfit| unfit.to_string())
+}
+
+/// Names are shown in lines, and in pictures.
+fn check_name(name: &str) -> Result<(), String> {
+    match name.chars().find(|letter| letter.is_control()) {
+        Some(letter) => Err(format!("the name {name:?} has the control character {letter:?}")),
+        None => Ok(()),
+    }
 }
 
 fn ranks(count: usize) -> String {
@@ -287,13 +296,16 @@ fn listed(part: PartJson) -> Result<Listed, String> {
                 return Err(format!("buffer {name} takes turns, and is swapped: it can do one of both"));
             }
         };
+        check_name(&name)?;
         Ok(Room { name: name.into(), bytes, used })
     };
-    let counter = |signal: SignalJson| Counter { name: signal.name.into(), per_start: signal.per_start };
+    let counter = |SignalJson { name, per_start }: SignalJson| {
+        check_name(&name).map(|()| Counter { name: name.into(), per_start })
+    };
     let step = |(number, one): (usize, StepJson)| step(one).map_err(|why| format!("step {number}: {why}"));
     Ok(Listed {
         rooms: part.buffers.into_iter().map(room).collect::<Result<_, _>>()?,
-        counters: part.signals.into_iter().map(counter).collect(),
+        counters: part.signals.into_iter().map(counter).collect::<Result<_, _>>()?,
         steps: part.steps.into_iter().enumerate().map(step).collect::<Result<_, _>>()?,
         finish: part.finish.into_iter().map(trigger).collect::<Result<_, _>>()?,
         contract: contract(part.contract)?,
@@ -386,6 +398,21 @@ mod tests {
         assert_ne!(both, swapped);
         let why = read(&both).expect_err("it does both");
         assert!(why.contains("stage") && why.contains("swapped"), "{why}");
+    }
+
+    #[test]
+    fn names_that_would_break_lines_are_refused() {
+        let binary = ALGORITHMS.iter().find(|one| one.name == "binary").expect("it is there");
+        let whole = text(&binary.schedule(&Shape::new(binary.operation, 3, 0, 64), 1));
+        for name in ["binary", "data", "arrived"] {
+            let name = format!("\"{name}\"");
+            assert!(whole.contains(&name), "{name} is in {whole}");
+            for control in ["\\n", "\\u0000", "\\u001b[2J"] {
+                let broken = whole.replacen(&name, &format!("\"a{control}b\""), 1);
+                let why = read(&broken).expect_err("it has a control character");
+                assert!(why.contains("control character"), "{why}");
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,11 @@
 
 use crate::operation::Operation;
 use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
+use tasuki_core::segment::check_available;
+
+/// Bytes from which on it is looked up whether there is room for what a call is to give: where there is none the
+/// program would end.
+const LOOKED_UP_FROM: u64 = 1 << 30;
 
 impl Communicator {
     /// Returns when all members have called it; what any did before is visible to all after.
@@ -135,7 +140,7 @@ impl Communicator {
         if self.rank() != root {
             return self.inner().gather_to(values, root).map(|()| None);
         }
-        let mut all = self.room_for_all(values.len());
+        let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.inner().gather_here(values, &mut all)?;
         Ok(Some(all))
     }
@@ -166,7 +171,7 @@ impl Communicator {
     /// Collective. Returns on the root when `values` may be used again. Errors as for [`Communicator::bcast`], and on
     /// the root if `values` are not so many. Costs a message to each member.
     pub fn scatter<T: Pod>(&self, values: &[T], count: usize, root: Rank) -> Result<Vec<T>> {
-        let mut block = vec![T::zeroed(); count];
+        let mut block = self.room(&[count], "scatter")?;
         self.scatter_into(values, &mut block, root)?;
         Ok(block)
     }
@@ -184,7 +189,7 @@ impl Communicator {
     /// Collective. Errors as for [`Communicator::bcast`]. Costs ceil(log8 P) rounds of up to seven messages, and memory
     /// for all values on the heap.
     pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
-        let mut all = self.room_for_all(values.len());
+        let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.inner().allgather(values, &mut all)?;
         Ok(all)
     }
@@ -267,7 +272,15 @@ impl Communicator {
         Ok((self.rank() != Rank(0)).then_some(result))
     }
 
-    fn room_for_all<T: Pod>(&self, count: usize) -> Vec<T> {
-        vec![T::zeroed(); self.size() * count]
+    /// Room for blocks of so many values, which may be anything that a program comes up with. Error: there is none.
+    pub(crate) fn room<T: Pod>(&self, counts: &[usize], call: &str) -> Result<Vec<T>> {
+        let count = counts.iter().try_fold(0, |all: usize, &count| all.checked_add(count));
+        let bytes = count.and_then(|count| (count as u64).checked_mul(size_of::<T>() as u64));
+        if bytes.is_none_or(|bytes| bytes >= LOOKED_UP_FROM) {
+            let machine = self.messages().machine();
+            let fault = |error: crate::Error| machine.fault(error.cause().clone(), || call.into());
+            check_available(bytes.unwrap_or(u64::MAX)).map_err(fault)?;
+        }
+        Ok(vec![T::zeroed(); count.unwrap_or(0)])
     }
 }

@@ -115,7 +115,7 @@ impl Neighbourhood {
     /// The same of blocks that differ: of so many values for each destination as `gives` says, and from each source as
     /// `gets` says. Errors besides: there are not as many counts.
     pub fn exchange_v<T: Pod>(&self, values: &[T], gives: &[usize], gets: &[usize]) -> Result<Vec<T>> {
-        let mut all = vec![T::zeroed(); gets.iter().sum()];
+        let mut all = self.of.room(gets, "exchange_v")?;
         self.of.inner().exchange(&self.inner, values, (gives, gets), &mut all)?;
         Ok(all)
     }

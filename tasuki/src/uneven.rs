@@ -26,7 +26,7 @@ impl Communicator {
         if self.rank() != root {
             return self.inner().gather_v_to(values, root).map(|()| None);
         }
-        let mut all = vec![T::zeroed(); counts.iter().sum()];
+        let mut all = self.room(counts, "gather_v")?;
         self.inner().gather_v_here(values, counts, &mut all)?;
         Ok(Some(all))
     }
@@ -42,7 +42,7 @@ impl Communicator {
         count: usize,
         root: Rank,
     ) -> Result<Vec<T>> {
-        let mut block = vec![T::zeroed(); count];
+        let mut block = self.room(&[count], "scatter_v")?;
         match self.rank() == root {
             true => self.inner().scatter_v_here(values, counts, &mut block)?,
             false => self.inner().scatter_v_from(&mut block, root)?,
@@ -55,7 +55,7 @@ impl Communicator {
     ///
     /// Collective. Errors as for [`Communicator::gather_v`]. Costs a message to each member.
     pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize]) -> Result<Vec<T>> {
-        let mut all = vec![T::zeroed(); counts.iter().sum()];
+        let mut all = self.room(counts, "allgather_v")?;
         self.inner().allgather_v(values, counts, &mut all)?;
         Ok(all)
     }
@@ -77,7 +77,7 @@ impl Communicator {
     /// Collective. Errors as for [`Communicator::gather_v`]. Costs a message to each member, also where a block is
     /// empty.
     pub fn alltoall_v<T: Pod>(&self, values: &[T], gives: &[usize], gets: &[usize]) -> Result<Vec<T>> {
-        let mut all = vec![T::zeroed(); gets.iter().sum()];
+        let mut all = self.room(gets, "alltoall_v")?;
         self.inner().alltoall_v(values, gives, gets, &mut all)?;
         Ok(all)
     }

@@ -12,6 +12,7 @@ mod ps;
 mod run;
 mod say;
 mod sim;
+mod sink;
 mod trace;
 mod tune;
 

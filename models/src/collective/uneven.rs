@@ -10,8 +10,9 @@ use tasuki_core::base::{Cause, Rank, Result};
 struct Blocks<'b>(&'b [usize]);
 
 impl Blocks<'_> {
+    /// Of so many values together as a number can say.
     fn all(&self) -> usize {
-        self.0.iter().sum()
+        self.0.iter().fold(0, |all, &count| all.saturating_add(count))
     }
 
     fn of(&self, member: Rank) -> Range<usize> {
@@ -126,13 +127,16 @@ impl Communicator {
         Err(self.machine().fault(Cause::Argument(text), call))
     }
 
-    /// That there is a count for each member.
+    /// That there is a count for each member, and that they do not come to more than there can be.
     pub(super) fn check_size(&self, counts: &[usize], call: &dyn Fn() -> String) -> Result<()> {
         let size = self.size();
-        if counts.len() == size {
+        let text = if counts.len() != size {
+            format!("{} counts, of a group of {size} members", counts.len())
+        } else if Blocks(counts).all() > isize::MAX as usize {
+            "the blocks have more bytes than memory can have".into()
+        } else {
             return Ok(());
-        }
-        let text = format!("{} counts, of a group of {size} members", counts.len());
+        };
         Err(self.machine().fault(Cause::Argument(text), call))
     }
 

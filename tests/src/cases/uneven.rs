@@ -64,6 +64,28 @@ pub fn j_begun_blocks_that_differ(job: &Job) -> Result<()> {
     job.barrier()
 }
 
+/// Counts that come to more than there can be are refused by whoever is given them.
+pub fn j_counts_that_no_memory_has_room_for(job: &Job) -> Result<()> {
+    let world = job.world();
+    for count in [usize::MAX, usize::MAX / 2 + 1, 1 << 60] {
+        let counts = vec![count; job.size()];
+        let all = world.allgather_v(&[0_u64], &counts).map(drop);
+        refused(job, all, Blame::System, &["allgather_v", "no room for"]);
+        let got = world.alltoall_v(&[0_u64], &vec![0; job.size()], &counts).map(drop);
+        refused(job, got, Blame::System, &["alltoall_v", "no room for"]);
+        if job.size() == 1 {
+            refused(job, world.gather_v(&[0_u64], &counts, Rank(0)).map(drop), Blame::System, &["gather_v"]);
+            let mine = world.scatter_v(&[0_u64], &counts, count, Rank(0)).map(drop);
+            refused(job, mine, Blame::System, &["scatter_v", "no room for"]);
+        }
+        if count.saturating_mul(job.size()) > isize::MAX as usize {
+            let begun = world.iallgather_v(vec![0_u64], &counts).map(drop);
+            misused(job, begun, &["more bytes than memory can have"]);
+        }
+    }
+    job.barrier()
+}
+
 /// Two members that disagree by one value both find out, whichever of them is to give less.
 pub fn j_begun_blocks_that_disagree(job: &Job) -> Result<()> {
     for (gives, gets) in [(0, 1), (1, 0), (3, 4), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {

@@ -60,7 +60,6 @@ mod rooted;
 mod row;
 mod run;
 mod session;
-mod sink;
 mod sizes;
 mod startup;
 mod state;
@@ -75,12 +74,12 @@ mod whole;
 pub(crate) use part::{PartArgs, SUBCOMMAND, play};
 
 use crate::say::print;
+use crate::sink::Sink;
 use case::Case;
 use clap::ValueEnum;
 use machine::Machine;
 use peers::Peer;
 use run::Wanted;
-use sink::Sink;
 use std::path::PathBuf;
 
 const EXAMPLE: &str = "\

@@ -230,7 +230,10 @@ fn involved(schedule: &Schedule, fault: &Fault) -> BTreeSet<(usize, usize)> {
             steps.extend(raising(schedule, at.rank, signal));
             steps
         }
-        Fault::WrongSum { rank, signal, .. } => raising(schedule, *rank, signal),
+        Fault::WrongSum { rank, signal, .. } => {
+            let steps = raising(schedule, *rank, signal);
+            if steps.is_empty() { waiting(schedule, *rank, signal) } else { steps }
+        }
         Fault::WrongBytes { place, .. } => {
             let steps = writing(schedule, place);
             // Where nobody writes, somebody has told the rank that its start is over all the same.
@@ -257,6 +260,16 @@ fn raising(schedule: &Schedule, whose: usize, name: &str) -> BTreeSet<(usize, us
         step.effects().any(|effect| effect.rank as usize == whose && is_it(effect.signal.index()))
     };
     select(schedule, raises)
+}
+
+/// Steps of a rank that wait for its signal of that name.
+fn waiting(schedule: &Schedule, rank: usize, name: &str) -> BTreeSet<(usize, usize)> {
+    let part = schedule.part(rank);
+    let is_it = |step: &Step| {
+        part.counters().get(step.trigger.signal.index()).is_some_and(|counter| counter.name == name)
+    };
+    let steps = part.steps().iter().enumerate().filter(|(_, step)| is_it(step));
+    steps.map(|(number, _)| (rank, number)).collect()
 }
 
 /// Steps that write a byte.

@@ -13,6 +13,7 @@ mod names;
 mod show;
 
 use crate::say::misuse;
+use crate::sink::{Sink, is_standard_output};
 use ask::{Ask, Plan};
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -133,6 +134,7 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
 
 /// Draws a plan into a file.
 fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
+    let sink = Sink::open(output)?;
     let plan = ask.plan()?;
     let view = match view {
         View::Graph => picture::View::Graph,
@@ -146,8 +148,7 @@ fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
         Error::Wrong(_) => misuse(format!("{}: {error}", plan.title)),
         other => other.into(),
     })?;
-    let failed = |error| misuse(format!("{} cannot be written: {error}", output.display()));
-    fs::write(output, svg).map_err(failed)
+    sink.replace(&svg)
 }
 
 fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()> {
@@ -165,7 +166,7 @@ fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()
         }
         out.flush()
     };
-    match output {
+    match output.filter(|path| !is_standard_output(path)) {
         Some(path) => {
             let failed = |error: io::Error| misuse(format!("{} cannot be written: {error}", path.display()));
             write(&mut fs::File::create(path).map_err(failed)?).map_err(failed)

@@ -17,9 +17,9 @@ mod subject;
 
 use crate::asked::{Asked, is_file, read, segments_to_simulate};
 use crate::say::{misuse, print};
+use crate::sink::Sink;
 use anyhow::Context;
 use choice::{Choice, Wanted};
-use std::io::Write;
 use std::path::PathBuf;
 use subject::Subject;
 use tasuki_core::bootstrap::nearest::nearest;
@@ -100,8 +100,8 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         return draw(path, || lists::svg(lists::RANKS_MAX));
     }
     let what = args.collective.as_deref().unwrap_or_default();
-    let (subject, network, mut choice, mut json) =
-        if is_file(what) { plan(args, what)? } else { chosen(args, what)? };
+    let json = args.json.as_deref().map(Sink::open).transpose()?;
+    let (subject, network, mut choice) = if is_file(what) { plan(args, what)? } else { chosen(args, what)? };
     if let Some(by) = args.rooted {
         let last = subject.ranks - 1;
         if by > last {
@@ -120,15 +120,15 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     drop(bar);
     let simulated = simulated.with_context(|| format!("{} cannot be simulated", choice.name))?;
     let report = report::Report { subject: &subject, network: &network, choice: &choice, args, simulated };
-    if let Some(file) = &mut json {
-        report.write(file).context("the figures could not be written")?;
+    if let Some(sink) = json {
+        sink.replace(&report.line()?)?;
     }
     print(&report.table())?;
     Ok(0)
 }
 
-/// What is simulated, on which network, by which schedule, and where the figures go.
-type Question = (Subject, Network, Choice, Option<std::fs::File>);
+/// What is simulated, on which network, by which schedule.
+type Question = (Subject, Network, Choice);
 
 /// The plan of a file.
 fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
@@ -139,9 +139,8 @@ fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
     let schedule = read(file, given)?;
     let subject = Subject::plan(&schedule, file);
     let network = network(&args.topology, subject.ranks, args.asked.per_node())?;
-    let json = args.json.as_deref().map(open).transpose()?;
     let name = schedule.name().to_string();
-    Ok((subject, network, Choice { schedule, name, reason: "as the file says".into(), segments: None }, json))
+    Ok((subject, network, Choice { schedule, name, reason: "as the file says".into(), segments: None }))
 }
 
 /// A collective, by the algorithm that is asked for or chosen.
@@ -155,23 +154,16 @@ fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
         algorithm: args.algorithm.as_deref(),
         segments: args.segments.unwrap_or_else(|| segments_to_simulate(&shape)),
     };
-    let json = args.json.as_deref().map(open).transpose()?;
     let choice = Choice::make(&wanted)?;
-    Ok((Subject::collective(&shape), network, choice, json))
+    Ok((Subject::collective(&shape), network, choice))
 }
 
 /// Draws a figure.
 fn draw(path: &std::path::Path, svg: impl Fn() -> anyhow::Result<String>) -> anyhow::Result<u8> {
-    let mut file = open(path)?;
-    let svg = svg()?;
-    file.write_all(svg.as_bytes()).with_context(|| format!("{} could not be written", path.display()))?;
+    let sink = Sink::open(path)?;
+    sink.replace(&svg()?)?;
     print(&format!("wrote {}\n", path.display()))?;
     Ok(0)
-}
-
-/// Opens the file before anything is simulated: later would be too late to say that it cannot be written.
-fn open(path: &std::path::Path) -> anyhow::Result<std::fs::File> {
-    std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 fn network(topology: &str, ranks: usize, per_node: usize) -> anyhow::Result<Network> {

@@ -5,7 +5,6 @@ use super::subject::Subject;
 use super::{Args, size};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use std::io::Write;
 use tasuki_core::netmodel::{Network, Time};
 use tasuki_models::schedule::Simulated;
 
@@ -131,8 +130,8 @@ impl Report<'_> {
         format!("{time}; first rank {first_end}, median {median_end}; bytes move from {moves_from} on")
     }
 
-    /// Writes the line.
-    pub(super) fn write(&self, file: &mut impl Write) -> anyhow::Result<()> {
+    /// The line of JSON.
+    pub(super) fn line(&self) -> anyhow::Result<String> {
         let Report { subject, network, choice, args, simulated } = self;
         let link = self.link();
         let line = Line {
@@ -164,8 +163,6 @@ impl Report<'_> {
             memory_bytes_max: simulated.memory_max,
             memory_bytes_all: simulated.memory_all,
         };
-        serde_json::to_writer(&mut *file, &line)?;
-        file.write_all(b"\n")?;
-        Ok(file.flush()?)
+        Ok(serde_json::to_string(&line)? + "\n")
     }
 }

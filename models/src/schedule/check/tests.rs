@@ -255,6 +255,18 @@ fn each_slip_is_seen_as_what_it_is() {
 }
 
 #[test]
+fn what_is_to_be_given_and_gotten_has_a_place() {
+    for bytes in [None, Some(BYTES - 1)] {
+        let fault = fault_of(&broadcast("nowhere", 3, move |part| {
+            part.join(started());
+            bytes.map(|bytes| part.buffer("data", bytes));
+        }));
+        assert!(matches!(fault, Fault::OutOfBuffer { at, .. } if at.step.is_none()), "{fault}");
+        assert!(fault.to_string().contains("1000 bytes from byte 0 of buffer 0 of rank 0"), "{fault}");
+    }
+}
+
+#[test]
 fn the_graph_is_as_deep_as_what_was_proven() {
     for (ranks, segments) in [(1, 1), (2, 4), (5, 3), (9, 7)] {
         let schedule = chain(ranks, segments, Slip::None);

@@ -3,7 +3,9 @@
 use super::Checked;
 use super::fault::{Fault, Where};
 use super::races::Home;
-use crate::schedule::{Contract, Deed, Effect, Part, Place, Room, START, Schedule, Signal, Step, Trigger};
+use crate::schedule::{
+    Contract, Deed, Effect, Part, Place, Room, START, Schedule, Signal, Span, Step, Trigger,
+};
 use std::collections::BTreeMap;
 
 /// What can happen in a start: numbers of one kind in a row.
@@ -221,6 +223,22 @@ impl World {
                 if trigger.signal.index() >= part.counters().len() {
                     let at = Where { rank, start: 0, step: None, is_end: true };
                     return Err(Box::new(Fault::NoSignal { at }));
+                }
+            }
+        }
+        self.check_contracts()
+    }
+
+    /// What ranks are to give and get has a place.
+    fn check_contracts(&self) -> Result<(), Box<Fault>> {
+        for (rank, contract) in self.contracts.iter().enumerate() {
+            let gives = contract.gives.iter().map(|span| (span, false));
+            let gets = contract.gets.iter().map(|(span, _)| (span, true));
+            for (&Span { buffer, offset, bytes }, is_end) in gives.chain(gets) {
+                let place = Place { rank: rank as u32, buffer, offset };
+                if bytes > 0 && !self.is_there(&place, bytes) {
+                    let at = Where { rank, start: 0, step: None, is_end };
+                    return Err(Box::new(Fault::OutOfBuffer { at, place, bytes }));
                 }
             }
         }

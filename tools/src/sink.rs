@@ -1,5 +1,6 @@
-//! Files that the bench writes: tried before anything is measured, replaced when there is something to write.
+//! Files that a command writes: tried before anything else is done, replaced when there is something to write.
 
+use crate::say::misuse;
 use anyhow::Context;
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Seek, SeekFrom, Write};
@@ -11,19 +12,30 @@ const TRIED_BYTES: usize = 1 << 20;
 
 /// A file to be written later.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(crate) struct Sink {
     path: PathBuf,
     file: File,
+    /// It was not there, and nothing has been written: it goes again.
+    is_left_empty: bool,
+}
+
+/// Whether that stands for standard output.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 impl Sink {
-    /// Opens the file and finds out whether it can be written. What is in it stays until [`Sink::replace`].
-    pub(super) fn open(path: &Path) -> anyhow::Result<Sink> {
-        let shown = || format!("{} cannot be written", path.display());
-        // Not truncated: if the measurement fails, the figures of the last one are still there.
+    /// Opens the file and finds out whether it can be written. What is in it stays until [`Sink::replace`]. An error is
+    /// the user's.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Sink> {
+        let refused = |error| misuse(format!("{} cannot be written: {error}", path.display()));
+        let path = if is_standard_output(path) { Path::new("/dev/stdout") } else { path };
+        let is_left_empty = !path.exists();
+        // Not truncated: if what is to be written does not come about, the last one's is still there.
         let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
-        let mut sink = Sink { path: path.to_path_buf(), file: file.with_context(shown)? };
-        sink.try_out().with_context(shown)?;
+        let file = file.map_err(refused)?;
+        let mut sink = Sink { path: path.to_path_buf(), file, is_left_empty };
+        sink.try_out().map_err(refused)?;
         Ok(sink)
     }
 
@@ -41,12 +53,21 @@ impl Sink {
     }
 
     /// Writes `text` in the place of what was there.
-    pub(super) fn replace(mut self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn replace(mut self, text: &str) -> anyhow::Result<()> {
         let shown = || format!("{} could not be written", self.path.display());
         if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
             self.file.set_len(0).and_then(|()| self.file.rewind()).with_context(shown)?;
         }
+        self.is_left_empty = false;
         self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()).with_context(shown)
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        if self.is_left_empty {
+            let _ = std::fs::remove_file(&self.path); // what went wrong before is what counts
+        }
     }
 }
 
@@ -63,6 +84,11 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a long old text");
         sink.replace("new\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
+        drop(Sink::open(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
+        let other = folder.path().join("other");
+        drop(Sink::open(&other).unwrap());
+        assert!(!other.exists());
     }
 
     #[test]

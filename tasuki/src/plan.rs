@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use tasuki_core::segment::layout::WINDOW;
 use tasuki_models::collective::{self, Combining, Operation, Passed, Shape};
-use tasuki_models::schedule::{Buffer, Schedule};
+use tasuki_models::schedule::{Buffer, Deed, Schedule};
 
 /// A collective that the members of a communicator have prepared, of values of one type.
 ///
@@ -160,7 +160,8 @@ impl Communicator {
     }
 
     /// The same for a schedule that combines values, of one type, by that operation. Error besides: an operation that
-    /// is not known to everybody (a closure) combines in the memory of whoever has the step alone.
+    /// is not known to everybody (a closure) combines in the memory of whoever has the step alone; a step combines
+    /// bytes that are not whole values.
     ///
     /// ```
     /// use tasuki::Sum;
@@ -190,6 +191,7 @@ impl Communicator {
         operation: impl PlanOperation<T>,
     ) -> Result<Plan<T>> {
         self.prove(schedule)?;
+        self.check_values(schedule, size_of::<T>() as u64)?;
         let inner = self.inner().plan(schedule, combining(operation), &|| self.start_helper())?;
         Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, passed: None, of: PhantomData })
     }
@@ -199,6 +201,25 @@ impl Communicator {
             let cause = crate::Cause::Argument(fault.to_string());
             self.messages().machine().fault(cause, || format!("plan({})", schedule.name()))
         })
+    }
+
+    /// That whole values are combined.
+    fn check_values(&self, schedule: &Schedule, value_bytes: u64) -> Result<()> {
+        for rank in 0..schedule.ranks() {
+            for (number, step) in schedule.part(rank).steps().iter().enumerate() {
+                if let Deed::Reduce { bytes, .. } = step.deed
+                    && !bytes.is_multiple_of(value_bytes.max(1))
+                {
+                    let text = format!(
+                        "step {number} of rank {rank} combines {bytes} bytes, which are not whole values of \
+                         {value_bytes}"
+                    );
+                    let call = || format!("plan({})", schedule.name());
+                    return Err(self.messages().machine().fault(crate::Cause::Argument(text), call));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// [`plan`](Communicator::plan) without the proof. A schedule that is wrong may never end, or leave anything in its

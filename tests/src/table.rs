@@ -236,6 +236,7 @@ macro_rules! each_case {
             Everywhere "J13" 1..=5 plans::j13_calls_between_start_and_wait;
             Everywhere "J" 1..=5 walking::j_long_values_pass_in_one_plan;
             Everywhere "J3" 2..=4 plans::j3_plans_that_some_members_started;
+            Everywhere "J" 2..=4 plans::j_values_are_whole;
             Real "J" 2..=5 walking::j_plans_whose_operation_panics;
             Real "J" 1..=4 walking::j_plans_that_no_memory_has_room_for;
             Everywhere "J" 1..=8 plans::j_every_algorithm_moves_what_it_should;

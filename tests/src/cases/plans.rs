@@ -350,6 +350,21 @@ pub fn j9_a_tree_run_by_an_outsider(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Schedules combine whole values, whichever rank's step it is.
+pub fn j_values_are_whole(job: &Job) -> Result<()> {
+    let tree = ALGORITHMS.iter().find(|one| (one.name, one.operation) == ("tree", Operation::Allreduce));
+    let tree = tree.expect("it is there");
+    for (bytes, are_whole) in [(16, true), (12, false), (20, false), (8, true)] {
+        let shape = Shape::new(Operation::Allreduce, job.size(), 0, bytes);
+        let plan = job.world().plan_with::<i64>(&tree.schedule(&shape, 1), Sum);
+        match are_whole {
+            true => drop(plan?),
+            false => drop(misused(job, plan.map(drop), &["combines", "not whole values of 8"])),
+        }
+    }
+    Ok(())
+}
+
 /// J9: whatever the algorithm, one rank runs the commands of all, in one list: what comes out is the same. Broadcasts,
 /// allgathers, and sums, which that rank adds up in the memory of others.
 pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {

@@ -111,6 +111,18 @@ pub struct Lent<'l> {
     pub value_bytes: usize,
 }
 
+/// Looks so often whether it is so; whether it was.
+#[inline]
+fn spins_until(looks: u32, is_so: impl Fn() -> bool) -> bool {
+    (0..looks).any(|_| {
+        let is_so = is_so();
+        if !is_so {
+            std::hint::spin_loop();
+        }
+        is_so
+    })
+}
+
 /// Steps that are run in turn, as many of them in each call; after the last comes the first again.
 #[derive(Debug)]
 pub struct Walk {
@@ -369,15 +381,13 @@ impl Machine {
     fn wait_on_the_way(&self, steps: &[Step], pass: u64, call: &dyn Fn() -> String) -> Result<()> {
         let Some(wait) = steps.first().and_then(|step| step.wait.as_ref()) else { return Ok(()) };
         let is_crowded = !self.host().has_processor();
-        let looks = if is_crowded { OFFERS } else { self.host().spins() };
-        for _ in 0..looks {
-            if is_crowded && !self.needs_this_processor(steps, pass) {
-                for _ in 0..ACROSS {
-                    if wait.is_over_now(pass) {
-                        return Ok(());
-                    }
-                    std::hint::spin_loop();
-                }
+        if !is_crowded && spins_until(self.host().spins(), || wait.is_over_now(pass)) {
+            return Ok(());
+        }
+        for _ in 0..if is_crowded { OFFERS } else { 0 } {
+            let is_across = !self.needs_this_processor(steps, pass);
+            if is_across && spins_until(ACROSS, || wait.is_over_now(pass)) {
+                return Ok(());
             }
             self.host().offer();
             if wait.is_over_now(pass) {

@@ -13,10 +13,14 @@ use super::shape::Operation;
 use super::tree::Tree;
 use crate::message::SHORT_MAX;
 use bytemuck::Pod;
+use smallvec::SmallVec;
 use tasuki_core::base::{Rank, Result};
 
 /// Combines values: the left becomes left with right.
 pub type Combine<'c, T> = &'c dyn Fn(&mut [T], &[T]);
+
+/// Values that are mostly few.
+type Few<T> = SmallVec<[T; 6]>;
 
 impl Communicator {
     /// Combines all members' values on this member, the root, where `values` are the result.
@@ -42,7 +46,10 @@ impl Communicator {
         if let Some(mut usual) = self.usual(kind, &call)? {
             return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
         }
-        let done = self.reduce_steps(&mut values.to_vec(), combine, root);
+        let done = match self.size() <= RADIX {
+            true => self.link.send(bytemuck::cast_slice(values), root),
+            false => self.reduce_steps(&mut values.to_vec(), combine, root),
+        };
         done.map_err(|error| self.step_failed(error, &call))
     }
 
@@ -108,8 +115,8 @@ impl Communicator {
 
     /// Combines what all others send with the own values, in the order of the members.
     fn combine_all<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
-        let mut part = values.to_vec();
-        let (mut own, sum) = (values.to_vec(), values);
+        let mut part = Few::from_slice(values);
+        let (mut own, sum) = (part.clone(), values);
         for member in (0..self.size()).map(|place| Rank(place as u32)) {
             let next = if member == self.rank() {
                 &mut own

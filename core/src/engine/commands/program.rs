@@ -137,8 +137,8 @@ impl Machine {
         programs.iter().fold(false, |moved, program| moved | go_on(program))
     }
 
-    /// Runs what can be run now of a program that was just started; whoever raises what it waits for then goes on. Whose
-    /// look it was that came too early for the start, another's or this, is called.
+    /// Runs what can be run now of a program that was just started; whoever raises what it waits for then goes on.
+    /// Whose look it was that came too early for the start, another's or this, is called.
     #[inline]
     fn begin(&self, program: &Program, prepared: &Prepared) {
         self.run_or_call(program, prepared);

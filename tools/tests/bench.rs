@@ -60,7 +60,7 @@ fn misuse_is_told_with_the_nearest_right_word() {
 #[test]
 fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
     for file in ["/dev/full", "/nowhere/figures.json"] {
-        let ended = bench(&["memory", "--json", file]).expect(1);
+        let ended = bench(&["memory", "--json", file]).expect(2);
         assert!(ended.err.contains(file) && ended.err.contains("cannot be written"), "{}", ended.err);
         assert_eq!(ended.out, "");
     }

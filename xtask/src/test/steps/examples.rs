@@ -55,11 +55,10 @@ fn variants(example: &Path, folder: &Path) -> Result<Vec<Vec<OsString>>> {
     Ok(vec![vec!["--check".into(), "-k".into(), "5".into(), file.into()]])
 }
 
-/// Builds the tool and the examples; returns the tool.
+/// Builds the tool and the examples; returns the tool. With all that the tests were built with, or crates that they
+/// share would be built anew, with fewer features.
 pub(super) fn build(shell: &Shell) -> Result<PathBuf> {
-    shell.expect(
-        &mut shell.cargo("build --package tasuki-tools --package tasuki-examples --bins --examples"),
-    )?;
+    shell.expect(&mut shell.cargo("build --workspace --bins --examples"))?;
     Ok(built(shell).join("tasuki"))
 }
 

@@ -10,6 +10,9 @@ use tasuki::{After, Array, GlobalPtr, Handle, Job, Result};
 /// More than a rank may have unfinished, and less than would show that nothing holds it back.
 const UNFINISHED_MAX: u64 = 4096 + 64;
 
+/// Copies that are issued behind the closed gate: more than may be unfinished.
+const HELD: usize = 5_000;
+
 /// Word `index` of what is copied.
 fn word(index: usize) -> u64 {
     (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
@@ -35,7 +38,10 @@ pub fn b9_a_chain_of_copies(job: &Job) -> Result<()> {
 /// Issues `count` copies behind a gate that is opened only when the issuer is held back, and checks that they
 /// arrive. So whatever waits takes bounded memory.
 fn flood(job: &Job, kind: Kind, count: usize, after: &dyn Fn(Handle) -> After) -> Result<()> {
-    let (gate, areas) = (Gate::new(job)?, Areas::new(job, 8 * count)?);
+    let gate = Gate::new(job)?;
+    // Fewer would not reach the bound that a tight gate is there to show.
+    let count = if gate.is_tight(job) { count.max(HELD) } else { count };
+    let areas = Areas::new(job, 8 * count)?;
     let issued = job.alloc::<u64>(1)?;
     match job.rank() {
         ISSUER => {
@@ -69,7 +75,7 @@ fn issue(
         gate.open(job)?;
     }
     // What follows the closed gate is unfinished until the keeper opens it.
-    let held = 5_000.min(source.len());
+    let held = HELD.min(source.len());
     for index in 0..source.len() {
         let order = if index < held { After::Exact(end) } else { after(end) };
         let handle = job.copy(source.pointer().at(index), to.at(index), 1, order)?;

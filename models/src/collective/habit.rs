@@ -5,6 +5,9 @@
 //! which lose it to others, follows from the order of calls on the communicator and from what is equal on all members:
 //! so all do alike, whatever other threads do on other communicators.
 //!
+//! Two members have one walk for both roots, with a way for each: where roots change, who comes to give has just taken
+//! something from the very place where it lays that out (`algorithm/laid.rs`).
+//!
 //! Long values go in pieces, which have walks of their own.
 
 use super::algorithm::ALGORITHMS;
@@ -12,6 +15,7 @@ use super::communicator::Communicator;
 use super::plan::{Arranged, Made};
 use super::selection::{BLOCKS_MAX, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
 use super::shape::{Operation, Shape};
+use crate::schedule::Schedule;
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
@@ -67,8 +71,9 @@ pub(super) struct Usual<'c> {
     habits: MutexGuard<'c, Habits>,
     kind: Kind,
     piece: usize,
-    /// Those of its pieces, and of the last one, if that is shorter.
+    /// Those of its pieces, and of the last one, if that is shorter; and which way they go.
     walks: [usize; 2],
+    way: usize,
 }
 
 /// What is usual on a communicator.
@@ -100,9 +105,23 @@ impl Kind {
         fits.then_some(word)
     }
 
-    /// The same with the root.
-    fn key(&self) -> Option<u64> {
-        Some(self.word()? | (self.root as u64) << 32)
+    /// The same with the root, unless the walk of so many ranks has a way for each.
+    fn key(&self, ranks: usize) -> Option<u64> {
+        Some(self.word()? | if ranks == 2 { 0 } else { (self.root as u64) << 32 })
+    }
+
+    /// Which way its walk goes.
+    fn way(&self, ranks: usize) -> usize {
+        if ranks == 2 { self.root } else { 0 }
+    }
+
+    /// The schedules of its walk, one for each way.
+    fn ways(&self, ranks: usize) -> Vec<Schedule> {
+        let roots = match self.operation.is_rooted() && ranks == 2 {
+            true => 0..2,
+            false => self.root..self.root + 1,
+        };
+        roots.map(|root| for_calls(&Kind { root, ..*self }.shape(ranks))).collect()
     }
 
     /// A call that only prepares something.
@@ -146,10 +165,21 @@ impl Kind {
 
     /// Bytes that are moved in one go.
     fn piece(&self) -> usize {
-        match self.operation.is_divisible() {
-            true => self.bytes.min(PIECE as usize / self.value_bytes * self.value_bytes),
-            false => self.bytes,
+        let is_short = self.bytes <= PIECE as usize - COMBINED_MAX; // as most are, of any values
+        match is_short || !self.operation.is_divisible() {
+            true => self.bytes,
+            false => self.bytes.min(PIECE as usize / self.value_bytes * self.value_bytes),
         }
+    }
+
+    /// Those of its pieces, and the last one, which may be shorter.
+    fn pieces(&self, piece: usize) -> [Kind; 2] {
+        if self.bytes == piece {
+            return [*self; 2];
+        }
+        let of = |bytes| Kind { bytes, ..*self };
+        let rest = self.bytes % piece;
+        [of(piece), of(if rest > 0 { rest } else { piece })]
     }
 
     /// Bytes that a walk of it takes on a member, about.
@@ -257,6 +287,7 @@ impl Usual<'_> {
                 let cause = Cause::Bug("a walk that was there is not".into());
                 return Err(self.members.machine().fault(cause, call));
             };
+            walk.choose(self.way);
             self.members.machine().walk(walk, &lent, call)?;
             at = end;
             if at >= bytes {
@@ -282,7 +313,7 @@ impl Communicator {
     #[inline]
     fn may_walk(&self, kind: &Kind) -> bool {
         let (ranks, bytes) = (self.size(), kind.bytes as u64);
-        let is_much = ranks > 2 || bytes > TOLD_MAX;
+        let is_much = ranks > 2 || bytes > TOLD_MAX || kind.operation == Operation::Barrier;
         let is_little = kind.operation.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_MAX;
         let is_something = bytes > 0 || kind.operation == Operation::Barrier;
         let is_among_few = (2..=MEMBERS_MAX).contains(&ranks);
@@ -290,40 +321,47 @@ impl Communicator {
     }
 
     fn find_usual(&self, kind: Kind, call: &dyn Fn() -> String) -> Result<Option<Usual<'_>>> {
+        let ranks = self.size();
         let Some(word) = kind.word() else { return Ok(None) };
         let mut habits = self.lock_habits();
         if habits.is_broken {
             return Ok(None);
         }
         let piece = kind.piece();
-        let whole = kind.bytes / piece.max(1);
-        let rest = kind.bytes - whole * piece;
+        let [first, last] = kind.pieces(piece);
         // Which has a walk is usual.
-        let first = Kind { bytes: if whole > 0 { piece } else { rest }, ..kind };
-        let known = first.key().and_then(|key| habits.find(key));
+        let known = first.key(ranks).and_then(|key| habits.find(key));
         habits.calls += 1;
         if known.is_none() && !habits.is_usual(word) {
             return Ok(None);
         }
-        let last = if whole > 0 && rest > 0 { Kind { bytes: rest, ..kind } } else { first };
-        let Some(mut walks) = self.walk_of(&mut habits, &first, call)?.map(|at| [at, at]) else {
-            return Ok(None);
-        };
+        let Some(at) = self.walk_of(&mut habits, &first, known, call)? else { return Ok(None) };
+        let mut walks = [at; 2];
         if last.bytes != first.bytes {
-            let Some(at) = self.walk_of(&mut habits, &last, call)? else { return Ok(None) };
+            let known = last.key(ranks).and_then(|key| habits.find(key));
+            let Some(at) = self.walk_of(&mut habits, &last, known, call)? else { return Ok(None) };
             // It may have changed its place.
-            let Some(first) = first.key().and_then(|key| habits.find(key)) else { return Ok(None) };
+            let Some(first) = first.key(ranks).and_then(|key| habits.find(key)) else { return Ok(None) };
             walks = [first, at];
         }
-        Ok(Some(Usual { members: self, habits, kind, piece, walks }))
+        Ok(Some(Usual { members: self, habits, kind, piece, walks, way: kind.way(ranks) }))
     }
 
-    /// The walk of a kind, arranged if there is none. None: nobody can have one.
-    fn walk_of(&self, habits: &mut Habits, kind: &Kind, call: &dyn Fn() -> String) -> Result<Option<usize>> {
-        let Some(key) = kind.key() else { return Ok(None) };
-        let at = match habits.find(key) {
+    /// The walk of a kind, where it is if it is known; arranged if there is none. None: nobody can have one.
+    #[inline]
+    fn walk_of(
+        &self,
+        habits: &mut Habits,
+        kind: &Kind,
+        known: Option<usize>,
+        call: &dyn Fn() -> String,
+    ) -> Result<Option<usize>> {
+        let at = match known {
             Some(at) => at,
-            None => self.arrange_walk(habits, key, kind, call)?,
+            None => match kind.key(self.size()) {
+                Some(key) => self.arrange_walk(habits, key, kind, call)?,
+                None => return Ok(None),
+            },
         };
         habits.used[at] = habits.calls;
         Ok(habits.walks[at].is_some().then_some(at))
@@ -341,10 +379,10 @@ impl Communicator {
         for number in habits.make_room(bytes) {
             self.give_up(number);
         }
-        let shape = kind.shape(self.size());
-        let schedule = for_calls(&shape);
+        let mut ways = kind.ways(self.size());
+        let schedule = ways.remove(0);
         let part = schedule.part(self.rank().index());
-        let arranged = match self.arrange(&schedule, &part, Made::Walk(None), call)? {
+        let arranged = match self.arrange(&schedule, &part, Made::Calls(ways), call)? {
             Ok(Arranged { number, walk: Some(walk), .. }) => Some(Known { number, walk, bytes }),
             Ok(Arranged { number, walk: None, .. }) => {
                 self.give_up(number);

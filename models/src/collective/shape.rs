@@ -58,6 +58,12 @@ impl Operation {
         use Operation::{Allreduce, Bcast, Exscan, Reduce, Scan};
         matches!(self, Bcast | Reduce | Allreduce | Scan | Exscan)
     }
+
+    /// Whether one rank has another part in it than all others.
+    pub(super) fn is_rooted(self) -> bool {
+        use Operation::{Bcast, Gather, Reduce, Scatter};
+        matches!(self, Bcast | Reduce | Gather | Scatter)
+    }
 }
 
 /// How many bytes blocks have.

@@ -6,8 +6,12 @@
 //!
 //! What is laid out lies on places that starts take in turn. Where everybody hears of everybody, two of them suffice:
 //! who comes to lay something on the first one again has been told by all of the start between, and they have taken
-//! what was there. Else readers say when a place is free. Two ranks of which each takes from the other swap places with
-//! each start: what one lays out lies where it has just taken something, in its caches already.
+//! what was there. Else readers say when a place is free. Two ranks swap places with each start: where each takes from
+//! the other, or the root changes, what one lays out lies where it has just taken something, in its caches already.
+//!
+//! Of two ranks with a root each tells the other as often, whichever is the root: the taker says that it has taken by
+//! the signal by which it is told. So calls with either root can follow each other on the same places: who comes to
+//! lay something has taken what the other had laid there last, or was answered two starts ago.
 //!
 //! Values are combined in the order of ranks, from the first one on, by whoever combines them: the same to the bit.
 
@@ -68,9 +72,9 @@ impl Flow {
             }
     }
 
-    /// Places that starts take in turn.
-    fn turns(self) -> u32 {
-        if self == Flow::Around { 2 } else { 4 }
+    /// Whether it is from or to a root.
+    fn is_rooted(self) -> bool {
+        matches!(self, Flow::From(_) | Flow::To(_))
     }
 }
 
@@ -87,6 +91,10 @@ struct Table {
     told: Vec<Signal>,
     /// Who says that a place is free: as above; none where everybody hears of everybody.
     free: Vec<Signal>,
+    /// How much that one adds to it.
+    freeing: u64,
+    /// After how many starts a place is laid on again.
+    turns: u32,
 }
 
 /// How much is on a table.
@@ -101,16 +109,38 @@ struct Amounts {
     tells: u64,
 }
 
+/// Two that may swap places: what either lays out is as long.
+fn are_two(shape: &Shape) -> bool {
+    shape.ranks == 2 && shape.is_even()
+}
+
 impl Table {
     fn set(flow: Flow, shape: &Shape, amounts: Amounts, part: &mut Part) -> Table {
         let (me, ranks) = (part.rank(), shape.ranks);
         let Amounts { bytes, lays, takes, tells } = amounts;
+        let are_two = are_two(shape);
+        let turns = if are_two || flow == Flow::Around { 2 } else { 4 };
         let stage = match flow {
-            Flow::Around if ranks == 2 && shape.is_even() => part.swapped("stage", bytes),
-            _ => part.scratch("stage", bytes, flow.turns()),
+            Flow::Around | Flow::From(_) | Flow::To(_) if are_two => part.swapped("stage", bytes),
+            _ => part.scratch("stage", bytes, turns),
         };
         let laid = part.signal("laid", lays);
         let taken = part.signal("taken", takes);
+        if are_two && flow.is_rooted() {
+            let told = part.signal("told", tells);
+            return Table {
+                flow,
+                ranks,
+                me,
+                stage,
+                laid,
+                taken,
+                told: vec![told],
+                free: vec![told],
+                freeing: tells,
+                turns,
+            };
+        }
         let all = |is_one: bool| if is_one { 0..1 } else { 0..ranks };
         let sources = all(matches!(flow, Flow::From(_)));
         let told = sources.map(|source| {
@@ -124,7 +154,7 @@ impl Table {
             part.signal("free", u64::from(flow.reads(reader, me)))
         });
         let free = free.collect();
-        Table { flow, ranks, me, stage, laid, taken, told, free }
+        Table { flow, ranks, me, stage, laid, taken, told, free, freeing: 1, turns }
     }
 
     fn told(&self, source: usize) -> Signal {
@@ -152,7 +182,7 @@ impl Table {
     fn clear(&self, part: &mut Part) {
         for reader in self.readers() {
             if let Some(free) = self.free(reader) {
-                part.join(free.reaches(1).lagging(self.flow.turns()));
+                part.join(free.reaches(self.freeing).lagging(self.turns));
             }
         }
     }
@@ -220,7 +250,7 @@ impl Table {
             && self.sources().next().is_some()
         {
             part.join(self.taken.reaches(amounts.takes));
-            tell_all(part, self.sources().map(|source| free.on(source, 1)));
+            tell_all(part, self.sources().map(|source| free.on(source, self.freeing)));
         }
         part.finish(self.laid.reaches(amounts.lays));
         part.finish(self.taken.reaches(amounts.takes));
@@ -240,8 +270,8 @@ fn bcast(shape: &Shape, segments: u64, part: &mut Part) {
     let is_root = me == root;
     part.buffer("data", bytes);
     let (own, others) = if is_root { (segments, 0) } else { (0, segments) };
-    let amounts =
-        Amounts { bytes: if is_root { bytes } else { 0 }, lays: own, takes: others, tells: segments };
+    let laid = if is_root || are_two(shape) { bytes } else { 0 };
+    let amounts = Amounts { bytes: laid, lays: own, takes: others, tells: segments };
     let table = Table::set(Flow::From(root), shape, amounts, part);
     if is_root {
         table.clear(part);
@@ -262,7 +292,8 @@ fn scatter(shape: &Shape, _segments: u64, part: &mut Part) {
     let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
     let is_root = me == root;
     part.buffer("data", shape.rooms(me)[0]);
-    let (lays, takes, bytes) = if is_root { (others, 0, shape.bytes_of_all()) } else { (0, 1, 0) };
+    let (lays, takes) = if is_root { (others, 0) } else { (0, 1) };
+    let bytes = if is_root || are_two(shape) { shape.bytes_of_all() } else { 0 };
     let amounts = Amounts { bytes, lays, takes, tells: 1 };
     let table = Table::set(Flow::From(root), shape, amounts, part);
     let at = |rank: usize| shape.offset_of(rank);
@@ -283,7 +314,8 @@ fn gather(shape: &Shape, _segments: u64, part: &mut Part) {
     let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
     let is_root = me == root;
     part.buffer("data", shape.rooms(me)[0]);
-    let (lays, takes, bytes) = if is_root { (0, others, 0) } else { (1, 0, shape.bytes_of(me)) };
+    let (lays, takes) = if is_root { (0, others) } else { (1, 0) };
+    let bytes = if is_root && !are_two(shape) { 0 } else { shape.bytes_of(me) };
     let amounts = Amounts { bytes, lays, takes, tells: 1 };
     let table = Table::set(Flow::To(root), shape, amounts, part);
     if !is_root {
@@ -314,6 +346,7 @@ fn combined(
     let is_again = sources.contains(&me) && me - sources.start > 1;
     let is_laid = is_again || (0..shape.ranks).any(|reader| flow.reads(reader, me));
     let (bytes_laid, lays) = if is_laid { (bytes, segments) } else { (0, 0) };
+    let bytes_laid = if flow.is_rooted() && are_two(shape) { bytes } else { bytes_laid };
     let amounts = Amounts { bytes: bytes_laid, lays, takes, tells: segments };
     let table = Table::set(flow, shape, amounts, part);
     table.clear(part);

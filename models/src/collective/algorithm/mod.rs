@@ -160,3 +160,5 @@ mod proofs;
 mod rooted;
 #[cfg(test)]
 mod textbook;
+#[cfg(test)]
+mod turning;

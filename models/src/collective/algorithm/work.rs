@@ -154,12 +154,13 @@ fn laid(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
     use Operation::*;
     let is_pair = p == 2.0;
     let (once, told) = ((1.0, 1.0), 1.5 * o); // two are told in a step, and each is waited for
+    let places = if is_pair { 1.0 } else { 4.0 };
     match algorithm.operation {
         Barrier => work(once, (o / 2.0, p * p / 2.0), (0.0, 0.0)),
-        Bcast => work(once, (told + 2.5, 4.5 * p), (2.0 * n, p * n)).within(4.0 * n),
-        Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).within(4.0 * p * n),
-        Gather => work(once, (told + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).within(4.0 * n),
-        Reduce => work(once, (told + 2.0, 5.5 * o), (n, o * n)).combining(o * n, o * n).within(4.0 * n),
+        Bcast => work(once, (told + 2.5, 4.5 * p), (2.0 * n, p * n)).within(places * n),
+        Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).within(places * p * n),
+        Gather => work(once, (told + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).within(places * n),
+        Reduce => work(once, (told + 2.0, 5.5 * o), (n, o * n)).combining(o * n, o * n).within(places * n),
         Allreduce if algorithm.name == "shared" => {
             let copied = 2.0 * o + 1.0 + 2.0 * (p - 2.0) / p;
             work((2.0, 2.0), (6.0 * o, 6.0 * o * p), (copied / p * n, copied * n))

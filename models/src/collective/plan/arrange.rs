@@ -15,6 +15,7 @@ use crate::schedule::{Part, START, Schedule};
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
@@ -26,9 +27,11 @@ use tasuki_core::queue::reduction::Reduction;
 pub(in crate::collective) enum Made {
     /// Programs that go on by what arrives.
     Programs(Combining),
-    /// Steps that this rank runs in its calls: a plan's, through which that passes, or those of calls that lend what
-    /// they move.
-    Walk(Option<Content>),
+    /// Steps of a plan, through which that passes, that this rank runs in its calls.
+    Walk(Content),
+    /// Steps of calls that lend what they move. There may be other ways for the same calls, as for other roots: by
+    /// schedules with the same buffers, signals, and effects on them in a start.
+    Calls(Vec<Schedule>),
 }
 
 /// What each member tells all others when a plan is made: a short message.
@@ -72,7 +75,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<Result<Arranged, Cause>> {
         let fault = |cause| self.machine().fault(cause, call);
-        let data = if matches!(made, Made::Walk(_)) { Data::Lent } else { Data::OfPlan };
+        let data = if matches!(made, Made::Programs(_)) { Data::OfPlan } else { Data::Lent };
         let begun = Begun::new(self, part, data);
         let fingerprint = fingerprint(schedule, &made);
         let card = begun.as_ref().map_or(Card::zeroed(), |begun| begun.own.card);
@@ -178,7 +181,7 @@ impl Communicator {
 /// Something that all members must have in common, as a number.
 fn fingerprint(schedule: &Schedule, made: &Made) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let pieces = if let Made::Walk(Some(content)) = made { content.pieces() } else { 0 };
+    let pieces = if let Made::Walk(content) = made { content.pieces() } else { 0 };
     (schedule.name(), schedule.ranks(), pieces).hash(&mut hasher);
     let compared = if schedule.is_seen_by_one() { vec![] } else { vec![0, schedule.ranks() - 1] };
     for rank in compared {
@@ -234,7 +237,7 @@ impl Begun {
         made: Made,
     ) -> (Held, Result<Steps, Cause>) {
         let (how, operator) = match &made {
-            Made::Walk(_) | Made::Programs(Combining::Nothing) => (None, None),
+            Made::Walk(_) | Made::Calls(_) | Made::Programs(Combining::Nothing) => (None, None),
             Made::Programs(Combining::Known(how)) => (Some(*how), None),
             Made::Programs(Combining::Own(operator, bytes)) => {
                 let number = self.machine.add_operator(operator.clone());
@@ -255,8 +258,14 @@ impl Begun {
             let lowering = Lowering { own: &held.own, stood: &self.stood, how, others: &others };
             match made {
                 Made::Walk(content) => {
-                    let walk = walked::lower(&lowering, schedule, part, &held.machine)?;
+                    let one = slice::from_ref(schedule);
+                    let walk = walked::lower(&lowering, one, &held.machine, part.rank())?;
                     held.walk(walk, content)
+                }
+                Made::Calls(others) => {
+                    let ways = [slice::from_ref(schedule), &others].concat();
+                    let walk = walked::lower(&lowering, &ways, &held.machine, part.rank())?;
+                    Ok(Steps { walk: Some(walk), walker: None })
                 }
                 Made::Programs(_) => {
                     let (programs, milestones) = (lowering.programs(part)?, lowering.milestones(part));
@@ -294,8 +303,7 @@ impl Held {
         lower::named(part).into_iter().map(place).collect()
     }
 
-    fn walk(&mut self, walk: Walk, content: Option<Content>) -> Result<Steps, Cause> {
-        let Some(content) = content else { return Ok(Steps { walk: Some(walk), walker: None }) };
+    fn walk(&mut self, walk: Walk, content: Content) -> Result<Steps, Cause> {
         let memory = content.memory();
         let (walking, walker) = Walking::new(self.machine.clone(), walk, content)?;
         self.own.beside = memory;

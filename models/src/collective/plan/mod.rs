@@ -108,7 +108,7 @@ impl Communicator {
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.rooms(me));
         let content = Content::new(bytes, cut, how);
-        let arranged = self.arrange(&schedule, &part, Made::Walk(Some(content)), &call)?;
+        let arranged = self.arrange(&schedule, &part, Made::Walk(content), &call)?;
         let arranged = arranged.map_err(|cause| self.machine().fault(cause, call))?;
         if let Form::Walk(walking) = &arranged.held.form {
             self.messages().pump().follow(walking.clone());

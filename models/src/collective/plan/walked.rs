@@ -13,25 +13,50 @@ use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::Machine;
 use tasuki_core::engine::walk::{Act, Growing, Pace, Sealing, Spot, Until, Walk};
 
-/// The walk of a part.
+/// The walk of a rank's parts in those schedules: one way for each, in the same buffers and signals.
 pub(super) fn lower(
+    lowering: &Lowering<'_>,
+    schedules: &[Schedule],
+    machine: &Machine,
+    me: usize,
+) -> Result<Walk, Cause> {
+    let turns = lowering.others.values().map(|placed| placed.layout.turns).fold(1, common_multiple);
+    let lowered = |schedule| way(lowering, schedule, &schedule.part(me), turns);
+    let mut ways = schedules.iter().map(lowered).collect::<Result<Vec<_>, Cause>>()?;
+    let most = ways.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    let paces: Vec<Vec<Pace>> = ways.drain(..).map(|way| in_step(way, most)).collect();
+    let made = machine.make_walk(&paces, turns as usize)?;
+    made.ok_or_else(|| Cause::Unsupported("members that do not reach each other's memory".into()))
+}
+
+/// The calls of a way, one behind the other, of as many steps each.
+fn in_step(calls: Vec<Vec<Pace>>, most: usize) -> Vec<Pace> {
+    let nothing = Pace { until: None, act: Act::Nothing, seal: None, raises: Vec::new() };
+    let padded = |mut call: Vec<Pace>| {
+        call.resize(most, nothing.clone());
+        call
+    };
+    calls.into_iter().flat_map(padded).collect()
+}
+
+/// The steps of each of so many calls.
+fn way(
     lowering: &Lowering<'_>,
     schedule: &Schedule,
     part: &Part,
-    machine: &Machine,
-) -> Result<Walk, Cause> {
+    turns: u64,
+) -> Result<Vec<Vec<Pace>>, Cause> {
     let parts = Parts::new(schedule)?;
     let seals = lowering.others.keys().filter_map(|&rank| Some((rank, Sealed::of(&parts, rank)?))).collect();
-    let turns = lowering.others.values().map(|placed| placed.layout.turns).fold(1, common_multiple);
     let (raised, paces) = (BTreeMap::new(), Vec::new());
     let mut walk = Lowered { lowering, part, parts: &parts, seals, turns, raised, paces };
-    (0..turns).try_for_each(|start| walk.start(start))?;
-    let Lowered { mut paces, raised, .. } = walk;
-    for (signal, count) in paces.iter_mut().flat_map(|pace| &mut pace.raises) {
+    let calls = (0..turns).map(|start| walk.start(start).map(|()| std::mem::take(&mut walk.paces)));
+    let mut calls = calls.collect::<Result<Vec<_>, Cause>>()?;
+    let raised = walk.raised;
+    for (signal, count) in calls.iter_mut().flatten().flat_map(|pace| &mut pace.raises) {
         count.more = raised.get(signal).copied().unwrap_or(0);
     }
-    let made = machine.make_walk(&paces, paces.len() / turns as usize)?;
-    made.ok_or_else(|| Cause::Unsupported("members that do not reach each other's memory".into()))
+    Ok(calls)
 }
 
 /// All parts of a schedule, and who raises their signals.
@@ -74,13 +99,13 @@ struct Lowered<'l> {
     turns: u64,
     /// How often each signal has been raised so far.
     raised: BTreeMap<tasuki_core::segment::GlobalAddress, u64>,
+    /// Those of the start under way.
     paces: Vec<Pace>,
 }
 
 impl Lowered<'_> {
     /// One of the starts that are written out.
     fn start(&mut self, start: u64) -> Result<(), Cause> {
-        let first = self.paces.len();
         let own = self.part.rank() as u32;
         for (number, step) in self.part.steps().iter().enumerate() {
             let sealed = self.seals.get(&own).filter(|sealed| sealed.step == number);
@@ -90,20 +115,19 @@ impl Lowered<'_> {
                 seal: sealed.map(|sealed| self.seal(own, sealed, start)).transpose()?,
                 raises: self.raises(step)?,
             };
-            self.add(first, pace);
+            self.add(pace);
         }
         for &trigger in self.part.finished() {
             let until = self.until(trigger, Deed::Nothing, start)?;
-            self.add(first, Pace { until, act: Act::Nothing, seal: None, raises: Vec::new() });
+            self.add(Pace { until, act: Act::Nothing, seal: None, raises: Vec::new() });
         }
         Ok(())
     }
 
     /// A step that only raises something is done with the one before it.
-    fn add(&mut self, first: usize, pace: Pace) {
-        let is_new = self.paces.len() == first;
+    fn add(&mut self, pace: Pace) {
         match self.paces.last_mut() {
-            Some(last) if !is_new && pace.until.is_none() && pace.act == Act::Nothing => {
+            Some(last) if pace.until.is_none() && pace.act == Act::Nothing => {
                 last.raises.extend(pace.raises);
             }
             _ => self.paces.push(pace),

@@ -12,6 +12,10 @@
 //! signal-raise), or the seal behind it (SYNC seal). A seal lies in the line of what it seals: who takes that looks at
 //! no other line, and the signal, which it looks at only when it has waited for long, stays with who raises it.
 
+mod pace;
+
+pub use pace::{Act, Growing, Pace, Sealing, Spot, Until};
+
 use super::loan::View;
 use super::machine::Machine;
 use super::seal::Seal;
@@ -33,73 +37,6 @@ const ACROSS: u32 = 100;
 const FETCHED_MAX: usize = 16 << 10;
 /// Bytes that are combined in one go, on the stack.
 pub const COMBINED_MAX: usize = 4096;
-
-/// Where a step reads or writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spot {
-    /// In memory of the job.
-    At(GlobalAddress),
-    /// In one of the buffers that the call lends: its number, and the offset in it.
-    Lent(usize, u64),
-}
-
-/// What a step does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Act {
-    /// Nothing.
-    Nothing,
-    /// Moves so many bytes.
-    Copy(Spot, Spot, u64),
-    /// Combines so many bytes of values with those at the second place, in the caller's memory: behind them, or in
-    /// front.
-    Combine(Spot, Spot, u64, bool),
-}
-
-/// A number that grows: from the first pass through the walk on, by as much in each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Growing {
-    /// In the first pass.
-    pub first: u64,
-    /// More in each.
-    pub more: u64,
-}
-
-/// A word of job memory behind what lies in the same line, and the number that it has when that is there. It is stored
-/// before any signal is raised that tells of it, and is something else until then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sealing {
-    /// The word.
-    pub at: GlobalAddress,
-    /// Its number.
-    pub number: Growing,
-}
-
-/// That a signal of the own rank has come so far.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Until {
-    /// Its number.
-    pub signal: u32,
-    /// How far.
-    pub count: Growing,
-    /// The one rank that raises it.
-    pub by: Rank,
-    /// The seal of what the step takes then: who sees it need not look at the signal.
-    pub seal: Option<Sealing>,
-}
-
-/// A step.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pace {
-    /// What it waits for.
-    pub until: Option<Until>,
-    /// What it does then.
-    pub act: Act,
-    /// The seal that it puts behind what it has laid out.
-    pub seal: Option<Sealing>,
-    /// The signals that it raises then, of other ranks, and by how much they are up since the walk was made: nobody
-    /// else raises them.
-    pub raises: Vec<(GlobalAddress, Growing)>,
-}
 
 /// What the call lends, and how it combines values: the left ones become left with right.
 pub struct Lent<'l> {
@@ -123,14 +60,18 @@ fn spins_until(looks: u32, is_so: impl Fn() -> bool) -> bool {
     })
 }
 
-/// Steps that are run in turn, as many of them in each call; after the last comes the first again.
+/// Steps that are run in turn, as many of them in each call; after the last comes the first again. There may be several
+/// ways through a call, as one for each root.
 #[derive(Debug)]
 pub struct Walk {
+    /// Those of all calls of the first way, then those of the next.
     steps: Box<[Step]>,
     /// How far signals had come when they were last looked at. What is free again has often been for some calls, and
     /// who raises it then has its line for itself.
     seen: Box<[u64]>,
     per_call: usize,
+    /// Steps of a way.
+    per_way: usize,
     /// The next step, and the end of its call.
     next: usize,
     end: usize,
@@ -194,13 +135,6 @@ unsafe impl Send for Sealed {}
 // SAFETY: as above.
 unsafe impl Sync for Sealed {}
 
-impl Growing {
-    #[inline(always)]
-    fn in_pass(self, pass: u64) -> u64 {
-        self.first.wrapping_add(pass.wrapping_mul(self.more))
-    }
-}
-
 impl Wait {
     /// Whether it is over, after what was seen before.
     #[inline(always)]
@@ -241,10 +175,20 @@ impl Walk {
     /// The steps of a call are done: the next call has those behind them.
     #[inline(always)]
     fn turn(&mut self) {
-        let is_last = self.end == self.steps.len();
+        while self.end > self.per_way {
+            self.end -= self.per_way; // the same call of the first way
+        }
+        let is_last = self.end == self.per_way;
         self.next = if is_last { 0 } else { self.end };
         self.end = self.next + self.per_call;
         self.pass += u64::from(is_last);
+    }
+
+    /// The call that comes next goes that way: none of its steps has been run yet. Other calls go the first way.
+    #[inline(always)]
+    pub fn choose(&mut self, way: usize) {
+        self.next += way * self.per_way;
+        self.end += way * self.per_way;
     }
 
     /// Whether the next step need not wait.
@@ -260,25 +204,33 @@ impl Machine {
         self.reaches_words() && self.recorder().is_none()
     }
 
-    /// A walk of those steps, of which each call runs `per_call`. None: this rank does not reach by loads and stores
-    /// all that they name, or what it does is to be noted.
+    /// A walk of those steps, of which each call runs as many: so many calls, and then again. `ways` are different
+    /// steps for the same calls, as for roots; in each call this rank waits for the same signals in all ways, and
+    /// raises the same. None: this rank does not reach by loads and stores all that they name, or what it does is to be
+    /// noted.
     ///
     /// Nobody may have raised a signal that it raises since they were agreed on.
-    pub fn make_walk(&self, steps: &[Pace], per_call: usize) -> Result<Option<Walk>, Cause> {
+    pub fn make_walk(&self, ways: &[Vec<Pace>], calls: usize) -> Result<Option<Walk>, Cause> {
         if !self.can_walk() {
             return Ok(None);
         }
-        let mut found = Vec::with_capacity(steps.len());
-        let mut signals: Vec<u32> = steps.iter().filter_map(|pace| Some(pace.until?.signal)).collect();
+        let per_way = ways.first().map_or(0, Vec::len);
+        if ways.iter().any(|way| way.len() != per_way) {
+            return Err(Cause::Bug("ways of a call that differ in their steps".into()));
+        }
+        let paces = || ways.iter().flatten();
+        let mut found = Vec::with_capacity(per_way * ways.len());
+        let mut signals: Vec<u32> = paces().filter_map(|pace| Some(pace.until?.signal)).collect();
         signals.sort_unstable();
         signals.dedup();
-        for pace in steps {
+        for pace in paces() {
             let Some(step) = self.find_step(pace, &signals)? else { return Ok(None) };
             found.push(step);
         }
         let stands = |&signal: &u32| self.count_of_own(signal);
         let seen = signals.iter().map(stands).collect();
-        Ok(Some(Walk { steps: found.into(), seen, per_call, next: 0, end: per_call, pass: 0 }))
+        let per_call = per_way / calls;
+        Ok(Some(Walk { steps: found.into(), seen, per_call, per_way, next: 0, end: per_call, pass: 0 }))
     }
 
     fn find_step(&self, pace: &Pace, signals: &[u32]) -> Result<Option<Step>, Cause> {

@@ -1,0 +1,78 @@
+//! What the steps of a walk are to be: by addresses and numbers of signals, before they are looked up.
+
+use crate::base::Rank;
+use crate::segment::GlobalAddress;
+
+/// Where a step reads or writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spot {
+    /// In memory of the job.
+    At(GlobalAddress),
+    /// In one of the buffers that the call lends: its number, and the offset in it.
+    Lent(usize, u64),
+}
+
+/// What a step does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// Nothing.
+    Nothing,
+    /// Moves so many bytes.
+    Copy(Spot, Spot, u64),
+    /// Combines so many bytes of values with those at the second place, in the caller's memory: behind them, or in
+    /// front.
+    Combine(Spot, Spot, u64, bool),
+}
+
+/// A number that grows: from the first pass through the walk on, by as much in each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Growing {
+    /// In the first pass.
+    pub first: u64,
+    /// More in each.
+    pub more: u64,
+}
+
+/// A word of job memory behind what lies in the same line, and the number that it has when that is there. It is stored
+/// before any signal is raised that tells of it, and is something else until then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sealing {
+    /// The word.
+    pub at: GlobalAddress,
+    /// Its number.
+    pub number: Growing,
+}
+
+/// That a signal of the own rank has come so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Until {
+    /// Its number.
+    pub signal: u32,
+    /// How far.
+    pub count: Growing,
+    /// The one rank that raises it.
+    pub by: Rank,
+    /// The seal of what the step takes then: who sees it need not look at the signal.
+    pub seal: Option<Sealing>,
+}
+
+/// A step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// What it waits for.
+    pub until: Option<Until>,
+    /// What it does then.
+    pub act: Act,
+    /// The seal that it puts behind what it has laid out.
+    pub seal: Option<Sealing>,
+    /// The signals that it raises then, of other ranks, and by how much they are up since the walk was made: nobody
+    /// else raises them.
+    pub raises: Vec<(GlobalAddress, Growing)>,
+}
+
+impl Growing {
+    #[inline(always)]
+    pub(super) fn in_pass(self, pass: u64) -> u64 {
+        self.first.wrapping_add(pass.wrapping_mul(self.more))
+    }
+}

@@ -172,16 +172,6 @@ impl Kind {
         }
     }
 
-    /// Those of its pieces, and the last one, which may be shorter.
-    fn pieces(&self, piece: usize) -> [Kind; 2] {
-        if self.bytes == piece {
-            return [*self; 2];
-        }
-        let of = |bytes| Kind { bytes, ..*self };
-        let rest = self.bytes % piece;
-        [of(piece), of(if rest > 0 { rest } else { piece })]
-    }
-
     /// Bytes that a walk of it takes on a member, about.
     fn memory(&self, ranks: usize) -> u64 {
         let shape = self.shape(ranks);
@@ -321,47 +311,58 @@ impl Communicator {
     }
 
     fn find_usual(&self, kind: Kind, call: &dyn Fn() -> String) -> Result<Option<Usual<'_>>> {
-        let ranks = self.size();
         let Some(word) = kind.word() else { return Ok(None) };
         let mut habits = self.lock_habits();
         if habits.is_broken {
             return Ok(None);
         }
-        let piece = kind.piece();
-        let [first, last] = kind.pieces(piece);
-        // Which has a walk is usual.
-        let known = first.key(ranks).and_then(|key| habits.find(key));
         habits.calls += 1;
-        if known.is_none() && !habits.is_usual(word) {
-            return Ok(None);
-        }
-        let Some(at) = self.walk_of(&mut habits, &first, known, call)? else { return Ok(None) };
-        let mut walks = [at; 2];
-        if last.bytes != first.bytes {
-            let known = last.key(ranks).and_then(|key| habits.find(key));
-            let Some(at) = self.walk_of(&mut habits, &last, known, call)? else { return Ok(None) };
-            // It may have changed its place.
-            let Some(first) = first.key(ranks).and_then(|key| habits.find(key)) else { return Ok(None) };
-            walks = [first, at];
-        }
-        Ok(Some(Usual { members: self, habits, kind, piece, walks, way: kind.way(ranks) }))
+        let piece = kind.piece();
+        let walks = match kind.bytes == piece {
+            true => self.walk_of(&mut habits, &kind, Some(word), call)?.map(|at| [at; 2]),
+            false => self.walks_of_pieces(&mut habits, &kind, piece, call)?,
+        };
+        let way = kind.way(self.size());
+        Ok(walks.map(|walks| Usual { members: self, habits, kind, piece, walks, way }))
     }
 
-    /// The walk of a kind, where it is if it is known; arranged if there is none. None: nobody can have one.
+    /// The walk of pieces, and that of the last one.
+    #[inline(never)]
+    fn walks_of_pieces(
+        &self,
+        habits: &mut Habits,
+        kind: &Kind,
+        piece: usize,
+        call: &dyn Fn() -> String,
+    ) -> Result<Option<[usize; 2]>> {
+        let (first, rest) = (Kind { bytes: piece, ..*kind }, kind.bytes % piece);
+        let Some(word) = kind.word() else { return Ok(None) };
+        let Some(at) = self.walk_of(habits, &first, Some(word), call)? else { return Ok(None) };
+        if rest == 0 {
+            return Ok(Some([at; 2]));
+        }
+        let last = Kind { bytes: rest, ..*kind };
+        let Some(at) = self.walk_of(habits, &last, None, call)? else { return Ok(None) };
+        // The other one may have changed its place, or lost it.
+        let first = first.key(self.size()).and_then(|key| habits.find(key));
+        Ok(first.map(|first| [first, at]))
+    }
+
+    /// The walk of a kind, or of a piece. Arranged if there is none, and calls of the kind whose word that is are usual,
+    /// which they are if none is given. None: they are not, or nobody can have one.
     #[inline]
     fn walk_of(
         &self,
         habits: &mut Habits,
         kind: &Kind,
-        known: Option<usize>,
+        counted: Option<u64>,
         call: &dyn Fn() -> String,
     ) -> Result<Option<usize>> {
-        let at = match known {
+        let Some(key) = kind.key(self.size()) else { return Ok(None) };
+        let at = match habits.find(key) {
             Some(at) => at,
-            None => match kind.key(self.size()) {
-                Some(key) => self.arrange_walk(habits, key, kind, call)?,
-                None => return Ok(None),
-            },
+            None if counted.is_some_and(|word| !habits.is_usual(word)) => return Ok(None),
+            None => self.arrange_walk(habits, key, kind, call)?,
         };
         habits.used[at] = habits.calls;
         Ok(habits.walks[at].is_some().then_some(at))

@@ -348,8 +348,8 @@ impl Communicator {
         Ok(first.map(|first| [first, at]))
     }
 
-    /// The walk of a kind, or of a piece. Arranged if there is none, and calls of the kind whose word that is are usual,
-    /// which they are if none is given. None: they are not, or nobody can have one.
+    /// The walk of a kind, or of a piece. If there is none it is arranged, where calls of the kind of that word are usual;
+    /// without a word they are. None: they are not, or nobody can have one.
     #[inline]
     fn walk_of(
         &self,

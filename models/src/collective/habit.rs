@@ -348,8 +348,8 @@ impl Communicator {
         Ok(first.map(|first| [first, at]))
     }
 
-    /// The walk of a kind, or of a piece. If there is none it is arranged, where calls of the kind of that word are usual;
-    /// without a word they are. None: they are not, or nobody can have one.
+    /// The walk of a kind, or of a piece. Where there is none it is arranged, if calls of the kind of that word are
+    /// usual, or no word is given. None: they are not, or nobody can have one.
     #[inline]
     fn walk_of(
         &self,

@@ -13,6 +13,7 @@ use crate::os::copy;
 use crate::segment::GlobalAddress;
 use std::any::Any;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -237,6 +238,12 @@ impl<'v> View<'v> {
     /// Whether there are none.
     pub fn is_empty(self) -> bool {
         self.len == 0
+    }
+
+    /// Some of them.
+    pub fn piece(self, piece: Range<usize>) -> View<'v> {
+        let place = Local(self.part(piece.start as u64, piece.len() as u64).cast_mut());
+        View { place, len: piece.len(), ..self }
     }
 
     /// Where `len` bytes from `from` on are.

@@ -2,11 +2,12 @@
 //! once.
 
 use super::communicator::Communicator;
-use super::habit::{Data, Given, Kind};
+use super::habit::Kind;
 use super::shape::Operation;
 use crate::message::SHORT_MAX;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::walk::Lent;
 
 impl Communicator {
     /// The members' blocks for this one, in their order, into `all`; `values` are this one's for them.
@@ -18,8 +19,8 @@ impl Communicator {
         self.check_room(all.len(), count, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         let (values, all) = (bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            return usual.walk(Given { data: Data::Read(values), result: all, combine: &|_, _| {} }, &call);
+        if self.walks(&kind, Lent::between(values, all), &call)? {
+            return Ok(());
         }
         self.swap_blocks(values, all).map_err(|error| self.step_failed(error, &call))
     }

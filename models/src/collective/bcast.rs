@@ -1,11 +1,12 @@
 //! Broadcast along a tree.
 
 use super::communicator::Communicator;
-use super::habit::{Given, Kind};
+use super::habit::Kind;
 use super::shape::Operation;
 use super::tree::Tree;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::walk::Lent;
 
 impl Communicator {
     /// The root's values become everybody's.
@@ -15,8 +16,9 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Bcast, root, values.len());
         self.check_root(root, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            return usual.walk(Given::moved(bytemuck::cast_slice_mut(values), self.rank() == root), &call);
+        let lent = Lent::moved(bytemuck::cast_slice_mut(values), self.rank() == root);
+        if self.walks(&kind, lent, &call)? {
+            return Ok(());
         }
         if let Some(turn) = self.offered(&kind, &call)?
             && turn.takes(bytes)

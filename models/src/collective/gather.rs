@@ -4,12 +4,13 @@
 //! message-passing systems" (1997).
 
 use super::communicator::{Communicator, RADIX};
-use super::habit::{Given, Kind};
+use super::habit::Kind;
 use super::shape::Operation;
 use super::tree::Tree;
 use crate::message::SHORT_MAX;
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::walk::Lent;
 
 impl Communicator {
     /// All members' values in their order into `all`, on this member, the root; as many from each.
@@ -19,9 +20,9 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Gather, root, values.len());
         self.check_room(all.len(), values.len(), &call)?;
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            self.place_own(values, all);
-            return usual.walk(Given::moved(bytemuck::cast_slice_mut(all), false), &call);
+        self.place_own(values, all);
+        if self.walks(&kind, Lent::moved(bytemuck::cast_slice_mut(all), false), &call)? {
+            return Ok(());
         }
         let gathered = self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call))?;
         gathered.iter().for_each(|gathered| all.copy_from_slice(gathered));
@@ -34,8 +35,8 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Gather, root, values.len());
         self.check_root(root, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
+        if self.walks(&kind, Lent::read(bytemuck::cast_slice(values)), &call)? {
+            return Ok(());
         }
         self.gather_steps(values, root).map_err(|error| self.step_failed(error, &call)).map(drop)
     }
@@ -79,9 +80,9 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Allgather, Rank(0), values.len());
         self.check_room(all.len(), values.len(), &call)?;
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            self.place_own(values, all);
-            return usual.walk(Given::moved(bytemuck::cast_slice_mut(all), false), &call);
+        self.place_own(values, all);
+        if self.walks(&kind, Lent::moved(bytemuck::cast_slice_mut(all), false), &call)? {
+            return Ok(());
         }
         self.allgather_by_messages(values, all).map_err(|error| self.step_failed(error, &call))
     }

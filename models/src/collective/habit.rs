@@ -16,10 +16,8 @@ use super::plan::{Arranged, Made};
 use super::selection::{BLOCKS_MAX, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
 use super::shape::{Operation, Shape};
 use crate::schedule::Schedule;
-use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::View;
 use tasuki_core::engine::walk::{COMBINED_MAX, Lent, Walk};
 
 /// Calls of a kind that go by messages.
@@ -41,39 +39,12 @@ pub(super) struct Kind {
     pub(super) value_bytes: usize,
 }
 
-/// What a member gives and gets in a call, and how values are combined.
-pub(super) struct Given<'g> {
-    pub(super) data: Data<'g>,
-    /// What it gets, where that is something else.
-    pub(super) result: &'g mut [u8],
-    pub(super) combine: &'g dyn Fn(&mut [u8], &[u8]),
-}
-
-/// What a member gives, and perhaps gets.
-pub(super) enum Data<'g> {
-    /// It gives them.
-    Read(&'g [u8]),
-    /// It gets them there.
-    Written(&'g mut [u8]),
-}
-
 /// A walk that was arranged.
 #[derive(Debug)]
 struct Known {
     number: u64,
     walk: Walk,
     bytes: u64,
-}
-
-/// A call that is usual, while it lasts.
-pub(super) struct Usual<'c> {
-    members: &'c Communicator,
-    habits: MutexGuard<'c, Habits>,
-    kind: Kind,
-    piece: usize,
-    /// Those of its pieces, and of the last one, if that is shorter; and which way they go.
-    walks: [usize; 2],
-    way: usize,
 }
 
 /// What is usual on a communicator.
@@ -179,40 +150,6 @@ impl Kind {
     }
 }
 
-impl<'g> Given<'g> {
-    /// Values that are only moved: given, or gotten there.
-    pub(super) fn moved(values: &'g mut [u8], is_given: bool) -> Given<'g> {
-        let data = if is_given { Data::Read(values) } else { Data::Written(values) };
-        Given { data, result: &mut [], combine: &|_, _| {} }
-    }
-
-    /// Values that are given.
-    pub(super) fn read(values: &'g [u8]) -> Given<'g> {
-        Given { data: Data::Read(values), result: &mut [], combine: &|_, _| {} }
-    }
-
-    /// Values that become what all come to.
-    pub(super) fn combined(values: &'g mut [u8], combine: &'g dyn Fn(&mut [u8], &[u8])) -> Given<'g> {
-        Given { data: Data::Written(values), result: &mut [], combine }
-    }
-}
-
-impl Data<'_> {
-    fn view(&mut self) -> View<'_> {
-        match self {
-            Data::Read(bytes) => View::of(bytes),
-            Data::Written(bytes) => View::of_mut(bytes),
-        }
-    }
-
-    fn piece(&mut self, piece: Range<usize>) -> View<'_> {
-        match self {
-            Data::Read(bytes) => View::of(&bytes[piece]),
-            Data::Written(bytes) => View::of_mut(&mut bytes[piece]),
-        }
-    }
-}
-
 impl Habits {
     /// One more call of that kind. Whether it is usual.
     fn is_usual(&mut self, word: u64) -> bool {
@@ -258,76 +195,84 @@ impl Habits {
     }
 }
 
-impl Usual<'_> {
-    /// Does the call.
-    #[inline]
-    pub(super) fn walk(&mut self, mut given: Given<'_>, call: &dyn Fn() -> String) -> Result<()> {
-        let Kind { bytes, value_bytes, .. } = self.kind;
-        let [first, last] = self.walks;
-        self.habits.is_broken = true; // unless it comes to its end
-        let mut at = 0;
-        loop {
-            let end = bytes.min(at + self.piece);
-            let is_whole = at == 0 && end == bytes;
-            let data = if is_whole { given.data.view() } else { given.data.piece(at..end) };
-            let lent =
-                Lent { buffers: [data, View::of_mut(given.result)], combine: given.combine, value_bytes };
-            let walk = if end - at == self.piece { first } else { last };
-            let Some(Known { walk, .. }) = &mut self.habits.walks[walk] else {
-                let cause = Cause::Bug("a walk that was there is not".into());
-                return Err(self.members.machine().fault(cause, call));
-            };
-            walk.choose(self.way);
-            self.members.machine().walk(walk, &lent, call)?;
-            at = end;
-            if at >= bytes {
-                self.habits.is_broken = false;
-                return Ok(());
-            }
-        }
-    }
-}
-
 impl Communicator {
     fn lock_habits(&self) -> MutexGuard<'_, Habits> {
         self.habits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The walks of a call that has begun, if it is a usual one.
+    /// Does a call that has begun by its walk, if it is a usual one. Whether it was.
     #[inline]
-    pub(super) fn usual(&self, kind: Kind, call: &dyn Fn() -> String) -> Result<Option<Usual<'_>>> {
-        if self.may_walk(&kind) { self.find_usual(kind, call) } else { Ok(None) }
+    pub(super) fn walks(&self, kind: &Kind, lent: Lent<'_>, call: &dyn Fn() -> String) -> Result<bool> {
+        Ok(self.may_walk(kind) && self.walk_if_usual(kind, &lent, call)?)
     }
 
     /// Whether members would rather walk than send each other messages.
     #[inline]
     fn may_walk(&self, kind: &Kind) -> bool {
         let (ranks, bytes) = (self.size(), kind.bytes as u64);
-        let is_much = ranks > 2 || bytes > TOLD_MAX || kind.operation == Operation::Barrier;
+        let is_much = ranks > 2 || bytes > TOLD_MAX || kind.operation.is_mutual();
         let is_little = kind.operation.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_MAX;
         let is_something = bytes > 0 || kind.operation == Operation::Barrier;
         let is_among_few = (2..=MEMBERS_MAX).contains(&ranks);
         is_much && is_little && is_something && is_among_few && self.machine().reaches_words()
     }
 
-    fn find_usual(&self, kind: Kind, call: &dyn Fn() -> String) -> Result<Option<Usual<'_>>> {
-        let Some(word) = kind.word() else { return Ok(None) };
+    // What the call lends stays where the caller has it: words that were just stored by halves are slow to copy.
+    fn walk_if_usual(&self, kind: &Kind, lent: &Lent<'_>, call: &dyn Fn() -> String) -> Result<bool> {
+        let Some(word) = kind.word() else { return Ok(false) };
         let mut habits = self.lock_habits();
         if habits.is_broken {
-            return Ok(None);
+            return Ok(false);
         }
         habits.calls += 1;
         let piece = kind.piece();
-        let walks = match kind.bytes == piece {
-            true => self.walk_of(&mut habits, &kind, Some(word), call)?.map(|at| [at; 2]),
-            false => self.walks_of_pieces(&mut habits, &kind, piece, call)?,
+        if piece < kind.bytes {
+            return self.walk_by_pieces(&mut habits, kind, piece, lent, call);
+        }
+        let Some(at) = self.walk_of(&mut habits, kind, Some(word), call)? else { return Ok(false) };
+        self.walk_once(&mut habits, at, kind, lent, call).map(|()| true)
+    }
+
+    #[inline(never)]
+    fn walk_by_pieces(
+        &self,
+        habits: &mut Habits,
+        kind: &Kind,
+        piece: usize,
+        lent: &Lent<'_>,
+        call: &dyn Fn() -> String,
+    ) -> Result<bool> {
+        let Some([first, last]) = self.walks_of_pieces(habits, kind, piece, call)? else { return Ok(false) };
+        for from in (0..kind.bytes).step_by(piece) {
+            let to = kind.bytes.min(from + piece);
+            let walk = if to - from == piece { first } else { last };
+            self.walk_once(habits, walk, kind, &lent.piece(from..to), call)?;
+        }
+        Ok(true)
+    }
+
+    /// Goes once through the walk that stands there.
+    #[inline]
+    fn walk_once(
+        &self,
+        habits: &mut Habits,
+        at: usize,
+        kind: &Kind,
+        lent: &Lent<'_>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let Some(Known { walk, .. }) = &mut habits.walks[at] else {
+            let cause = Cause::Bug("a walk that was there is not".into());
+            return Err(self.machine().fault(cause, call));
         };
-        let way = kind.way(self.size());
-        Ok(walks.map(|walks| Usual { members: self, habits, kind, piece, walks, way }))
+        habits.is_broken = true; // unless it comes to its end
+        walk.choose(kind.way(self.size()));
+        self.machine().walk(walk, lent, call)?;
+        habits.is_broken = false;
+        Ok(())
     }
 
     /// The walk of pieces, and that of the last one.
-    #[inline(never)]
     fn walks_of_pieces(
         &self,
         habits: &mut Habits,
@@ -336,8 +281,7 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<Option<[usize; 2]>> {
         let (first, rest) = (Kind { bytes: piece, ..*kind }, kind.bytes % piece);
-        let Some(word) = kind.word() else { return Ok(None) };
-        let Some(at) = self.walk_of(habits, &first, Some(word), call)? else { return Ok(None) };
+        let Some(at) = self.walk_of(habits, &first, kind.word(), call)? else { return Ok(None) };
         if rest == 0 {
             return Ok(Some([at; 2]));
         }
@@ -350,7 +294,7 @@ impl Communicator {
 
     /// The walk of a kind, or of a piece. Where there is none it is arranged, if calls of the kind of that word are
     /// usual, or no word is given. None: they are not, or nobody can have one.
-    #[inline]
+    #[inline(always)]
     fn walk_of(
         &self,
         habits: &mut Habits,

@@ -8,13 +8,14 @@
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 
 use super::communicator::{Communicator, RADIX};
-use super::habit::{Given, Kind};
+use super::habit::Kind;
 use super::shape::Operation;
 use super::tree::Tree;
 use crate::message::SHORT_MAX;
 use bytemuck::Pod;
 use smallvec::SmallVec;
 use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::walk::Lent;
 
 /// Combines values: the left becomes left with right.
 pub type Combine<'c, T> = &'c dyn Fn(&mut [T], &[T]);
@@ -29,9 +30,10 @@ impl Communicator {
         let call = || format!("reduce({bytes} bytes to rank {root})");
         let kind = Kind::of::<T>(Operation::Reduce, root, values.len());
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            let on_bytes = on_bytes(combine);
-            return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
+        let on_bytes = on_bytes(combine);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), &on_bytes);
+        if self.walks(&kind, lent, &call)? {
+            return Ok(());
         }
         self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
     }
@@ -43,8 +45,8 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Reduce, root, values.len());
         self.check_root(root, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
+        if self.walks(&kind, Lent::read(bytemuck::cast_slice(values)), &call)? {
+            return Ok(());
         }
         let done = match self.size() <= RADIX {
             true => self.link.send(bytemuck::cast_slice(values), root),
@@ -59,9 +61,10 @@ impl Communicator {
         let call = || format!("allreduce({bytes} bytes)");
         let kind = Kind::of::<T>(Operation::Allreduce, Rank(0), values.len());
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            let on_bytes = on_bytes(combine);
-            return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
+        let on_bytes = on_bytes(combine);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), &on_bytes);
+        if self.walks(&kind, lent, &call)? {
+            return Ok(());
         }
         let done = if size_of_val(values) <= SHORT_MAX {
             if self.size() <= RADIX { self.tell_all(values, combine) } else { self.double(values, combine) }

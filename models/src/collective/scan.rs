@@ -4,11 +4,12 @@
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
 use super::communicator::Communicator;
-use super::habit::{Given, Kind};
+use super::habit::Kind;
 use super::reduce::{Combine, combine_in_order, on_bytes};
 use super::shape::Operation;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::walk::Lent;
 
 impl Communicator {
     /// `values` become what those of the members up to this one come to, combined in their order.
@@ -17,9 +18,10 @@ impl Communicator {
         let call = || format!("scan({bytes} bytes)");
         let kind = Kind::of::<T>(Operation::Scan, Rank(0), values.len());
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            let on_bytes = on_bytes(combine);
-            return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
+        let on_bytes = on_bytes(combine);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), &on_bytes);
+        if self.walks(&kind, lent, &call)? {
+            return Ok(());
         }
         self.double_from(0, values, combine).map_err(|error| self.step_failed(error, &call))
     }
@@ -30,9 +32,10 @@ impl Communicator {
         let call = || format!("exscan({bytes} bytes)");
         let kind = Kind::of::<T>(Operation::Exscan, Rank(0), values.len());
         let _held = self.begin(Some(&kind), &call)?;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            let on_bytes = on_bytes(combine);
-            return usual.walk(Given::combined(bytemuck::cast_slice_mut(values), &on_bytes), &call);
+        let on_bytes = on_bytes(combine);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), &on_bytes);
+        if self.walks(&kind, lent, &call)? {
+            return Ok(());
         }
         // Each hands its values on; what the others then have they scan.
         let shifted = self.hand_on(values, 1, 0).and_then(|before| {

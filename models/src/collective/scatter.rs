@@ -1,11 +1,12 @@
 //! Scatters: the root gives each its block. And of what all values come to, each gets its block.
 
 use super::communicator::Communicator;
-use super::habit::{Given, Kind};
+use super::habit::Kind;
 use super::reduce::{Combine, on_bytes};
 use super::shape::Operation;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::walk::Lent;
 
 impl Communicator {
     /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
@@ -16,8 +17,8 @@ impl Communicator {
         self.check_room(values.len(), count, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         block.copy_from_slice(&values[root.index() * count..][..count]);
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            return usual.walk(Given::read(bytemuck::cast_slice(values)), &call);
+        if self.walks(&kind, Lent::read(bytemuck::cast_slice(values)), &call)? {
+            return Ok(());
         }
         let give = |to: Rank| {
             let block = &values[to.index() * count..][..count];
@@ -35,8 +36,8 @@ impl Communicator {
         self.check_root(root, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         let block = bytemuck::cast_slice_mut(block);
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            return usual.walk(Given::moved(block, false), &call);
+        if self.walks(&kind, Lent::moved(block, false), &call)? {
+            return Ok(());
         }
         self.link.recv(block, root).map_err(|error| self.step_failed(error, &call))
     }
@@ -49,12 +50,11 @@ impl Communicator {
         self.check_room(values.len(), count, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         let own = self.rank().index() * count;
-        if let Some(mut usual) = self.usual(kind, &call)? {
-            let (mut all, on_bytes) = (values.to_vec(), on_bytes(combine));
-            usual.walk(Given::combined(bytemuck::cast_slice_mut(&mut all), &on_bytes), &call)?;
-            return Ok(all[own..own + count].to_vec());
+        let (mut blocks, on_bytes) = (values.to_vec(), on_bytes(combine));
+        let lent = Lent::combined(bytemuck::cast_slice_mut(&mut blocks), size_of::<T>(), &on_bytes);
+        if self.walks(&kind, lent, &call)? {
+            return Ok(blocks[own..own + count].to_vec());
         }
-        let mut blocks = vec![T::zeroed(); values.len()];
         let swapped = self.swap_blocks(bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut blocks));
         swapped.map_err(|error| self.step_failed(error, &call))?;
         let (sum, others) = blocks.split_at_mut(count);

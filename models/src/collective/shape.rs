@@ -64,6 +64,12 @@ impl Operation {
         use Operation::{Bcast, Gather, Reduce, Scatter};
         matches!(self, Bcast | Reduce | Gather | Scatter)
     }
+
+    /// Whether each rank takes from each other one.
+    pub(super) fn is_mutual(self) -> bool {
+        use Operation::{Allgather, Allreduce, Alltoall, Barrier, ReduceScatter};
+        matches!(self, Barrier | Allreduce | Allgather | Alltoall | ReduceScatter)
+    }
 }
 
 /// How many bytes blocks have.

@@ -26,6 +26,7 @@ use crate::node::park::WakeMode;
 use crate::os::{copy, outward, prefetch};
 use crate::segment::GlobalAddress;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
@@ -405,7 +406,42 @@ impl Machine {
 #[repr(align(64))]
 struct Block([MaybeUninit<u8>; COMBINED_MAX]);
 
-impl Lent<'_> {
+impl<'l> Lent<'l> {
+    /// Nothing.
+    pub fn nothing() -> Lent<'l> {
+        Lent::read(&[])
+    }
+
+    /// Values that are given.
+    pub fn read(values: &'l [u8]) -> Lent<'l> {
+        Lent::between(values, &mut [])
+    }
+
+    /// Values that are only moved: given, or gotten there.
+    pub fn moved(values: &'l mut [u8], is_given: bool) -> Lent<'l> {
+        if is_given { Lent::read(values) } else { Lent::combined(values, 1, &|_, _| {}) }
+    }
+
+    /// Values that are given, and others that are gotten.
+    pub fn between(values: &'l [u8], result: &'l mut [u8]) -> Lent<'l> {
+        Lent { buffers: [View::of(values), View::of_mut(result)], combine: &|_, _| {}, value_bytes: 1 }
+    }
+
+    /// Values of so many bytes each, which become what all come to.
+    pub fn combined(
+        values: &'l mut [u8],
+        value_bytes: usize,
+        combine: &'l dyn Fn(&mut [u8], &[u8]),
+    ) -> Lent<'l> {
+        Lent { buffers: [View::of_mut(values), View::of_mut(&mut [])], combine, value_bytes }
+    }
+
+    /// The same with a piece of the first buffer.
+    pub fn piece(&self, piece: Range<usize>) -> Lent<'_> {
+        let [values, result] = self.buffers;
+        Lent { buffers: [values.piece(piece), result], ..*self }
+    }
+
     #[inline(always)]
     fn place(&self, place: Place, len: usize) -> *const u8 {
         match place {

@@ -65,6 +65,12 @@ impl Operation {
         matches!(self, Bcast | Reduce | Gather | Scatter)
     }
 
+    /// Whether values come together; else they are only moved.
+    pub(super) fn combines(self) -> bool {
+        use Operation::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
+        matches!(self, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
+    }
+
     /// Whether each rank takes from each other one.
     pub(super) fn is_mutual(self) -> bool {
         use Operation::{Allgather, Allreduce, Alltoall, Barrier, ReduceScatter};

@@ -15,20 +15,10 @@ const CHEAP_BYTES: u64 = 1 << 21;
 /// A proof that takes more is left to fewer ranks.
 const LARGE_BYTES: u64 = 1 << 28;
 
-/// Whether one rank is another kind of rank than the others.
-fn has_root(operation: Operation) -> bool {
-    matches!(operation, Operation::Bcast | Operation::Reduce | Operation::Gather | Operation::Scatter)
-}
-
-fn combines(operation: Operation) -> bool {
-    use Operation::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
-    matches!(operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
-}
-
 /// Shapes of an operation of blocks that are equal, of that size.
 fn equal(operation: Operation, ranks: usize, roots: &[usize], bytes: u64) -> Vec<Shape> {
-    let roots = if has_root(operation) { roots } else { &roots[..1] };
-    let orders = if combines(operation) { &[false, true][..] } else { &[false] };
+    let roots = if operation.is_rooted() { roots } else { &roots[..1] };
+    let orders = if operation.combines() { &[false, true][..] } else { &[false] };
     let shape = |&root: &usize| {
         let shape = Shape::new(operation, ranks, root, bytes);
         orders.iter().map(move |&in_order| Shape { in_order, ..shape.clone() })

@@ -23,6 +23,12 @@ const SEGMENTS_MAX: u64 = 8;
 /// Bytes of all members' values that everybody combines for itself rather than in shares.
 const OWN_MAX: u64 = 32 << 10;
 
+/// Bytes of a block from which on plans that only move blocks are programs, whose data others reach: one copy is less
+/// than two, but needs more signals. Between a root and one other, and else.
+const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
+/// Most ranks of such a broadcast: in a tree of more, ranks wait for turns.
+const ONE_COPY_BCAST_MAX: usize = 4;
+
 /// A collective as members run it alone: cut into pieces, one after the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::collective) struct Cut {
@@ -62,8 +68,17 @@ impl Selection {
         let is_wanted = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
         let can_be = self.is_unaided && is_wanted && is_among_few && shape.operation != Operation::Neighbours;
-        can_be.then(|| Cut::of(shape)).flatten()
+        (can_be && !is_long(shape)).then(|| Cut::of(shape)).flatten()
     }
+}
+
+/// Whether a plan rather moves its blocks in one copy.
+fn is_long(shape: &Shape) -> bool {
+    let is_between_two = shape.ranks == 2 && shape.operation.is_rooted();
+    let least = ONE_COPY_MIN[usize::from(!is_between_two)];
+    let is_long = matches!(shape.counts, Counts::Equal(bytes) if bytes >= least);
+    let is_among_few = shape.operation != Operation::Bcast || shape.ranks <= ONE_COPY_BCAST_MAX;
+    is_long && is_among_few && !shape.operation.combines()
 }
 
 /// The schedule for calls of a shape.

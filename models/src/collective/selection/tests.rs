@@ -86,6 +86,33 @@ fn what_was_measured_the_quickest_is_chosen() {
     }
 }
 
+/// Where nobody helps: operation, ranks, bytes, and what was the quickest there.
+const UNAIDED: &[(Operation, usize, u64, &str)] = &[
+    (Bcast, 2, 8, "laid"),
+    (Bcast, 2, 2048, "laid"),
+    (Bcast, 2, 4 << 10, "binomial"),
+    (Gather, 2, 8 << 10, "flat"),
+    (Scatter, 2, 8 << 10, "flat"),
+    (Bcast, 4, 8 << 10, "laid"),
+    (Bcast, 4, 1 << 20, "binomial"),
+    (Bcast, 8, 1 << 20, "laid"),
+    (Allgather, 2, 64 << 10, "laid"),
+    (Allgather, 4, 256 << 10, "recursive doubling"),
+    (Alltoall, 8, 64 << 10, "laid"),
+    (Alltoall, 2, 256 << 10, "pairwise"),
+    (Reduce, 2, 1 << 20, "laid"),
+    (Allreduce, 2, 1 << 20, "shared"),
+];
+
+#[test]
+fn where_nobody_helps_long_blocks_that_are_only_moved_are_so_in_one_copy() {
+    for &(operation, ranks, bytes, name) in UNAIDED {
+        let selection = Selection { is_unaided: true, ..two_processors(ranks) };
+        let chosen = selection.choose(&Shape::new(operation, ranks, 0, bytes));
+        assert_eq!(chosen.name, name, "{} of {ranks} ranks, {bytes} bytes", operation.name());
+    }
+}
+
 #[test]
 fn where_each_rank_has_a_processor_many_ranks_share_the_work() {
     let chosen =

@@ -9,6 +9,7 @@ use super::operations::Operations;
 use super::operators::Operators;
 use super::trace::{Recorder, TraceTo};
 use super::turn::Turn;
+use super::walk::Giving;
 use super::watch::Watches;
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
@@ -37,6 +38,7 @@ pub struct Machine {
     spins: u32,
     has_processor: bool,
     outward: Outward,
+    giving: Giving,
     polling: Turn,
     telling: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
@@ -93,6 +95,7 @@ impl Machine {
             spins: host.spins(),
             has_processor: host.has_processor(),
             outward: Outward::default(),
+            giving: Giving::default(),
             host,
             board,
             polling: Turn::default(),
@@ -276,6 +279,12 @@ impl Machine {
     #[inline(always)]
     pub(super) fn outward(&self) -> &Outward {
         &self.outward
+    }
+
+    /// Whether it has just given something in a call.
+    #[inline(always)]
+    pub(super) fn giving(&self) -> &Giving {
+        &self.giving
     }
 
     /// Whether the rank has a processor of its own.

@@ -13,8 +13,10 @@
 //! no other line, and the signal, which it looks at only when it has waited for long, stays with who raises it.
 
 mod pace;
+mod sharing;
 
 pub use pace::{Act, Growing, Pace, Sealing, Spot, Until};
+pub(super) use sharing::Giving;
 
 use super::loan::View;
 use super::machine::Machine;
@@ -30,10 +32,6 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// How often a thread offers its processor before it sees to everything else, where ranks share processors.
-const OFFERS: u32 = 8;
-/// How often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
-const ACROSS: u32 = 100;
 /// Most bytes that are fetched ahead of a step: what the first cache holds beside the rest.
 const FETCHED_MAX: usize = 16 << 10;
 /// Bytes that are combined in one go, on the stack.
@@ -47,18 +45,6 @@ pub struct Lent<'l> {
     pub combine: &'l dyn Fn(&mut [u8], &[u8]),
     /// Bytes of a value, [`COMBINED_MAX`] at most.
     pub value_bytes: usize,
-}
-
-/// Looks so often whether it is so; whether it was.
-#[inline]
-fn spins_until(looks: u32, is_so: impl Fn() -> bool) -> bool {
-    (0..looks).any(|_| {
-        let is_so = is_so();
-        if !is_so {
-            std::hint::spin_loop();
-        }
-        is_so
-    })
 }
 
 /// Steps that are run in turn, as many of them in each call; after the last comes the first again. There may be several
@@ -85,6 +71,8 @@ struct Step {
     act: Found,
     seal: Option<Sealed>,
     raises: Box<[Raise]>,
+    /// The call ends with giving something to others.
+    ends_giving: bool,
 }
 
 #[derive(Debug)]
@@ -135,6 +123,13 @@ unsafe impl Sync for Place {}
 unsafe impl Send for Sealed {}
 // SAFETY: as above.
 unsafe impl Sync for Sealed {}
+
+impl Step {
+    /// Whether it lays out something, and tells others.
+    fn gives(&self) -> bool {
+        matches!(self.act, Found::Copy(_, Place::Mapped(_), _, is_told) if is_told)
+    }
+}
 
 impl Wait {
     /// Whether it is over, after what was seen before.
@@ -231,6 +226,8 @@ impl Machine {
         let stands = |&signal: &u32| self.count_of_own(signal);
         let seen = signals.iter().map(stands).collect();
         let per_call = per_way / calls;
+        let last = found.iter_mut().skip(per_call.saturating_sub(1)).step_by(per_call.max(1));
+        last.for_each(|step| step.ends_giving = step.gives());
         Ok(Some(Walk { steps: found.into(), seen, per_call, per_way, next: 0, end: per_call, pass: 0 }))
     }
 
@@ -253,7 +250,8 @@ impl Machine {
             raises.push(Raise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
         }
         let Some(act) = self.find_act(pace.act, !pace.raises.is_empty())? else { return Ok(None) };
-        Ok(Some(Step { wait, act, seal: self.find_seal(pace.seal)?, raises: raises.into() }))
+        let seal = self.find_seal(pace.seal)?;
+        Ok(Some(Step { wait, act, seal, raises: raises.into(), ends_giving: false }))
     }
 
     fn find_seal(&self, seal: Option<Sealing>) -> Result<Option<Sealed>, Cause> {
@@ -316,6 +314,9 @@ impl Machine {
                 let line = DirectLine::new(raise.cell, self.board().seat(raise.rank), raise.mode);
                 line.raise_to(raise.count.in_pass(pass));
             }
+            if step.ends_giving {
+                self.giving().note();
+            }
         }
         walk.turn();
         true
@@ -326,39 +327,6 @@ impl Machine {
     pub fn test_walk(&self, walk: &Walk, call: &dyn Fn() -> String) -> Result<()> {
         let wait = walk.steps.get(walk.next).and_then(|step| step.wait.as_ref());
         wait.map_or(Ok(()), |wait| self.test(&wait.condition(walk.pass), call).map(drop))
-    }
-
-    /// Waits for what the first of these steps waits for.
-    #[cold]
-    #[inline(never)]
-    fn wait_on_the_way(&self, steps: &[Step], pass: u64, call: &dyn Fn() -> String) -> Result<()> {
-        let Some(wait) = steps.first().and_then(|step| step.wait.as_ref()) else { return Ok(()) };
-        let is_crowded = !self.host().has_processor();
-        if !is_crowded && spins_until(self.host().spins(), || wait.is_over_now(pass)) {
-            return Ok(());
-        }
-        for _ in 0..if is_crowded { OFFERS } else { 0 } {
-            let is_across = !self.needs_this_processor(steps, pass);
-            if is_across && spins_until(ACROSS, || wait.is_over_now(pass)) {
-                return Ok(());
-            }
-            self.host().offer();
-            if wait.is_over_now(pass) {
-                return Ok(());
-            }
-        }
-        self.wait(&wait.condition(pass), None, call)
-    }
-
-    /// Whether one of the ranks that are waited for before these steps tell others anything needs this very processor
-    /// to go on.
-    fn needs_this_processor(&self, steps: &[Step], pass: u64) -> bool {
-        let is_near = |step: &Step| {
-            let unmet = step.wait.as_ref().filter(|wait| !wait.is_over_now(pass));
-            unmet.is_some_and(|wait| self.host().shares_processor(wait.by))
-        };
-        let telling = steps.iter().position(|step| !step.raises.is_empty());
-        steps[..telling.map_or(steps.len(), |at| at + 1)].iter().any(is_near)
     }
 
     /// Where a step reads. What others have laid out far away is on its way from there.

@@ -5,6 +5,7 @@
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::{Add, Mul};
+use tasuki_core::os::wide::wide;
 use tasuki_core::queue::reduction::{Combine, Number, Operator, Reduction};
 
 /// How two members' values become one. Need not commute: the left is always the lower member's, or what lower members
@@ -95,10 +96,13 @@ pub struct MinAbs;
 pub struct MaxAbs;
 
 impl<T: Copy, F: Fn(T, T) -> T> Operation<T> for F {
+    #[inline(always)]
     fn combine(&self, left: &mut [T], right: &[T]) {
-        for (left, &right) in left.iter_mut().zip(right) {
-            *left = self(*left, right);
-        }
+        wide(size_of_val(left), || {
+            for (left, &right) in left.iter_mut().zip(right) {
+                *left = self(*left, right);
+            }
+        });
     }
 }
 

@@ -19,3 +19,4 @@ pub mod process_vm;
 pub mod processors;
 pub mod random;
 pub mod socket;
+pub mod wide;

@@ -1,5 +1,6 @@
 //! How values are combined on arrival: the usual types and operations, or an operator of the rank's own.
 
+use crate::os::wide::wide;
 use bytemuck::Pod;
 use std::fmt;
 
@@ -10,7 +11,8 @@ macro_rules! choose {
     };
 }
 
-/// Each operation has a loop of its own, in which nothing is asked: so it is made of wide instructions.
+/// Each operation has a loop of its own, in which nothing is asked: so it is made of wide instructions, the widest that
+/// the processor has.
 macro_rules! integer {
     ($type:ty, $how:expr, $into:expr, $from:expr, $size:ident) => {
         match $how {
@@ -80,8 +82,9 @@ fn each<T: Pod>(into: &mut [u8], from: &[u8], combine: impl Fn(T, T) -> T) {
     if into.len() == size_of::<T>() && from.len() == size_of::<T>() {
         return one(into, from); // a third of what setting up the loop takes
     }
+    let bytes = into.len();
     let values = into.chunks_exact_mut(size_of::<T>()).zip(from.chunks_exact(size_of::<T>()));
-    values.for_each(|(into, from)| one(into, from));
+    wide(bytes, || values.for_each(|(into, from)| one(into, from)));
 }
 
 /// The type of a value.
@@ -391,6 +394,19 @@ mod tests {
         let first = Reduction::new(Number::I8, Combine::MaxAbs).expect("they go together").placed(true);
         first.apply(bytemuck::cast_slice_mut(&mut into), bytemuck::cast_slice_mut(&mut [5_i8, -3]), None);
         assert_eq!(into, [5, 4], "of equals the first");
+    }
+
+    #[test]
+    fn a_long_row_comes_to_what_each_of_its_values_does() {
+        let row = |seed: usize| -> Vec<u8> { (0..4096).map(|at| ((at * 37 + seed) % 61) as u8).collect() }; // no NaN
+        for reduction in Reduction::all() {
+            let (mut long, mut each, from) = (row(5), row(5), row(40));
+            reduction.combine(&mut long, &from);
+            let bytes = reduction.bytes() as usize;
+            let pairs = each.chunks_exact_mut(bytes).zip(from.chunks_exact(bytes));
+            pairs.for_each(|(into, from)| reduction.combine(into, from));
+            assert!(long == each, "{reduction}");
+        }
     }
 
     #[test]

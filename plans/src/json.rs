@@ -52,9 +52,9 @@ struct BufferJson {
     /// How many of it there are, where it is the schedule's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     turns: Option<u32>,
-    /// Whether two ranks swap it with each start.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    swapped: bool,
+    /// With which rank it is swapped with each start, if it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    swapped: Option<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -155,7 +155,7 @@ pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     for rank in 0..ranks {
         let listed = schedule.part(rank).listed(schedule.contract(rank));
         writeln!(out, " {{\"rank\":{rank},")?;
-        rows(out, "buffers", listed.rooms.iter().map(buffer_json))?;
+        rows(out, "buffers", listed.rooms.iter().map(|room| buffer_json(room, rank as u32)))?;
         rows(out, "signals", listed.counters.iter().map(signal_json))?;
         rows(out, "steps", listed.steps.iter().map(step_json))?;
         rows(out, "finish", listed.finish.iter().map(trigger_json))?;
@@ -177,11 +177,11 @@ fn json(what: &impl Serialize) -> io::Result<String> {
     Ok(serde_json::to_string(what)?)
 }
 
-fn buffer_json(room: &Room) -> BufferJson {
+fn buffer_json(room: &Room, rank: u32) -> BufferJson {
     let (turns, swapped) = match room.used {
-        Use::Program => (None, false),
-        Use::Turns(turns) => (Some(turns), false),
-        Use::Swapped => (None, true),
+        Use::Program => (None, None),
+        Use::Turns(turns) => (Some(turns), None),
+        Use::Swapped([one, other]) => (None, Some(if rank == one { other } else { one })),
     };
     BufferJson { name: room.name.to_string(), bytes: room.bytes, turns, swapped }
 }
@@ -289,10 +289,10 @@ fn explain(error: &serde_json::Error) -> String {
 fn listed(part: PartJson) -> Result<Listed, String> {
     let room = |BufferJson { name, bytes, turns, swapped }: BufferJson| {
         let used = match (turns, swapped) {
-            (None, false) => Use::Program,
-            (Some(turns), false) => Use::Turns(turns),
-            (None, true) => Use::Swapped,
-            (Some(_), true) => {
+            (None, None) => Use::Program,
+            (Some(turns), None) => Use::Turns(turns),
+            (None, Some(with)) => Use::swapped(part.rank as u32, with),
+            (Some(_), Some(_)) => {
                 return Err(format!("buffer {name} takes turns, and is swapped: it can do one of both"));
             }
         };
@@ -394,7 +394,7 @@ mod tests {
         let laid = |one: &&Algorithm| one.name == "laid" && one.operation == Operation::Allgather;
         let shape = Shape::new(Operation::Allgather, 2, 0, 64);
         let swapped = text(&ALGORITHMS.iter().find(laid).unwrap().schedule(&shape, 1));
-        let both = swapped.replacen("\"swapped\":true", "\"turns\":2,\"swapped\":true", 1);
+        let both = swapped.replacen("\"swapped\":1", "\"turns\":2,\"swapped\":1", 1);
         assert_ne!(both, swapped);
         let why = read(&both).expect_err("it does both");
         assert!(why.contains("stage") && why.contains("swapped"), "{why}");

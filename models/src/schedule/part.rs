@@ -13,10 +13,10 @@ pub enum Use {
     /// Nobody. There are so many of it, which starts take in turns: what a step of an earlier start still reads there,
     /// a later one does not meet.
     Turns(u32),
-    /// Nobody. Two ranks, the first ones, have one each, alike in bytes, and swap them with each start: what a rank
+    /// Nobody. Two ranks, the lower one first, have one each, alike in bytes, and swap them at each start: what a rank
     /// writes to its own in one start lies where it has read in the one before. So a line of memory passes from one
-    /// processor to the other once for all that is handed over in it, not twice.
-    Swapped,
+    /// processor to the other once for all that is handed over in it, not twice. No other rank names them.
+    Swapped([u32; 2]),
 }
 
 impl Use {
@@ -25,8 +25,19 @@ impl Use {
         match self {
             Use::Program => (rank, 0),
             Use::Turns(turns) => (rank, start % u64::from(turns.max(1))),
-            Use::Swapped => (rank ^ (start & 1) as u32, 0),
+            Use::Swapped([one, other]) if start & 1 == 1 => (if rank == one { other } else { one }, 0),
+            Use::Swapped(_) => (rank, 0),
         }
+    }
+
+    /// Swapped by these two.
+    pub fn swapped(one: u32, other: u32) -> Use {
+        Use::Swapped([one.min(other), one.max(other)])
+    }
+
+    /// Whether two ranks swap it.
+    pub(crate) fn is_swapped(self) -> bool {
+        matches!(self, Use::Swapped(_))
     }
 
     /// How many of it a rank has.
@@ -36,7 +47,7 @@ impl Use {
 
     /// After how many starts it lies where it did.
     pub(crate) fn period(self) -> u64 {
-        if self == Use::Swapped { 2 } else { self.times() }
+        if self.is_swapped() { 2 } else { self.times() }
     }
 }
 
@@ -102,9 +113,10 @@ impl Part {
         self.room(Room { name: name.into(), bytes, used: Use::Turns(turns) })
     }
 
-    /// Names a buffer of the schedule's own that two ranks swap with each start ([`Use::Swapped`]).
-    pub fn swapped(&mut self, name: impl Into<Name>, bytes: u64) -> Buffer {
-        self.room(Room { name: name.into(), bytes, used: Use::Swapped })
+    /// Names a buffer of the schedule's own that this rank and another one swap with each start ([`Use::Swapped`]).
+    pub fn swapped(&mut self, name: impl Into<Name>, bytes: u64, with: usize) -> Buffer {
+        let used = Use::swapped(self.rank as u32, with as u32);
+        self.room(Room { name: name.into(), bytes, used })
     }
 
     pub(super) fn room(&mut self, room: Room) -> Buffer {

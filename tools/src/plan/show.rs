@@ -71,7 +71,10 @@ fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
         match room.used {
             Use::Program => format!("{name} {} B", room.bytes),
             Use::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
-            Use::Swapped => format!("{name} {} B of its own, swapped with each start", room.bytes),
+            Use::Swapped([one, other]) => {
+                let with = if part.rank() as u32 == one { other } else { one };
+                format!("{name} {} B of its own, swapped with rank {with} at each start", room.bytes)
+            }
         }
     };
     rooms.map(one).collect()

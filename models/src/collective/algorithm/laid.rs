@@ -15,9 +15,10 @@
 //!
 //! Values are combined in the order of ranks, from the first one on, by whoever combines them: the same to the bit.
 
+use super::pairs::Pairs;
 use super::{Algorithm, Make, Operation, tell_all};
 use crate::collective::shape::{DATA, RESULT, Shape};
-use crate::schedule::{Buffer, Part, Signal, Step, Trigger, started};
+use crate::schedule::{Buffer, Part, Place, Signal, Step, Trigger, started};
 
 /// The root lays out, all others take.
 pub(super) const BCAST: Algorithm = algorithm("laid", Operation::Bcast, bcast);
@@ -121,7 +122,7 @@ impl Table {
         let are_two = are_two(shape);
         let turns = if are_two || flow == Flow::Around { 2 } else { 4 };
         let stage = match flow {
-            Flow::Around | Flow::From(_) | Flow::To(_) if are_two => part.swapped("stage", bytes),
+            Flow::Around | Flow::From(_) | Flow::To(_) if are_two => part.swapped("stage", bytes, 1 - me),
             _ => part.scratch("stage", bytes, turns),
         };
         let laid = part.signal("laid", lays);
@@ -189,8 +190,12 @@ impl Table {
 
     /// Lays bytes of the data out, where they begin there and here; the `number`th time, from 1 on.
     fn lay(&self, number: u64, (from, to, bytes): (u64, u64, u64), part: &mut Part) {
-        part.copy(started(), DATA.on(self.me, from), self.stage.on(self.me, to), bytes)
-            .then(self.laid.on(self.me, 1));
+        self.lay_on(self.stage.on(self.me, to), number, (from, bytes), part);
+    }
+
+    /// The same on that place.
+    fn lay_on(&self, place: Place, number: u64, (from, bytes): (u64, u64), part: &mut Part) {
+        part.copy(started(), DATA.on(self.me, from), place, bytes).then(self.laid.on(self.me, 1));
         part.join(self.laid.reaches(number));
     }
 
@@ -446,23 +451,26 @@ fn alltoall(shape: &Shape, _segments: u64, part: &mut Part) {
     let [data, result] = shape.rooms(me);
     part.buffer("data", data);
     part.buffer("result", result);
+    let pairs = Pairs::set(shape, part);
     // Nothing is laid out for oneself.
-    let place = |from: usize, to: usize| {
-        shape.sent_before(from, to) - if to > from { shape.block(from, from) } else { 0 }
-    };
-    let laid = data - shape.block(me, me);
+    let laid = if pairs.is_some() { 0 } else { data - shape.block(me, me) };
     let amounts = Amounts { bytes: laid, lays: others, takes: others + 1, tells: 1 };
     let table = Table::set(Flow::Around, shape, amounts, part);
+    let place = |from: usize, to: usize| match &pairs {
+        Some(pairs) => pairs.place(from, to),
+        None => {
+            let before = shape.sent_before(from, to);
+            table.stage.on(from, before - if to > from { shape.block(from, from) } else { 0 })
+        }
+    };
     for (number, to) in (1..).zip(table.readers()) {
-        let at = shape.sent_before(me, to);
-        table.lay(number, (at, place(me, to), shape.block(me, to)), part);
+        table.lay_on(place(me, to), number, (shape.sent_before(me, to), shape.block(me, to)), part);
         table.tell(std::iter::once(to), part);
     }
     let (from, into) = (DATA.on(me, shape.sent_before(me, me)), RESULT.on(me, shape.got_before(me, me)));
     part.copy(started(), from, into, shape.block(me, me)).then(table.taken.on(me, 1));
     for source in table.sources() {
-        let from = table.stage.on(source, place(source, me));
-        let into = RESULT.on(me, shape.got_before(source, me));
+        let (from, into) = (place(source, me), RESULT.on(me, shape.got_before(source, me)));
         table.took(part.copy(table.there(source, 1), from, into, shape.block(source, me)));
     }
     table.finish(amounts, part);

@@ -11,6 +11,7 @@ mod gather;
 mod laid;
 mod leaders;
 mod neighbours;
+mod pairs;
 mod reduce;
 mod reduce_scatter;
 mod rows;

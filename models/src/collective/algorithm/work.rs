@@ -176,7 +176,7 @@ fn laid(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
         Allgather => work(once, (told + 2.5, p * (told + 2.5)), (p * n, p * p * n)).within(2.0 * n),
         Alltoall => {
             let own = 2.0 * o + 1.0;
-            work(once, (4.0 * o + 1.0, p * (4.0 * o + 1.0)), (own * n, p * own * n)).within(2.0 * o * n)
+            work(once, (4.0 * o + 1.0, p * (4.0 * o + 1.0)), (own * n, p * own * n)).within(o * n)
         }
         Scan => {
             let copied = if is_pair { n } else { 2.0 * o * n };

@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_swapped_buffer_is_one_that_is_the_others_in_every_other_start() {
         let mut part = Part::new(0);
-        let (own, stage) = (part.scratch("own", 10, 1), part.swapped("stage", 10));
+        let (own, stage) = (part.scratch("own", 10, 1), part.swapped("stage", 10, 1));
         let layout = Layout::of(&part, Data::Lent);
         assert_eq!((layout.bytes, layout.turns), (256, 2));
         assert_eq!((layout.offset(stage, 3, 4), layout.offset(stage, 3, 5)), (131, 131));

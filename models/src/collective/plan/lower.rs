@@ -223,7 +223,7 @@ mod tests {
     fn who_swaps_a_place_is_named_though_nothing_else_of_it_is() {
         let mut part = Part::new(0);
         let (data, own, stage) =
-            (part.buffer("data", 8), part.scratch("own", 8, 2), part.swapped("stage", 8));
+            (part.buffer("data", 8), part.scratch("own", 8, 2), part.swapped("stage", 8, 1));
         part.copy(started(), data.on(0, 0), own.on(0, 0), 8);
         assert_eq!(named(&part), [0]);
         part.copy(started(), data.on(0, 0), stage.on(0, 0), 8);

@@ -181,11 +181,14 @@ fn exchange(swap: Swap) -> Schedule {
     let ranks = if swap == Swap::Third { 3 } else { 2 };
     let part = move |part: &mut Part| {
         let me = part.rank();
-        let other = if me == 2 { 2 } else { 1 - me };
+        let other = if me == 2 { 0 } else { 1 - me };
         let data = part.buffer("data", 2 * BYTES);
         let bytes = if swap == Swap::Uneven && me == 1 { BYTES - 1 } else { BYTES };
-        let stage =
-            if swap == Swap::Fixed { part.scratch("stage", bytes, 1) } else { part.swapped("stage", bytes) };
+        let stage = if swap == Swap::Fixed {
+            part.scratch("stage", bytes, 1)
+        } else {
+            part.swapped("stage", bytes, other)
+        };
         let [laid, told, taken] = ["laid", "told", "taken"].map(|name| part.signal(name, 1));
         part.copy(started(), data.on(me, 0), stage.on(me, 0), bytes)
             .then(laid.on(me, 1))

@@ -214,7 +214,7 @@ impl World {
                     continue;
                 };
                 for place in [from, to] {
-                    if !self.is_there(&place, bytes) {
+                    if !self.is_there(rank, &place, bytes) {
                         return Err(Box::new(Fault::OutOfBuffer { at, place, bytes }));
                     }
                 }
@@ -236,7 +236,7 @@ impl World {
             let gets = contract.gets.iter().map(|(span, _)| (span, true));
             for (&Span { buffer, offset, bytes }, is_end) in gives.chain(gets) {
                 let place = Place { rank: rank as u32, buffer, offset };
-                if bytes > 0 && !self.is_there(&place, bytes) {
+                if bytes > 0 && !self.is_there(rank, &place, bytes) {
                     let at = Where { rank, start: 0, step: None, is_end };
                     return Err(Box::new(Fault::OutOfBuffer { at, place, bytes }));
                 }
@@ -245,12 +245,14 @@ impl World {
         Ok(())
     }
 
-    fn is_there(&self, place: &Place, bytes: u64) -> bool {
+    /// Whether that is there for a rank: a place that is swapped is so for the two that swap it.
+    fn is_there(&self, by: usize, place: &Place, bytes: u64) -> bool {
         let room = |rank: u32| self.parts.get(rank as usize)?.rooms().get(place.buffer.index());
+        let Some(used) = room(place.rank).map(|room| room.used) else { return false };
         let fits = |room: &Room| place.offset.checked_add(bytes).is_some_and(|end| end <= room.bytes);
-        let is_there = |home: (u32, u64)| room(home.0).is_some_and(fits);
-        room(place.rank)
-            .is_some_and(|room| [0, 1].into_iter().all(|start| is_there(room.used.home(place.rank, start))))
+        let is_known = |rank: u32| !used.is_swapped() || room(rank).is_some_and(|room| room.used == used);
+        let mut homes = [0, 1].map(|start| used.home(place.rank, start).0).into_iter();
+        is_known(by as u32) && homes.all(|home| is_known(home) && room(home).is_some_and(fits))
     }
 
     fn chain_queues(&mut self) {

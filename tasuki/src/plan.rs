@@ -18,7 +18,8 @@ use tasuki_models::schedule::{Buffer, Deed, Schedule};
 /// Meanwhile what arrives lets the plan go on, if there is a helper (`tasuki run --helper node`), and for schedules of
 /// one's own whoever is there, a rank that waits, too. Where the members share a node without a helper each moves its
 /// own part of other plans on in its calls alone, those that wait or test anything: that is as quick as the blocking
-/// call, and what a member that computes has to hand on waits until it comes back.
+/// call, and what a member that computes has to hand on waits until it comes back. Plans that only move long blocks, in
+/// one copy, go on by whoever is there.
 ///
 /// Plans are made in the same order on all members. Different plans may be started in different orders on different
 /// members, and be under way at the same time. Dropping a plan frees all, as soon as no member can reach it any more

@@ -1,12 +1,12 @@
-//! Loops over many values by wider instructions than all processors of their kind have.
+//! Loops over many values by wider instructions than all processors of their kind have: AVX2 on x86-64.
 #![allow(unsafe_code)]
 //! Unsafe: a function that is compiled for wider registers is called where the processor has them.
 
 /// Bytes of values that are worth it.
 const MIN: usize = 256;
 
-/// Does `body`, a loop over so many bytes, compiled for the widest registers that this processor has, if it can be
-/// inlined. The same values come of it, to the bit.
+/// Does `body`, a loop over so many bytes, compiled for wide registers if this processor has them, as far as it can be
+/// inlined. The same values come of it, to the bit, but for what a NaN carries.
 #[inline(always)]
 pub fn wide<R>(bytes: usize, body: impl FnOnce() -> R) -> R {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

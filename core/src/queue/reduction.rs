@@ -11,8 +11,7 @@ macro_rules! choose {
     };
 }
 
-/// Each operation has a loop of its own, in which nothing is asked: so it is made of wide instructions, the widest that
-/// the processor has.
+/// Each operation has a loop of its own, in which nothing is asked: so it is made of wide instructions.
 macro_rules! integer {
     ($type:ty, $how:expr, $into:expr, $from:expr, $size:ident) => {
         match $how {

@@ -1,9 +1,9 @@
 //! Calls that are made again and again: from some call of a kind on its steps are arranged, and run as they stand.
 //!
 //! Calls of a kind are alike in operation, bytes and bytes of a value. The first few go by messages, which find members
-//! that disagree about them; then the members prepare a walk together, one for each root. Which calls have one, and
-//! which lose it to others, follows from the order of calls on the communicator and from what is equal on all members:
-//! so all do alike, whatever other threads do on other communicators.
+//! that disagree about them; then the members prepare a walk together, among more than two one for each root. Which
+//! calls have one, and which lose it to others, follows from the order of calls on the communicator and from what is
+//! equal on all members: so all do alike, whatever other threads do on other communicators.
 //!
 //! Two members have one walk for both roots, with a way for each: where roots change, who comes to give has just taken
 //! something from the very place where it lays that out (`algorithm/laid.rs`).
@@ -13,6 +13,7 @@
 use super::algorithm::ALGORITHMS;
 use super::communicator::Communicator;
 use super::plan::{Arranged, Made};
+use super::roll::Watched;
 use super::selection::{BLOCKS_MAX, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
 use super::shape::{Operation, Shape};
 use crate::schedule::Schedule;
@@ -22,6 +23,8 @@ use tasuki_core::engine::walk::{COMBINED_MAX, Lent, Walk};
 
 /// Calls of a kind that go by messages.
 const BY_MESSAGES: u32 = 3;
+/// Once in so many calls two members compare roots.
+const COMPARED_EVERY: u64 = 32;
 /// Kinds that are counted.
 const KINDS_MAX: usize = 32;
 /// Walks of a communicator.
@@ -146,7 +149,8 @@ impl Kind {
     /// Bytes that a walk of it takes on a member, about.
     fn memory(&self, ranks: usize) -> u64 {
         let shape = self.shape(ranks);
-        4 * if self.operation.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
+        let places = if ranks == 2 { 1 } else { 4 };
+        places * if self.operation.is_divisible() { shape.bytes_of(0) } else { shape.bytes_of_all() }
     }
 }
 
@@ -222,15 +226,37 @@ impl Communicator {
         let Some(word) = kind.word() else { return Ok(false) };
         let mut habits = self.lock_habits();
         if habits.is_broken {
-            return Ok(false);
+            return self.refuse_broken(call);
         }
         habits.calls += 1;
+        if habits.calls.is_multiple_of(COMPARED_EVERY) {
+            self.compare_roots(kind, call)?;
+        }
         let piece = kind.piece();
         if piece < kind.bytes {
             return self.walk_by_pieces(&mut habits, kind, piece, lent, call);
         }
         let Some(at) = self.walk_of(&mut habits, kind, Some(word), call)? else { return Ok(false) };
         self.walk_once(&mut habits, at, kind, lent, call).map(|()| true)
+    }
+
+    /// A walk was left in the middle: by a panic, and then others wait for its steps; or since a member has gone.
+    #[cold]
+    fn refuse_broken(&self, call: &dyn Fn() -> String) -> Result<bool> {
+        if !self.habits.is_poisoned() {
+            return Ok(false);
+        }
+        let text = "the operation of an earlier call panicked: this communicator is of no more use, or until quiesce()";
+        Err(self.machine().fault(Cause::Argument(text.into()), call))
+    }
+
+    /// Two members that both are the root wait for nothing, so nobody would look whether they disagree.
+    #[cold]
+    fn compare_roots(&self, kind: &Kind, call: &dyn Fn() -> String) -> Result<()> {
+        let watched = self.watched.get().and_then(Option::as_ref);
+        let watched = watched.filter(|_| self.size() == 2 && kind.operation.is_rooted());
+        let complaint = watched.and_then(Watched::complaint_of_two);
+        complaint.map_or(Ok(()), |cause| Err(self.machine().fault(cause, call)))
     }
 
     #[inline(never)]
@@ -343,6 +369,7 @@ impl Communicator {
     /// Forgets all walks. Collective.
     pub(super) fn forget_habits(&self) {
         let habits = std::mem::take(&mut *self.lock_habits());
+        self.habits.clear_poison();
         habits.walks.into_iter().flatten().for_each(|walk| self.give_up(walk.number));
     }
 }

@@ -5,6 +5,9 @@
 //! from the first such steps on each member notes its calls where others can read them, in words of its own memory: a
 //! number, which counts calls on the communicator, and what the call is. A member that has waited for long compares.
 //!
+//! Where two members have a root both may be wrong and wait for nothing: each gives what nobody takes. So now and then
+//! a member of two compares without having waited, too.
+//!
 //! Words are written by their member and read by others at any time, each by itself: they order nothing.
 
 use super::habit::Kind;
@@ -19,6 +22,9 @@ use tasuki_core::segment::layout::signal_offset;
 
 /// Calls of a member that others find.
 pub(super) const KEPT: u32 = 4;
+
+/// So many calls apart two members are that do not wait for each other at all: what is sent ahead is less.
+const APART_MIN: u16 = 16;
 
 /// The words of all members, as one of them reads them.
 #[derive(Debug)]
@@ -76,6 +82,23 @@ impl Roll {
         self.present.store(word, Ordering::Relaxed);
         let own = &self.words[self.me][(number % u64::from(KEPT)) as usize];
         own.counter().store(word, Ordering::Relaxed);
+    }
+
+    /// What the calls of two members show, if they are different ones, or far apart. That of two calls ago is compared:
+    /// both have been in it.
+    fn complaint_of_two(&self) -> Option<Cause> {
+        let read =
+            |words: &[DirectCell; KEPT as usize], slot: usize| words[slot].counter().load(Ordering::Relaxed);
+        let (present, other) = (self.present.load(Ordering::Relaxed), 1 - self.me);
+        let ahead = |word: u64| ((word >> 48) as u16).wrapping_sub((present >> 48) as u16) as i16;
+        let all = (0..KEPT as usize).map(|slot| read(&self.words[other], slot));
+        let latest = all.max_by_key(|&word| ahead(word))?;
+        if ahead(latest).unsigned_abs() >= APART_MIN {
+            return Some(complain_of(other, latest, present));
+        }
+        let slot = (self.calls.load(Ordering::Relaxed).wrapping_sub(2) % u64::from(KEPT)) as usize;
+        let (ours, theirs) = (read(&self.words[self.me], slot), read(&self.words[other], slot));
+        (ours >> 48 == theirs >> 48 && ours != theirs).then(|| complain_of(other, theirs, ours))
     }
 }
 
@@ -136,5 +159,11 @@ impl Watched {
         self.roll.note(kind.map_or(Kind::OTHER, Kind::in_roll));
         name_watch(self.number);
         Noted
+    }
+
+    /// What two members disagree about, as far as it shows.
+    #[cold]
+    pub(super) fn complaint_of_two(&self) -> Option<Cause> {
+        self.roll.complaint_of_two()
     }
 }

@@ -206,6 +206,46 @@ pub fn j_habits_that_disagree(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Two members that both are the root wait for nothing, and find out all the same.
+pub fn j_habits_with_two_roots(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+        return Ok(()); // there calls go by messages
+    }
+    let pair = world.split((me.0 < 2).then_some(0), 0)?;
+    if let Some(pair) = &pair {
+        for call in 0..CALLS {
+            calls(pair, 1000, call)?;
+        }
+        let mut calls = (0..200).map(|_| pair.bcast(&mut [1_u64; 1000], pair.rank()));
+        let outcome = calls.find(Result::is_err).unwrap_or(Ok(()));
+        misused(job, outcome, &["bcast", "root"]);
+    }
+    world.barrier()
+}
+
+/// After an operation that panicked the next call says so, and nobody waits for what does not come.
+pub fn j_habits_that_panic(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+        return Ok(()); // there calls go by messages
+    }
+    let part = world.split(Some(0), 0)?.expect("a member");
+    let sum = |panics: bool| {
+        let combine = move |a: u64, b: u64| if panics { panic!("on purpose") } else { a.wrapping_add(b) };
+        part.allreduce(&[1_u64; 100], combine).map(drop)
+    };
+    for _ in 0..CALLS {
+        sum(false)?;
+    }
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sum(me == 0)));
+    assert_eq!(outcome.is_err(), me == 0);
+    if me == 0 {
+        misused(job, sum(false), &["allreduce", "panicked"]);
+    }
+    world.barrier()
+}
+
 /// A member that leaves: the others' calls end.
 pub fn j_habits_and_one_that_leaves(job: &Job) -> Result<()> {
     let world = job.world();

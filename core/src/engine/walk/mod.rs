@@ -125,6 +125,11 @@ unsafe impl Send for Sealed {}
 unsafe impl Sync for Sealed {}
 
 impl Step {
+    /// Whether it is there for its place in a row alone.
+    fn is_nothing(&self) -> bool {
+        self.wait.is_none() && matches!(self.act, Found::Nothing) && self.raises.is_empty()
+    }
+
     /// Whether it lays out something, and tells others.
     fn gives(&self) -> bool {
         matches!(self.act, Found::Copy(_, Place::Mapped(_), _, is_told) if is_told)
@@ -180,9 +185,10 @@ impl Walk {
         self.pass += u64::from(is_last);
     }
 
-    /// The call that comes next goes that way: none of its steps has been run yet. Other calls go the first way.
+    /// The call that comes next, of which no step has been run yet, goes that way; without it, the first one.
     #[inline(always)]
     pub fn choose(&mut self, way: usize) {
+        debug_assert!(way == 0 || (way + 1) * self.per_way <= self.steps.len(), "a way that there is");
         self.next += way * self.per_way;
         self.end += way * self.per_way;
     }
@@ -226,8 +232,10 @@ impl Machine {
         let stands = |&signal: &u32| self.count_of_own(signal);
         let seen = signals.iter().map(stands).collect();
         let per_call = per_way / calls;
-        let last = found.iter_mut().skip(per_call.saturating_sub(1)).step_by(per_call.max(1));
-        last.for_each(|step| step.ends_giving = step.gives());
+        for call in found.chunks_mut(per_call.max(1)) {
+            let last = call.iter_mut().rfind(|step| !step.is_nothing());
+            last.into_iter().for_each(|step| step.ends_giving = step.gives());
+        }
         Ok(Some(Walk { steps: found.into(), seen, per_call, per_way, next: 0, end: per_call, pass: 0 }))
     }
 

@@ -18,8 +18,8 @@ const OFFERS: u32 = 8;
 /// How often it looks before that for what a rank with another processor is to bring: about as long as a turn takes.
 const ACROSS: u32 = 100;
 
-/// Whether a rank's last call ended with giving something, and it has not waited since. A hint: threads that note it at
-/// the same time lose nothing.
+/// Whether a call of a rank ended with giving something, and it has not waited for its turn since. A hint: threads that
+/// note it at the same time lose nothing.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Giving(AtomicBool);
 
@@ -83,7 +83,7 @@ impl Machine {
         steps[..telling.map_or(steps.len(), |at| at + 1)].iter().any(is_near)
     }
 
-    /// Whether another rank needs this very processor.
+    /// Whether another rank of the job was last seen on this very processor.
     fn shares_its_processor(&self) -> bool {
         let mut others = (0..self.size() as u32).map(Rank).filter(|&rank| rank != self.rank());
         others.any(|rank| self.host().shares_processor(rank))

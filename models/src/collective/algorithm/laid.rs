@@ -120,7 +120,7 @@ impl Table {
         let (me, ranks) = (part.rank(), shape.ranks);
         let Amounts { bytes, lays, takes, tells } = amounts;
         let are_two = are_two(shape);
-        let turns = if are_two || flow == Flow::Around { 2 } else { 4 };
+        let turns = if flow == Flow::Around || are_two && flow.is_rooted() { 2 } else { 4 };
         let stage = match flow {
             Flow::Around | Flow::From(_) | Flow::To(_) if are_two => part.swapped("stage", bytes, 1 - me),
             _ => part.scratch("stage", bytes, turns),

@@ -9,7 +9,7 @@ use tasuki_core::engine::walk::COMBINED_MAX;
 
 /// Members of which each has to do with all others.
 pub(in crate::collective) const MEMBERS_MAX: usize = 32;
-/// Bytes that two members rather tell each other in a message than lay out.
+/// Bytes that one of two members rather tells the other in a message than lays out.
 pub(in crate::collective) const TOLD_MAX: u64 = 48;
 /// Bytes of values that are moved in one go, where they can be cut.
 pub(in crate::collective) const PIECE: u64 = 256 << 10;
@@ -63,7 +63,7 @@ impl Cut {
 
 impl Selection {
     /// The pieces in which members run a plan of a shape, each its own steps in its own calls. None: others go on with
-    /// it, too, or another algorithm is wanted.
+    /// it, too, or another algorithm is wanted; it moves long blocks in one copy; it is too large for that, or nothing.
     pub(in crate::collective) fn walk(&self, shape: &Shape) -> Option<Cut> {
         let is_wanted = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);

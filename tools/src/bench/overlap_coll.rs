@@ -8,6 +8,7 @@ use super::measure::Measure;
 use super::memory;
 use super::part::Part;
 use super::prepared::Plans;
+use super::repetition::Summary;
 use super::stencil::{IN_L1, Stencil};
 use anyhow::{Context, ensure};
 use rustix::time::{ClockId, clock_gettime};
@@ -56,6 +57,13 @@ fn processor_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// That of a call, and of a look at the clock.
+fn processor_ns_of(call: impl FnOnce() -> tasuki::Result<()>) -> tasuki::Result<f64> {
+    let begin = processor_ns();
+    call()?;
+    Ok((processor_ns() - begin) as f64)
+}
+
 /// What a look at it costs.
 fn look_ns() -> f64 {
     let begin = processor_ns();
@@ -80,29 +88,26 @@ pub(super) fn app(job: &Job, effort: Effort, tell: &dyn Fn(Event)) -> tasuki::Re
     Ok(())
 }
 
-/// The mean processor time of start and wait beside work, on the rank that needs more.
+/// The processor time of start and wait beside work, in the middle of so many rounds, on the rank that needs more. The
+/// clock's own is taken off: after work not even that is in the caches, and a look takes longer than one of many.
 fn beside(job: &Job, operation: Case, bytes: u64, effort: Effort) -> tasuki::Result<f64> {
     let (mut plans, mut work) = (Plans::new(job, operation, bytes)?, Stencil::new(IN_L1));
     let (mut round, look) = (Round::new(job, bytes), look_ns());
-    let mut took = 0;
-    for number in 0..WARM_UP + effort.rounds {
-        if number == WARM_UP {
-            took = 0;
-        }
+    let (mut took, mut clock) = (Vec::new(), Vec::new());
+    for _ in 0..WARM_UP + effort.rounds {
         round.next();
         plans.give(&round)?;
         job.barrier()?;
-        let begin = processor_ns();
-        plans.start(&round)?;
-        took += processor_ns() - begin;
+        let start = processor_ns_of(|| plans.start(&round))? - look;
         work.work(effort.points);
-        let begin = processor_ns();
-        plans.wait(&round)?;
-        took += processor_ns() - begin;
+        took.push(start + processor_ns_of(|| plans.wait(&round))?);
         plans.expect(&round)?;
+        work.work(effort.points);
+        clock.push(processor_ns_of(|| Ok(()))?);
     }
-    let mean = took as f64 / effort.rounds as f64 - 2.0 * look;
-    slowest(job.world(), mean.max(1.0))
+    let middle = |rounds: Vec<f64>| Summary::of(rounds.into_iter().skip(WARM_UP as usize).collect(), true);
+    let took = middle(took).map_or(0.0, |took| took.median) - middle(clock).map_or(0.0, |clock| clock.median);
+    slowest(job.world(), took.max(1.0))
 }
 
 /// Where the ranks are bound, and which helper they have: one for both, on a processor of its own.

@@ -23,10 +23,9 @@ use std::sync::atomic::Ordering;
 /// processors: as long as it may take until another rank's message is looked at.
 const OFFERS: u32 = 8;
 
-/// A start of which so many bytes are moved or combined is left to a helper that is awake: it notices in the time that
-/// fewer take.
+/// A start that is about so many bytes is left to a helper that is awake: it notices in the time that fewer take.
 const HELPED_FROM: u64 = 2 << 10;
-/// From so many on it is worth while to wake one: that takes about 5 us, in which 200 KiB are copied.
+/// To move or combine so many it is worth while to wake one: that takes about 5 us, in which 200 KiB are copied.
 const WOKEN_FROM: u64 = 256 << 10;
 
 /// A program of this rank's own.
@@ -97,13 +96,14 @@ impl Machine {
     }
 
     /// Starts programs that count their starts by that signal of this rank's own, which nobody else raises, and runs
-    /// what can be run at once. One start after the other.
+    /// what can be run at once, unless that is left to a helper: what they are about, here or elsewhere, has so many
+    /// `bytes`. One start after the other.
     #[inline]
-    pub fn start_programs(&self, programs: &[Program], starts: GlobalAddress) -> Result<()> {
+    pub fn start_programs(&self, programs: &[Program], starts: GlobalAddress, bytes: u64) -> Result<()> {
         match programs.first().and_then(|program| program.prepared.as_ref()) {
             Some(first) => {
                 first.start();
-                if self.is_left_to_helper(programs) {
+                if bytes >= HELPED_FROM && self.is_left_to_helper(programs) {
                     return Ok(());
                 }
                 for program in programs {
@@ -115,12 +115,12 @@ impl Machine {
         }
     }
 
-    /// Whether what has just been started is much, and somebody else sees to it.
+    /// Whether somebody else sees to what has just been started, which is much.
     #[inline]
     fn is_left_to_helper(&self, programs: &[Program]) -> bool {
         let moved = |program: &Program| program.prepared.as_ref().map_or(0, Prepared::moved);
         let moved: u64 = programs.iter().map(moved).sum();
-        moved >= HELPED_FROM && self.is_seen_to(moved >= WOKEN_FROM)
+        self.is_seen_to(moved >= WOKEN_FROM)
     }
 
     /// Whether somebody looks at this rank's queues, perhaps woken for that.

@@ -61,6 +61,8 @@ pub struct Plan {
     messages: Arc<Context>,
     name: String,
     rooms: Box<[Room]>,
+    /// Bytes of the largest of its buffers.
+    largest: u64,
     ended: u64,
 }
 
@@ -125,6 +127,7 @@ impl Communicator {
             plans: self.plans().clone(),
             messages: self.messages().clone(),
             name: schedule.name().into(),
+            largest: rooms.iter().map(|room| room.bytes).max().unwrap_or(0),
             rooms,
             ended: 0,
         }
@@ -211,7 +214,7 @@ impl Plan {
                 walking.start(walker).map_err(|cause| machine.fault(cause, String::new))
             }
             (Form::Programs(programs, _), _) if !programs.is_empty() => {
-                machine.start_programs(programs, self.held.own.signal(START))
+                machine.start_programs(programs, self.held.own.signal(START), self.largest)
             }
             _ => Ok(()),
         };

@@ -5,7 +5,7 @@
 //! run steps that were arranged once: each lays what it gives where all can reach it, and takes what it gets. That
 //! takes memory, up to about 64 MiB a member and communicator; [`Communicator::quiesce`] gives it back.
 
-use crate::operation::Operation;
+use crate::operation::{Combined, Operation};
 use crate::{Communicator, FuzzyBarrier, Pod, Rank, Result};
 use tasuki_core::segment::check_available;
 
@@ -83,8 +83,7 @@ impl Communicator {
         root: Rank,
     ) -> Result<Option<Vec<T>>> {
         if self.rank() != root {
-            let combine = |left: &mut [T], right: &[T]| operation.combine(left, right);
-            return self.inner().reduce_to(values, &combine, root).map(|()| None);
+            return self.inner().reduce_to(values, &Combined(&operation), root).map(|()| None);
         }
         let mut result = values.to_vec();
         self.reduce_in_place(&mut result, operation, root)?;
@@ -98,10 +97,9 @@ impl Communicator {
         operation: impl Operation<T>,
         root: Rank,
     ) -> Result<()> {
-        let combine = |left: &mut [T], right: &[T]| operation.combine(left, right);
         match self.rank() == root {
-            true => self.inner().reduce_here(values, &combine),
-            false => self.inner().reduce_to(values, &combine, root),
+            true => self.inner().reduce_here(values, &Combined(&operation)),
+            false => self.inner().reduce_to(values, &Combined(&operation), root),
         }
     }
 
@@ -129,7 +127,7 @@ impl Communicator {
 
     /// The same, in place.
     pub fn allreduce_in_place<T: Pod>(&self, values: &mut [T], operation: impl Operation<T>) -> Result<()> {
-        self.inner().allreduce(values, &|left, right| operation.combine(left, right))
+        self.inner().allreduce(values, &Combined(&operation))
     }
 
     /// All members' values one behind the other, on the root; as many from each.
@@ -240,7 +238,7 @@ impl Communicator {
     /// Collective. Errors as for [`Communicator::alltoall`]. Costs a message to each member, and two copies of `values`
     /// on the heap.
     pub fn reduce_scatter<T: Pod>(&self, values: &[T], operation: impl Operation<T>) -> Result<Vec<T>> {
-        self.inner().reduce_scatter(values, &|left, right| operation.combine(left, right))
+        self.inner().reduce_scatter(values, &Combined(&operation))
     }
 
     /// What the values of the members up to this one come to, combined in their order.
@@ -261,14 +259,14 @@ impl Communicator {
     /// message each way.
     pub fn scan<T: Pod>(&self, values: &[T], operation: impl Operation<T>) -> Result<Vec<T>> {
         let mut result = values.to_vec();
-        self.inner().scan(&mut result, &|left, right| operation.combine(left, right))?;
+        self.inner().scan(&mut result, &Combined(&operation))?;
         Ok(result)
     }
 
     /// The same of the members before this one; `None` on the first one. Costs a round more.
     pub fn exscan<T: Pod>(&self, values: &[T], operation: impl Operation<T>) -> Result<Option<Vec<T>>> {
         let mut result = values.to_vec();
-        self.inner().exscan(&mut result, &|left, right| operation.combine(left, right))?;
+        self.inner().exscan(&mut result, &Combined(&operation))?;
         Ok((self.rank() != Rank(0)).then_some(result))
     }
 

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::ops::{Add, Mul};
 use tasuki_core::os::wide::wide;
 use tasuki_core::queue::reduction::{Combine, Number, Operator, Reduction};
+use tasuki_models::collective::Combines;
 
 /// How two members' values become one. Need not commute: the left is always the lower member's, or what lower members
 /// have come to. Any function of two values is one: `|a, b| a.max(b)`.
@@ -50,6 +51,19 @@ numbered! {
     isize: if size_of::<isize>() == 8 { Some(Number::I64) } else { None };
     usize: if size_of::<usize>() == 8 { Some(Number::U64) } else { None };
     i128: None; u128: None;
+}
+
+/// An operation as calls take it.
+pub(crate) struct Combined<'o, O>(pub(crate) &'o O);
+
+impl<T, O: Operation<T>> Combines<T> for Combined<'_, O> {
+    fn combine(&self, left: &mut [T], right: &[T]) {
+        self.0.combine(left, right);
+    }
+
+    fn known(&self) -> Option<Reduction> {
+        self.0.known()
+    }
 }
 
 /// An operation on values as one on their bytes.

@@ -1,4 +1,6 @@
 //! How values are combined on arrival: the usual types and operations, or an operator of the rank's own.
+#![allow(unsafe_code)]
+//! Unsafe: values are read where they lie, by a pointer, for others may have that memory, too.
 
 use crate::os::wide::wide;
 use bytemuck::Pod;
@@ -13,17 +15,17 @@ macro_rules! choose {
 
 /// Each operation has a loop of its own, in which nothing is asked: so it is made of wide instructions.
 macro_rules! integer {
-    ($type:ty, $how:expr, $into:expr, $from:expr, $size:ident) => {
+    ($type:ty, $how:expr, $values:expr, $size:ident) => {
         match $how {
-            Combine::Sum => each::<$type>($into, $from, |a, b| a.wrapping_add(b)),
-            Combine::Product => each::<$type>($into, $from, |a, b| a.wrapping_mul(b)),
-            Combine::Min => each::<$type>($into, $from, |a, b| choose!(a, b, b < a)),
-            Combine::Max => each::<$type>($into, $from, |a, b| choose!(a, b, b > a)),
-            Combine::MinAbs => each::<$type>($into, $from, |a, b| choose!(a, b, $size!(b) < $size!(a))),
-            Combine::MaxAbs => each::<$type>($into, $from, |a, b| choose!(a, b, $size!(b) > $size!(a))),
-            Combine::And => each::<$type>($into, $from, |a, b| a & b),
-            Combine::Or => each::<$type>($into, $from, |a, b| a | b),
-            Combine::Xor => each::<$type>($into, $from, |a, b| a ^ b),
+            Combine::Sum => each::<$type>($values, |a, b| a.wrapping_add(b)),
+            Combine::Product => each::<$type>($values, |a, b| a.wrapping_mul(b)),
+            Combine::Min => each::<$type>($values, |a, b| choose!(a, b, b < a)),
+            Combine::Max => each::<$type>($values, |a, b| choose!(a, b, b > a)),
+            Combine::MinAbs => each::<$type>($values, |a, b| choose!(a, b, $size!(b) < $size!(a))),
+            Combine::MaxAbs => each::<$type>($values, |a, b| choose!(a, b, $size!(b) > $size!(a))),
+            Combine::And => each::<$type>($values, |a, b| a & b),
+            Combine::Or => each::<$type>($values, |a, b| a | b),
+            Combine::Xor => each::<$type>($values, |a, b| a ^ b),
         }
     };
 }
@@ -41,30 +43,28 @@ macro_rules! itself {
 }
 
 macro_rules! float {
-    ($type:ty, $how:expr, $into:expr, $from:expr) => {
+    ($type:ty, $how:expr, $values:expr) => {
         match $how {
-            Combine::Sum => each::<$type>($into, $from, |a, b| a + b),
-            Combine::Product => each::<$type>($into, $from, |a, b| a * b),
-            Combine::Min => each::<$type>($into, $from, |a, b| choose!(a, b, b < a)),
-            Combine::Max => each::<$type>($into, $from, |a, b| choose!(a, b, b > a)),
-            Combine::MinAbs => each::<$type>($into, $from, |a, b| choose!(a, b, b.abs() < a.abs())),
-            Combine::MaxAbs => each::<$type>($into, $from, |a, b| choose!(a, b, b.abs() > a.abs())),
+            Combine::Sum => each::<$type>($values, |a, b| a + b),
+            Combine::Product => each::<$type>($values, |a, b| a * b),
+            Combine::Min => each::<$type>($values, |a, b| choose!(a, b, b < a)),
+            Combine::Max => each::<$type>($values, |a, b| choose!(a, b, b > a)),
+            Combine::MinAbs => each::<$type>($values, |a, b| choose!(a, b, b.abs() < a.abs())),
+            Combine::MaxAbs => each::<$type>($values, |a, b| choose!(a, b, b.abs() > a.abs())),
             Combine::And | Combine::Or | Combine::Xor => {} // no such reduction can be made
         }
     };
 }
 
 macro_rules! complex {
-    ($type:ty, $how:expr, $into:expr, $from:expr) => {
+    ($type:ty, $how:expr, $values:expr) => {
         match $how {
-            Combine::Sum => each::<[$type; 2]>($into, $from, |[a, b], [c, d]| [a + c, b + d]),
-            Combine::Product => {
-                each::<[$type; 2]>($into, $from, |[a, b], [c, d]| [a * c - b * d, a * d + b * c])
-            }
-            Combine::MinAbs => each::<[$type; 2]>($into, $from, |[a, b], [c, d]| {
+            Combine::Sum => each::<[$type; 2]>($values, |[a, b], [c, d]| [a + c, b + d]),
+            Combine::Product => each::<[$type; 2]>($values, |[a, b], [c, d]| [a * c - b * d, a * d + b * c]),
+            Combine::MinAbs => each::<[$type; 2]>($values, |[a, b], [c, d]| {
                 choose!([a, b], [c, d], c.abs() + d.abs() < a.abs() + b.abs())
             }),
-            Combine::MaxAbs => each::<[$type; 2]>($into, $from, |[a, b], [c, d]| {
+            Combine::MaxAbs => each::<[$type; 2]>($values, |[a, b], [c, d]| {
                 choose!([a, b], [c, d], c.abs() + d.abs() > a.abs() + b.abs())
             }),
             _ => {} // no such reduction can be made
@@ -72,18 +72,40 @@ macro_rules! complex {
     };
 }
 
+/// Values that are combined with others, as many.
+struct Values<'v> {
+    /// They, and what they become.
+    into: &'v mut [u8],
+    /// Where the others begin: readable memory, which somebody else may write. Each is read once.
+    from: *const u8,
+    /// Whether the others stand on the left.
+    in_front: bool,
+}
+
 #[inline(always)]
-fn each<T: Pod>(into: &mut [u8], from: &[u8], combine: impl Fn(T, T) -> T) {
-    let one = |into: &mut [u8], from: &[u8]| {
-        let value = combine(bytemuck::pod_read_unaligned(into), bytemuck::pod_read_unaligned(from));
-        into.copy_from_slice(bytemuck::bytes_of(&value));
-    };
-    if into.len() == size_of::<T>() && from.len() == size_of::<T>() {
-        return one(into, from); // a third of what setting up the loop takes
+fn each<T: Pod>(values: Values<'_>, combine: impl Fn(T, T) -> T) {
+    match values.in_front {
+        true => values.each(|own, other| combine(other, own)),
+        false => values.each(combine),
     }
-    let bytes = into.len();
-    let values = into.chunks_exact_mut(size_of::<T>()).zip(from.chunks_exact(size_of::<T>()));
-    wide(bytes, || values.for_each(|(into, from)| one(into, from)));
+}
+
+impl Values<'_> {
+    #[inline(always)]
+    fn each<T: Pod>(self, combine: impl Fn(T, T) -> T) {
+        let Values { into, from, .. } = self;
+        let one = move |own: &mut [u8], at: usize| {
+            // SAFETY: there are as many bytes as in `into`, of which a value ends here.
+            let other = unsafe { from.add(at * size_of::<T>()).cast::<T>().read_unaligned() };
+            own.copy_from_slice(bytemuck::bytes_of(&combine(bytemuck::pod_read_unaligned(own), other)));
+        };
+        if into.len() == size_of::<T>() {
+            return one(into, 0); // a third of what setting up the loop takes
+        }
+        let bytes = into.len();
+        let values = into.chunks_exact_mut(size_of::<T>()).enumerate();
+        wide(bytes, move || values.for_each(move |(at, own)| one(own, at)));
+    }
 }
 
 /// The type of a value.
@@ -277,43 +299,51 @@ impl Reduction {
     /// Combines each value of `from` into its partner of `into`: as many bytes, a multiple of a value's, with
     /// `operator` if it needs one. `from` may be changed.
     pub fn apply(self, into: &mut [u8], from: &mut [u8], operator: Option<&dyn Operator>) {
-        let (left, right) = if self.in_front { (&mut *from, &*into) } else { (&mut *into, &*from) };
         match (self.how, operator) {
-            (How::Known(number, combine), _) => combine_known(number, combine, left, right),
-            (How::Own(..), Some(operator)) => operator.combine(left, right),
+            (How::Known(..), _) => self.combine(into, from),
+            (How::Own(..), Some(operator)) if self.in_front => {
+                operator.combine(from, into);
+                into.copy_from_slice(from);
+            }
+            (How::Own(..), Some(operator)) => operator.combine(into, from),
             (How::Own(..), None) => {}
         }
-        if self.in_front {
-            into.copy_from_slice(from);
-        }
     }
-}
 
-impl Reduction {
-    /// Each value on the left becomes itself with its partner on the right: as many bytes, a multiple of a value's. Of
-    /// an operation that everybody knows.
-    pub fn combine(self, left: &mut [u8], right: &[u8]) {
+    /// The same of an operation that everybody knows.
+    pub fn combine(self, into: &mut [u8], from: &[u8]) {
+        assert_eq!(into.len(), from.len(), "values and partners");
+        // SAFETY: there are as many.
+        unsafe { self.combine_from(into, from.as_ptr()) }
+    }
+
+    /// The same with values that others may write meanwhile. What comes of those is one of the values that were there
+    /// at some time, or bytes of several.
+    ///
+    /// # Safety
+    /// As many bytes as `into` has can be read there.
+    pub unsafe fn combine_from(self, into: &mut [u8], from: *const u8) {
         if let How::Known(number, combine) = self.how {
-            combine_known(number, combine, left, right);
+            combine_known(number, combine, Values { into, from, in_front: self.in_front });
         }
     }
 }
 
-/// Each value on the left becomes itself with its partner on the right.
-fn combine_known(number: Number, how: Combine, into: &mut [u8], from: &[u8]) {
+/// Each value becomes itself with its partner.
+fn combine_known(number: Number, how: Combine, values: Values<'_>) {
     match number {
-        Number::I8 => integer!(i8, how, into, from, magnitude),
-        Number::I16 => integer!(i16, how, into, from, magnitude),
-        Number::I32 => integer!(i32, how, into, from, magnitude),
-        Number::I64 => integer!(i64, how, into, from, magnitude),
-        Number::U8 => integer!(u8, how, into, from, itself),
-        Number::U16 => integer!(u16, how, into, from, itself),
-        Number::U32 => integer!(u32, how, into, from, itself),
-        Number::U64 => integer!(u64, how, into, from, itself),
-        Number::F32 => float!(f32, how, into, from),
-        Number::F64 => float!(f64, how, into, from),
-        Number::C32 => complex!(f32, how, into, from),
-        Number::C64 => complex!(f64, how, into, from),
+        Number::I8 => integer!(i8, how, values, magnitude),
+        Number::I16 => integer!(i16, how, values, magnitude),
+        Number::I32 => integer!(i32, how, values, magnitude),
+        Number::I64 => integer!(i64, how, values, magnitude),
+        Number::U8 => integer!(u8, how, values, itself),
+        Number::U16 => integer!(u16, how, values, itself),
+        Number::U32 => integer!(u32, how, values, itself),
+        Number::U64 => integer!(u64, how, values, itself),
+        Number::F32 => float!(f32, how, values),
+        Number::F64 => float!(f64, how, values),
+        Number::C32 => complex!(f32, how, values),
+        Number::C64 => complex!(f64, how, values),
     }
 }
 

@@ -36,6 +36,6 @@ pub use neighbourhood::Neighbourhood;
 pub use neighbours::{Edge, Got, Neighbours};
 pub use nonblocking::{Combiner, Started};
 pub use plan::{Combining, Passed, Passing, Plan};
-pub use reduce::Combine;
+pub use reduce::{Combine, Combines};
 pub use selection::{Costs, Forced, Measured, Selection};
 pub use shape::{Counts, DATA, Operation, Placement, RESULT, Shape};

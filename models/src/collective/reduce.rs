@@ -15,10 +15,31 @@ use crate::message::SHORT_MAX;
 use bytemuck::Pod;
 use smallvec::SmallVec;
 use tasuki_core::base::{Rank, Result};
-use tasuki_core::engine::walk::Lent;
+use tasuki_core::engine::walk::{How, Lent};
+use tasuki_core::queue::reduction::Reduction;
 
-/// Combines values: the left becomes left with right.
-pub type Combine<'c, T> = &'c dyn Fn(&mut [T], &[T]);
+/// An operation that combines values.
+pub trait Combines<T> {
+    /// The left become left with right.
+    fn combine(&self, left: &mut [T], right: &[T]);
+    /// The same, if everybody knows it.
+    fn known(&self) -> Option<Reduction>;
+}
+
+/// How values are combined.
+pub type Combine<'c, T> = &'c dyn Combines<T>;
+
+/// How values are combined, given as their bytes.
+pub(super) struct OnBytes<F> {
+    by: F,
+    known: Option<Reduction>,
+}
+
+impl<F: Fn(&mut [u8], &[u8])> OnBytes<F> {
+    pub(super) fn how(&self) -> How<'_> {
+        self.known.map_or(How::By(&self.by), How::Known)
+    }
+}
 
 /// Values that are mostly few.
 type Few<T> = SmallVec<[T; 6]>;
@@ -31,7 +52,7 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Reduce, root, values.len());
         let _held = self.begin(Some(&kind), &call)?;
         let on_bytes = on_bytes(combine);
-        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), &on_bytes);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
         if self.walks(&kind, lent, &call)? {
             return Ok(());
         }
@@ -62,7 +83,7 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Allreduce, Rank(0), values.len());
         let _held = self.begin(Some(&kind), &call)?;
         let on_bytes = on_bytes(combine);
-        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), &on_bytes);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
         if self.walks(&kind, lent, &call)? {
             return Ok(());
         }
@@ -92,7 +113,7 @@ impl Communicator {
         let mut part = values.to_vec();
         for child in tree.children(place) {
             self.link.recv(bytemuck::cast_slice_mut(&mut part), Rank(child as u32))?;
-            combine(&mut sum, &part);
+            combine.combine(&mut sum, &part);
         }
         if let Some(parent) = tree.parent(place) {
             self.link.send(bytemuck::cast_slice(&sum), Rank(parent as u32))?;
@@ -127,7 +148,7 @@ impl Communicator {
                 self.link.recv(bytemuck::cast_slice_mut(&mut part), member)?;
                 &mut part
             };
-            if member == Rank(0) { sum.copy_from_slice(next) } else { combine(sum, next) }
+            if member == Rank(0) { sum.copy_from_slice(next) } else { combine.combine(sum, next) }
         }
         Ok(())
     }
@@ -176,8 +197,11 @@ impl Communicator {
 }
 
 /// Combines values that are given as bytes, which lie where values of this type may.
-pub(super) fn on_bytes<T: Pod>(combine: Combine<'_, T>) -> impl Fn(&mut [u8], &[u8]) {
-    |left, right| combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right))
+pub(super) fn on_bytes<T: Pod>(combine: Combine<'_, T>) -> OnBytes<impl Fn(&mut [u8], &[u8])> {
+    let by = |left: &mut [u8], right: &[u8]| {
+        combine.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
+    };
+    OnBytes { by, known: combine.known() }
 }
 
 /// Combines own values with a part of others, which come after them or before.
@@ -188,9 +212,9 @@ pub(super) fn combine_in_order<T: Pod>(
     combine: Combine<'_, T>,
 ) {
     if own_first {
-        combine(own, part);
+        combine.combine(own, part);
     } else {
-        combine(part, own);
+        combine.combine(part, own);
         own.copy_from_slice(part);
     }
 }

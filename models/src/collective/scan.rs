@@ -19,7 +19,7 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Scan, Rank(0), values.len());
         let _held = self.begin(Some(&kind), &call)?;
         let on_bytes = on_bytes(combine);
-        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), &on_bytes);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
         if self.walks(&kind, lent, &call)? {
             return Ok(());
         }
@@ -33,7 +33,7 @@ impl Communicator {
         let kind = Kind::of::<T>(Operation::Exscan, Rank(0), values.len());
         let _held = self.begin(Some(&kind), &call)?;
         let on_bytes = on_bytes(combine);
-        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), &on_bytes);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
         if self.walks(&kind, lent, &call)? {
             return Ok(());
         }

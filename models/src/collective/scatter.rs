@@ -51,14 +51,14 @@ impl Communicator {
         let _held = self.begin(Some(&kind), &call)?;
         let own = self.rank().index() * count;
         let (mut blocks, on_bytes) = (values.to_vec(), on_bytes(combine));
-        let lent = Lent::combined(bytemuck::cast_slice_mut(&mut blocks), size_of::<T>(), &on_bytes);
+        let lent = Lent::combined(bytemuck::cast_slice_mut(&mut blocks), size_of::<T>(), on_bytes.how());
         if self.walks(&kind, lent, &call)? {
             return Ok(blocks[own..own + count].to_vec());
         }
         let swapped = self.swap_blocks(bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut blocks));
         swapped.map_err(|error| self.step_failed(error, &call))?;
         let (sum, others) = blocks.split_at_mut(count);
-        (1..size).for_each(|at| combine(sum, &others[(at - 1) * count..][..count]));
+        (1..size).for_each(|at| combine.combine(sum, &others[(at - 1) * count..][..count]));
         blocks.truncate(count);
         Ok(blocks)
     }

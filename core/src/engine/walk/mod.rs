@@ -26,6 +26,7 @@ use crate::base::{Cause, Rank, Result};
 use crate::fabric::{DirectCell, DirectLine, Line, SignalCell, plainly_reached};
 use crate::node::park::WakeMode;
 use crate::os::{copy, outward, prefetch};
+use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -37,12 +38,23 @@ const FETCHED_MAX: usize = 16 << 10;
 /// Bytes that are combined in one go, on the stack.
 pub const COMBINED_MAX: usize = 4096;
 
-/// What the call lends, and how it combines values: the left ones become left with right.
+/// How a call combines values.
+#[derive(Clone, Copy)]
+pub enum How<'l> {
+    /// Not.
+    Not,
+    /// As everybody knows: values of others are read where they lie.
+    Known(Reduction),
+    /// The left ones become left with right. Values of others are copied first: nobody may change them meanwhile.
+    By(&'l dyn Fn(&mut [u8], &[u8])),
+}
+
+/// What the call lends, and how it combines values.
 pub struct Lent<'l> {
     /// Its buffers.
     pub buffers: [View<'l>; 2],
     /// How it combines.
-    pub combine: &'l dyn Fn(&mut [u8], &[u8]),
+    pub how: How<'l>,
     /// Bytes of a value, [`COMBINED_MAX`] at most.
     pub value_bytes: usize,
 }
@@ -395,21 +407,18 @@ impl<'l> Lent<'l> {
 
     /// Values that are only moved: given, or gotten there.
     pub fn moved(values: &'l mut [u8], is_given: bool) -> Lent<'l> {
-        if is_given { Lent::read(values) } else { Lent::combined(values, 1, &|_, _| {}) }
+        if is_given { Lent::read(values) } else { Lent::combined(values, 1, How::Not) }
     }
 
     /// Values that are given, and others that are gotten.
     pub fn between(values: &'l [u8], result: &'l mut [u8]) -> Lent<'l> {
-        Lent { buffers: [View::of(values), View::of_mut(result)], combine: &|_, _| {}, value_bytes: 1 }
+        let buffers = [View::of(values), View::of_mut(result)];
+        Lent { buffers, how: How::Not, value_bytes: 1 }
     }
 
     /// Values of so many bytes each, which become what all come to.
-    pub fn combined(
-        values: &'l mut [u8],
-        value_bytes: usize,
-        combine: &'l dyn Fn(&mut [u8], &[u8]),
-    ) -> Lent<'l> {
-        Lent { buffers: [View::of_mut(values), View::of_mut(&mut [])], combine, value_bytes }
+    pub fn combined(values: &'l mut [u8], value_bytes: usize, how: How<'l>) -> Lent<'l> {
+        Lent { buffers: [View::of_mut(values), View::of_mut(&mut [])], how, value_bytes }
     }
 
     /// The same with a piece of the first buffer.
@@ -429,6 +438,21 @@ impl<'l> Lent<'l> {
     /// Combines what lies `from` there on, in memory that others may write, with as many values.
     #[inline]
     fn combine(&self, from: *const u8, into: &mut [u8], in_front: bool) {
+        match self.how {
+            How::Not => {}
+            // SAFETY: as many bytes as `into` has lie there.
+            How::Known(how) => unsafe { how.placed(in_front).combine_from(into, from) },
+            How::By(combine) => self.combine_blocks(combine, from, into, in_front),
+        }
+    }
+
+    fn combine_blocks(
+        &self,
+        combine: &dyn Fn(&mut [u8], &[u8]),
+        from: *const u8,
+        into: &mut [u8],
+        in_front: bool,
+    ) {
         let mut block = Block([MaybeUninit::uninit(); COMBINED_MAX]);
         let most = COMBINED_MAX / self.value_bytes * self.value_bytes;
         let mut at = 0;
@@ -440,10 +464,10 @@ impl<'l> Lent<'l> {
                 std::slice::from_raw_parts_mut(place, ours.len())
             };
             if in_front {
-                (self.combine)(theirs, ours);
+                combine(theirs, ours);
                 ours.copy_from_slice(theirs);
             } else {
-                (self.combine)(ours, theirs);
+                combine(ours, theirs);
             }
             at += ours.len();
         }

@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::baton::{Away, Grip, Hand, Owner, baton};
-use tasuki_core::engine::walk::{Lent, Walk};
+use tasuki_core::engine::walk::{self, Lent, Walk};
 use tasuki_core::engine::{Machine, View};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_core::segment::check_available;
@@ -277,18 +277,20 @@ impl State {
         mut walk: impl FnMut(&mut Walk, &Lent<'_>) -> std::result::Result<bool, E>,
     ) -> std::result::Result<bool, E> {
         let State { buffers: [data, result], how, value_bytes, pieces, piece, .. } = self;
-        let how = &*how;
-        let combine = |left: &mut [u8], right: &[u8]| match how {
-            How::Not => {}
-            How::Known(how) => how.combine(left, right),
-            How::Own(operator) => operator.combine(left, right),
+        let by_operator;
+        let how = match &*how {
+            How::Not => walk::How::Not,
+            How::Known(how) => walk::How::Known(*how),
+            How::Own(operator) => {
+                by_operator = |left: &mut [u8], right: &[u8]| operator.combine(left, right);
+                walk::How::By(&by_operator)
+            }
         };
         let result = View::of_mut(result.all());
         while self.passed < *pieces {
             let data = data.all();
             let data = if *pieces > 1 { &mut data[self.passed * *piece..][..*piece] } else { data };
-            let lent =
-                Lent { buffers: [View::of_mut(data), result], combine: &combine, value_bytes: *value_bytes };
+            let lent = Lent { buffers: [View::of_mut(data), result], how, value_bytes: *value_bytes };
             if !walk(&mut self.walk, &lent)? {
                 return Ok(false);
             }

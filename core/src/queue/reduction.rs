@@ -435,6 +435,10 @@ mod tests {
             let pairs = each.chunks_exact_mut(bytes).zip(from.chunks_exact(bytes));
             pairs.for_each(|(into, from)| reduction.combine(into, from));
             assert!(long == each, "{reduction}");
+            let (mut in_front, mut behind) = (row(5), row(40));
+            reduction.placed(true).combine(&mut in_front, &from);
+            reduction.combine(&mut behind, &row(5));
+            assert!(in_front == behind, "{reduction}, in front");
         }
     }
 

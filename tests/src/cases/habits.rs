@@ -3,7 +3,7 @@
 use crate::exchange::{effort, is_simulated};
 use crate::refusal::misused;
 use std::time::Duration;
-use tasuki::{Communicator, Job, Max, Pod, Rank, Result, Slot, Sum};
+use tasuki::{Communicator, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
 
 /// More calls of a kind than go by messages.
 const CALLS: usize = 9;
@@ -129,6 +129,17 @@ pub fn j_habits_keep_the_order(job: &Job) -> Result<()> {
         if let Some(got) = world.reduce(&mine, after, root)? {
             assert_eq!(got, [product(0..ranks, call); 700]);
         }
+    }
+    // Known ones, too: of values as far from zero that of the lowest member is taken.
+    let ties = |rank: usize| -> Vec<i32> {
+        (0..700).map(|at| if (rank + at) % 2 == 0 { at as i32 } else { -(at as i32) }).collect()
+    };
+    for call in 0..CALLS {
+        let root = Rank((call % ranks) as u32);
+        assert_eq!(world.allreduce(&ties(me), MaxAbs)?, ties(0));
+        assert_eq!(world.scan(&ties(me), MinAbs)?, ties(0));
+        let got = world.reduce(&ties(me), MinAbs, root)?;
+        assert!(got.is_none_or(|got| got == ties(0)));
     }
     let parts: Vec<f64> = (0..3000).map(|at| 1.0 / (3.0 + (at * (me + 1)) as f64)).collect();
     let first = world.allreduce(&parts, Sum)?;

@@ -132,7 +132,7 @@ pub fn j_habits_keep_the_order(job: &Job) -> Result<()> {
     }
     // Known ones, too: of values as far from zero that of the lowest member is taken.
     let ties = |rank: usize| -> Vec<i32> {
-        (0..700).map(|at| if (rank + at) % 2 == 0 { at as i32 } else { -(at as i32) }).collect()
+        (0..700).map(|at| if (rank + at).is_multiple_of(2) { at as i32 } else { -(at as i32) }).collect()
     };
     for call in 0..CALLS {
         let root = Rank((call % ranks) as u32);

@@ -122,6 +122,7 @@ impl Bar {
             (Case::Persistent, _) if prepared::operation_of(variant).is_some() => {
                 &[(With::Calls, AtMost(1.03)), (With::Mpi, AtMost(0.5))]
             }
+            (Case::Persistent, 2) => &[], // it is asked from four ranks on
             (Case::Persistent, _) => &[(With::Calls, AtMost(0.5))],
             (Case::OverlapColl, _) => match variant.strip_suffix(BESIDE) {
                 Some(_) => &[(With::Alone, AtMost(0.1))],
@@ -182,12 +183,14 @@ mod tests {
 
     #[test]
     fn plans_are_held_against_calls_and_others() {
-        let of = |variant, bytes| -> Vec<String> {
-            let bars = Bar::of(Case::Persistent, variant, bytes, 4);
+        let among = |ranks, variant, bytes| -> Vec<String> {
+            let bars = Bar::of(Case::Persistent, variant, bytes, ranks);
             bars.iter().map(|bar| format!("{:?} {bar}", bar.with)).collect()
         };
+        let of = |variant, bytes| among(4, variant, bytes);
         assert_eq!(of("bcast", 8), ["Calls <= 1.03", "Mpi <= 0.50"]);
         assert_eq!(of("last_barrier", 8), ["Calls <= 0.50"]);
+        assert_eq!((among(2, "last_barrier", 8), among(2, "barrier", 8).len()), (vec![], 2));
         assert_eq!((of("bcast_call", 8), of("bcast", 64)), (vec![], vec![]));
     }
 

@@ -7,6 +7,9 @@ use tasuki_models::collective::names::OPERATIONS;
 pub(crate) use tasuki_models::collective::names::typed;
 use tasuki_models::collective::shape::Operation;
 
+/// Operations whose blocks may differ.
+const UNEVEN: &str = "gatherv, scatterv, allgatherv, alltoallv";
+
 /// The operation of that name, and whether it is the form whose blocks differ.
 pub(super) fn operation(word: &str) -> anyhow::Result<(Operation, bool)> {
     let flat = word.replace('-', "_");
@@ -19,7 +22,10 @@ pub(super) fn operation(word: &str) -> anyhow::Result<(Operation, bool)> {
     let names = OPERATIONS.iter().map(|(name, _)| *name);
     Err(misuse(match nearest(&flat, names.clone()) {
         Some(right) => format!("there is no operation '{word}'; did you mean '{right}'?"),
-        None => format!("there is no operation '{word}': there are {}", names.collect::<Vec<_>>().join(", ")),
+        None => {
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!("there is no operation '{word}': there are {names}; with blocks that differ {UNEVEN}")
+        }
     }))
 }
 
@@ -53,6 +59,9 @@ mod tests {
         assert_eq!(operation("gatherv").unwrap(), (Operation::Gather, true));
         assert!(operation("bcats").unwrap_err().to_string().contains("'bcast'"));
         assert!(operation("everything").unwrap_err().to_string().contains("there are barrier, bcast"));
+        for uneven in UNEVEN.split(", ") {
+            assert!(operation(uneven).is_ok_and(|(_, blocks_differ)| blocks_differ), "{uneven}");
+        }
         for algorithm in ALGORITHMS {
             assert_eq!(operation(algorithm.operation.name()).unwrap(), (algorithm.operation, false));
         }

@@ -11,7 +11,8 @@ use tasuki_models::schedule::Schedule;
 #[derive(Args)]
 pub(crate) struct Ask {
     /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan,
-    /// neighbours; or a file that `tasuki plan export --format json` wrote
+    /// neighbours, and with blocks that differ gatherv, scatterv, allgatherv, alltoallv; or a file that
+    /// `tasuki plan export --format json` wrote
     #[arg(value_name = "OPERATION|FILE.json")]
     what: String,
     #[command(flatten)]

@@ -51,7 +51,8 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
     /// What the ranks do together: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
-    /// reduce_scatter, scan, exscan, neighbours; or a file that `tasuki plan export --format json` wrote
+    /// reduce_scatter, scan, exscan, neighbours, and with blocks that differ gatherv, scatterv, allgatherv, alltoallv;
+    /// or a file that `tasuki plan export --format json` wrote
     #[arg(value_name = "COLLECTIVE|FILE.json", required_unless_present_any = ["figure", "figure_lists"])]
     collective: Option<String>,
     #[command(flatten)]

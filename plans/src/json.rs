@@ -181,7 +181,7 @@ fn buffer_json(room: &Room, rank: u32) -> BufferJson {
     let (turns, swapped) = match room.used {
         Use::Program => (None, None),
         Use::Turns(turns) => (Some(turns), None),
-        Use::Swapped([one, other]) => (None, Some(if rank == one { other } else { one })),
+        Use::Swapped(both) => (None, Some(Use::partner(both, rank))),
     };
     BufferJson { name: room.name.to_string(), bytes: room.bytes, turns, swapped }
 }

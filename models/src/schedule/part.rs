@@ -25,9 +25,14 @@ impl Use {
         match self {
             Use::Program => (rank, 0),
             Use::Turns(turns) => (rank, start % u64::from(turns.max(1))),
-            Use::Swapped([one, other]) if start & 1 == 1 => (if rank == one { other } else { one }, 0),
+            Use::Swapped(both) if start & 1 == 1 => (Use::partner(both, rank), 0),
             Use::Swapped(_) => (rank, 0),
         }
+    }
+
+    /// The other one of two that swap a buffer.
+    pub fn partner([one, other]: [u32; 2], rank: u32) -> u32 {
+        if rank == one { other } else { one }
     }
 
     /// Swapped by these two.

@@ -71,8 +71,8 @@ fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
         match room.used {
             Use::Program => format!("{name} {} B", room.bytes),
             Use::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
-            Use::Swapped([one, other]) => {
-                let with = if part.rank() as u32 == one { other } else { one };
+            Use::Swapped(both) => {
+                let with = Use::partner(both, part.rank() as u32);
                 format!("{name} {} B of its own, swapped with rank {with} at each start", room.bytes)
             }
         }

@@ -103,7 +103,7 @@ impl Machine {
         match programs.first().and_then(|program| program.prepared.as_ref()) {
             Some(first) => {
                 first.start();
-                if bytes >= HELPED_FROM && self.is_left_to_helper(programs) {
+                if self.is_left_to_helper(programs, bytes) {
                     return Ok(());
                 }
                 for program in programs {
@@ -115,12 +115,12 @@ impl Machine {
         }
     }
 
-    /// Whether somebody else sees to what has just been started, which is much.
+    /// Whether what has just been started is much, here or elsewhere, and somebody else sees to it.
     #[inline]
-    fn is_left_to_helper(&self, programs: &[Program]) -> bool {
+    fn is_left_to_helper(&self, programs: &[Program], bytes: u64) -> bool {
         let moved = |program: &Program| program.prepared.as_ref().map_or(0, Prepared::moved);
         let moved: u64 = programs.iter().map(moved).sum();
-        self.is_seen_to(moved >= WOKEN_FROM)
+        bytes.max(moved) >= HELPED_FROM && self.is_seen_to(moved >= WOKEN_FROM)
     }
 
     /// Whether somebody looks at this rank's queues, perhaps woken for that.

@@ -332,11 +332,14 @@ fn plans_are_drawn() {
         }
     }
     let mut file = chain();
+    let quiet = plan(&["draw", text(&written(&folder, &file)), "-o", text(&path)]).expect(0);
+    assert_eq!(quiet.err, "", "what is proven needs no word");
     let copy = file["parts"][0]["steps"][1]["do"]["copy"].clone();
     file["parts"][0]["steps"][1]["do"] = json!({ "reduce": copy });
     file["parts"][0]["steps"][1]["do"]["reduce"]["in_front"] = json!(true);
-    plan(&["draw", text(&written(&folder, &file)), "-o", text(&path)]).expect(0);
+    let warned = plan(&["draw", text(&written(&folder, &file)), "-o", text(&path)]).expect(0).err;
     assert!(fs::read_to_string(&path).unwrap().contains("combines values"));
+    assert!(warned.contains("is wrong: ") && warned.contains("`tasuki plan check "), "{warned}");
 }
 
 #[test]

@@ -137,7 +137,8 @@ fn the_plan_of_a_file_is_simulated_as_the_collective_that_it_was() {
             assert_eq!(is, was, "{collective:?}");
         }
     }
-    let shown = sim(&[file, "--per-node", "5"]).expect(0).out;
+    let Ended { out: shown, err, .. } = sim(&[file, "--per-node", "5"]).expect(0);
+    assert_eq!(err, "", "what is proven needs no word");
     assert!(shown.contains("the plan of ") && shown.contains("tree: as the file says"), "{shown}");
     assert!(misuse(&[file, "--ranks", "5"]).contains("--ranks is said by the file"));
     assert!(misuse(&[file, "--algorithm", "tree"]).contains("--algorithm is said by the file"));
@@ -149,6 +150,7 @@ fn the_plan_of_a_file_is_simulated_as_the_collective_that_it_was() {
     std::fs::write(file, text.replacen("\"count\":1", "\"count\":4", 9)).unwrap();
     let stuck = sim(&[file]).expect(1);
     assert!(stuck.err.contains("cannot be simulated"), "{}", stuck.err);
+    assert!(stuck.err.contains(" is wrong: ") && stuck.err.contains("`tasuki plan check "), "{}", stuck.err);
 }
 
 #[test]

@@ -3,10 +3,12 @@
 //! ```text
 //! words      operations and algorithms by name      numbers    ranks, bytes, grids, blocks that differ
 //! segments   how many where nobody says             file       a plan in place of a collective
+//! proof      whether a plan holds
 //! ```
 
 mod file;
 mod numbers;
+pub(crate) mod proof;
 mod segments;
 pub(crate) mod words;
 

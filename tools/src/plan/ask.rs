@@ -54,8 +54,8 @@ impl Ask {
 
     /// All schedules that are asked for: at least one.
     pub(super) fn plans(&self) -> anyhow::Result<Vec<Plan>> {
-        if is_file(&self.what) {
-            return Ok(vec![self.read()?]);
+        if let Some(file) = self.file() {
+            return Ok(vec![self.read(file)?]);
         }
         let shape = self.shape()?;
         let of_it: Vec<&Algorithm> =
@@ -86,20 +86,25 @@ impl Ask {
         Ok(chosen.iter().map(plan).collect())
     }
 
+    /// The file that is named in place of an operation.
+    pub(super) fn file(&self) -> Option<&str> {
+        is_file(&self.what).then_some(self.what.as_str())
+    }
+
     /// The GOAL text that is named in place of an operation.
     pub(super) fn goal(&self) -> Option<&str> {
         self.what.ends_with(".goal").then_some(self.what.as_str())
     }
 
-    fn read(&self) -> anyhow::Result<Plan> {
+    fn read(&self, file: &str) -> anyhow::Result<Plan> {
         let options = [
             (self.algorithm.is_some(), "--algorithm"),
             (self.segments.is_some(), "--segments"),
             (self.torus.is_some(), "--torus"),
         ];
         let others = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option);
-        let schedule = read(&self.what, self.asked.given().chain(others))?;
-        let title = format!("{} of {}, {}", schedule.name(), self.what, words::ranks(schedule.ranks()));
+        let schedule = read(file, self.asked.given().chain(others))?;
+        let title = format!("{} of {}, {}", schedule.name(), file, words::ranks(schedule.ranks()));
         Ok(Plan { schedule, asked: title.clone(), title, remark: None })
     }
 

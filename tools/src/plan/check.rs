@@ -3,30 +3,20 @@
 use super::ask::{Ask, Plan};
 use super::names::{self, Everybody};
 use super::show::wrap;
+use crate::asked::proof::{self, Outcome, prove, too_large};
 use crate::asked::words;
 use crate::say::{misuse, print};
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use tasuki_core::os::memory;
 use tasuki_models::schedule::{Checked, Deed, Fault, Graph, Part, Place, Schedule, Step, Where};
 use tasuki_plans::goal::{self, Measured};
 
 /// Steps that are shown for a fault.
 const STEPS_MAX: usize = 12;
-/// What part of the available memory a proof may take.
-const SHARE: u64 = 2;
 /// The exit code where a plan is wrong.
 const WRONG: u8 = 1;
-
-/// What came out.
-enum Outcome {
-    Right(Checked),
-    Wrong(Box<Fault>),
-    /// It was not tried: it would take so many bytes, or more.
-    TooLarge(u64),
-}
 
 #[derive(Serialize)]
 struct Report {
@@ -70,8 +60,8 @@ pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
         return goal_text(path, json);
     }
     let plans = ask.plans()?;
-    let available = memory::available().bytes;
-    let outcomes: Vec<Outcome> = plans.iter().map(|plan| prove(&plan.schedule, available / SHARE)).collect();
+    let limit = proof::limit();
+    let outcomes: Vec<Outcome> = plans.iter().map(|plan| prove(&plan.schedule, limit)).collect();
     if json {
         let rows: Vec<Row> = plans.iter().zip(&outcomes).map(|(plan, outcome)| row(plan, outcome)).collect();
         print(&format!("{}\n", serde_json::to_string_pretty(&Report { plans: rows })?))?;
@@ -116,37 +106,13 @@ fn goal_text(path: &str, json: bool) -> anyhow::Result<u8> {
 
 /// What waits for what; an error where that cannot be told, or would take too much memory.
 pub(super) fn graph(plan: &Plan) -> anyhow::Result<Graph> {
-    let limit = memory::available().bytes / SHARE;
+    let limit = proof::limit();
     let bytes = plan.schedule.check_bytes(limit);
     if bytes > limit {
         return Err(misuse(too_large(bytes)));
     }
     let wrong = |fault: Box<Fault>| misuse(format!("{}: wrong: {fault}", plan.title));
     plan.schedule.graph().map_err(wrong)
-}
-
-fn prove(schedule: &Schedule, limit: u64) -> Outcome {
-    let bytes = schedule.check_bytes(limit);
-    if bytes > limit {
-        return Outcome::TooLarge(bytes);
-    }
-    match schedule.check() {
-        Ok(checked) => Outcome::Right(checked),
-        Err(fault) => Outcome::Wrong(fault),
-    }
-}
-
-fn too_large(bytes: u64) -> String {
-    let (needed, limit) = (mib(bytes), mib(memory::available().bytes / SHARE));
-    format!(
-        "a proof would take {needed} MiB or more, and {limit} are to be had: it grows with the square of the number \
-         of steps. Take fewer ranks or segments: what holds for all counts up to some 33 seldom breaks above. \
-         `tasuki plan show --rank R` and `tasuki plan export --format json` need no proof"
-    )
-}
-
-fn mib(bytes: u64) -> u64 {
-    bytes.div_ceil(1 << 20)
 }
 
 fn row(plan: &Plan, outcome: &Outcome) -> Row {

@@ -12,6 +12,7 @@ mod check;
 mod names;
 mod show;
 
+use crate::asked::proof::warn_of_unproven;
 use crate::say::misuse;
 use crate::sink::{Sink, is_standard_output};
 use ask::{Ask, Plan};
@@ -136,6 +137,9 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
 fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
     let sink = Sink::open(output)?;
     let plan = ask.plan()?;
+    if let Some(file) = ask.file() {
+        warn_of_unproven(file, &plan.schedule);
+    }
     let view = match view {
         View::Graph => picture::View::Graph,
         View::Time => picture::View::Time,

@@ -15,6 +15,7 @@ mod report;
 mod size;
 mod subject;
 
+use crate::asked::proof::warn_of_unproven;
 use crate::asked::{Asked, is_file, read, segments_to_simulate};
 use crate::say::{misuse, print};
 use crate::sink::Sink;
@@ -138,6 +139,7 @@ fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
     // How ranks lie on nodes no plan says.
     let given = args.asked.given().filter(|option| *option != "--per-node").chain(others);
     let schedule = read(file, given)?;
+    warn_of_unproven(file, &schedule);
     let subject = Subject::plan(&schedule, file);
     let network = network(&args.topology, subject.ranks, args.asked.per_node())?;
     let name = schedule.name().to_string();

@@ -12,13 +12,14 @@
 //! signal-raise), or the seal behind it (SYNC seal). A seal lies in the line of what it seals: who takes that looks at
 //! no other line, and the signal, which it looks at only when it has waited for long, stays with who raises it.
 
+mod lent;
 mod pace;
 mod sharing;
 
+pub use lent::{COMBINED_MAX, How, Lent};
 pub use pace::{Act, Growing, Pace, Sealing, Spot, Until};
 pub(super) use sharing::Giving;
 
-use super::loan::View;
 use super::machine::Machine;
 use super::seal::Seal;
 use super::waiting::Condition;
@@ -26,39 +27,12 @@ use crate::base::{Cause, Rank, Result};
 use crate::fabric::{DirectCell, DirectLine, Line, SignalCell, plainly_reached};
 use crate::node::park::WakeMode;
 use crate::os::{copy, outward, prefetch};
-use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
-use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 /// Most bytes that are fetched ahead of a step: what the first cache holds beside the rest.
 const FETCHED_MAX: usize = 16 << 10;
-/// Bytes that are combined in one go, on the stack.
-pub const COMBINED_MAX: usize = 4096;
-
-/// How a call combines values.
-#[derive(Clone, Copy)]
-pub enum How<'l> {
-    /// Not.
-    Not,
-    /// As everybody knows: values of others are read where they lie.
-    Known(Reduction),
-    /// The left ones become left with right. Values of others are copied first: nobody may change them meanwhile.
-    By(&'l dyn Fn(&mut [u8], &[u8])),
-}
-
-/// What the call lends, and how it combines values.
-pub struct Lent<'l> {
-    /// Its buffers.
-    pub buffers: [View<'l>; 2],
-    /// How it combines.
-    pub how: How<'l>,
-    /// Bytes of a value, [`COMBINED_MAX`] at most.
-    pub value_bytes: usize,
-}
-
 /// Steps that are run in turn, as many of them in each call; after the last comes the first again. There may be several
 /// ways through a call, as one for each root.
 #[derive(Debug)]
@@ -386,90 +360,6 @@ impl Machine {
                 let into = unsafe { std::slice::from_raw_parts_mut(into, len) };
                 lent.combine(from, into, in_front);
             }
-        }
-    }
-}
-
-/// Values on the stack, where any type may lie.
-#[repr(align(64))]
-struct Block([MaybeUninit<u8>; COMBINED_MAX]);
-
-impl<'l> Lent<'l> {
-    /// Nothing.
-    pub fn nothing() -> Lent<'l> {
-        Lent::read(&[])
-    }
-
-    /// Values that are given.
-    pub fn read(values: &'l [u8]) -> Lent<'l> {
-        Lent::between(values, &mut [])
-    }
-
-    /// Values that are only moved: given, or gotten there.
-    pub fn moved(values: &'l mut [u8], is_given: bool) -> Lent<'l> {
-        if is_given { Lent::read(values) } else { Lent::combined(values, 1, How::Not) }
-    }
-
-    /// Values that are given, and others that are gotten.
-    pub fn between(values: &'l [u8], result: &'l mut [u8]) -> Lent<'l> {
-        let buffers = [View::of(values), View::of_mut(result)];
-        Lent { buffers, how: How::Not, value_bytes: 1 }
-    }
-
-    /// Values of so many bytes each, which become what all come to.
-    pub fn combined(values: &'l mut [u8], value_bytes: usize, how: How<'l>) -> Lent<'l> {
-        Lent { buffers: [View::of_mut(values), View::of_mut(&mut [])], how, value_bytes }
-    }
-
-    /// The same with a piece of the first buffer.
-    pub fn piece(&self, piece: Range<usize>) -> Lent<'_> {
-        let [values, result] = self.buffers;
-        Lent { buffers: [values.piece(piece), result], ..*self }
-    }
-
-    #[inline(always)]
-    fn place(&self, place: Place, len: usize) -> *const u8 {
-        match place {
-            Place::Mapped(at) => at.as_ptr(),
-            Place::Lent(buffer, at) => self.buffers[buffer].part(at, len as u64),
-        }
-    }
-
-    /// Combines what lies `from` there on, in memory that others may write, with as many values.
-    #[inline]
-    fn combine(&self, from: *const u8, into: &mut [u8], in_front: bool) {
-        match self.how {
-            How::Not => {}
-            // SAFETY: as many bytes as `into` has lie there.
-            How::Known(how) => unsafe { how.placed(in_front).combine_from(into, from) },
-            How::By(combine) => self.combine_blocks(combine, from, into, in_front),
-        }
-    }
-
-    fn combine_blocks(
-        &self,
-        combine: &dyn Fn(&mut [u8], &[u8]),
-        from: *const u8,
-        into: &mut [u8],
-        in_front: bool,
-    ) {
-        let mut block = Block([MaybeUninit::uninit(); COMBINED_MAX]);
-        let most = COMBINED_MAX / self.value_bytes * self.value_bytes;
-        let mut at = 0;
-        for ours in into.chunks_mut(most) {
-            let place: *mut u8 = block.0.as_mut_ptr().cast();
-            // SAFETY: as many bytes as `into` has lie there, and a chunk of them fits the block; then they are written.
-            let theirs = unsafe {
-                copy::copy(from.add(at), place, ours.len());
-                std::slice::from_raw_parts_mut(place, ours.len())
-            };
-            if in_front {
-                combine(theirs, ours);
-                ours.copy_from_slice(theirs);
-            } else {
-                combine(ours, theirs);
-            }
-            at += ours.len();
         }
     }
 }

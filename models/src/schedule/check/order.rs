@@ -185,13 +185,11 @@ impl Search<'_> {
         let mut news = false;
         for stream in streams {
             let len = self.world.streams[stream].len();
-            let mut reach = self.reach[node].get(&(number, stream)).copied().unwrap_or(0);
-            let before = reach;
-            while reach < len * self.world.starts
-                && self.is_implied((start, event), &additions, (stream, reach), wanted)
-            {
-                reach += 1;
-            }
+            let before = self.reach[node].get(&(number, stream)).copied().unwrap_or(0);
+            let end = len * self.world.starts;
+            let reach = implied_until(before, end, |place| {
+                self.is_implied((start, event), &additions, (stream, place), wanted)
+            });
             if reach > before {
                 self.reach[node].insert((number, stream), reach);
             }
@@ -314,5 +312,43 @@ impl Search<'_> {
             depths[event] = depth + usize::from(moves);
         }
         depths.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// The first place from `from` on, up to `end`, that is not implied. Whatever comes after an addition comes after those
+/// before it in its stream, too, so none behind that place is: it is looked for in strides that double, then halve.
+fn implied_until(from: usize, end: usize, is_implied: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut stride) = (from, 1);
+    while low + stride <= end && is_implied(low + stride - 1) {
+        low += stride;
+        stride *= 2;
+    }
+    let mut high = end.min(low + stride - 1); // all below `low` are implied, and from `high` on none is
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_implied(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::implied_until;
+
+    #[test]
+    fn the_first_place_that_is_not_implied_is_found_from_wherever_one_looks() {
+        for end in 0..40 {
+            for (from, first) in (0..=end).flat_map(|first| (0..=first).map(move |from| (from, first))) {
+                let asked = |place: usize| {
+                    assert!((from..end).contains(&place), "place {place} of {from}..{end}");
+                    place < first
+                };
+                assert_eq!(implied_until(from, end, asked), first, "from {from} of {end}");
+            }
+        }
     }
 }

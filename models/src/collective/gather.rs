@@ -12,6 +12,9 @@ use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::walk::Lent;
 
+/// Bytes of a member's values from which on to copy them once more takes longer than a message to each member.
+const STRAIGHT_MIN: usize = 4 << 10;
+
 impl Communicator {
     /// All members' values in their order into `all`, on this member, the root; as many from each.
     pub fn gather_here<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
@@ -96,6 +99,10 @@ impl Communicator {
 
     fn allgather_by_messages<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let (size, count) = (self.size(), values.len());
+        let is_one_round = size <= RADIX && size_of_val(values) > SHORT_MAX;
+        if is_one_round || size_of_val(values) >= STRAIGHT_MIN {
+            return self.swap_straight(bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
+        }
         all[..count].copy_from_slice(values); // of this member and those after it
         let mut step = 1;
         while step < size {
@@ -103,6 +110,17 @@ impl Communicator {
             step *= RADIX;
         }
         all.rotate_right(self.rank().index() * count);
+        Ok(())
+    }
+
+    /// Each gives each its values, which come to lie where they are to.
+    fn swap_straight(&self, values: &[u8], all: &mut [u8]) -> Result<()> {
+        let (size, me) = (self.size(), self.rank());
+        for steps in 1..size {
+            let (from, to) = (self.after(me, steps), self.after(me, size - steps));
+            let into = &mut all[from.index() * values.len()..][..values.len()];
+            self.link.exchange(values, to, into, from)?;
+        }
         Ok(())
     }
 

@@ -1,17 +1,21 @@
 //! Deeds that are done while the lease is held: short ones, on memory that this process has mapped.
 #![allow(unsafe_code)]
-//! Unsafe: atomics on words that the fabric has just named.
+//! Unsafe: atomics and copies on memory that the fabric has just named.
 
 use crate::engine::machine::Machine;
 use crate::engine::{Caching, View};
 use crate::fabric::{Atomic, Width};
+use crate::os::copy;
 use crate::queue::command::{Command, Deed};
 use crate::queue::inline::Inline;
 use crate::queue::reduction::Reduction;
 use crate::segment::GlobalAddress;
+use std::ptr::NonNull;
 
 /// Most bytes that are copied under the lease: longer copies let others at the queue meanwhile.
 const AT_ONCE: u64 = 8 * 1024;
+/// Most bytes that are combined under it: nobody helps with a reduction, and the long way takes some 4 us more.
+pub(super) const COMBINED_AT_ONCE: u64 = 64 * 1024;
 /// Bytes that are reduced in one go, on the stack.
 pub(super) const BLOCK: usize = 1024;
 
@@ -30,7 +34,7 @@ impl Machine {
                 Deed::Atomic { at, atomic, result } => self.change_at_once(at, atomic, result),
                 Deed::Call(_) => false,
                 Deed::Reduce { from, to, len, how } => {
-                    len <= AT_ONCE && self.reduce_at_once(from, to, len, how)
+                    len <= COMBINED_AT_ONCE && self.reduce_at_once(from, to, len, how)
                 }
             }
     }
@@ -68,24 +72,57 @@ impl Machine {
         if !len.is_multiple_of(how.bytes()) {
             return false;
         }
-        if len > 0 && (self.fabric().mapped(from, len).is_none() || self.fabric().mapped(to, len).is_none()) {
+        let (Some(from), Some(to)) = (self.fabric().mapped(from, len), self.fabric().mapped(to, len)) else {
+            return len == 0;
+        };
+        // SAFETY: memory of the job that was just found mapped, and stays so; freed meanwhile, nobody reads it.
+        unsafe { self.reduce_between(from, to, len as usize, how) }
+    }
+
+    /// The same between places of whole values. False: the operator is not there, or a value is more than is kept on
+    /// the stack.
+    ///
+    /// # Safety
+    /// As many bytes as that are mapped at both.
+    pub(super) unsafe fn reduce_between(
+        &self,
+        from: NonNull<u8>,
+        to: NonNull<u8>,
+        len: usize,
+        how: Reduction,
+    ) -> bool {
+        let value = how.bytes() as usize;
+        let most = BLOCK / value * value;
+        if most == 0 {
             return false;
         }
-        let block = BLOCK as u64 / how.bytes() * how.bytes();
-        if block == 0 {
-            return false; // one value is more than is kept on the stack
-        }
-        let (mut theirs, mut ours) = (Block([0; BLOCK]), Block([0; BLOCK]));
-        for at in (0..len).step_by(block as usize) {
-            let size = (len - at).min(block) as usize;
-            let (theirs, ours) = (&mut theirs.0[..size], &mut ours.0[..size]);
-            let copied = self.copy_in(from.add(at), View::of_mut(theirs), 0, size as u64, Caching::Cached)
-                && self.copy_in(to.add(at), View::of_mut(ours), 0, size as u64, Caching::Cached);
-            if !self.combine(how, ours, theirs) {
+        let mut ours = Block([0; BLOCK]);
+        for at in (0..len).step_by(most) {
+            let size = (len - at).min(most);
+            let ours = &mut ours.0[..size];
+            // SAFETY: within both places. Others may write them meanwhile, if the program is wrong.
+            let is_done = unsafe {
+                let (from, to) = (from.add(at).as_ptr(), to.add(at).as_ptr());
+                copy::copy(to, ours.as_mut_ptr(), size);
+                let is_done = match how.operator() {
+                    None => {
+                        how.combine_from(ours, from);
+                        true
+                    }
+                    Some(_) => {
+                        let mut theirs = Block([0; BLOCK]);
+                        let theirs = &mut theirs.0[..size];
+                        copy::copy(from, theirs.as_mut_ptr(), size);
+                        self.combine(how, ours, theirs)
+                    }
+                };
+                if is_done {
+                    copy::copy(ours.as_ptr(), to, size);
+                }
+                is_done
+            };
+            if !is_done {
                 return false;
-            }
-            if !copied || !self.copy_out(View::of(ours), 0, to.add(at), size as u64, Caching::Cached) {
-                return true; // freed in the middle: nobody reads it
             }
         }
         true

@@ -8,6 +8,7 @@
 //! anybody does, and leaves the books as anybody would: whoever comes next, wherever, goes on from there. What it
 //! cannot do so, a long copy, a poisoned signal, it leaves to the common way.
 
+use super::deeds::COMBINED_AT_ONCE;
 use super::program::Program;
 use super::reach::Named;
 use super::todo::Todo;
@@ -66,9 +67,9 @@ enum Work {
         is_outward: bool,
     },
     Reduce {
-        from: GlobalAddress,
-        to: GlobalAddress,
-        len: u64,
+        from: NonNull<u8>,
+        to: NonNull<u8>,
+        len: usize,
         how: Reduction,
     },
     /// Something for the common way.
@@ -166,8 +167,15 @@ impl Machine {
                 }
                 _ => Work::Other,
             },
-            Deed::Reduce { from, to, len, how } if len <= SHORT && how.operator().is_none() => {
-                Work::Reduce { from, to, len, how }
+            Deed::Reduce { from, to, len, how }
+                if len <= COMBINED_AT_ONCE && len.is_multiple_of(how.bytes()) =>
+            {
+                match (place(from, len), place(to, len)) {
+                    (Some(from), Some(to)) if how.operator().is_none() => {
+                        Work::Reduce { from, to, len: len as usize, how }
+                    }
+                    _ => Work::Other,
+                }
             }
             _ => Work::Other,
         }
@@ -288,7 +296,8 @@ impl Machine {
                 copy::fence_after_bulk(len);
                 true
             }
-            Work::Reduce { from, to, len, how } => self.reduce_at_once(from, to, len, how),
+            // SAFETY: places of so many bytes in memory of the job that stay mapped.
+            Work::Reduce { from, to, len, how } => unsafe { self.reduce_between(from, to, len, how) },
             Work::Other => false,
         }
     }

@@ -20,6 +20,8 @@ pub(super) const STAGED: Algorithm = algorithm("staged", Operation::Bcast, stage
 pub(super) const EAGER: Algorithm = algorithm("eager", Operation::Bcast, eager);
 /// Everybody gives the root its values, which are combined outwards from its own.
 pub(super) const REDUCE: Algorithm = algorithm("flat", Operation::Reduce, reduce);
+/// The root combines everybody's values where they lie, and says when it has: nobody else may change them before.
+pub(super) const REDUCE_DIRECT: Algorithm = algorithm("direct", Operation::Reduce, reduce_direct);
 /// Everybody gives rank 0 its values, and gets the result from there.
 pub(super) const ALLREDUCE: Algorithm = algorithm("flat", Operation::Allreduce, allreduce);
 /// Everybody gives rank 0 its block, and gets all from there.
@@ -107,6 +109,12 @@ fn eager(shape: &Shape, part: &mut Part) {
     }
 }
 
+/// All ranks but that one, outwards from it, and whether they come before it.
+fn outwards(ranks: usize, middle: usize) -> impl Iterator<Item = (usize, bool)> {
+    let before = (0..middle).rev().map(|from| (from, true));
+    before.chain((middle + 1..ranks).map(|from| (from, false)))
+}
+
 /// Combines what all others bring with the data of the rank in the middle, in the order of ranks: those before it from
 /// the nearest on, in front; then those after it. What each step raises besides, by whose values it combined. The last
 /// one says so.
@@ -119,9 +127,7 @@ fn combine(
     part: &mut Part,
 ) {
     let bytes = shape.bytes_of(0);
-    let sources = (0..middle).rev().map(|from| (from, true));
-    let sources = sources.chain((middle + 1..shape.ranks).map(|from| (from, false)));
-    for (number, (from, in_front)) in sources.enumerate() {
+    for (number, (from, in_front)) in outwards(shape.ranks, middle).enumerate() {
         let place = places.on(middle, from as u64 * bytes);
         let step = part.reduce(arrived[from].reaches(1), place, DATA.on(middle, 0), bytes, in_front);
         if let Some(free) = free {
@@ -153,6 +159,31 @@ fn reduce(shape: &Shape, part: &mut Part) {
         .then(arrived[me].on(root, 1))
         .then(sent.on(me, 1));
     part.finish(sent.reaches(1));
+}
+
+fn reduce_direct(shape: &Shape, part: &mut Part) {
+    let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
+    let (is_root, count) = (me == root, shape.ranks as u64 - 1);
+    part.buffer("data", bytes);
+    // One signal for all: who comes again has been told, and so all had come.
+    let come = part.signal("come", if is_root { count } else { 0 });
+    let taken = part.signal("taken", u64::from(!is_root));
+    let combined = part.signal("combined", u64::from(is_root && count > 0));
+    if !is_root {
+        part.join(started()).then(come.on(root, 1));
+        part.finish(taken.reaches(1));
+        return;
+    }
+    for (number, (from, in_front)) in outwards(shape.ranks, root).enumerate() {
+        let step = part.reduce(come.reaches(count), DATA.on(from, 0), DATA.on(root, 0), bytes, in_front);
+        step.then(taken.on(from, 1));
+        if number + 2 == shape.ranks {
+            step.then(combined.on(root, 1));
+        }
+    }
+    if count > 0 {
+        part.finish(combined.reaches(1));
+    }
 }
 
 fn allreduce(shape: &Shape, part: &mut Part) {

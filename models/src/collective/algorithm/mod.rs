@@ -78,6 +78,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     two_level::ALLGATHER,
     reduce::TREE,
     flat::REDUCE,
+    flat::REDUCE_DIRECT,
     two_level::REDUCE,
     allreduce::TREE,
     allreduce::DOUBLING,

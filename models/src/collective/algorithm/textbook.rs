@@ -59,6 +59,7 @@ fn textbook(operation: Operation, name: &str, sizes: Sizes) -> Option<(usize, u6
         (Allreduce, "shared") => (if p > 2 { p + 4 } else { 4 }, 2 * n / p as u64 * others),
         (Allgather, "flat") => (2, others * others.max(1) * n + others * n),
         (Reduce, "flat") => (2, others * n),
+        (Reduce, "direct") => (1, others * n),
         (Allreduce, "flat") => (3, others * n),
         (Bcast, "scatter+allgather") => (l + p - 1, 2 * n / p as u64 * others),
         (Allgather, "ring") => (p - 1, others * n),

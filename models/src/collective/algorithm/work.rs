@@ -226,6 +226,7 @@ fn reduce(name: &str, Sizes { p, o, n, l, c, .. }: Sizes) -> Option<Work> {
             .combining(o * n, o * n)
             .within(4.0 * p * n)
             .knowing_all(),
+        "direct" => work((2.0, 2.0), (o, 2.0 * o), (0.0, 0.0)).combining(o * n, o * n),
         "tree" => work((l, (c + 1.0) / 2.0), (c + 1.0, 3.0 * o), (l * n, o * n))
             .combining(c * n, o * n)
             .within(2.0 * c * n),

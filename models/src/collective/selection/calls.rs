@@ -23,9 +23,12 @@ const SEGMENTS_MAX: u64 = 8;
 /// Bytes of all members' values that everybody combines for itself rather than in shares.
 const OWN_MAX: u64 = 32 << 10;
 
-/// Bytes of a block from which on plans that only move blocks are programs, whose data others reach: one copy is less
-/// than two, but needs more signals. Between a root and one other, and else.
+/// Bytes of a block from which on plans are programs, whose data others reach: one copy is less than two, but needs
+/// more signals. Between a root and one other, and else.
 const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
+/// The same of values that are combined for a root where they lie: between it and one other, and among ranks that share
+/// processors, whose caches places would fill.
+const COMBINED_THERE_MIN: [u64; 2] = [4 << 10, 32 << 10];
 /// Most ranks of such a broadcast: in a tree of more, ranks wait for turns.
 const ONE_COPY_BCAST_MAX: usize = 4;
 
@@ -63,17 +66,26 @@ impl Cut {
 
 impl Selection {
     /// The pieces in which members run a plan of a shape, each its own steps in its own calls. None: others go on with
-    /// it, too, or another algorithm is wanted; it moves long blocks in one copy; it is too large for that, or nothing.
+    /// it, too, or another algorithm is wanted; it reads long blocks where they lie; it is too large for that, or
+    /// nothing.
     pub(in crate::collective) fn walk(&self, shape: &Shape) -> Option<Cut> {
         let is_wanted = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
         let can_be = self.is_unaided && is_wanted && is_among_few && shape.operation != Operation::Neighbours;
-        (can_be && !is_long(shape)).then(|| Cut::of(shape)).flatten()
+        (can_be && !is_moved_once(shape) && !self.is_combined_there(shape)).then(|| Cut::of(shape)).flatten()
+    }
+
+    /// Whether a root rather combines values of its plan where they lie.
+    pub(super) fn is_combined_there(&self, shape: &Shape) -> bool {
+        let is_between_two = shape.ranks == 2;
+        let is_crowd = is_between_two || self.per_processor > 1;
+        let can_be = self.is_unaided && is_crowd && shape.operation == Operation::Reduce;
+        can_be && shape.bytes_of(0) >= COMBINED_THERE_MIN[usize::from(!is_between_two)]
     }
 }
 
 /// Whether a plan rather moves its blocks in one copy.
-fn is_long(shape: &Shape) -> bool {
+fn is_moved_once(shape: &Shape) -> bool {
     let is_between_two = shape.ranks == 2 && shape.operation.is_rooted();
     let least = ONE_COPY_MIN[usize::from(!is_between_two)];
     let is_long = matches!(shape.counts, Counts::Equal(bytes) if bytes >= least);
@@ -94,6 +106,11 @@ pub(super) fn algorithm(shape: &Shape) -> &'static Algorithm {
         Operation::Allreduce if shape.bytes_of(0) * shape.ranks as u64 > OWN_MAX => "shared",
         _ => "laid",
     };
-    let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (shape.operation, name));
-    found.expect("each operation has one for calls")
+    named(shape.operation, name)
+}
+
+/// An algorithm that there is.
+pub(super) fn named(operation: Operation, name: &str) -> &'static Algorithm {
+    let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (operation, name));
+    found.expect("the algorithm of that name")
 }

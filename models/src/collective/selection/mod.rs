@@ -53,7 +53,10 @@ impl Selection {
             return calls::algorithm(&cut.one);
         }
         let forced = self.forced.of(shape.operation).filter(|algorithm| (algorithm.fits)(shape));
-        forced.unwrap_or_else(|| self.quickest(shape))
+        forced.unwrap_or_else(|| match self.is_combined_there(shape) {
+            true => calls::named(shape.operation, "direct"),
+            false => self.quickest(shape),
+        })
     }
 
     /// How long a start takes by an algorithm, in ns; `None` where that depends on more than the shape's sizes.

@@ -41,7 +41,7 @@ const MEASURED: &[(Operation, usize, u64, &str)] = &[
     (Reduce, 4, 32 << 10, "tree"),
     (Reduce, 8, 32 << 10, "tree"),
     (Reduce, 16, 32 << 10, "tree"),
-    (Reduce, 8, 1 << 20, "tree"),
+    (Reduce, 8, 1 << 20, "direct"),
     (Allreduce, 4, 8, "flat"),
     (Allreduce, 8, 8, "flat"),
     (Allreduce, 16, 2048, "flat"),
@@ -100,12 +100,17 @@ const UNAIDED: &[(Operation, usize, u64, &str)] = &[
     (Allgather, 4, 256 << 10, "recursive doubling"),
     (Alltoall, 8, 64 << 10, "laid"),
     (Alltoall, 2, 256 << 10, "pairwise"),
-    (Reduce, 2, 1 << 20, "laid"),
+    (Reduce, 2, 2048, "laid"),
+    (Reduce, 2, 8 << 10, "direct"),
+    (Reduce, 2, 1 << 20, "direct"),
+    (Reduce, 8, 8 << 10, "laid"),
+    (Reduce, 4, 32 << 10, "direct"),
+    (Reduce, 16, 64 << 10, "direct"),
     (Allreduce, 2, 1 << 20, "shared"),
 ];
 
 #[test]
-fn where_nobody_helps_long_blocks_that_are_only_moved_are_so_in_one_copy() {
+fn where_nobody_helps_long_blocks_are_taken_where_they_lie() {
     for &(operation, ranks, bytes, name) in UNAIDED {
         let selection = Selection { is_unaided: true, ..two_processors(ranks) };
         let chosen = selection.choose(&Shape::new(operation, ranks, 0, bytes));

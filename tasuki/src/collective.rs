@@ -184,8 +184,8 @@ impl Communicator {
 
     /// All members' values one behind the other, on every member; as many from each.
     ///
-    /// Collective. Errors as for [`Communicator::bcast`]. Costs ceil(log8 P) rounds of up to seven messages, and memory
-    /// for all values on the heap.
+    /// Collective. Errors as for [`Communicator::bcast`]. Costs ceil(log8 P) rounds of up to seven messages, from 4 KiB
+    /// of values on a message to each member, and memory for all values on the heap.
     pub fn allgather<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let mut all = vec![T::zeroed(); self.size() * values.len()];
         self.inner().allgather(values, &mut all)?;

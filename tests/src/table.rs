@@ -238,6 +238,7 @@ macro_rules! each_case {
             Everywhere "J3" 2..=4 plans::j3_plans_that_some_members_started;
             Everywhere "J" 2..=4 plans::j_values_are_whole;
             Real "J" 2..=5 walking::j_plans_whose_operation_panics;
+            Everywhere "J" 2..=5 walking::j_roots_combine_long_values_where_they_lie;
             Real "J" 1..=4 walking::j_plans_that_no_memory_has_room_for;
             Everywhere "J" 1..=8 plans::j_every_algorithm_moves_what_it_should;
             Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;

@@ -78,17 +78,44 @@ pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// A root combines long values where they lie, and they are their rank's again when it has. Starts with other roots, in
+/// another order on each rank, have nothing to do with it.
+pub fn j_roots_combine_long_values_where_they_lie(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    for count in [effort(job, 1_025, 513), effort(job, 9_001, 600)] {
+        let plan = |root| world.reduce_init::<i64>(count, Sum, root);
+        let mut plans = job.ranks().map(plan).collect::<Result<Vec<_>>>()?;
+        for start in 0..effort(job, 8, 3) {
+            let order = |at: usize| if start % 2 == 0 { at } else { (at + me) % ranks };
+            for root in (0..ranks).map(order) {
+                plans[root].write(0, &values(me, start + root, count))?;
+                plans[root].start()?;
+            }
+            for root in (0..ranks).rev().map(order) {
+                plans[root].wait()?;
+                let is_right = me != root || plans[root].to_vec()? == sums(ranks, start + root, count);
+                assert!(is_right, "{count} values for rank {root}, start {start}");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// An operation that panics does so in the call of the rank that runs it; its plan is of no more use, and goes like any
 /// other. Plans that others run, too, wait for what never ends.
 pub fn j_plans_whose_operation_panics(job: &Job) -> Result<()> {
     if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
         return Ok(());
     }
+    [3, 5000].into_iter().try_for_each(|count| operation_panics(job, count))
+}
+
+fn operation_panics(job: &Job, count: usize) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     let some = |a: i64, b: i64| if a + b > 100 { panic!("on purpose") } else { a + b };
-    let mut plan = world.reduce_init::<i64>(3, some, Rank(0))?;
+    let mut plan = world.reduce_init::<i64>(count, some, Rank(0))?;
     for value in [1, 200] {
-        plan.write(0, &[value; 3])?;
+        plan.write(0, &vec![value; count])?;
         let run = || plan.start().and_then(|()| plan.wait());
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         assert_eq!(outcome.is_err(), me == 0 && value == 200, "{value}");

@@ -97,7 +97,7 @@ impl Communicator {
     /// Prepares a collective by the algorithm that is chosen for it. The rest is as of [`plan`](Communicator::plan).
     pub fn plan_for(&self, shape: &Shape, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
-        match selection.walk(shape) {
+        match selection.walk(shape, matches!(how, Combining::Own(..))) {
             Some(cut) => self.plan_walk(shape, &cut, how),
             None => self.plan(&selection.choose(shape).schedule(shape, 1), how, prepare),
         }

@@ -68,11 +68,15 @@ impl Selection {
     /// The pieces in which members run a plan of a shape, each its own steps in its own calls. None: others go on with
     /// it, too, or another algorithm is wanted; it reads long blocks where they lie; it is too large for that, or
     /// nothing.
-    pub(in crate::collective) fn walk(&self, shape: &Shape) -> Option<Cut> {
+    ///
+    /// What combines values by an operation of the members' own stays a walk: where that panics, only the member that
+    /// called it has to do with it.
+    pub(in crate::collective) fn walk(&self, shape: &Shape, has_own_operation: bool) -> Option<Cut> {
         let is_wanted = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
         let can_be = self.is_unaided && is_wanted && is_among_few && shape.operation != Operation::Neighbours;
-        (can_be && !is_moved_once(shape) && !self.is_combined_there(shape)).then(|| Cut::of(shape)).flatten()
+        let is_program = is_moved_once(shape) || self.is_combined_there(shape) && !has_own_operation;
+        (can_be && !is_program).then(|| Cut::of(shape)).flatten()
     }
 
     /// Whether a root rather combines values of its plan where they lie.

@@ -49,7 +49,7 @@ impl Default for Selection {
 impl Selection {
     /// What is taken for a shape. Takes no time worth speaking of.
     pub fn choose(&self, shape: &Shape) -> &'static Algorithm {
-        if let Some(cut) = self.walk(shape) {
+        if let Some(cut) = self.walk(shape, false) {
             return calls::algorithm(&cut.one);
         }
         let forced = self.forced.of(shape.operation).filter(|algorithm| (algorithm.fits)(shape));

@@ -26,9 +26,9 @@ const OWN_MAX: u64 = 32 << 10;
 /// Bytes of a block from which on plans are programs, whose data others reach: one copy is less than two, but needs
 /// more signals. Between a root and one other, and else.
 const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
-/// The same of values that are combined for a root where they lie: between it and one other, and among ranks that share
-/// processors, whose caches places would fill.
-const COMBINED_THERE_MIN: [u64; 2] = [4 << 10, 32 << 10];
+/// The same of values that are combined for a root where they lie, between it and one other. Among more, one that leaves
+/// without having started would keep all others waiting.
+const COMBINED_THERE_MIN: u64 = 4 << 10;
 /// Most ranks of such a broadcast: in a tree of more, ranks wait for turns.
 const ONE_COPY_BCAST_MAX: usize = 4;
 
@@ -81,10 +81,8 @@ impl Selection {
 
     /// Whether a root rather combines values of its plan where they lie.
     pub(super) fn is_combined_there(&self, shape: &Shape) -> bool {
-        let is_between_two = shape.ranks == 2;
-        let is_crowd = is_between_two || self.per_processor > 1;
-        let can_be = self.is_unaided && is_crowd && shape.operation == Operation::Reduce;
-        can_be && shape.bytes_of(0) >= COMBINED_THERE_MIN[usize::from(!is_between_two)]
+        let can_be = self.is_unaided && shape.ranks == 2 && shape.operation == Operation::Reduce;
+        can_be && shape.bytes_of(0) >= COMBINED_THERE_MIN
     }
 }
 

@@ -26,8 +26,8 @@ const OWN_MAX: u64 = 32 << 10;
 /// Bytes of a block from which on plans are programs, whose data others reach: one copy is less than two, but needs
 /// more signals. Between a root and one other, and else.
 const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
-/// The same of values that are combined for a root where they lie, between it and one other. Among more, one that leaves
-/// without having started would keep all others waiting.
+/// The same of values that are combined for a root where they lie, between it and one other. Among more, one that
+/// leaves without having started would keep all others waiting.
 const COMBINED_THERE_MIN: u64 = 4 << 10;
 /// Most ranks of such a broadcast: in a tree of more, ranks wait for turns.
 const ONE_COPY_BCAST_MAX: usize = 4;

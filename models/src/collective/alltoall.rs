@@ -31,19 +31,33 @@ impl Communicator {
         let bytes = values.len() / size;
         let block = |member: Rank| member.index() * bytes..(member.index() + 1) * bytes;
         all[block(me)].copy_from_slice(&values[block(me)]);
-        let pairs = (1..size).map(|steps| (self.after(me, steps), self.after(me, size - steps)));
         if bytes > SHORT_MAX {
-            for (to, from) in pairs {
-                self.link.exchange(&values[block(to)], to, &mut all[block(from)], from)?;
-            }
-            return Ok(());
+            return self.exchange_with_each(|to| &values[block(to)], all);
         }
+        let pairs = (1..size).map(|steps| (self.after(me, steps), self.after(me, size - steps)));
         for (to, from) in pairs.clone() {
             self.link.expect(from)?;
             self.link.send(&values[block(to)], to)?;
         }
         for (_, from) in pairs {
             self.link.recv(&mut all[block(from)], from)?;
+        }
+        Ok(())
+    }
+
+    /// Long blocks, one at a time: to the ones 1, 2, 3 and so on further on, from those as far before. What is got
+    /// comes to lie in the order of members.
+    pub(super) fn exchange_with_each<'v>(
+        &self,
+        given: impl Fn(Rank) -> &'v [u8],
+        all: &mut [u8],
+    ) -> Result<()> {
+        let (me, size) = (self.rank(), self.size());
+        let bytes = all.len() / size;
+        for steps in 1..size {
+            let (to, from) = (self.after(me, steps), self.after(me, size - steps));
+            let into = &mut all[from.index() * bytes..][..bytes];
+            self.link.exchange(given(to), to, into, from)?;
         }
         Ok(())
     }

@@ -101,7 +101,8 @@ impl Communicator {
         let (size, count) = (self.size(), values.len());
         let is_one_round = size <= RADIX && size_of_val(values) > SHORT_MAX;
         if is_one_round || size_of_val(values) >= STRAIGHT_MIN {
-            return self.swap_straight(bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
+            let values = bytemuck::cast_slice(values);
+            return self.exchange_with_each(|_| values, bytemuck::cast_slice_mut(all));
         }
         all[..count].copy_from_slice(values); // of this member and those after it
         let mut step = 1;
@@ -110,17 +111,6 @@ impl Communicator {
             step *= RADIX;
         }
         all.rotate_right(self.rank().index() * count);
-        Ok(())
-    }
-
-    /// Each gives each its values, which come to lie where they are to.
-    fn swap_straight(&self, values: &[u8], all: &mut [u8]) -> Result<()> {
-        let (size, me) = (self.size(), self.rank());
-        for steps in 1..size {
-            let (from, to) = (self.after(me, steps), self.after(me, size - steps));
-            let into = &mut all[from.index() * values.len()..][..values.len()];
-            self.link.exchange(values, to, into, from)?;
-        }
         Ok(())
     }
 

@@ -104,28 +104,34 @@ impl Machine {
             let is_done = unsafe {
                 let (from, to) = (from.add(at).as_ptr(), to.add(at).as_ptr());
                 copy::copy(to, ours.as_mut_ptr(), size);
-                let is_done = match how.operator() {
-                    None => {
-                        how.combine_from(ours, from);
-                        true
-                    }
-                    Some(_) => {
-                        let mut theirs = Block([0; BLOCK]);
-                        let theirs = &mut theirs.0[..size];
-                        copy::copy(from, theirs.as_mut_ptr(), size);
-                        self.combine(how, ours, theirs)
-                    }
-                };
-                if is_done {
+                self.combine_from(how, ours, from) && {
                     copy::copy(ours.as_ptr(), to, size);
+                    true
                 }
-                is_done
             };
             if !is_done {
                 return false;
             }
         }
         true
+    }
+
+    /// Combines values with those that lie there, a block of them at most. An operator gets these as a slice, which
+    /// nobody may write meanwhile: a copy. False: it is not there.
+    ///
+    /// # Safety
+    /// As many bytes as `into` has can be read there.
+    unsafe fn combine_from(&self, how: Reduction, into: &mut [u8], from: *const u8) -> bool {
+        if how.operator().is_none() {
+            // SAFETY: the caller's promise.
+            unsafe { how.combine_from(into, from) };
+            return true;
+        }
+        let mut theirs = Block([0; BLOCK]);
+        let theirs = &mut theirs.0[..into.len()];
+        // SAFETY: as above.
+        unsafe { copy::copy(from, theirs.as_mut_ptr(), theirs.len()) };
+        self.combine(how, into, theirs)
     }
 }
 

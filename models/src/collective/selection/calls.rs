@@ -23,12 +23,10 @@ const SEGMENTS_MAX: u64 = 8;
 /// Bytes of all members' values that everybody combines for itself rather than in shares.
 const OWN_MAX: u64 = 32 << 10;
 
-/// Bytes of a block from which on plans are programs, whose data others reach: one copy is less than two, but needs
-/// more signals. Between a root and one other, and else.
+/// Bytes of a block from which on plans that only move blocks are programs, whose data others reach: one copy is less
+/// than two, but needs more signals. Between a root and one other, where that holds for values that the root combines,
+/// too, and else.
 const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
-/// The same of values that are combined for a root where they lie, between it and one other. Among more, one that
-/// leaves without having started would keep all others waiting.
-const COMBINED_THERE_MIN: u64 = 4 << 10;
 /// Most ranks of such a broadcast: in a tree of more, ranks wait for turns.
 const ONE_COPY_BCAST_MAX: usize = 4;
 
@@ -79,10 +77,11 @@ impl Selection {
         (can_be && !is_program).then(|| Cut::of(shape)).flatten()
     }
 
-    /// Whether a root rather combines values of its plan where they lie.
+    /// Whether a root rather combines values of its plan where they lie. Between two: among more, one that leaves
+    /// without having started would keep all others waiting.
     pub(super) fn is_combined_there(&self, shape: &Shape) -> bool {
         let can_be = self.is_unaided && shape.ranks == 2 && shape.operation == Operation::Reduce;
-        can_be && shape.bytes_of(0) >= COMBINED_THERE_MIN
+        can_be && shape.bytes_of(0) >= ONE_COPY_MIN[0]
     }
 }
 

@@ -1,6 +1,7 @@
-//! Fuzzy barriers among more members than the other cases have: from nine on a member counts what it has told.
+//! More members than the other cases have. From nine on a member counts whom it has told of a fuzzy barrier, and an
+//! allgather has more than one round, or none where blocks are long.
 
-use tasuki::{Sim, local, sim};
+use tasuki::{Job, Result, Sim, local, sim};
 use tasuki_tests::table;
 use tasuki_tests::watchdog::Watchdog;
 
@@ -26,5 +27,26 @@ fn simulated() {
             let machine = Sim::seed(seed).ranks(ranks).third_party(true).jitter_ns(50_000);
             sim(machine, case.body).unwrap_or_else(|error| panic!("{what}: {error}"));
         }
+    }
+}
+
+/// By messages, of blocks shorter and longer than those that go straight to their places.
+fn blocks_of_all(job: &Job) -> Result<()> {
+    let (me, size) = (job.rank().index(), job.size());
+    for bytes in [1, 48, 100, (4 << 10) - 1, 4 << 10, 10_000] {
+        let all = job.world().allgather(&vec![me as u8; bytes])?;
+        let is_right = |(member, block): (usize, &[u8])| block.iter().all(|&byte| byte == member as u8);
+        assert!(all.len() == size * bytes && all.chunks(bytes).enumerate().all(is_right), "{bytes} bytes");
+    }
+    Ok(())
+}
+
+#[test]
+fn long_blocks_go_straight_to_their_places() {
+    for ranks in [8, 9, 11] {
+        let _watched = Watchdog::over(format!("allgathers of {ranks}"));
+        local(ranks, blocks_of_all).unwrap_or_else(|error| panic!("on {ranks} threads: {error}"));
+        let simulated = sim(Sim::seed(1).ranks(ranks), blocks_of_all);
+        simulated.unwrap_or_else(|error| panic!("on {ranks} simulated ranks: {error}"));
     }
 }

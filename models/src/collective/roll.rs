@@ -23,6 +23,10 @@ use tasuki_core::segment::layout::signal_offset;
 /// Calls of a member that others find.
 pub(super) const KEPT: u32 = 4;
 
+/// Own calls that a member knows. One that has found a disagreement makes no more calls, and others, which waited for
+/// nothing in that call, are some calls further when they have to wait for it: by what is sent ahead at most.
+const OWN: usize = 32;
+
 /// So many calls apart two members are that do not wait for each other at all: what is sent ahead is less.
 const APART_MIN: u16 = 16;
 
@@ -34,8 +38,8 @@ pub(super) struct Roll {
     words: Box<[[DirectCell; KEPT as usize]]>,
     /// How many calls there were.
     calls: AtomicU64,
-    /// What the present one is.
-    present: AtomicU64,
+    /// What the last ones were, as the words of others say it of theirs.
+    own: [AtomicU64; OWN],
 }
 
 /// A call is in the roll, while it lasts.
@@ -69,8 +73,8 @@ impl Roll {
             }
             words.push(cells.try_into().map_err(|_| Cause::Bug("a roll has so many words".into()))?);
         }
-        let (calls, present) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Some(Roll { me, words: words.into(), calls, present }))
+        let own = std::array::from_fn(|_| AtomicU64::new(0));
+        Ok(Some(Roll { me, words: words.into(), calls: AtomicU64::new(0), own }))
     }
 
     /// Notes the next call, which this thread is in from now on.
@@ -79,39 +83,44 @@ impl Roll {
         let number = self.calls.load(Ordering::Relaxed) + 1;
         let word = number << 48 | call;
         self.calls.store(number, Ordering::Relaxed);
-        self.present.store(word, Ordering::Relaxed);
+        self.own[number as usize % OWN].store(word, Ordering::Relaxed);
         let own = &self.words[self.me][(number % u64::from(KEPT)) as usize];
         own.counter().store(word, Ordering::Relaxed);
     }
 
-    /// What the calls of two members show, if they are different ones, or far apart. That of two calls ago is compared:
-    /// both have been in it.
+    fn words_of(&self, member: usize) -> [u64; KEPT as usize] {
+        self.words[member].each_ref().map(|word| word.counter().load(Ordering::Relaxed))
+    }
+
+    /// A call that this member made, and another one, each as its last with that number: as both are noted.
+    fn find_other(&self, member: usize) -> Option<Cause> {
+        let own = |number: usize| self.own[number % OWN].load(Ordering::Relaxed);
+        let (theirs, ours) = find_other(&self.words_of(member), own)?;
+        Some(complain_of(member, theirs, ours))
+    }
+
+    /// What the calls of two members show, if they were different ones, or are far apart.
     fn complaint_of_two(&self) -> Option<Cause> {
-        let read =
-            |words: &[DirectCell; KEPT as usize], slot: usize| words[slot].counter().load(Ordering::Relaxed);
-        let (present, other) = (self.present.load(Ordering::Relaxed), 1 - self.me);
-        let ahead = |word: u64| ((word >> 48) as u16).wrapping_sub((present >> 48) as u16) as i16;
-        let all = (0..KEPT as usize).map(|slot| read(&self.words[other], slot));
-        let latest = all.max_by_key(|&word| ahead(word))?;
-        if ahead(latest).unsigned_abs() >= APART_MIN {
-            return Some(complain_of(other, latest, present));
+        let (number, other) = (self.calls.load(Ordering::Relaxed), 1 - self.me);
+        let ahead = |word: &u64| ((word >> 48) as u16).wrapping_sub(number as u16) as i16;
+        let latest = self.words_of(other).into_iter().max_by_key(ahead)?;
+        if ahead(&latest).unsigned_abs() >= APART_MIN {
+            return Some(complain_of(other, latest, self.own[number as usize % OWN].load(Ordering::Relaxed)));
         }
-        let slot = (self.calls.load(Ordering::Relaxed).wrapping_sub(2) % u64::from(KEPT)) as usize;
-        let (ours, theirs) = (read(&self.words[self.me], slot), read(&self.words[other], slot));
-        (ours >> 48 == theirs >> 48 && ours != theirs).then(|| complain_of(other, theirs, ours))
+        self.find_other(other)
     }
 }
 
 impl Watch for Roll {
     fn complaint(&self) -> Option<Cause> {
-        let ours = self.present.load(Ordering::Relaxed);
-        let slot = (self.calls.load(Ordering::Relaxed) % u64::from(KEPT)) as usize;
-        let read = |words: &[DirectCell; KEPT as usize]| words[slot].counter().load(Ordering::Relaxed);
-        let is_other = |theirs: u64| theirs >> 48 == ours >> 48 && theirs != ours;
-        let member = self.words.iter().position(|words| is_other(read(words)))?;
-        let theirs = read(&self.words[member]);
-        Some(complain_of(member, theirs, ours))
+        (0..self.words.len()).find_map(|member| self.find_other(member))
     }
+}
+
+/// A call of another member's that is another one than ours of the same number, and ours, if one shows.
+fn find_other(theirs: &[u64], own: impl Fn(usize) -> u64) -> Option<(u64, u64)> {
+    let pairs = theirs.iter().map(|&theirs| (theirs, own((theirs >> 48) as usize)));
+    pairs.into_iter().find(|(theirs, ours)| theirs >> 48 == ours >> 48 && theirs != ours)
 }
 
 /// That a member is in another call than this one, as both are noted.
@@ -165,5 +174,28 @@ impl Watched {
     #[cold]
     pub(super) fn complaint_of_two(&self) -> Option<Cause> {
         self.roll.complaint_of_two()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_the_same_number_are_compared() {
+        let noted = |number: u64, call: u64| number << 48 | call;
+        // Ours are 40 to 71, each by its number.
+        let own = |at: usize| {
+            (40..72).map(|number| noted(number, 7)).find(|word| (word >> 48) as usize % OWN == at % OWN)
+        };
+        let own = |at: usize| own(at).expect("one of each rest");
+        let theirs =
+            |first: u64, call: u64| [0, 1, 2, 3].map(|at| noted(first + at, if at == 1 { call } else { 7 }));
+        for first in [40, 55, 68] {
+            assert_eq!(find_other(&theirs(first, 7), own), None);
+            assert_eq!(find_other(&theirs(first, 8), own), Some((noted(first + 1, 8), noted(first + 1, 7))));
+        }
+        assert_eq!(find_other(&theirs(36, 8), own), None, "long ago");
+        assert_eq!(find_other(&theirs(72, 8), own), None, "still to come");
     }
 }

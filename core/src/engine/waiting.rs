@@ -140,7 +140,7 @@ impl Machine {
             self.end_what_only_the_left_could_run();
             self.replace_helper();
             let waited_ns = now.saturating_sub(useful_at); // who is of use stays awake
-            let until_ns = self.until_told(self.until_room(until_ns, now), start, now);
+            let until_ns = self.until_asked(self.until_room(until_ns, now), start, now);
             let met = |condition: &Condition| {
                 self.met(condition)
                     || self.poisoned(condition).is_some()
@@ -154,10 +154,10 @@ impl Machine {
         }
     }
 
-    /// Until when a thread pauses whose watch tells others of a long wait.
-    fn until_told(&self, until_ns: u64, start: u64, now: u64) -> u64 {
+    /// Until when a thread pauses whose watch is to be asked as soon as the wait is long.
+    fn until_asked(&self, until_ns: u64, start: u64, now: u64) -> u64 {
         let long_at = start.saturating_add(PUBLISH_AFTER_NS + 1);
-        if self.tells_of_waits() && now < long_at { until_ns.min(long_at) } else { until_ns }
+        if self.watch_is_urgent() && now < long_at { until_ns.min(long_at) } else { until_ns }
     }
 
     /// Whether `condition` holds, or never will, which is an error. Moves this rank's operations on; never waits.

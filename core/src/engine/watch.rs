@@ -15,15 +15,15 @@ pub trait Watch: Send + Sync + Debug {
     /// Why the call cannot end well.
     fn complaint(&self) -> Option<Cause>;
 
-    /// Whether it has something to tell others when a call waits long, who may be asleep until they hear of it: it is
-    /// asked as soon as the wait is a long one, though nothing happens. The same at any time.
-    fn tells(&self) -> bool {
+    /// Whether it is asked as soon as a wait is a long one, though nothing happens: it has something to tell others then,
+    /// who may be asleep until they hear of it, or has heard before of what it complains of. The same at any time.
+    fn is_urgent(&self) -> bool {
         false
     }
 }
 
-/// The part of a watch's number that says that it tells others.
-const TELLS: u32 = 1 << 31;
+/// The part of a watch's number that says that it is urgent.
+const URGENT: u32 = 1 << 31;
 
 /// The watches of a rank: numbers stand for them, from 1 on.
 #[derive(Debug, Default)]
@@ -40,24 +40,40 @@ pub fn name_watch(number: u32) {
     NAMED.set(number);
 }
 
+/// Waits of this thread's ask that one, as long as the result lasts; then the one that they asked before.
+pub(super) fn name_watch_for_now(number: u32) -> impl Drop {
+    struct Before(u32);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            NAMED.set(self.0);
+        }
+    }
+    Before(NAMED.replace(number))
+}
+
 impl Machine {
     /// Registers a watch, as long as the machine lives: its number.
     pub fn add_watch(&self, watch: Arc<dyn Watch>) -> u32 {
         let mut all = self.watches().0.write().unwrap_or_else(PoisonError::into_inner);
-        let tells = if watch.tells() { TELLS } else { 0 };
+        let urgent = if watch.is_urgent() { URGENT } else { 0 };
         all.push(watch);
-        all.len() as u32 | tells
+        all.len() as u32 | urgent
     }
 
-    /// Whether the watch that this thread has named tells others.
+    /// Whether the watch that this thread has named is to be asked as soon as a wait is long.
     #[inline]
-    pub(super) fn tells_of_waits(&self) -> bool {
-        NAMED.get() & TELLS != 0
+    pub(super) fn watch_is_urgent(&self) -> bool {
+        NAMED.get() & URGENT != 0
     }
 
     /// What the watch complains about that this thread has named.
     pub(super) fn complaint(&self) -> Option<Cause> {
-        let number = (NAMED.get() & !TELLS).checked_sub(1)?;
+        self.complaint_of(NAMED.get())
+    }
+
+    /// What the watch of that number complains about.
+    pub fn complaint_of(&self, watch: u32) -> Option<Cause> {
+        let number = (watch & !URGENT).checked_sub(1)?;
         let all = self.watches().0.read().unwrap_or_else(PoisonError::into_inner);
         let watch = all.get(number as usize).cloned();
         drop(all);

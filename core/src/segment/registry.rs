@@ -220,12 +220,16 @@ impl Registry {
     }
 
     /// Makes signals, one behind the other, whose numbers are this rank's alone: it must tell them to who raises them,
-    /// unless all ranks have made as many before. The first of them. They do not count among the signals in use.
+    /// unless all ranks have made as many before. The first of them. They do not count among the signals in use. Some
+    /// may have been raised for others, who gave them back.
     pub fn private_signals(&self, count: u32) -> Result<u32> {
+        let given_back = self.books().given_back.get_mut(&count).and_then(Vec::pop);
+        given_back.map_or_else(|| self.untouched_signals(count), Ok)
+    }
+
+    /// The same, of signals that nobody has ever raised.
+    pub fn untouched_signals(&self, count: u32) -> Result<u32> {
         let mut books = self.books();
-        if let Some(first) = books.given_back.get_mut(&count).and_then(Vec::pop) {
-            return Ok(first);
-        }
         if books.signals + books.private + u64::from(count) > SIGNALS_MAX {
             return Err(Cause::Full { what: "signal memory", capacity: SIGNALS_MAX as usize }.into());
         }

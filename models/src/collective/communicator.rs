@@ -46,8 +46,8 @@ pub struct Communicator {
     pub(super) agreed: Agreed,
     /// The first of the signals by which members leave that have made plans.
     pub(super) farewell: OnceLock<u32>,
-    /// Whether they do.
-    pub(super) leaves_together: AtomicBool,
+    /// Once they do, the number of the watch for those who leave too early.
+    pub(super) leaving: OnceLock<u32>,
     /// Which calls members are in; none before the first plan, or where that cannot be told.
     pub(super) watched: OnceLock<Option<Watched>>,
     /// The first of this member's signals for that.
@@ -101,7 +101,7 @@ impl Communicator {
     /// algorithms by. The first one of a rank, and made before it tells others of signals that only it has.
     pub fn world(machine: Arc<Machine>, slots: u32, by: Selection) -> Result<Communicator> {
         let (rank, size) = (machine.rank(), machine.size());
-        let signals = machine.registry().private_signals(Stages::signals(Stages::count(size)))?;
+        let signals = machine.registry().untouched_signals(Stages::signals(Stages::count(size)))?;
         let messages = Arc::new(Context::first(machine, slots));
         let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
         let going: Arc<Going> = Arc::default();
@@ -137,7 +137,7 @@ impl Communicator {
             plans,
             agreed: Agreed::default(),
             farewell: OnceLock::new(),
-            leaves_together: AtomicBool::new(false),
+            leaving: OnceLock::new(),
             watched: OnceLock::new(),
             roll: OnceLock::new(),
             offered: OnceLock::new(),

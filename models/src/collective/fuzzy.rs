@@ -145,7 +145,7 @@ impl Communicator {
     fn exchange_fuzzy(&self, prepare: &dyn Fn()) -> Result<(u32, Option<Arc<OwnQueue>>, Vec<u64>)> {
         const FAILED: u64 = u64::MAX;
         let signals = Stages::signals(Stages::count(self.size()));
-        let first = self.machine().registry().private_signals(signals);
+        let first = self.machine().registry().untouched_signals(signals);
         let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
         let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
         let mut all = vec![0; self.size()];

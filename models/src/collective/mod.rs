@@ -16,6 +16,7 @@ mod neighbours;
 mod nonblocking;
 mod notices;
 mod offered;
+mod outgoing;
 mod partners;
 mod plan;
 mod reduce;

@@ -12,6 +12,7 @@
 //! written in a long wait, nothing in others.
 
 use super::habit::Kind;
+use super::outgoing::Outgoing;
 use super::roll::{Named, Noted, complain_of};
 use crate::message::Debt;
 use bytemuck::{Pod, Zeroable};
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{Machine, Watch, name_watch};
-use tasuki_core::fabric::{Fabric, Line, LinePayload, Refused, SignalCell};
+use tasuki_core::fabric::{Fabric, SignalCell};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::LINE_PAYLOAD;
 
@@ -51,14 +52,6 @@ struct Notice {
 }
 
 const _: () = assert!(size_of::<Notice>() <= LINE_PAYLOAD);
-
-/// A line of the next member's, as its one writer sees it.
-#[derive(Debug)]
-struct Outgoing {
-    signal: GlobalAddress,
-    /// How far its counter is.
-    count: AtomicU64,
-}
 
 /// What one member has to tell, and has heard.
 #[derive(Debug)]
@@ -128,26 +121,6 @@ impl Notice {
     }
 }
 
-impl Outgoing {
-    /// Writes a notice. False: there is no room.
-    fn write(&self, fabric: &dyn Fabric, notice: &Notice) -> bool {
-        let count = self.count.load(Ordering::Relaxed) + 1;
-        let payload = LinePayload::of(notice);
-        match fabric.line(self.signal) {
-            Ok(Line::Via(line)) => {
-                let written = line.fabric.write_line(line.signal, payload, count);
-                if matches!(written, Err(Refused::Again | Refused::Relay)) {
-                    return false;
-                }
-            }
-            Ok(Line::Direct(line)) => line.write(payload, count),
-            Err(_) => {} // nothing lies there: nobody is to be told
-        }
-        self.count.store(count, Ordering::Relaxed);
-        true
-    }
-}
-
 impl Notices {
     /// Of that member: the one before it writes its `lines`, it those of the next one, which lie at `next`: places, and
     /// how far their counters are.
@@ -158,7 +131,7 @@ impl Notices {
         next: [(GlobalAddress, u64); LINES as usize],
     ) -> Result<Notices, Cause> {
         let fabric = machine.shared_fabric().clone();
-        let [own, handed_on] = next.map(|(signal, stood)| Outgoing { signal, count: AtomicU64::new(stood) });
+        let [own, handed_on] = next.map(|(signal, stood)| Outgoing::new(signal, stood));
         Ok(Notices {
             ranks,
             member: member as u64,
@@ -273,7 +246,7 @@ impl Watch for Notices {
         found.map(|(_, cause)| cause)
     }
 
-    fn tells(&self) -> bool {
+    fn is_urgent(&self) -> bool {
         true
     }
 }

@@ -12,6 +12,7 @@ use crate::base::sync::fence;
 use crate::base::{Cause, Result};
 use crate::engine::machine::Machine;
 use crate::engine::waiting::Condition;
+use crate::engine::watch::name_watch_for_now;
 use crate::fabric::{Arming, SEVERAL, SignalCell, plainly_reached};
 use crate::queue::lines::Lines;
 use crate::segment::GlobalAddress;
@@ -161,12 +162,13 @@ impl Machine {
         }
     }
 
-    /// Waits until all those milestones are reached, and runs those programs meanwhile.
+    /// Waits until all those milestones are reached, and runs those programs meanwhile. A long wait asks that watch.
     #[inline]
     pub fn wait_for_programs(
         &self,
         programs: &[Program],
         milestones: impl Iterator<Item = Milestone> + Clone,
+        watch: u32,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let are_reached = || milestones.clone().all(|milestone| milestone.is_plainly_reached(self));
@@ -177,6 +179,7 @@ impl Machine {
         {
             return Ok(());
         }
+        let _named = name_watch_for_now(watch);
         milestones.clone().try_for_each(|milestone| {
             let Milestone { cell, threshold } = milestone;
             self.wait(&Condition::Signal(cell, threshold, None), None, call)

@@ -89,7 +89,7 @@ impl Machine {
         if let Some(free) = self.commands().returns.pop() {
             return Ok(free);
         }
-        let made = self.registry().private_signals(1).map_err(|error| error.cause().clone())?;
+        let made = self.registry().untouched_signals(1).map_err(|error| error.cause().clone())?;
         let one = Return { signal: made, count: 1 };
         // So that whoever raises it wakes this rank's helper.
         if let (Some(number), Some(arming)) = (self.inbox_number(), self.arming_at(self.address_of(one))) {

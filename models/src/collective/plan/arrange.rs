@@ -4,6 +4,7 @@
 use super::farewell::Farewell;
 use super::layout::{Card, Data, Layout, Placed};
 use super::lower::{self, Lowering, Milestone};
+use super::starts::Starts;
 use super::walking::{Content, Walker, Walking};
 use super::{Combining, Form, Held, sealed, walked};
 use crate::collective::communicator::Communicator;
@@ -17,11 +18,13 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Machine;
 use tasuki_core::engine::walk::Walk;
 use tasuki_core::queue::reduction::Reduction;
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
 
 /// What is made of a schedule.
 pub(in crate::collective) enum Made {
@@ -85,10 +88,10 @@ impl Communicator {
         let word = Word { card, found_room: begun.is_ok().into(), fingerprint, done, farewell, roll };
         let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call))?;
         self.free_what_is_over(words.iter().map(|word| word.done));
-        self.promise_farewell(&words)?;
+        let watch = self.promise_farewell(&words)?;
         self.open_roll(&words).map_err(fault)?;
         let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
-            Ok(()) => Ok(begun.finish(self, schedule, part, &words, made)),
+            Ok(()) => Ok(begun.finish(self, watch, (schedule, part), &words, made)),
             Err(cause) => {
                 begun.own.give_back(&begun.machine, begun.stood.len() as u32, &begun.counted);
                 Err(cause)
@@ -113,12 +116,12 @@ impl Communicator {
         Ok(Ok(Arranged { held, number, walk, walker }))
     }
 
-    /// The signals by which members leave, made with the first plan.
+    /// The signals by which members leave, made with the first plan: those of the stages, then a line.
     fn name_farewell(&self) -> Result<u32, Cause> {
         if let Some(&first) = self.farewell.get() {
             return Ok(first);
         }
-        let made = self.machine().registry().private_signals(Stages::count(self.size()));
+        let made = self.machine().registry().untouched_signals(Stages::count(self.size()) + 1);
         let first = made.map_err(|error| error.cause().clone())?;
         Ok(*self.farewell.get_or_init(|| first))
     }
@@ -128,7 +131,7 @@ impl Communicator {
         if let Some(&first) = self.roll.get() {
             return Ok(first);
         }
-        let made = self.machine().registry().private_signals(KEPT);
+        let made = self.machine().registry().untouched_signals(KEPT);
         let first = made.map_err(|error| error.cause().clone())?;
         Ok(*self.roll.get_or_init(|| first))
     }
@@ -150,17 +153,34 @@ impl Communicator {
         Ok(())
     }
 
-    /// From the first plan on members leave together.
-    fn promise_farewell(&self, words: &[Word]) -> Result<()> {
-        if self.leaves_together.swap(true, Ordering::Relaxed) {
-            return Ok(());
+    /// From the first plan on members leave together. The number of the watch for those who leave too early.
+    fn promise_farewell(&self, words: &[Word]) -> Result<u32> {
+        if let Some(&watch) = self.leaving.get() {
+            return Ok(watch);
         }
-        let first = words[self.rank().index()].farewell;
-        let machine = self.machine();
+        let (machine, plans) = (self.machine(), self.plans().clone());
+        let made = self.stages_of_leave(words).and_then(|stages| Ok((stages, self.starts_of_leave(words)?)));
+        let (stages, starts) = made.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
+        let watch = machine.add_watch(starts.clone());
+        self.messages().owe(Arc::new(Farewell::new(plans, stages, starts, machine)))?;
+        Ok(*self.leaving.get_or_init(|| watch))
+    }
+
+    fn stages_of_leave(&self, words: &[Word]) -> Result<Stages, Cause> {
         let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].farewell);
-        let stages = Stages::new(machine, first, Stages::count(self.size()), neighbours);
-        let stages = stages.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
-        self.messages().owe(Arc::new(Farewell::new(self.plans().clone(), stages, machine)))
+        let first = words[self.rank().index()].farewell;
+        Stages::new(self.machine(), first, Stages::count(self.size()), neighbours)
+    }
+
+    fn starts_of_leave(&self, words: &[Word]) -> Result<Arc<Starts>, Cause> {
+        let (me, size) = (self.rank(), self.size());
+        let rank_of =
+            |member: Rank| self.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size });
+        let line = |member: Rank| words[member.index()].farewell + Stages::count(size);
+        let (before, after) = (self.after(me, size - 1), self.after(me, 1));
+        let next = GlobalAddress::new(rank_of(after)?, signal_offset(line(after)));
+        let starts = Starts::new(self.machine(), self.plans().clone(), (line(me), rank_of(before)?), next)?;
+        Ok(Arc::new(starts))
     }
 
     /// Whether all members came with the same schedule, and with room for it.
@@ -231,8 +251,8 @@ impl Begun {
     fn finish(
         self,
         members: &Communicator,
-        schedule: &Schedule,
-        part: &Part,
+        watch: u32,
+        (schedule, part): (&Schedule, &Part),
         words: &[Word],
         made: Made,
     ) -> (Held, Result<Steps, Cause>) {
@@ -250,6 +270,8 @@ impl Begun {
             signals: part.counters().len() as u32,
             form: Form::Calls,
             started: AtomicU64::new(0),
+            asked: AtomicU32::new(0),
+            watch,
             operator,
             counted: self.counted,
         };

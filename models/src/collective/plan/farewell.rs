@@ -4,8 +4,9 @@
 //! places of the plan's own that are its memory, or hand on through them. So each member, when it leaves, waits until
 //! all that it has started has been run, says so, and is gone when all have said so: one round of a dissemination
 //! barrier after the other, whenever the one before was heard. A member that is gone without a word, or has died, ends
-//! that.
+//! that. Before it waits, it says how much it has started ([starts](super::starts)): others may be waiting for more.
 
+use super::starts::Starts;
 use super::{Held, Plans};
 use crate::collective::stages::Stages;
 use crate::message::Debt;
@@ -21,6 +22,7 @@ use tasuki_core::fabric::Fabric;
 pub(in crate::collective) struct Farewell {
     plans: Plans,
     stages: Arc<Stages>,
+    starts: Arc<Starts>,
     fabric: Arc<dyn Fabric>,
     /// Whether all that was started has been run.
     is_settled: AtomicBool,
@@ -29,10 +31,11 @@ pub(in crate::collective) struct Farewell {
 }
 
 impl Farewell {
-    pub(super) fn new(plans: Plans, stages: Stages, machine: &Machine) -> Farewell {
+    pub(super) fn new(plans: Plans, stages: Stages, starts: Arc<Starts>, machine: &Machine) -> Farewell {
         Farewell {
             plans,
             stages: Arc::new(stages),
+            starts,
             fabric: machine.shared_fabric().clone(),
             is_settled: AtomicBool::new(false),
             told: Arc::default(),
@@ -41,6 +44,14 @@ impl Farewell {
 
     fn plans(&self) -> Vec<Arc<Held>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner).all()
+    }
+
+    /// Waits until all that was started has been run, or cannot be, and says how much that was. Error: some cannot be.
+    fn settle(&self, machine: &Machine) -> Result<()> {
+        let outcomes: Vec<_> = self.plans().iter().map(|plan| plan.settle()).collect();
+        let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+        self.starts.say(machine, failed as u64)?;
+        outcomes.into_iter().collect()
     }
 
     /// The rounds that may be told are told. Whether all are, and all were heard.
@@ -90,7 +101,7 @@ impl Debt for Farewell {
     fn take_leave(&self, machine: &Machine) -> Result<bool> {
         if !self.is_settled.load(Ordering::Relaxed) {
             self.is_settled.store(true, Ordering::Relaxed);
-            self.plans().iter().try_for_each(|plan| plan.settle())?;
+            self.settle(machine)?;
         }
         self.say(machine)
     }

@@ -4,11 +4,14 @@ use super::layout::{Card, Placed};
 use super::lower::Milestone;
 use super::walking::Walking;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::Result;
 use tasuki_core::engine::{self, Condition, Machine, Program};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
+
+/// Tests of a start that is not over, after which it is asked whether it can be: that takes longer than a test.
+const ASKED_EVERY: u32 = 256;
 
 /// What is left of a plan while any thread or the quarantine has it.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub(in crate::collective) struct Held {
     pub(super) signals: u32,
     pub(super) form: Form,
     pub(super) started: AtomicU64,
+    /// How often it was asked whether a start is over that was not.
+    pub(super) asked: AtomicU32,
+    /// The watch that finds out that a member has left without a start.
+    pub(super) watch: u32,
     pub(super) operator: Option<u32>,
     /// Where its bytes are counted.
     pub(super) counted: Arc<AtomicU64>,
@@ -59,13 +66,14 @@ impl Held {
             }
     }
 
-    /// Returns when it is through.
+    /// Returns when it is through. Error: it cannot be.
     pub(super) fn settle(&self) -> Result<()> {
         let call = || "the end of a plan that was dropped".to_string();
         if !self.is_over() {
             self.wait(&call)?;
         }
         while !self.is_through() {
+            self.check_others(&call)?;
             self.machine.relax(&call())?;
         }
         Ok(())
@@ -82,7 +90,7 @@ impl Held {
             _ if last == 0 => Ok(()),
             Form::Walk(walking) => walking.wait(call),
             Form::Programs(programs, milestones) => {
-                self.machine.wait_for_programs(programs, milestones.iter().map(at_end), call)
+                self.machine.wait_for_programs(programs, milestones.iter().map(at_end), self.watch, call)
             }
             Form::Calls => Ok(()),
         }
@@ -99,13 +107,24 @@ impl Held {
                 for (cell, milestone) in milestones {
                     let condition = Condition::Signal(*cell, milestone.in_start(last), None);
                     if !self.machine.test(&condition, call)? {
-                        return Ok(false);
+                        return self.ask_for_others(call).map(|()| false);
                     }
                 }
                 Ok(true)
             }
             Form::Calls => Ok(true),
         }
+    }
+
+    /// Once in many calls: error, if a start cannot be over since a member has left without it.
+    fn ask_for_others(&self, call: &dyn Fn() -> String) -> Result<()> {
+        let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1); // a test more or less is no matter
+        self.asked.store(asked, Ordering::Relaxed);
+        if asked.is_multiple_of(ASKED_EVERY) { self.check_others(call) } else { Ok(()) }
+    }
+
+    fn check_others(&self, call: &dyn Fn() -> String) -> Result<()> {
+        self.machine.complaint_of(self.watch).map_or(Ok(()), |cause| Err(self.machine.fault(cause, call)))
     }
 
     /// Gives everything back. Nobody reaches it any more.

@@ -15,6 +15,7 @@ mod passing;
 mod quarantine;
 mod sealed;
 mod seen;
+mod starts;
 mod walked;
 mod walking;
 

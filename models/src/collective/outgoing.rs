@@ -1,0 +1,39 @@
+//! A line of another member's that one member alone writes.
+
+use bytemuck::NoUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::fabric::{Fabric, Line, LinePayload, Refused};
+use tasuki_core::segment::GlobalAddress;
+
+/// Such a line, as its one writer sees it.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    signal: GlobalAddress,
+    /// How far its counter is.
+    count: AtomicU64,
+}
+
+impl Outgoing {
+    /// The line at that signal, whose counter stands there.
+    pub(super) fn new(signal: GlobalAddress, stood: u64) -> Outgoing {
+        Outgoing { signal, count: AtomicU64::new(stood) }
+    }
+
+    /// Writes into it. False: there is no room.
+    pub(super) fn write<T: NoUninit>(&self, fabric: &dyn Fabric, notice: &T) -> bool {
+        let count = self.count.load(Ordering::Relaxed) + 1;
+        let payload = LinePayload::of(notice);
+        match fabric.line(self.signal) {
+            Ok(Line::Via(line)) => {
+                let written = line.fabric.write_line(line.signal, payload, count);
+                if matches!(written, Err(Refused::Again | Refused::Relay)) {
+                    return false;
+                }
+            }
+            Ok(Line::Direct(line)) => line.write(payload, count),
+            Err(_) => {} // nothing lies there: nobody is to be told
+        }
+        self.count.store(count, Ordering::Relaxed);
+        true
+    }
+}

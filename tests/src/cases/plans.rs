@@ -486,6 +486,12 @@ pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
         let count = if me == Rank(0) { 7 } else { 8 };
         let before = job.memory().local;
         refused(job, world.bcast_init::<i64>(count, Rank(0)), Blame::Misuse, &["another schedule"]);
+        let most = |is_sum: bool, count: usize| match is_sum {
+            true => world.allreduce_init::<i64>(count, Sum),
+            false => world.allreduce_init::<i64>(count, Max),
+        };
+        refused(job, most(me == Rank(0), 8), Blame::Misuse, &["way of combining"]);
+        refused(job, most(me == Rank(1), 100_000), Blame::Misuse, &["way of combining"]);
         assert_eq!(job.memory().local, before, "bytes of a plan that nobody has");
     }
     job.barrier()

@@ -186,7 +186,10 @@ impl Communicator {
     /// Whether all members came with the same schedule, and with room for it.
     fn agree_on(&self, words: &[Word], fingerprint: u64) -> Result<(), Cause> {
         if let Some(other) = words.iter().position(|word| word.fingerprint != fingerprint) {
-            let text = format!("member {other} came with another schedule, or other sizes, or another root");
+            let text = format!(
+                "member {other} came with another schedule, size, root, or way of combining: all members make the \
+                 same plan together"
+            );
             return Err(Cause::Argument(text));
         }
         match words.iter().position(|word| word.found_room == 0) {
@@ -201,8 +204,12 @@ impl Communicator {
 /// Something that all members must have in common, as a number.
 fn fingerprint(schedule: &Schedule, made: &Made) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let pieces = if let Made::Walk(content) = made { content.pieces() } else { 0 };
-    (schedule.name(), schedule.ranks(), pieces).hash(&mut hasher);
+    (schedule.name(), schedule.ranks()).hash(&mut hasher);
+    match made {
+        Made::Walk(content) => (content.pieces(), content.how().name()).hash(&mut hasher),
+        Made::Programs(how) => how.name().hash(&mut hasher),
+        Made::Calls(_) => {} // each call says how
+    }
     let compared = if schedule.is_seen_by_one() { vec![] } else { vec![0, schedule.ranks() - 1] };
     for rank in compared {
         format!("{:?}", schedule.part(rank)).hash(&mut hasher);

@@ -46,6 +46,17 @@ pub enum Combining {
     Own(Arc<dyn Operator>, u32),
 }
 
+impl Combining {
+    /// What all members say it is.
+    fn name(&self) -> String {
+        match self {
+            Combining::Nothing => String::new(),
+            Combining::Known(how) => format!("{how:?}"),
+            Combining::Own(_, bytes) => format!("their own, of {bytes} bytes"),
+        }
+    }
+}
+
 /// The plans of a communicator that are there or wait to be freed.
 pub(in crate::collective) type Plans = Arc<Mutex<Quarantine>>;
 

@@ -119,6 +119,11 @@ impl Content {
         self.pieces
     }
 
+    /// How its values are combined.
+    pub(super) fn how(&self) -> &Combining {
+        &self.how
+    }
+
     /// Bytes of its buffers.
     pub(super) fn memory(&self) -> u64 {
         let [data, result] = self.sizes().map(|(bytes, filled)| lines_of(bytes, filled));

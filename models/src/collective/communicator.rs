@@ -6,8 +6,8 @@ use super::link::{Link, SLOTS};
 use super::nonblocking::{self, Begun, Going};
 use super::offered::Offered;
 use super::plan::Plans;
-use super::roll::{Noted, Watched};
-use super::selection::{Agreed, Selection};
+use super::roll::{KEPT, Noted, Roll, Watched};
+use super::selection::{Agreed, MEMBERS_MAX, Selection};
 use super::stages::Stages;
 use crate::message::Context;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,10 +48,13 @@ pub struct Communicator {
     pub(super) farewell: OnceLock<u32>,
     /// Once they do, the number of the watch for those who leave too early.
     pub(super) leaving: OnceLock<u32>,
-    /// Which calls members are in; none before the first plan, or where that cannot be told.
+    /// Which calls members are in; none where that cannot be told. Of all ranks from the first call on, else from the
+    /// first plan on.
     pub(super) watched: OnceLock<Option<Watched>>,
     /// The first of this member's signals for that.
     pub(super) roll: OnceLock<u32>,
+    /// Whether that is the same on all members.
+    is_roll_common: bool,
     /// What the fabric does of its own for all members; none before the first call that could use it, or where it does
     /// nothing.
     pub(super) offered: OnceLock<Option<Offered>>,
@@ -102,6 +105,7 @@ impl Communicator {
     pub fn world(machine: Arc<Machine>, slots: u32, by: Selection) -> Result<Communicator> {
         let (rank, size) = (machine.rank(), machine.size());
         let signals = machine.registry().untouched_signals(Stages::signals(Stages::count(size)))?;
+        let roll = OnceLock::from(machine.registry().untouched_signals(KEPT)?);
         let messages = Arc::new(Context::first(machine, slots));
         let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
         let going: Arc<Going> = Arc::default();
@@ -111,7 +115,8 @@ impl Communicator {
         let contexts = AtomicU64::new(CONTEXTS);
         let of_rank = Arc::new(OfRank { contexts, plan_bytes: Arc::default(), going });
         let world = Communicator::of(messages, link, begun, (rank, size), of_rank);
-        Ok(Communicator { fuzzy_signals: Some(signals), agreed: Agreed::new(by), ..world })
+        let agreed = Agreed::new(by);
+        Ok(Communicator { fuzzy_signals: Some(signals), roll, is_roll_common: true, agreed, ..world })
     }
 
     fn of(
@@ -140,6 +145,7 @@ impl Communicator {
             leaving: OnceLock::new(),
             watched: OnceLock::new(),
             roll: OnceLock::new(),
+            is_roll_common: false,
             offered: OnceLock::new(),
             habits: Mutex::default(),
         }
@@ -252,11 +258,36 @@ impl Communicator {
             return Err(self.machine().fault(Cause::Argument(text.into()), call));
         }
         self.is_called.store(true, Ordering::Relaxed);
-        let noted = match self.watched.get() {
-            Some(Some(watched)) => Some(watched.note(kind)),
-            _ => self.offered.get().and_then(Option::as_ref).map(|offered| offered.note(kind)),
+        let watched = match self.watched.get() {
+            Some(watched) => watched.as_ref(),
+            None if self.is_roll_common => self.watch_from_now_on(),
+            None => None,
+        };
+        let noted = match watched {
+            Some(watched) => Some(watched.note(kind)),
+            None => self.offered.get().and_then(Option::as_ref).map(|offered| offered.note(kind)),
         };
         Ok(Ongoing { is_called: &self.is_called, _noted: noted })
+    }
+
+    /// The first call of all ranks: from now on they find out who is in another one.
+    #[cold]
+    fn watch_from_now_on(&self) -> Option<&Watched> {
+        let &first = self.roll.get()?;
+        let firsts: Vec<_> = Rank::all(self.size).map(|rank| (rank, first)).collect();
+        let _ = self.open_roll(&firsts); // one that cannot look hears of others' errors by messages
+        self.watched.get()?.as_ref()
+    }
+
+    /// From now on members find out who is in another call, where all reach each other's signals: `firsts` are their
+    /// ranks, and the first of the signals that tell which calls they are in.
+    pub(super) fn open_roll(&self, firsts: &[(Rank, u32)]) -> Result<(), Cause> {
+        let machine = self.machine();
+        let is_for_all = firsts.len() <= MEMBERS_MAX && machine.reaches_words();
+        let roll = if is_for_all { Roll::new(machine, self.rank().index(), firsts) } else { Ok(None) };
+        let (roll, opened) = roll.map_or_else(|cause| (None, Err(cause)), |roll| (roll, Ok(())));
+        let _ = self.watched.set(roll.map(|roll| Watched::new(machine, roll)));
+        opened
     }
 
     /// A member that is to be the root.

@@ -235,6 +235,19 @@ pub fn j_habits_with_two_roots(job: &Job) -> Result<()> {
     world.barrier()
 }
 
+/// Members that all wait for another one, in a call that is the first of its kind.
+pub fn j_first_calls_with_many_roots(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+        return Ok(()); // there members do not reach each other's words
+    }
+    let all = world.split(Some(0), 0)?.expect("a member");
+    let after = Rank((me.0 + 1) % job.size() as u32);
+    let count = if job.size().is_multiple_of(2) { 1 } else { 100 };
+    misused(job, world.bcast(&mut vec![1_u32; count], after), &["bcast", "root"]);
+    all.barrier() // who has left is another reason
+}
+
 /// After an operation that panicked the next call says so, and nobody waits for what does not come.
 pub fn j_habits_that_panic(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());

@@ -8,8 +8,7 @@ use super::starts::Starts;
 use super::walking::{Content, Walker, Walking};
 use super::{Combining, Form, Held, sealed, walked};
 use crate::collective::communicator::Communicator;
-use crate::collective::roll::{KEPT, Roll, Watched};
-use crate::collective::selection::MEMBERS_MAX;
+use crate::collective::roll::KEPT;
 use crate::collective::stages::Stages;
 use crate::message::SHORT_MAX;
 use crate::schedule::{Part, START, Schedule};
@@ -89,7 +88,11 @@ impl Communicator {
         let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call))?;
         self.free_what_is_over(words.iter().map(|word| word.done));
         let watch = self.promise_farewell(&words)?;
-        self.open_roll(&words).map_err(fault)?;
+        if self.watched.get().is_none() {
+            let rank_of = |member: usize| self.messages().rank_of(Rank(member as u32));
+            let firsts = words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.roll)));
+            self.open_roll(&firsts.collect::<Vec<_>>()).map_err(fault)?;
+        }
         let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
             Ok(()) => Ok(begun.finish(self, watch, (schedule, part), &words, made)),
             Err(cause) => {
@@ -126,7 +129,7 @@ impl Communicator {
         Ok(*self.farewell.get_or_init(|| first))
     }
 
-    /// The signals that tell which calls this member is in, made with the first plan.
+    /// The signals that tell which calls this member is in, made with the first plan unless they are there.
     fn name_roll(&self) -> Result<u32, Cause> {
         if let Some(&first) = self.roll.get() {
             return Ok(first);
@@ -134,23 +137,6 @@ impl Communicator {
         let made = self.machine().registry().untouched_signals(KEPT);
         let first = made.map_err(|error| error.cause().clone())?;
         Ok(*self.roll.get_or_init(|| first))
-    }
-
-    /// From the first plan on members find out who is in another call, where all reach each other's signals.
-    fn open_roll(&self, words: &[Word]) -> Result<(), Cause> {
-        if self.watched.get().is_some() {
-            return Ok(());
-        }
-        let rank_of = |member: usize| self.messages().rank_of(Rank(member as u32));
-        let firsts = words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.roll)));
-        let machine = self.machine();
-        let is_for_all = words.len() <= MEMBERS_MAX && machine.reaches_words();
-        let roll = match is_for_all {
-            true => Roll::new(machine, self.rank().index(), &firsts.collect::<Vec<_>>())?,
-            false => None,
-        };
-        let _ = self.watched.set(roll.map(|roll| Watched::new(machine, roll)));
-        Ok(())
     }
 
     /// From the first plan on members leave together. The number of the watch for those who leave too early.

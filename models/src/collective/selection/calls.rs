@@ -27,6 +27,9 @@ const OWN_MAX: u64 = 32 << 10;
 /// than two, but needs more signals. Between a root and one other, where that holds for values that the root combines,
 /// too, and else.
 const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
+/// Bytes of values from which on a root combines them where they lie, among more ranks that share processors: places
+/// for them would fill caches.
+const COMBINED_IN_CROWD_MIN: u64 = 32 << 10;
 /// Most ranks of such a broadcast: in a tree of more, ranks wait for turns.
 const ONE_COPY_BCAST_MAX: usize = 4;
 
@@ -77,11 +80,14 @@ impl Selection {
         (can_be && !is_program).then(|| Cut::of(shape)).flatten()
     }
 
-    /// Whether a root rather combines values of its plan where they lie. Between two: among more, one that leaves
-    /// without having started would keep all others waiting.
+    /// Whether a root rather combines values of its plan where they lie.
     pub(super) fn is_combined_there(&self, shape: &Shape) -> bool {
-        let can_be = self.is_unaided && shape.ranks == 2 && shape.operation == Operation::Reduce;
-        can_be && shape.bytes_of(0) >= ONE_COPY_MIN[0]
+        let least = match shape.ranks {
+            2 => ONE_COPY_MIN[0],
+            _ if self.per_processor > 1 => COMBINED_IN_CROWD_MIN,
+            _ => return false, // all others do more than one can
+        };
+        self.is_unaided && shape.operation == Operation::Reduce && shape.bytes_of(0) >= least
     }
 }
 

@@ -104,7 +104,8 @@ const UNAIDED: &[(Operation, usize, u64, &str)] = &[
     (Reduce, 2, 8 << 10, "direct"),
     (Reduce, 2, 1 << 20, "direct"),
     (Reduce, 8, 8 << 10, "laid"),
-    (Reduce, 4, 32 << 10, "laid"),
+    (Reduce, 4, 32 << 10, "direct"),
+    (Reduce, 16, 64 << 10, "direct"),
     (Allreduce, 2, 1 << 20, "shared"),
 ];
 

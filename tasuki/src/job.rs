@@ -29,7 +29,8 @@ pub struct Job {
 pub struct Memory {
     /// Job memory allocated alike on all ranks, this rank's part.
     pub symmetric: u64,
-    /// Job memory allocated by this rank alone.
+    /// Job memory allocated by this rank alone: the program's, buffers of plans, queues, and rings of messages, which
+    /// stay once there are any.
     pub local: u64,
     /// Memory of the program's own that is registered; Tasuki takes none for it but its table entry.
     pub registered: u64,

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tasuki::prelude::*;
-use tasuki::schedule::{Builder, Network, Operation, Shape, Topology};
+use tasuki::schedule::{BYTES_MAX, Builder, Network, Operation, Shape, Topology};
 use tasuki_plans::{View, picture};
 
 /// Prove, draw, simulate and run a broadcast that was written in twelve lines.
@@ -14,16 +14,18 @@ use tasuki_plans::{View, picture};
 #[command(name = "schedule", after_help = "Example: tasuki run -n 4 schedule --bytes 64000")]
 struct Options {
     /// Bytes of the broadcast
-    #[arg(long, default_value_t = 8192)]
+    #[arg(long, default_value_t = 8192, value_parser = clap::value_parser!(u64).range(..=BYTES_MAX))]
     bytes: u64,
-    /// Ranks of the simulation
-    #[arg(long, default_value_t = 100_000)]
-    simulated: usize,
+    /// Ranks of the simulation, which takes about 4 KB for each
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..=SIMULATED_MAX))]
+    simulated: u64,
     /// Where rank 0 writes the picture
     #[arg(long, default_value = "schedule.svg")]
     output: PathBuf,
 }
 
+/// Most ranks of the simulation.
+const SIMULATED_MAX: u64 = 1_000_000;
 /// Ranks of the picture.
 const DRAWN: usize = 8;
 /// How often the plan is started.
@@ -73,10 +75,11 @@ fn study(options: &Options, shape: impl Fn(usize) -> Shape) -> Result<(), Box<dy
         proven.steps, proven.depth, proven.busiest_bytes
     );
     let title = format!("two trees among {DRAWN} ranks, {} bytes", options.bytes);
-    std::fs::write(&options.output, picture::draw(&schedule, &title, View::Time)?)?;
-    println!("drawn: {}", options.output.display());
-    let network = Network::new(Topology::parse("torus", options.simulated as u64)?, 1);
-    let simulated = shape(options.simulated).build("two trees", two_trees).simulate(&network)?;
+    let (picture, file) = (picture::draw(&schedule, &title, View::Time)?, options.output.display());
+    std::fs::write(&options.output, picture).map_err(|error| format!("cannot write {file}: {error}"))?;
+    println!("drawn: {file}");
+    let network = Network::new(Topology::parse("torus", options.simulated)?, 1);
+    let simulated = shape(options.simulated as usize).build("two trees", two_trees).simulate(&network)?;
     println!("simulated on {} ranks of a {}: {}", options.simulated, network.topology, simulated.time);
     Ok(())
 }

@@ -5,6 +5,7 @@ use plotters::prelude::*;
 
 /// Pixels.
 const SIZE: (u32, u32) = (900, 500);
+const MARGIN_RIGHT: u32 = 36;
 const STEPS: RGBColor = RGBColor(170, 200, 228);
 const MEAN: RGBColor = RGBColor(31, 95, 160);
 const GUESSED: RGBColor = RGBColor(200, 110, 30);
@@ -36,6 +37,7 @@ fn draw(
     let mut chart = ChartBuilder::on(&root)
         .caption(title, ("sans-serif", 22))
         .margin(16)
+        .margin_right(MARGIN_RIGHT) // the last label stands half beside the frame
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d(1.0..end, 0.0..most)?;

@@ -5,6 +5,9 @@ use crate::Error;
 use serde::Serialize;
 use std::collections::HashMap;
 
+/// So many operations that wait for each other are named.
+const CIRCLE_MAX: usize = 8;
+
 /// What there is in a text that fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Measured {
@@ -20,8 +23,17 @@ pub struct Measured {
     pub depth: usize,
 }
 
-/// By sender, receiver and tag: which operation of the sender's it is, and its bytes.
-type Messages = HashMap<(usize, usize, u32), (usize, u64)>;
+/// Sender, receiver and tag.
+type Key = (usize, usize, u32);
+
+/// A message: which operations send and receive it, by their numbers in their ranks, and its bytes.
+struct Message {
+    send: usize,
+    recv: Option<usize>,
+    bytes: u64,
+}
+
+type Messages = HashMap<Key, Message>;
 
 impl Goal {
     /// Numbers of what there is, or what does not fit.
@@ -46,15 +58,20 @@ impl Goal {
                 let before = operation.requires.iter().chain(&operation.irequires);
                 let mut before: Vec<usize> = before.map(|other| starts[rank] + other).collect();
                 if let Does::Recv { from, tag, .. } = operation.does {
-                    let (sender, send) = (from, sent[&(from, rank, tag)].0);
-                    before.push(starts[sender] + send);
+                    before.push(starts[from] + sent[&(from, rank, tag)].send);
                 }
                 waits[starts[rank] + number] = before;
             }
         }
         let all = || self.ranks.iter().flatten();
         let is_recv: Vec<bool> = all().map(|operation| matches!(operation.does, Does::Recv { .. })).collect();
-        let depth = depth(&waits, &is_recv).ok_or("some operations wait for each other")?;
+        let depth = depth(&waits, &is_recv).map_err(|circle| {
+            let of_rank = |all: usize| starts.partition_point(|&start| start <= all) - 1;
+            let named = |&all: &usize| self.name(of_rank(all), all - starts[of_rank(all)]);
+            let names: Vec<String> = circle.iter().take(CIRCLE_MAX).map(named).collect();
+            let more = if circle.len() > CIRCLE_MAX { ", .." } else { "" };
+            format!("operations wait for each other: {}{more}", names.join(", then "))
+        })?;
         let bytes =
             all().map(|operation| if let Does::Send { bytes, .. } = operation.does { bytes } else { 0 });
         let bytes = bytes.fold(0, u64::saturating_add);
@@ -63,46 +80,63 @@ impl Goal {
 
     /// All messages, or one that is not sent and received once.
     fn messages(&self) -> Result<Messages, String> {
-        let (mut sent, mut got) = (HashMap::new(), 0);
-        let operations = || {
-            let of_rank = |(rank, own): (usize, &'_ Vec<super::Operation>)| {
-                own.iter()
-                    .map(|operation| operation.does)
-                    .enumerate()
-                    .map(move |(at, does)| (rank, at, does))
-                    .collect::<Vec<_>>()
-            };
-            self.ranks.iter().enumerate().flat_map(of_rank)
-        };
-        for (rank, number, does) in operations() {
-            if let Does::Send { bytes, to, tag } = does
-                && sent.insert((rank, to, tag), (number, bytes)).is_some()
-            {
-                return Err(format!("rank {rank} sends two messages of tag {tag} to rank {to}"));
+        let mut all = Messages::new();
+        for (rank, number, does) in self.operations() {
+            let Does::Send { bytes, to, tag } = does else { continue };
+            if let Some(other) = all.insert((rank, to, tag), Message { send: number, recv: None, bytes }) {
+                let (one, other) = (self.name(rank, other.send), self.name(rank, number));
+                return Err(format!("{one} and {other} send two messages of tag {tag} to rank {to}"));
             }
         }
-        for (rank, _, does) in operations() {
+        for (rank, number, does) in self.operations() {
             let Does::Recv { bytes, from, tag } = does else { continue };
-            match sent.get(&(from, rank, tag)) {
-                Some(&(_, size)) if size == bytes => got += 1,
-                Some((_, size)) => {
-                    return Err(format!(
-                        "rank {rank} receives {bytes} bytes of tag {tag}, and {size} are sent"
-                    ));
-                }
-                None => return Err(format!("rank {from} sends rank {rank} no message of tag {tag}")),
+            let name = || self.name(rank, number);
+            let Some(message) = all.get_mut(&(from, rank, tag)) else {
+                return Err(format!("{}: rank {from} sends rank {rank} no message of tag {tag}", name()));
+            };
+            if message.bytes != bytes {
+                let (sender, sent) = (self.name(from, message.send), message.bytes);
+                return Err(format!(
+                    "{} receives {bytes} bytes of tag {tag}, and {sender} sends {sent}",
+                    name()
+                ));
+            }
+            if let Some(other) = message.recv.replace(number) {
+                let other = self.name(rank, other);
+                return Err(format!(
+                    "{other} and {} receive the one message of tag {tag} from rank {from}",
+                    name()
+                ));
             }
         }
-        if got == sent.len() {
-            Ok(sent)
-        } else {
-            Err(format!("{got} of {} messages are received", sent.len()))
+        let lost = all.iter().filter(|(_, message)| message.recv.is_none());
+        match lost.min_by_key(|((from, ..), message)| (*from, message.send)) {
+            None => Ok(all),
+            Some((&(from, to, tag), message)) => {
+                let sender = self.name(from, message.send);
+                Err(format!("{sender}: rank {to} does not receive this message of tag {tag}"))
+            }
+        }
+    }
+
+    /// All of them: the rank, the number in it, and what it does.
+    fn operations(&self) -> impl Iterator<Item = (usize, usize, Does)> {
+        self.ranks.iter().enumerate().flat_map(|(rank, own)| {
+            own.iter().enumerate().map(move |(number, operation)| (rank, number, operation.does))
+        })
+    }
+
+    /// An operation, as it is told.
+    fn name(&self, rank: usize, number: usize) -> String {
+        match self.ranks[rank][number].label.as_str() {
+            "" => format!("operation {} of rank {rank}", number + 1),
+            label => format!("{label} of rank {rank}"),
         }
     }
 }
 
-/// The longest chain of what counts, if nothing waits for itself.
-fn depth(waits: &[Vec<usize>], counts: &[bool]) -> Option<usize> {
+/// The longest chain of what counts; or some that wait for each other, each for the next one and the last for the first.
+fn depth(waits: &[Vec<usize>], counts: &[bool]) -> Result<usize, Vec<usize>> {
     let mut left: Vec<usize> = waits.iter().map(Vec::len).collect();
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
     for (number, before) in waits.iter().enumerate() {
@@ -122,7 +156,21 @@ fn depth(waits: &[Vec<usize>], counts: &[bool]) -> Option<usize> {
             }
         }
     }
-    (done == waits.len()).then(|| depths.into_iter().max().unwrap_or(0))
+    if done == waits.len() { Ok(depths.into_iter().max().unwrap_or(0)) } else { Err(circle(waits, &left)) }
+}
+
+/// Some that wait for each other, among those that have something left to wait for.
+fn circle(waits: &[Vec<usize>], left: &[usize]) -> Vec<usize> {
+    let mut way: Vec<usize> = left.iter().position(|&left| left > 0).into_iter().collect();
+    let mut places = vec![None; waits.len()];
+    while let Some(&last) = way.last() {
+        if let Some(first) = places[last].replace(way.len() - 1) {
+            way.pop();
+            return way.split_off(first);
+        }
+        way.extend(waits[last].iter().find(|&&other| left[other] > 0));
+    }
+    way
 }
 
 #[cfg(test)]
@@ -186,7 +234,7 @@ mod tests {
         for (rank, own) in goal.ranks.iter().enumerate() {
             for operation in own {
                 let Does::Recv { from, tag, .. } = operation.does else { continue };
-                let send = &goal.ranks[from][sent[&(from, rank, tag)].0];
+                let send = &goal.ranks[from][sent[&(from, rank, tag)].send];
                 assert_eq!(event(&send.label, from), event(&operation.label, rank));
             }
         }
@@ -214,11 +262,21 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         let wrong = [
-            ("a: send 8b to 0 tag 1", "0 of 1 messages are received"),
-            ("a: recv 8b from 0 tag 1", "no message of tag 1"),
-            ("a: send 8b to 0 tag 1\nb: recv 9b from 0 tag 1", "9 bytes of tag 1, and 8 are sent"),
-            ("a: send 8b to 0\nb: send 8b to 0", "two messages of tag 0"),
-            ("a: calc 1\nb: calc 1\na requires b\nb irequires a", "wait for each other"),
+            ("a: send 8b to 0 tag 1", "a of rank 0: rank 0 does not receive this message of tag 1"),
+            ("a: recv 8b from 0 tag 1", "a of rank 0: rank 0 sends rank 0 no message of tag 1"),
+            (
+                "a: send 8b to 0 tag 1\nrecv 9b from 0 tag 1",
+                "operation 2 of rank 0 receives 9 bytes of tag 1, and a of rank 0 sends 8",
+            ),
+            ("a: send 8b to 0\nb: send 8b to 0", "a of rank 0 and b of rank 0 send two messages of tag 0"),
+            (
+                "a: send 8b to 0\nb: recv 8b from 0\nc: recv 8b from 0",
+                "b of rank 0 and c of rank 0 receive the one message of tag 0",
+            ),
+            (
+                "a: calc 1\nb: calc 1\nc: calc 1\na requires b\nb irequires c\nc requires b",
+                "wait for each other: b of rank 0, then c of rank 0",
+            ),
         ];
         for (operations, expected) in wrong {
             let goal = parse(&format!("num_ranks 1\nrank 0 {{\n{operations}\n}}")).unwrap();

@@ -12,8 +12,8 @@ use tasuki_models::schedule::Schedule;
 pub(crate) struct Ask {
     /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan,
     /// neighbours, and with blocks that differ gatherv, scatterv, allgatherv, alltoallv; or a file that
-    /// `tasuki plan export --format json` wrote
-    #[arg(value_name = "OPERATION|FILE.json")]
+    /// `tasuki plan export --format json` wrote; check reads GOAL text, too
+    #[arg(value_name = "OPERATION|FILE")]
     what: String,
     #[command(flatten)]
     asked: Asked,

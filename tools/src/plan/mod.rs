@@ -39,6 +39,7 @@ Examples:
   tasuki plan check bcast --ranks 33 --bytes 1000
   tasuki plan check allgather --ranks 8 --algorithm bruck --json
   tasuki plan check mine.json
+  tasuki plan check mine.goal         (GOAL text: whether messages fit each other, and nothing waits for itself)
 
 Exit codes: 0 proven, 1 wrong, 2 misuse, a file that cannot be read, or too large to be proven.";
 

@@ -77,7 +77,7 @@ impl Report<'_> {
         let mut rows: Vec<(&str, String)> = vec![
             ("collective", subject.what.clone()),
             ("ranks", format!("{ranks}, {} on each node{from}", network.per_node)),
-            ("topology", format!("{}, {} nodes", network.topology, network.topology.nodes())),
+            ("topology", format!("{}, {}", network.topology, nodes(network.topology.nodes()))),
             ("algorithm", format!("{}: {}", choice.name, choice.reason)),
             ("segments", cut),
         ];
@@ -165,4 +165,8 @@ impl Report<'_> {
         };
         Ok(serde_json::to_string(&line)? + "\n")
     }
+}
+
+fn nodes(count: u64) -> String {
+    if count == 1 { "1 node".into() } else { format!("{count} nodes") }
 }

@@ -251,6 +251,8 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 habits::j_habits_that_disagree;
             Everywhere "J" 2..=4 habits::j_habits_with_two_roots;
             Everywhere "J" 2..=5 habits::j_first_calls_with_many_roots;
+            Everywhere "J" 2..=2 habits::j_long_calls_of_two_try_other_ways;
+            Everywhere "J" 2..=2 habits::j_long_calls_of_two_and_one_that_leaves;
             Everywhere "J" 2..=4 habits::j_habits_that_panic;
             Everywhere "J" 2..=4 habits::j_habits_and_one_that_leaves;
             Everywhere "J" 1..=5 nonblocking::j_begun_calls_of_every_kind;

@@ -208,6 +208,24 @@ pub trait Fabric: Send + Sync + Debug {
         None
     }
 
+    /// Copies `len` bytes between `here` and what another rank shows at the address `there` of its process: into it, or
+    /// from it. They have been copied when it returns. Errors: the fabric cannot do that, or may not any more; the rank
+    /// is gone.
+    ///
+    /// # Safety
+    /// As many bytes at `here` may be read, or written; the other rank keeps its own as long, and lets nobody else write
+    /// them, nor read what is written.
+    unsafe fn copy_shown(
+        &self,
+        _of: Rank,
+        _there: u64,
+        _here: *mut u8,
+        _len: usize,
+        _is_into: bool,
+    ) -> Result<(), Cause> {
+        Err(Cause::Unsupported("memory of another process is out of this fabric's reach".into()))
+    }
+
     /// The slot lines at `at`, if this process can reach them by itself; otherwise each access goes through the two
     /// calls below.
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause>;

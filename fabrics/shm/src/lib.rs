@@ -28,6 +28,7 @@ use tasuki_core::fabric::{
 use tasuki_core::node::board::Board;
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::denied::Denied;
+use tasuki_core::os::process_vm::Way;
 use tasuki_core::segment::{GlobalAddress, Registry};
 
 /// Switches that tests use to walk the paths for poorer systems.
@@ -237,6 +238,18 @@ impl Fabric for ShmFabric {
 
     fn mapped(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
         if self.options.direct { self.peers.mapped(at, len) } else { None }
+    }
+
+    unsafe fn copy_shown(
+        &self,
+        of: Rank,
+        there: u64,
+        here: *mut u8,
+        len: usize,
+        is_into: bool,
+    ) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        unsafe { self.copy_by_kernel(of, there, here, len, if is_into { Way::Write } else { Way::Read }) }
     }
 
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {

@@ -8,7 +8,7 @@ use crate::memory::Target;
 use crate::requests::{Ask, Errand};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
-use tasuki_core::base::Cause;
+use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{Accept, Atomic, Fabric, Posted, Refused, check_same_rank};
 use tasuki_core::node::board::Stage;
 use tasuki_core::os::copy;
@@ -175,14 +175,39 @@ impl ShmFabric {
             Err(Refusal::Fault) => {
                 Err(Unreached::Failed(Cause::OutOfRange { address: at.bits(), bytes: len }))
             }
-            Err(Refusal::Gone) => Err(Unreached::Failed(self.gone(at))),
+            Err(Refusal::Gone) => Err(Unreached::Failed(self.gone(at.rank()))),
+        }
+    }
+
+    /// Copies between `here` and an address of a rank's process, which keeps it there.
+    ///
+    /// # Safety
+    /// As many bytes at `here` may be read, or written.
+    pub(crate) unsafe fn copy_by_kernel(
+        &self,
+        rank: Rank,
+        there: u64,
+        here: *mut u8,
+        len: usize,
+        way: Way,
+    ) -> Result<(), Cause> {
+        let is_refused = self.refused.load(Ordering::Relaxed);
+        let refused =
+            || Cause::Unsupported(format!("the kernel does not let this process at rank {rank}'s memory"));
+        let pid = self.board.seat(rank).pid();
+        // SAFETY: the caller's promise; the kernel checks the other side.
+        let copy = || unsafe { process_vm::copy(way, pid, here, there, len, self.options.denied) };
+        match if is_refused { Err(Refusal::Permission) } else { copy() } {
+            Ok(()) => Ok(()),
+            Err(Refusal::Permission) => Err(refused()),
+            Err(Refusal::Fault) => Err(Cause::Bug(format!("rank {rank} shows memory that it does not have"))),
+            Err(Refusal::Gone) => Err(self.gone(rank)),
         }
     }
 
     /// The process of a rank is gone: it left, or it died and the launcher has not told yet.
     #[cold]
-    fn gone(&self, at: GlobalAddress) -> Cause {
-        let peer = at.rank();
+    fn gone(&self, peer: Rank) -> Cause {
         if self.board.seat(peer).stage() >= Stage::Leaving {
             return Cause::PeerLeft { peer };
         }

@@ -16,6 +16,7 @@ use super::plan::{Arranged, Made};
 use super::roll::Watched;
 use super::selection::{BLOCKS_MAX, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
 use super::shape::{Operation, Shape};
+use super::showing::Trial;
 use crate::schedule::Schedule;
 use std::sync::{MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
@@ -42,12 +43,21 @@ pub(super) struct Kind {
     pub(super) value_bytes: usize,
 }
 
-/// A walk that was arranged.
+/// Steps that members have arranged.
+#[derive(Debug)]
+pub(super) struct Arrangement {
+    /// By which they are given up.
+    pub(super) number: u64,
+    walk: Walk,
+}
+
+/// What calls of a kind go by.
 #[derive(Debug)]
 struct Known {
-    number: u64,
-    walk: Walk,
+    now: Arrangement,
     bytes: u64,
+    /// How that compares with another way, if there is one.
+    trial: Option<Trial>,
 }
 
 /// What is usual on a communicator.
@@ -89,13 +99,17 @@ impl Kind {
         if ranks == 2 { self.root } else { 0 }
     }
 
-    /// The schedules of its walk, one for each way.
-    fn ways(&self, ranks: usize) -> Vec<Schedule> {
+    /// The schedules of its walk, one for each way, if there is one for each.
+    pub(super) fn ways(
+        &self,
+        ranks: usize,
+        of: impl Fn(&Shape) -> Option<Schedule>,
+    ) -> Option<Vec<Schedule>> {
         let roots = match self.operation.is_rooted() && ranks == 2 {
             true => 0..2,
             false => self.root..self.root + 1,
         };
-        roots.map(|root| for_calls(&Kind { root, ..*self }.shape(ranks))).collect()
+        roots.map(|root| of(&Kind { root, ..*self }.shape(ranks))).collect()
     }
 
     /// A call that only prepares something.
@@ -154,6 +168,14 @@ impl Kind {
     }
 }
 
+impl Known {
+    /// The numbers of all that it has.
+    fn numbers(self) -> impl Iterator<Item = u64> {
+        let usual = self.trial.as_ref().and_then(Trial::usual).map(|usual| usual.number);
+        usual.into_iter().chain([self.now.number])
+    }
+}
+
 impl Habits {
     /// One more call of that kind. Whether it is usual.
     fn is_usual(&mut self, word: u64) -> bool {
@@ -194,7 +216,7 @@ impl Habits {
             let oldest = (0..self.keys.len()).min_by_key(|&at| self.used[at]).unwrap_or(0);
             self.keys.swap_remove(oldest);
             self.used.swap_remove(oldest);
-            given_up.extend(self.walks.swap_remove(oldest).map(|walk| walk.number));
+            given_up.extend(self.walks.swap_remove(oldest).into_iter().flat_map(Known::numbers));
         }
     }
 }
@@ -287,7 +309,7 @@ impl Communicator {
         lent: &Lent<'_>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let Some(Known { walk, .. }) = &mut habits.walks[at] else {
+        let Some(Known { now: Arrangement { walk, .. }, .. }) = &mut habits.walks[at] else {
             let cause = Cause::Bug("a walk that was there is not".into());
             return Err(self.machine().fault(cause, call));
         };
@@ -335,6 +357,11 @@ impl Communicator {
             None => self.arrange_walk(habits, key, kind, call)?,
         };
         habits.used[at] = habits.calls;
+        if let Some(Known { now, trial: Some(trial), .. }) = &mut habits.walks[at]
+            && trial.count(|| self.machine().now_ns())
+        {
+            self.go_on_with_trial(trial, now, kind, call)?;
+        }
         Ok(habits.walks[at].is_some().then_some(at))
     }
 
@@ -350,26 +377,37 @@ impl Communicator {
         for number in habits.make_room(bytes) {
             self.give_up(number);
         }
-        let mut ways = kind.ways(self.size());
+        let ways = kind.ways(self.size(), |shape| Some(for_calls(shape))).unwrap_or_default();
+        let arranged = self.arrange_ways(ways, false, call)?;
+        let known = arranged.map(|now| Known { now, bytes, trial: Trial::of(kind, self.size()) });
+        Ok(habits.enter(key, known))
+    }
+
+    /// The steps of those schedules, one for each way. None: nobody can have them.
+    pub(super) fn arrange_ways(
+        &self,
+        mut ways: Vec<Schedule>,
+        are_shown: bool,
+        call: &dyn Fn() -> String,
+    ) -> Result<Option<Arrangement>> {
         let schedule = ways.remove(0);
         let part = schedule.part(self.rank().index());
-        let arranged = match self.arrange(&schedule, &part, Made::Calls(ways), call)? {
-            Ok(Arranged { number, walk: Some(walk), .. }) => Some(Known { number, walk, bytes }),
+        match self.arrange(&schedule, &part, Made::Calls(ways, are_shown), call)? {
+            Ok(Arranged { number, walk: Some(walk), .. }) => Ok(Some(Arrangement { number, walk })),
             Ok(Arranged { number, walk: None, .. }) => {
                 self.give_up(number);
-                None
+                Ok(None)
             }
             // Members who came with another call.
-            Err(cause @ Cause::Argument(_)) => return Err(self.machine().fault(cause, call)),
-            Err(_) => None,
-        };
-        Ok(habits.enter(key, arranged))
+            Err(cause @ Cause::Argument(_)) => Err(self.machine().fault(cause, call)),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Forgets all walks. Collective.
     pub(super) fn forget_habits(&self) {
         let habits = std::mem::take(&mut *self.lock_habits());
         self.habits.clear_poison();
-        habits.walks.into_iter().flatten().for_each(|walk| self.give_up(walk.number));
+        habits.walks.into_iter().flatten().flat_map(Known::numbers).for_each(|number| self.give_up(number));
     }
 }

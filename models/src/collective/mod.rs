@@ -25,6 +25,7 @@ mod scan;
 mod scatter;
 pub mod selection;
 pub mod shape;
+mod showing;
 mod stages;
 mod tree;
 mod uneven;

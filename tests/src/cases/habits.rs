@@ -1,9 +1,9 @@
 //! J: calls that are made again and again: from some call of a kind on they run steps that were arranged once.
 
 use crate::exchange::{effort, is_simulated};
-use crate::refusal::misused;
+use crate::refusal::{misused, refused};
 use std::time::Duration;
-use tasuki::{Communicator, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
+use tasuki::{Blame, Communicator, Job, Max, MaxAbs, MinAbs, Pod, Rank, Result, Slot, Sum};
 
 /// More calls of a kind than go by messages.
 const CALLS: usize = 9;
@@ -246,6 +246,47 @@ pub fn j_first_calls_with_many_roots(job: &Job) -> Result<()> {
     let count = if job.size().is_multiple_of(2) { 1 } else { 100 };
     misused(job, world.bcast(&mut vec![1_u32; count], after), &["bcast", "root"]);
     all.barrier() // who has left is another reason
+}
+
+/// Calls of two that move much, so often that other ways are tried, and one becomes the usual one: in pieces, too, with
+/// roots that change and that stay, and others between them.
+pub fn j_long_calls_of_two_try_other_ways(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let calls = if is_simulated(job) { 2 } else { 200 };
+    for (bytes, changes) in [(150_001, true), (150_001, false), (700_000, true)] {
+        let mut values = vec![0_u8; bytes];
+        for call in 0..calls {
+            let root = Rank(if changes { call % 3 % 2 } else { 1 });
+            let byte = |at: usize| (at % 251) as u8 ^ call as u8;
+            if me == root {
+                values.iter_mut().enumerate().for_each(|(at, value)| *value = byte(at));
+            } else {
+                values.fill(0);
+            }
+            world.bcast(&mut values, root)?;
+            let wrong = values.iter().enumerate().position(|(at, &value)| value != byte(at));
+            assert_eq!(wrong, None, "{bytes} bytes, call {call}");
+            if call % 50 == 0 {
+                assert_eq!(world.allreduce(&[1_u64; 3], Sum)?, [2; 3]);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One of two leaves when they have made many long calls, whichever way these go by now.
+pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let mut values = vec![1_u8; 200_000];
+    for call in 0..if is_simulated(job) { 2 } else { 40 } {
+        world.bcast(&mut values, Rank(call % 2))?;
+    }
+    if me == 1 {
+        return Ok(());
+    }
+    let outcome = (0..4).map(|_| world.bcast(&mut values, Rank(1))).find(Result::is_err);
+    refused(job, outcome.expect("nobody gives anything"), Blame::Peer, &["has left"]);
+    Ok(())
 }
 
 /// After an operation that panicked the next call says so, and nobody waits for what does not come.

@@ -80,6 +80,19 @@ impl<'l> Lent<'l> {
         }
     }
 
+    /// Bytes of a buffer that are read.
+    pub(super) fn own(&self, buffer: usize, at: u64, len: usize) -> &[u8] {
+        // SAFETY: bytes that the caller lends, and nobody writes meanwhile.
+        unsafe { std::slice::from_raw_parts(self.buffers[buffer].part(at, len as u64), len) }
+    }
+
+    /// Bytes of a buffer that are written.
+    #[allow(clippy::mut_from_ref)] // the caller lends them for that, and steps are run one after the other
+    pub(super) fn own_mut(&self, buffer: usize, at: u64, len: usize) -> &mut [u8] {
+        // SAFETY: bytes that the caller lends for writing, and nobody else has.
+        unsafe { std::slice::from_raw_parts_mut(self.buffers[buffer].part_mut(at, len as u64), len) }
+    }
+
     /// Combines what lies `from` there on, in memory that others may write, with as many values.
     #[inline]
     pub(super) fn combine(&self, from: *const u8, into: &mut [u8], in_front: bool) {

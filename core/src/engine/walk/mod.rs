@@ -12,13 +12,16 @@
 //! signal-raise), or the seal behind it (SYNC seal). A seal lies in the line of what it seals: who takes that looks at
 //! no other line, and the signal, which it looks at only when it has waited for long, stays with who raises it.
 
+mod across;
 mod lent;
 mod pace;
 mod sharing;
+mod shown;
 
 pub use lent::{COMBINED_MAX, How, Lent};
 pub use pace::{Act, Growing, Pace, Sealing, Spot, Until};
 pub(super) use sharing::Giving;
+pub use shown::{SHOWN_BYTES, Shown};
 
 use super::machine::Machine;
 use super::seal::Seal;
@@ -28,11 +31,14 @@ use crate::fabric::{DirectCell, DirectLine, Line, SignalCell, plainly_reached};
 use crate::node::park::WakeMode;
 use crate::os::{copy, outward, prefetch};
 use crate::segment::GlobalAddress;
+use across::Crossing;
+use shown::{Exhibit, Showing};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 /// Most bytes that are fetched ahead of a step: what the first cache holds beside the rest.
 const FETCHED_MAX: usize = 16 << 10;
+
 /// Steps that are run in turn, as many of them in each call; after the last comes the first again. There may be several
 /// ways through a call, as one for each root.
 #[derive(Debug)]
@@ -49,6 +55,10 @@ pub struct Walk {
     next: usize,
     end: usize,
     pass: u64,
+    /// What this rank shows of what each call lends first.
+    shows: Option<Showing>,
+    /// Why a step could not be done.
+    failure: Option<Cause>,
 }
 
 #[derive(Debug)]
@@ -93,6 +103,8 @@ enum Found {
     /// The last says whether another rank is told of it at once, and reads it next.
     Copy(Place, Place, usize, bool),
     Combine(Place, (usize, u64), usize, bool),
+    /// The same from or into what another rank shows.
+    Across(Crossing),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -197,8 +209,14 @@ impl Machine {
     /// raises the same. None: this rank does not reach by loads and stores all that they name, or what it does is to be
     /// noted.
     ///
-    /// Nobody may have raised a signal that it raises since they were agreed on.
-    pub fn make_walk(&self, ways: &[Vec<Pace>], calls: usize) -> Result<Option<Walk>, Cause> {
+    /// Nobody may have raised a signal that it raises since they were agreed on. `shows`: where, and to whom, it shows
+    /// what each call lends first; a call ends only when that one has done with it.
+    pub fn make_walk(
+        &self,
+        ways: &[Vec<Pace>],
+        calls: usize,
+        shows: Option<(GlobalAddress, Rank)>,
+    ) -> Result<Option<Walk>, Cause> {
         if !self.can_walk() {
             return Ok(None);
         }
@@ -222,7 +240,9 @@ impl Machine {
             let last = call.iter_mut().rfind(|step| !step.is_nothing());
             last.into_iter().for_each(|step| step.ends_giving = step.gives());
         }
-        Ok(Some(Walk { steps: found.into(), seen, per_call, per_way, next: 0, end: per_call, pass: 0 }))
+        let shows = shows.map(|(word, to)| Ok(Showing { word: self.shown_at(word)?, to })).transpose()?;
+        let (steps, failure) = (found.into(), None);
+        Ok(Some(Walk { steps, seen, per_call, per_way, next: 0, end: per_call, pass: 0, shows, failure }))
     }
 
     fn find_step(&self, pace: &Pace, signals: &[u32]) -> Result<Option<Step>, Cause> {
@@ -264,7 +284,11 @@ impl Machine {
         let place = |spot: Spot, len: u64| match spot {
             Spot::Lent(buffer, at) => Some(Place::Lent(buffer, at)),
             Spot::At(at) => self.place(at, len).map(Place::Mapped),
+            Spot::Shown(..) => None,
         };
+        if let Some(crossing) = Crossing::of(self, act)? {
+            return Ok(Some(Found::Across(crossing)));
+        }
         Ok(match act {
             Act::Nothing | Act::Copy(_, _, 0) | Act::Combine(_, _, 0, _) => Some(Found::Nothing),
             Act::Copy(from, to, len) => match (place(from, len), place(to, len)) {
@@ -279,13 +303,25 @@ impl Machine {
     }
 
     /// Runs the steps of one call that are left. Waits, and serves peers meanwhile. An error: a rank died, or one left
-    /// that is waited for; then the walk is of no more use.
+    /// that is waited for, or can no longer be reached; then the walk is of no more use.
     #[inline]
     pub fn walk(&self, walk: &mut Walk, lent: &Lent<'_>, call: &dyn Fn() -> String) -> Result<()> {
+        let exhibit = walk.shows.map(|showing| Exhibit::of(self, showing, lent));
         while !self.stride(walk, lent) {
-            self.wait_on_the_way(&walk.steps[walk.next..walk.end], walk.pass, call)?;
+            self.go_further(walk, call)?;
         }
+        exhibit.into_iter().for_each(Exhibit::over);
         Ok(())
+    }
+
+    /// Waits for what the next step waits for. Error: it has come to that, and could not be done.
+    #[cold]
+    #[inline(never)]
+    fn go_further(&self, walk: &mut Walk, call: &dyn Fn() -> String) -> Result<()> {
+        match walk.failure.take() {
+            Some(cause) => Err(self.fault(cause, call)),
+            None => self.wait_on_the_way(&walk.steps[walk.next..walk.end], walk.pass, call),
+        }
     }
 
     /// Runs the steps of one call that are left, up to one that has to wait. Whether there was none: the next steps are
@@ -300,7 +336,14 @@ impl Machine {
                 walk.next = at;
                 return false;
             }
-            self.act(&step.act, lent);
+            if let Found::Across(crossing) = &step.act {
+                if let Err(cause) = crossing.go(self, lent) {
+                    (walk.next, walk.failure) = (at, Some(cause));
+                    return false;
+                }
+            } else {
+                self.act(&step.act, lent);
+            }
             if let Some(seal) = &step.seal {
                 seal.word().put(seal.number.in_pass(pass));
             }
@@ -337,7 +380,7 @@ impl Machine {
     #[inline(always)]
     fn act(&self, act: &Found, lent: &Lent<'_>) {
         match *act {
-            Found::Nothing => {}
+            Found::Nothing | Found::Across(_) => {} // which may fail, and are done elsewhere
             Found::Copy(from, to, len, is_told) => {
                 let from = self.fetched(from, lent, len);
                 // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within; the

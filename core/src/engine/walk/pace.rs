@@ -10,6 +10,8 @@ pub enum Spot {
     At(GlobalAddress),
     /// In one of the buffers that the call lends: its number, and the offset in it.
     Lent(usize, u64),
+    /// In what a rank lends to its call first, and shows by the [`Shown`](super::Shown) at that address: the offset in it.
+    Shown(GlobalAddress, u64),
 }
 
 /// What a step does.
@@ -17,7 +19,7 @@ pub enum Spot {
 pub enum Act {
     /// Nothing.
     Nothing,
-    /// Moves so many bytes.
+    /// Moves so many bytes; one of the places at least is this rank's.
     Copy(Spot, Spot, u64),
     /// Combines so many bytes of values with those at the second place, in the caller's memory: behind them, or in
     /// front.

@@ -8,6 +8,7 @@ mod between;
 mod broadcast;
 mod flat;
 mod gather;
+mod halves;
 mod laid;
 mod leaders;
 mod neighbours;
@@ -109,6 +110,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     laid::SCAN,
     laid::EXSCAN,
     laid::BARRIER,
+    halves::BCAST,
 ];
 
 /// Steps that raise all of these, as soon as those before them in their queue have begun.
@@ -140,9 +142,9 @@ impl Algorithm {
         work::of(self, shape)
     }
 
-    /// Whether it is for calls, and plans that each rank runs alone: nobody reads or writes the data of another.
+    /// Whether it is for calls, and plans that each rank runs alone.
     pub(super) fn is_for_calls(&self) -> bool {
-        matches!(self.name, "laid" | "told" | "shared")
+        matches!(self.name, "laid" | "told" | "shared" | "halves")
     }
 
     /// The schedule of a shape, cut into so many segments where the algorithm cuts.

@@ -60,6 +60,7 @@ fn textbook(operation: Operation, name: &str, sizes: Sizes) -> Option<(usize, u6
         (Allgather, "flat") => (2, others * others.max(1) * n + others * n),
         (Reduce, "flat") => (2, others * n),
         (Reduce, "direct") => (1, others * n),
+        (Bcast, "halves") => (1, n),
         (Allreduce, "flat") => (3, others * n),
         (Bcast, "scatter+allgather") => (l + p - 1, 2 * n / p as u64 * others),
         (Allgather, "ring") => (p - 1, others * n),

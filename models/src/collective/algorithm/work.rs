@@ -157,6 +157,7 @@ fn laid(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
     let places = if is_pair { 1.0 } else { 4.0 };
     match algorithm.operation {
         Barrier => work(once, (o / 2.0, p * p / 2.0), (0.0, 0.0)),
+        Bcast if algorithm.name == "halves" => work((2.0, 2.0), (2.0, 4.0), (n / 2.0, n)),
         Bcast => work(once, (told + 2.5, 4.5 * p), (2.0 * n, p * n)).within(places * n),
         Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).within(places * p * n),
         Gather => work(once, (told + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).within(places * n),

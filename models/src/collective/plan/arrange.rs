@@ -9,6 +9,7 @@ use super::walking::{Content, Walker, Walking};
 use super::{Combining, Form, Held, sealed, walked};
 use crate::collective::communicator::Communicator;
 use crate::collective::roll::KEPT;
+use crate::collective::shape::DATA;
 use crate::collective::stages::Stages;
 use crate::message::SHORT_MAX;
 use crate::schedule::{Part, START, Schedule};
@@ -19,8 +20,8 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::Machine;
-use tasuki_core::engine::walk::Walk;
+use tasuki_core::engine::walk::{SHOWN_BYTES, Walk};
+use tasuki_core::engine::{Caching, Machine, View};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
@@ -32,8 +33,9 @@ pub(in crate::collective) enum Made {
     /// Steps of a plan, through which that passes, that this rank runs in its calls.
     Walk(Content),
     /// Steps of calls that lend what they move. There may be other ways for the same calls, as for other roots: by
-    /// schedules with the same buffers, signals, and effects on them in a start.
-    Calls(Vec<Schedule>),
+    /// schedules with the same buffers, signals, and effects on them in a start. Whether members show each other what
+    /// is lent to them: two of them may.
+    Calls(Vec<Schedule>, bool),
 }
 
 /// What each member tells all others when a plan is made: a short message.
@@ -77,7 +79,11 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<Result<Arranged, Cause>> {
         let fault = |cause| self.machine().fault(cause, call);
-        let data = if matches!(made, Made::Programs(_)) { Data::OfPlan } else { Data::Lent };
+        let data = match made {
+            Made::Programs(_) => Data::OfPlan,
+            Made::Walk(_) | Made::Calls(_, false) => Data::Lent,
+            Made::Calls(_, true) => Data::Shown,
+        };
         let begun = Begun::new(self, part, data);
         let fingerprint = fingerprint(schedule, &made);
         let card = begun.as_ref().map_or(Card::zeroed(), |begun| begun.own.card);
@@ -194,7 +200,7 @@ fn fingerprint(schedule: &Schedule, made: &Made) -> u64 {
     match made {
         Made::Walk(content) => (content.pieces(), content.how().name()).hash(&mut hasher),
         Made::Programs(how) => how.name().hash(&mut hasher),
-        Made::Calls(_) => {} // each call says how
+        Made::Calls(..) => {} // each call says how
     }
     let compared = if schedule.is_seen_by_one() { vec![] } else { vec![0, schedule.ranks() - 1] };
     for rank in compared {
@@ -234,8 +240,13 @@ impl Begun {
         let (own, counted) =
             (Placed::new(machine.rank(), card, part, data), members.plan_bytes_counted().clone());
         counted.fetch_add(own.bytes(count), Ordering::Relaxed);
-        if data == Data::Lent {
-            sealed::open(&machine, &own, part);
+        match data {
+            Data::Lent => sealed::open(&machine, &own, part),
+            Data::Shown => {
+                let nothing = [0; SHOWN_BYTES as usize];
+                machine.copy_out(View::of(&nothing), 0, own.byte(DATA, 0, 0), SHOWN_BYTES, Caching::Cached);
+            }
+            Data::OfPlan => {}
         }
         Ok(Begun { own, machine, data, stood, counted })
     }
@@ -250,7 +261,7 @@ impl Begun {
         made: Made,
     ) -> (Held, Result<Steps, Cause>) {
         let (how, operator) = match &made {
-            Made::Walk(_) | Made::Calls(_) | Made::Programs(Combining::Nothing) => (None, None),
+            Made::Walk(_) | Made::Calls(..) | Made::Programs(Combining::Nothing) => (None, None),
             Made::Programs(Combining::Known(how)) => (Some(*how), None),
             Made::Programs(Combining::Own(operator, bytes)) => {
                 let number = self.machine.add_operator(operator.clone());
@@ -274,12 +285,12 @@ impl Begun {
             match made {
                 Made::Walk(content) => {
                     let one = slice::from_ref(schedule);
-                    let walk = walked::lower(&lowering, one, &held.machine, part.rank())?;
+                    let walk = walked::lower(&lowering, one, &held.machine, (part.rank(), self.data))?;
                     held.walk(walk, content)
                 }
-                Made::Calls(others) => {
+                Made::Calls(others, _) => {
                     let ways = [slice::from_ref(schedule), &others].concat();
-                    let walk = walked::lower(&lowering, &ways, &held.machine, part.rank())?;
+                    let walk = walked::lower(&lowering, &ways, &held.machine, (part.rank(), self.data))?;
                     Ok(Steps { walk: Some(walk), walker: None })
                 }
                 Made::Programs(_) => {

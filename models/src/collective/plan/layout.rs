@@ -5,6 +5,7 @@ use super::leaves::late_signals;
 use crate::schedule::{Buffer, Part, Signal, Use};
 use bytemuck::{Pod, Zeroable};
 use tasuki_core::base::Rank;
+use tasuki_core::engine::walk::SHOWN_BYTES;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
@@ -28,6 +29,8 @@ pub(super) enum Data {
     OfPlan,
     /// Each call lends its own.
     Lent,
+    /// The same, and others reach them: where they lie is shown in their place.
+    Shown,
 }
 
 /// Where the buffers of a part lie in its block.
@@ -53,8 +56,13 @@ impl Layout {
     pub(super) fn of(part: &Part, data: Data) -> Layout {
         let (mut bytes, mut all) = (0, 1);
         let rooms = part.rooms().iter().map(|room| {
-            let (turns, is_here) = (room.used.times(), room.used != Use::Program || data == Data::OfPlan);
-            let stride = if is_here { room.bytes.next_multiple_of(ALIGN) } else { 0 };
+            let turns = room.used.times();
+            let bytes_here = match data {
+                Data::Lent if room.used == Use::Program => 0,
+                Data::Shown if room.used == Use::Program => SHOWN_BYTES,
+                _ => room.bytes,
+            };
+            let stride = bytes_here.next_multiple_of(ALIGN);
             let place = Place { offset: bytes, stride, turns, used: room.used };
             bytes += place.stride * turns;
             all = common_multiple(all, room.used.period());
@@ -130,6 +138,7 @@ mod tests {
         let layout = Layout::of(&part, Data::OfPlan);
         assert_eq!((layout.bytes, layout.turns), (128 + 2 * 128 + 3 * 256, 6));
         assert_eq!(Layout::of(&part, Data::Lent).bytes, 2 * 128 + 3 * 256);
+        assert_eq!(Layout::of(&part, Data::Shown).bytes, 128 + 2 * 128 + 3 * 256);
         assert_eq!((layout.offset(data, 7, 0), layout.offset(data, 7, 5)), (7, 7));
         assert_eq!((layout.offset(first, 0, 4), layout.offset(first, 0, 5)), (128, 256));
         assert_eq!(layout.offset(second, 1, 5), 384 + 2 * 256 + 1);

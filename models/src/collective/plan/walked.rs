@@ -1,32 +1,43 @@
 //! A part as a walk: the steps of a call, in memory that it lends.
 //!
-//! That is for schedules in which nobody reads or writes the data of another rank, each rank has one queue, and each
-//! signal has one rank that raises it. What only this rank itself raises is over when the step that raises it is, so
+//! That is for schedules in which each rank has one queue, and each signal has one rank that raises it; and nobody reads
+//! or writes the data of another rank, unless there are two, who show them to each other. What only this rank itself raises is over when the step that raises it is, so
 //! nothing waits for it.
 
-use super::layout::common_multiple;
+use super::layout::{Data, common_multiple};
 use super::lower::Lowering;
 use super::sealed::{SEAL_AT, Sealed};
+use crate::collective::shape::DATA;
 use crate::schedule::{Deed, Part, Place, START, Schedule, Signal, Step, Trigger, Use};
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::Machine;
 use tasuki_core::engine::walk::{Act, Growing, Pace, Sealing, Spot, Until, Walk};
+use tasuki_core::segment::GlobalAddress;
 
 /// The walk of a rank's parts in those schedules: one way for each, in the same buffers and signals.
 pub(super) fn lower(
     lowering: &Lowering<'_>,
     schedules: &[Schedule],
     machine: &Machine,
-    me: usize,
+    (me, data): (usize, Data),
 ) -> Result<Walk, Cause> {
     let turns = lowering.others.values().map(|placed| placed.layout.turns).fold(1, common_multiple);
-    let lowered = |schedule| way(lowering, schedule, &schedule.part(me), turns);
+    let lowered = |schedule| way(lowering, schedule, (&schedule.part(me), data), turns);
     let mut ways = schedules.iter().map(lowered).collect::<Result<Vec<_>, Cause>>()?;
     let most = ways.iter().flatten().map(Vec::len).max().unwrap_or(0);
     let paces: Vec<Vec<Pace>> = ways.drain(..).map(|way| in_step(way, most)).collect();
-    let made = machine.make_walk(&paces, turns as usize)?;
+    let shows = match data {
+        Data::Shown => Some((shown(lowering, me as u32)?, lowering.placed(1 - me as u32)?.rank)),
+        Data::OfPlan | Data::Lent => None,
+    };
+    let made = machine.make_walk(&paces, turns as usize, shows)?;
     made.ok_or_else(|| Cause::Unsupported("members that do not reach each other's memory".into()))
+}
+
+/// Where a rank shows its data.
+fn shown(lowering: &Lowering<'_>, rank: u32) -> Result<GlobalAddress, Cause> {
+    lowering.byte(DATA.on(rank as usize, 0), 0)
 }
 
 /// The calls of a way, one behind the other, of as many steps each.
@@ -43,13 +54,13 @@ fn in_step(calls: Vec<Vec<Pace>>, most: usize) -> Vec<Pace> {
 fn way(
     lowering: &Lowering<'_>,
     schedule: &Schedule,
-    part: &Part,
+    (part, data): (&Part, Data),
     turns: u64,
 ) -> Result<Vec<Vec<Pace>>, Cause> {
     let parts = Parts::new(schedule)?;
     let seals = lowering.others.keys().filter_map(|&rank| Some((rank, Sealed::of(&parts, rank)?))).collect();
     let (raised, paces) = (BTreeMap::new(), Vec::new());
-    let mut walk = Lowered { lowering, part, parts: &parts, seals, turns, raised, paces };
+    let mut walk = Lowered { lowering, data, part, parts: &parts, seals, turns, raised, paces };
     let calls = (0..turns).map(|start| walk.start(start).map(|()| std::mem::take(&mut walk.paces)));
     let mut calls = calls.collect::<Result<Vec<_>, Cause>>()?;
     let raised = walk.raised;
@@ -92,13 +103,14 @@ impl Parts {
 
 struct Lowered<'l> {
     lowering: &'l Lowering<'l>,
+    data: Data,
     part: &'l Part,
     parts: &'l Parts,
     /// What ranks seal that this one has to do with, and this one itself.
     seals: BTreeMap<u32, Sealed>,
     turns: u64,
     /// How often each signal has been raised so far.
-    raised: BTreeMap<tasuki_core::segment::GlobalAddress, u64>,
+    raised: BTreeMap<GlobalAddress, u64>,
     /// Those of the start under way.
     paces: Vec<Pace>,
 }
@@ -160,7 +172,7 @@ impl Lowered<'_> {
         Ok(Sealing { at, number: Growing { first: start + 1, more: self.turns } })
     }
 
-    fn raises(&mut self, step: &Step) -> Result<Vec<(tasuki_core::segment::GlobalAddress, Growing)>, Cause> {
+    fn raises(&mut self, step: &Step) -> Result<Vec<(GlobalAddress, Growing)>, Cause> {
         let others = step.effects().filter(|effect| effect.rank as usize != self.part.rank());
         let mut raises = Vec::new();
         for effect in others {
@@ -190,7 +202,10 @@ impl Lowered<'_> {
             return Ok(Spot::At(self.lowering.byte(place, start)?));
         }
         if place.rank as usize != self.part.rank() {
-            return Err(Cause::Bug("the data of another rank, in a call".into()));
+            return match self.data {
+                Data::Shown => Ok(Spot::Shown(shown(self.lowering, place.rank)?, place.offset)),
+                Data::OfPlan | Data::Lent => Err(Cause::Bug("the data of another rank, in a call".into())),
+            };
         }
         Ok(Spot::Lent(place.buffer.index(), place.offset))
     }

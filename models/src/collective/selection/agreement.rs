@@ -8,7 +8,7 @@
 //! one afterwards know it already. Costs an exchange of 40 bytes, once.
 
 use super::{Costs, Selection};
-use crate::collective::{Communicator, Shape};
+use crate::collective::{Communicator, Operation, Shape};
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -23,6 +23,11 @@ pub(in crate::collective) struct Agreed {
 }
 
 impl Agreed {
+    /// Whether this member is told to take that algorithm.
+    pub(in crate::collective) fn is_forced(&self, operation: Operation, name: &str) -> bool {
+        self.own.forced.of(operation).is_some_and(|algorithm| algorithm.name == name)
+    }
+
     pub(in crate::collective) fn new(own: Selection) -> Agreed {
         Agreed { own: Arc::new(own), all: OnceLock::new() }
     }

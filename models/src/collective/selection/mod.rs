@@ -21,7 +21,7 @@ use super::algorithm::{Algorithm, Work};
 use super::shape::Shape;
 
 pub(super) use agreement::Agreed;
-pub(super) use calls::{BLOCKS_MAX, Cut, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
+pub(super) use calls::{BLOCKS_MAX, Cut, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls, shown_for_calls};
 pub use costs::Costs;
 pub use fit::Measured;
 pub use forced::Forced;

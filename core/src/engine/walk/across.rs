@@ -1,0 +1,83 @@
+//! Steps that copy between this rank's own memory and what another rank shows of its own.
+#![allow(unsafe_code)]
+//! Unsafe: a look at another process's memory, into bytes of ours.
+
+use super::shown::{Shown, Window};
+use super::{Act, Lent, Spot};
+use crate::base::{Cause, Rank};
+use crate::engine::machine::Machine;
+use crate::segment::GlobalAddress;
+
+/// Such a step: of so many bytes of that buffer of the call's, from there on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Crossing {
+    window: Window,
+    here: (usize, u64),
+    len: usize,
+    way: Way,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// From what is shown.
+    From,
+    /// Into what is shown.
+    Into,
+}
+
+impl Crossing {
+    /// The step that does that, if it is one.
+    pub(super) fn of(machine: &Machine, act: Act) -> Result<Option<Crossing>, Cause> {
+        let (shown, here, len, way) = match act {
+            Act::Copy(Spot::Shown(word, at), Spot::Lent(buffer, to), len) => {
+                ((word, at), (buffer, to), len, Way::From)
+            }
+            Act::Copy(Spot::Lent(buffer, from), Spot::Shown(word, at), len) => {
+                ((word, at), (buffer, from), len, Way::Into)
+            }
+            _ => return Ok(None),
+        };
+        let window = machine.window(shown)?;
+        Ok(Some(Crossing { window, here, len: len as usize, way }))
+    }
+
+    /// Does it. Error: it could not be done.
+    #[inline(never)]
+    pub(super) fn go(&self, machine: &Machine, lent: &Lent<'_>) -> Result<(), Cause> {
+        let &Crossing { window, here: (buffer, at), len, way } = self;
+        match way {
+            Way::From => window.copy_from(machine, lent.own_mut(buffer, at, len)),
+            Way::Into => window.copy_into(machine, lent.own(buffer, at, len)),
+        }
+    }
+}
+
+/// What others look for in this process's memory.
+static PROBE: u64 = 0x7461_7375_6b69_2121;
+
+impl Machine {
+    /// Where another rank may try whether it reaches the memory of this one's process.
+    pub fn probe(&self) -> u64 {
+        &raw const PROBE as u64
+    }
+
+    /// Whether this rank reaches the memory of that one's process, which has its probe there.
+    pub fn finds_probe(&self, of: Rank, there: u64) -> bool {
+        let mut found = [0; size_of::<u64>()];
+        // SAFETY: bytes of ours; the other process's stay as they are.
+        let copied = unsafe { self.fabric().copy_shown(of, there, found.as_mut_ptr(), found.len(), false) };
+        copied.is_ok() && u64::from_ne_bytes(found) == PROBE
+    }
+
+    fn window(&self, (word, at): (GlobalAddress, u64)) -> Result<Window, Cause> {
+        let of = word.rank();
+        Ok(Window { word: self.shown_at(word)?, of, at })
+    }
+
+    /// The word at that address by which its rank shows something.
+    pub(super) fn shown_at(&self, word: GlobalAddress) -> Result<std::ptr::NonNull<Shown>, Cause> {
+        let place = self.place(word, size_of::<Shown>() as u64).map(|place| place.cast::<Shown>());
+        let place = place.filter(|place| place.is_aligned());
+        place.ok_or_else(|| Cause::Bug("something that is shown where nobody can look".into()))
+    }
+}

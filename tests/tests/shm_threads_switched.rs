@@ -76,6 +76,7 @@ macro_rules! test_in {
     (HELPER_RANK transfers $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     // Without a helper each rank runs its plans alone.
     (HELPER_NODE plans $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
+    (HELPER_NODE plans_that_end $ways:ident $name:ident) => { test_in!(HELPER_NODE $name); };
     (HELPER_RANK passing $ways:ident $name:ident) => { test_in!(HELPER_RANK $name); };
     (BARRIER calls $ways:ident $name:ident) => { test_in!(BARRIER $name); };
     (VIA calls $ways:ident $name:ident) => { test_in!(VIA $name); };

@@ -15,8 +15,8 @@ pub trait Watch: Send + Sync + Debug {
     /// Why the call cannot end well.
     fn complaint(&self) -> Option<Cause>;
 
-    /// Whether it is asked as soon as a wait is a long one, though nothing happens: it has something to tell others then,
-    /// who may be asleep until they hear of it, or has heard before of what it complains of. The same at any time.
+    /// Whether it is asked as soon as a wait is a long one, though nothing happens: it has something to tell others
+    /// then, who may be asleep until they hear of it, or has heard of what it complains of before. Always the same.
     fn is_urgent(&self) -> bool {
         false
     }

@@ -213,8 +213,8 @@ pub trait Fabric: Send + Sync + Debug {
     /// is gone.
     ///
     /// # Safety
-    /// As many bytes at `here` may be read, or written; the other rank keeps its own as long, and lets nobody else write
-    /// them, nor read what is written.
+    /// As many bytes at `here` may be read, or written; the other rank keeps its own as long, and lets nobody else
+    /// write them, nor read what is written.
     unsafe fn copy_shown(
         &self,
         _of: Rank,

@@ -2,10 +2,10 @@
 //!
 //! Messages find members that disagree about a call, unless all wait for each other. Steps that were arranged move what
 //! they move, whatever others do: one that came with another length, or to another call, would wait for what never
-//! comes, and its partners, too. So each member notes its calls where others can read them, in words of its own memory: a
-//! number, which counts calls on the communicator, and what the call is. A member that has waited for long compares. On
-//! the communicator of all ranks, whose words have the same numbers everywhere, that is so from the first call on; on
-//! others from the first steps that are arranged, when members tell each other where their words are.
+//! comes, and its partners, too. So each member notes its calls where others can read them, in words of its own memory:
+//! a number, which counts calls on the communicator, and what the call is. A member that has waited for long compares.
+//! On the communicator of all ranks, whose words have the same numbers everywhere, that is so from the first call on;
+//! on others from the first steps that are arranged, when members tell each other where their words are.
 //!
 //! Where two members have a root both may be wrong and wait for nothing: each gives what nobody takes. So now and then
 //! a member of two compares without having waited, too.

@@ -1,12 +1,12 @@
 //! Two ways for calls of two members that move much: one lays it out where both reach it, or each shows the other what
-//! is lent to it ([halves](super::algorithm)).
+//! is lent to it (`algorithm/halves.rs`).
 //!
 //! Nothing is copied twice where it is shown, but each copy is a call of the system, which must let one process at the
 //! other's memory. Which is quicker depends on how far processors are from each other, and changes with that. So once
 //! a kind of calls has been made often both ways are timed, for some calls each; whenever its calls have doubled since,
-//! again. What counts is how long it takes from each call to the next, for who gives is soon through with a call, and waits
-//! in the next; but for the longest third of them, in which a processor was taken away, say; and on the member for which
-//! that is more. All members count the same calls, and hear the same times.
+//! again. What counts is how long it takes from each call to the next, for who gives is soon through with a call, and
+//! waits in the next; but for the longest third of them, in which a processor was taken away, say; and on the member
+//! for which that is more. All members count the same calls, and hear the same times.
 
 use super::communicator::Communicator;
 use super::habit::{Arrangement, Kind};
@@ -66,7 +66,7 @@ impl Trial {
 
     /// The call before this one, and what the program did behind it, took until now.
     fn note(&mut self, now: u64) {
-        let begun = std::mem::replace(&mut self.begun, Some(now));
+        let begun = self.begun.replace(now);
         let way = usize::from(self.usual.is_some());
         begun.into_iter().for_each(|begun| self.took[way].push(now.saturating_sub(begun)));
     }

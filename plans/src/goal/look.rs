@@ -135,7 +135,7 @@ impl Goal {
     }
 }
 
-/// The longest chain of what counts; or some that wait for each other, each for the next one and the last for the first.
+/// The longest chain of what counts; or some that wait for each other: each for the next one, the last for the first.
 fn depth(waits: &[Vec<usize>], counts: &[bool]) -> Result<usize, Vec<usize>> {
     let mut left: Vec<usize> = waits.iter().map(Vec::len).collect();
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];

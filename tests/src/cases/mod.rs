@@ -30,6 +30,7 @@ pub mod owner_atomics;
 pub mod passing;
 pub mod pending;
 pub mod plans;
+pub mod plans_that_end;
 pub mod poisoned;
 pub mod promises;
 pub mod queues;

@@ -6,9 +6,9 @@ use crate::refusal::{misused, refused};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tasuki::schedule::{
-    ALGORITHMS, Algorithm, Buffer, Builder, Contract, Counts, Operation, Origin, Schedule, Shape, Span,
+    ALGORITHMS, Buffer, Builder, Contract, Counts, Operation, Origin, Schedule, Shape, Span,
 };
-use tasuki::{Blame, Communicator, Job, Max, Plan, Rank, Result, Slot, Sum};
+use tasuki::{Blame, Communicator, Job, Max, Plan, Rank, Result, Sum};
 
 /// A value that says whose it is, of which start, and where.
 fn value(rank: usize, start: usize, at: usize) -> i64 {
@@ -102,65 +102,6 @@ pub fn j_every_algorithm_moves_what_it_should(job: &Job) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A member that leaves without having started what the others have: their waits end, and so does its leave.
-pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
-    let (world, ranks) = (job.world(), job.size());
-    let are_mutual = [Operation::Barrier, Operation::Allgather, Operation::Alltoall];
-    let of_all = ALGORITHMS.iter().filter(|algorithm| are_mutual.contains(&algorithm.operation));
-    let shape =
-        |operation| Shape::new(operation, ranks, 0, if operation == Operation::Barrier { 0 } else { 100 });
-    let fitting = of_all.filter(|algorithm| (algorithm.fits)(&shape(algorithm.operation)));
-    let plan =
-        |algorithm: &Algorithm| world.plan_unchecked(&algorithm.schedule(&shape(algorithm.operation), 1));
-    let mut plans = fitting.map(plan).collect::<Result<Vec<_>>>()?;
-    for plan in &mut plans {
-        plan.start()?;
-        plan.wait()?;
-    }
-    if job.rank() == 1 {
-        return Ok(());
-    }
-    let (first, others) = plans.split_first_mut().expect("there are some");
-    first.start()?;
-    others.iter_mut().try_for_each(|plan| plan.start())?;
-    let mut test = || {
-        job.compute(Duration::from_micros(20));
-        first.test()
-    };
-    let tested = std::iter::repeat_with(&mut test).find(|outcome| !matches!(outcome, Ok(false)));
-    let outcomes = others.iter_mut().map(|plan| plan.wait()).chain(tested.map(|outcome| outcome.map(drop)));
-    outcomes.for_each(|outcome| drop(refused(job, outcome, Blame::Peer, &["has left"])));
-    Ok(())
-}
-
-/// Signals of plans that are gone have been raised: a fuzzy barrier that is made after them is not over at once.
-pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
-    let (world, me) = (job.world(), job.rank());
-    for members in 2..=job.size() {
-        let Some(part) = world.split((me.index() < members).then_some(0), 0)? else { continue };
-        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == Operation::Barrier) {
-            let shape = Shape::new(Operation::Barrier, members, 0, 0);
-            let mut plan = part.plan_unchecked(&algorithm.schedule(&shape, 1))?;
-            for _ in 0..3 {
-                plan.start()?;
-                plan.wait()?;
-            }
-        }
-        part.quiesce()?;
-    }
-    let all = world.split(Some(0), 0)?.expect("a member");
-    all.fuzzy_barrier()?.wait()?; // what it needs is made together
-    if me == 0 {
-        world.recv(&mut [0_u8], Rank(1), Slot(0))?;
-    }
-    let barrier = all.fuzzy_barrier()?;
-    if me == 1 {
-        assert!(!barrier.is_done()?, "rank 0 has not come to it");
-        world.send(&[1_u8], Rank(0), Slot(0))?;
-    }
-    barrier.wait()
 }
 
 /// Everything that combines: in the order of members, by anybody where everybody knows how, else by this rank.

@@ -10,7 +10,8 @@ pub enum Spot {
     At(GlobalAddress),
     /// In one of the buffers that the call lends: its number, and the offset in it.
     Lent(usize, u64),
-    /// In what a rank lends to its call first, and shows by the [`Shown`](super::Shown) at that address: the offset in it.
+    /// In what a rank lends to its call first, and shows by the [`Shown`](super::Shown) at that address: the offset in
+    /// it.
     Shown(GlobalAddress, u64),
 }
 

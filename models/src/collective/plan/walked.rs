@@ -1,8 +1,8 @@
 //! A part as a walk: the steps of a call, in memory that it lends.
 //!
-//! That is for schedules in which each rank has one queue, and each signal has one rank that raises it; and nobody reads
-//! or writes the data of another rank, unless there are two, who show them to each other. What only this rank itself raises is over when the step that raises it is, so
-//! nothing waits for it.
+//! That is for schedules in which each rank has one queue, and each signal has one rank that raises it; and nobody
+//! reads or writes the data of another rank, unless there are two, who show them to each other. What only this rank
+//! itself raises is over when the step that raises it is, so nothing waits for it.
 
 use super::layout::{Data, common_multiple};
 use super::lower::Lowering;

@@ -30,7 +30,7 @@ const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
 /// Bytes of values from which on a root combines them where they lie, among more ranks that share processors: places
 /// for them would fill caches.
 const COMBINED_IN_CROWD_MIN: u64 = 32 << 10;
-/// Bytes from which on two members rather show each other what is lent to their calls, where they are far apart.
+/// Bytes from which on two members may show each other what is lent to their calls: to move fewer takes longer so.
 const SHOWN_MIN: u64 = 128 << 10;
 /// Most ranks of such a broadcast: in a tree of more, ranks wait for turns.
 const ONE_COPY_BCAST_MAX: usize = 4;
@@ -108,8 +108,8 @@ pub(in crate::collective) fn for_calls(shape: &Shape) -> Schedule {
     algorithm(shape).schedule(shape, (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
 }
 
-/// The schedule for calls of a shape by two members who show each other what is lent to them. None: too little is moved,
-/// or it goes another way.
+/// The schedule for calls of a shape by two members who show each other what is lent to them. None: too little is
+/// moved, or there is none.
 pub(in crate::collective) fn shown_for_calls(shape: &Shape) -> Option<Schedule> {
     let is_one =
         |one: &&Algorithm| (one.operation, one.name) == (shape.operation, "halves") && (one.fits)(shape);

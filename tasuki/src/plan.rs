@@ -77,7 +77,7 @@ impl<T: Pod> Plan<T> {
 
     /// Returns when the start is over for this member: what it gets is there, what it gave may be written anew. At once
     /// where none is under way. Serves peers meanwhile. Errors: a member died, or left without having started it; a
-    /// step failed.
+    /// step failed, as by an operation of the program's own that panicked.
     #[inline]
     pub fn wait(&mut self) -> Result<()> {
         self.inner.wait()
@@ -354,8 +354,9 @@ impl Communicator {
     /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for
     /// collective calls that were made again and again: they are arranged anew when they come again. Collective.
     ///
-    /// Error: a plan was started more often by some members than by others and dropped by all, so it will never be
-    /// over. Its memory stays as long as the job; the next call frees what else there is.
+    /// Error: a plan that all have dropped was started more often by some members than by others, or a start of it
+    /// has failed, so it will never be over. Its memory stays as long as the job; the next call frees what else there
+    /// is.
     pub fn quiesce(&self) -> Result<()> {
         self.inner().quiesce()
     }

@@ -198,6 +198,11 @@ pub enum Cause {
         /// Its name; empty where that is not known.
         name: String,
     },
+    /// An operation of the program's own panicked where it combined values; its rank's output says how.
+    OperationPanicked {
+        /// Which rank.
+        rank: Rank,
+    },
     /// A command queue was dropped with a command in it that had not fired.
     QueueDropped,
     /// The same, when a thread of its rank panicked.
@@ -236,7 +241,9 @@ impl Cause {
             Argument(_) | NullAddress | NoSuchRank { .. } | OutOfRange { .. } | Stale { .. } => Blame::Misuse,
             Misaligned { .. } | SignalMemory { .. } | Disagree { .. } | Forked | JobOver => Blame::Misuse,
             NoSuchSlot { .. } | Busy { .. } | InUse { .. } | Truncated { .. } => Blame::Misuse,
-            Program(_) | HandlerFailed { .. } | QueueUnwound { .. } => Blame::Program,
+            Program(_) | HandlerFailed { .. } | OperationPanicked { .. } | QueueUnwound { .. } => {
+                Blame::Program
+            }
             Poisoned { cause, .. } | Failed { cause, .. } => cause.blame(),
             QueueDropped | QueueRepeats => Blame::Misuse,
             TimedOut { .. } | PeerDied { .. } | PeerLeft { .. } | Predecessor { .. } => Blame::Peer,
@@ -298,6 +305,9 @@ impl fmt::Display for Cause {
             Failed { rank, cause } => write!(f, "it failed on rank {rank}: {cause}"),
             HandlerFailed { handler, name } if name.is_empty() => write!(f, "handler {handler} failed"),
             HandlerFailed { name, .. } => write!(f, "handler {name:?} failed"),
+            OperationPanicked { rank } => {
+                write!(f, "an operation of the program's own panicked on rank {rank}")
+            }
             QueueDropped => write!(f, "its queue was dropped before it had fired"),
             QueueUnwound { rank } => {
                 write!(f, "its queue was dropped before it had fired, by a panic on rank {rank}")

@@ -54,6 +54,10 @@ impl Cause {
                 "that rank makes room as it runs handlers: serve others (wait for anything), and call again"
             }
             QueueRepeats => "post all commands before Queue::repeat, and any others to another queue",
+            OperationPanicked { .. } => {
+                "what that rank said stands above; the values are lost, and the plan is of no more use: drop it, and \
+                 quiesce()"
+            }
             QueueUnwound { .. } => "what that rank said last stands above",
             Full { .. } => "wait for something that makes room, and call again",
             QueueDropped => "keep a queue until its commands have fired, or cancel them before",

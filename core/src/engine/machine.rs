@@ -348,11 +348,6 @@ impl Machine {
         self.host.now_ns()
     }
 
-    /// Whether that rank is known to have died.
-    pub(super) fn has_died(&self, rank: Rank) -> bool {
-        self.board.death().is_some_and(|death| death.rank == rank)
-    }
-
     /// Completes a cause with rank and call, and with the name of a handler that failed.
     #[cold]
     pub fn fault(&self, mut cause: Cause, call: impl FnOnce() -> String) -> Error {

@@ -1,18 +1,35 @@
 //! Operators of a rank's own, with which it combines values: numbers stand for them in its commands.
+//!
+//! One that panics is caught: the command that it ran in fails, as do all that follow from it, and so others hear of
+//! it. What it has combined by then stays as it is, so it is not asked again.
 
+use crate::base::log::Level;
+use crate::base::{Cause, panic_message};
 use crate::engine::machine::Machine;
 use crate::queue::reduction::{Operator, Reduction};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The operators of a rank.
 #[derive(Default)]
-pub(super) struct Operators(RwLock<Vec<Option<Arc<dyn Operator>>>>);
+pub(super) struct Operators(RwLock<Vec<Place>>);
+
+/// What stands for a number.
+#[derive(Clone)]
+enum Place {
+    /// Nothing.
+    Free,
+    /// An operator.
+    Taken(Arc<dyn Operator>),
+    /// One that has panicked.
+    Panicked,
+}
 
 impl fmt::Debug for Operators {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        write!(f, "Operators({})", all.iter().flatten().count())
+        write!(f, "Operators({})", all.iter().filter(|place| !matches!(place, Place::Free)).count())
     }
 }
 
@@ -20,35 +37,50 @@ impl Machine {
     /// Commands of this rank's own queues may combine values with that operator from now on: its number.
     pub fn add_operator(&self, operator: Arc<dyn Operator>) -> u32 {
         let mut all = self.operators().0.write().unwrap_or_else(PoisonError::into_inner);
-        let free = all.iter().position(Option::is_none).unwrap_or(all.len());
+        let free = all.iter().position(|place| matches!(place, Place::Free)).unwrap_or(all.len());
         if free == all.len() {
-            all.push(None);
+            all.push(Place::Free);
         }
-        all[free] = Some(operator);
+        all[free] = Place::Taken(operator);
         free as u32
     }
 
     /// No command needs that operator any more.
     pub fn remove_operator(&self, number: u32) {
-        let mut all = self.operators().0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = all.get_mut(number as usize) {
-            *place = None;
-        }
+        self.set_operator(number, Place::Free);
     }
 
-    /// Combines values as a reduction says. False: its operator is not there.
+    fn set_operator(&self, number: u32, new: Place) {
+        let mut all = self.operators().0.write().unwrap_or_else(PoisonError::into_inner);
+        all.get_mut(number as usize).into_iter().for_each(|place| *place = new.clone());
+    }
+
+    fn operator(&self, number: u32) -> Place {
+        let all = self.operators().0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(number as usize).cloned().unwrap_or(Place::Free)
+    }
+
+    /// Combines values as a reduction says. False: its operator is not there, or has panicked.
     pub(super) fn combine(&self, how: Reduction, into: &mut [u8], from: &mut [u8]) -> bool {
         let Some(number) = how.operator() else {
             how.apply(into, from, None);
             return true;
         };
-        let operator = {
-            let all = self.operators().0.read().unwrap_or_else(PoisonError::into_inner);
-            all.get(number as usize).cloned().flatten()
-        };
-        operator.is_some_and(|operator| {
-            how.apply(into, from, Some(&*operator));
-            true
-        })
+        let Place::Taken(operator) = self.operator(number) else { return false };
+        let combined = catch_unwind(AssertUnwindSafe(|| how.apply(into, from, Some(&*operator))));
+        if let Err(panic) = &combined {
+            let why = panic_message(&**panic);
+            self.log().say(Level::Info, format_args!("an operation of the program's own panicked: {why}"));
+            self.set_operator(number, Place::Panicked);
+        }
+        combined.is_ok()
+    }
+
+    /// Why values cannot be combined so.
+    pub(super) fn why_not_combined(&self, how: Reduction) -> Cause {
+        match how.operator().map(|number| self.operator(number)) {
+            Some(Place::Panicked) => Cause::OperationPanicked { rank: self.rank() },
+            _ => Cause::Argument(format!("{how}, which this rank has not")),
+        }
     }
 }

@@ -29,6 +29,7 @@ const PANICKED: u32 = 9;
 const DROPPED: u32 = 10;
 const OTHER: u32 = 11;
 const UNWOUND: u32 = 12;
+const OPERATION: u32 = 13;
 const HANDED_ON: u32 = 1 << 31;
 
 impl Poison {
@@ -47,6 +48,7 @@ impl Poison {
             Cause::PeerDied { peer, .. } => (DIED, [u64::from(peer.0), 0]),
             Cause::HandlerFailed { handler, .. } => (PANICKED, [u64::from(handler), 0]),
             Cause::QueueDropped => (DROPPED, [0, 0]),
+            Cause::OperationPanicked { rank } => (OPERATION, [u64::from(rank.0), 0]),
             Cause::QueueUnwound { rank } => (UNWOUND, [u64::from(rank.0), 0]),
             _ => (OTHER, [0, 0]),
         };
@@ -80,6 +82,7 @@ impl Poison {
             }
             PANICKED => Cause::HandlerFailed { handler: first as u8, name: String::new() },
             DROPPED => Cause::QueueDropped,
+            OPERATION => Cause::OperationPanicked { rank: Rank(first as u32) },
             UNWOUND => Cause::QueueUnwound { rank: Rank(first as u32) },
             _ => {
                 let log = format!("the log of rank {} says how (TASUKI_LOG=info)", self.origin);

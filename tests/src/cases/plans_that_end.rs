@@ -63,3 +63,31 @@ pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
     }
     barrier.wait()
 }
+
+/// An operation that panics where others may run the plan, too: its start ends with an error on all members, and so
+/// does what waits for it to be freed, once.
+pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
+    let (world, ranks) = (job.world(), job.size());
+    let flat = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (Operation::Allreduce, "flat"));
+    let flat = flat.expect("it is there");
+    let some = |a: i64, b: i64| if a + b > 1000 { panic!("on purpose") } else { a + b };
+    for count in [3, 5000] {
+        let shape = Shape { value_bytes: 8, ..Shape::new(Operation::Allreduce, ranks, 0, 8 * count as u64) };
+        let mut plan = world.plan_with::<i64>(&flat.schedule(&shape, 1), some)?;
+        for value in [1, 2000] {
+            plan.write(0, &vec![value; count])?;
+            plan.start()?;
+            let outcome = plan.wait();
+            if value == 1 {
+                outcome?;
+                assert_eq!(plan.to_vec()?, vec![ranks as i64; count]);
+            } else {
+                refused(job, outcome, Blame::Program, &["operation", "panicked on rank 0", "quiesce()"]);
+            }
+        }
+        drop(plan);
+        assert!(world.quiesce().is_err(), "its memory stays");
+        world.quiesce()?;
+    }
+    Ok(())
+}

@@ -102,7 +102,7 @@ pub fn j_roots_combine_long_values_where_they_lie(job: &Job) -> Result<()> {
 }
 
 /// An operation that panics does so in the call of the rank that runs it; its plan is of no more use, and goes like any
-/// other. Plans that others run, too, wait for what never ends.
+/// other. Plans that others run, too, end with an error on all members (`plans_that_end`).
 pub fn j_plans_whose_operation_panics(job: &Job) -> Result<()> {
     if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
         return Ok(());

@@ -106,7 +106,7 @@ impl Course {
                     theirs.enter()?.view().read(0, &mut from);
                     ours.enter()?.view().read(0, &mut into);
                     if !machine.combine(how, &mut into, &mut from) {
-                        return Err(Cause::Argument(format!("{how}, which this rank has not")));
+                        return Err(machine.why_not_combined(how));
                     }
                     ours.enter()?.view().write(0, &into);
                 }

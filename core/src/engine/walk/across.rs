@@ -69,6 +69,14 @@ impl Machine {
         copied.is_ok() && u64::from_ne_bytes(found) == PROBE
     }
 
+    /// Whether that rank's process is there no more.
+    pub(super) fn is_process_gone(&self, rank: Rank) -> bool {
+        let mut nothing = [0];
+        // SAFETY: a byte of ours. Nothing lies at address 0, and a process that is there says so.
+        let looked = unsafe { self.fabric().copy_shown(rank, 0, nothing.as_mut_ptr(), nothing.len(), false) };
+        matches!(looked, Err(Cause::PeerDied { .. } | Cause::PeerLeft { .. }))
+    }
+
     fn window(&self, (word, at): (GlobalAddress, u64)) -> Result<Window, Cause> {
         let of = word.rank();
         Ok(Window { word: self.shown_at(word)?, of, at })

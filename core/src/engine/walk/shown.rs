@@ -166,8 +166,8 @@ impl Drop for Exhibit<'_> {
             return;
         }
         self.word().take_back();
-        // One that has died is using nothing any more.
-        while self.word().is_used() && !self.machine.has_died(self.showing.to) {
+        // One whose process is gone is using nothing any more.
+        while self.word().is_used() && !self.machine.is_process_gone(self.showing.to) {
             std::thread::yield_now();
         }
     }

@@ -153,15 +153,15 @@ impl Communicator {
     /// Returns when all plans of this communicator that all members have dropped are freed, and what it has made of
     /// calls that came again and again. Collective.
     ///
-    /// Error: one of them was started by some members more often than by others, so it will never be over. Its memory
-    /// stays; the others are freed when this is called again.
+    /// Error: one of them was started by some members more often than by others, or a start of it has failed, so it
+    /// will never be over. Its memory stays; the others are freed when this is called again.
     pub fn quiesce(&self) -> Result<()> {
         let call = || "quiesce()".to_string();
         let _held = self.begin(None, &call)?;
         self.forget_habits();
         loop {
             let dropped = self.dropped_by_all(&call)?;
-            dropped.iter().try_for_each(|plan| plan.settle())?;
+            self.settle_all(&dropped, &call)?;
             let words = self.allgather_steps(&[self.lock_plans().word()]);
             let words = words.map_err(|error| self.step_failed(error, &call))?;
             if words.iter().fold(u64::MAX, |all, word| all & word) == 0 {
@@ -172,7 +172,7 @@ impl Communicator {
     }
 
     /// What all members have dropped. Error: they have not started it as often.
-    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<Arc<Held>>> {
+    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<(u64, Arc<Held>)>> {
         let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let words = told(self.lock_plans().dropped_word())?;
         let all = words.iter().fold(u64::MAX, |all, word| all & word);
@@ -188,7 +188,24 @@ impl Communicator {
                 return Err(self.machine().fault(cause, call));
             }
         }
-        Ok(dropped.into_iter().map(|(_, plan)| plan).collect())
+        Ok(dropped)
+    }
+
+    /// Waits until all starts of those plans are over on all members. Error: on one of them one has failed.
+    fn settle_all(&self, dropped: &[(u64, Arc<Held>)], call: &dyn Fn() -> String) -> Result<()> {
+        let mut outcome = Ok(());
+        for (number, plan) in dropped {
+            let settled = plan.settle();
+            let words = self.allgather_steps(&[u64::from(settled.is_err())]);
+            let words = words.map_err(|error| self.step_failed(error, call))?;
+            if words.contains(&1) {
+                self.lock_plans().lose(*number);
+                let text = "a start of a plan that all have dropped has failed on another member";
+                let elsewhere = || Err(self.machine().fault(Cause::Argument(text.into()), call));
+                outcome = settled.and_then(|()| elsewhere());
+            }
+        }
+        outcome
     }
 
     fn lock_plans(&self) -> std::sync::MutexGuard<'_, Quarantine> {

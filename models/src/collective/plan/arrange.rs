@@ -171,7 +171,7 @@ impl Communicator {
         let line = |member: Rank| words[member.index()].farewell + Stages::count(size);
         let (before, after) = (self.after(me, size - 1), self.after(me, 1));
         let next = GlobalAddress::new(rank_of(after)?, signal_offset(line(after)));
-        let starts = Starts::new(self.machine(), self.plans().clone(), (line(me), rank_of(before)?), next)?;
+        let starts = Starts::new(self.machine(), self.plans(), (line(me), rank_of(before)?), next)?;
         Ok(Arc::new(starts))
     }
 

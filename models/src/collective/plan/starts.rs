@@ -9,9 +9,10 @@
 //! Costs one line written for each member that leaves.
 
 use super::Plans;
+use super::quarantine::Quarantine;
 use crate::collective::outgoing::Outgoing;
 use bytemuck::{Pod, Zeroable};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::{Machine, Watch};
 use tasuki_core::fabric::{Fabric, SignalCell};
@@ -30,7 +31,8 @@ struct Notice {
 /// What one member says of its starts, and hears of those of the member before it.
 #[derive(Debug)]
 pub(super) struct Starts {
-    plans: Plans,
+    /// Not kept alive: they have the machine, which has the watches.
+    plans: Weak<Mutex<Quarantine>>,
     fabric: Arc<dyn Fabric>,
     /// The line of the next member.
     next: Outgoing,
@@ -44,18 +46,18 @@ impl Starts {
     /// written them yet.
     pub(super) fn new(
         machine: &Machine,
-        plans: Plans,
+        plans: &Plans,
         (own, by): (u32, Rank),
         next: GlobalAddress,
     ) -> Result<Starts, Cause> {
         let fabric = machine.shared_fabric().clone();
         let heard = fabric.own_signal(own)?;
-        Ok(Starts { plans, next: Outgoing::new(next, 0), heard, by, fabric })
+        Ok(Starts { plans: Arc::downgrade(plans), next: Outgoing::new(next, 0), heard, by, fabric })
     }
 
     /// This member leaves: it has come through all that it has started, but for so many starts.
     pub(super) fn say(&self, machine: &Machine, failed: u64) -> Result<()> {
-        let ours = self.ours();
+        let Some(ours) = self.ours() else { return Ok(()) };
         let notice = Notice { starts: ours.starts - failed.min(ours.starts), ..ours };
         while !self.next.write(&*self.fabric, &notice) {
             machine.relax("leave()")?;
@@ -63,9 +65,11 @@ impl Starts {
         Ok(())
     }
 
-    fn ours(&self) -> Notice {
-        let (plans, starts) = self.plans.lock().unwrap_or_else(PoisonError::into_inner).starts();
-        Notice { plans, starts }
+    /// None: the plans are gone with their communicator.
+    fn ours(&self) -> Option<Notice> {
+        let plans = self.plans.upgrade()?;
+        let (plans, starts) = plans.lock().unwrap_or_else(PoisonError::into_inner).starts();
+        Some(Notice { plans, starts })
     }
 }
 
@@ -74,7 +78,7 @@ impl Watch for Starts {
         if self.heard.read(&*self.fabric) == 0 {
             return None;
         }
-        let (theirs, ours): (Notice, _) = (self.heard.read_payload(&*self.fabric, 1)?, self.ours());
+        let (theirs, ours): (Notice, _) = (self.heard.read_payload(&*self.fabric, 1)?, self.ours()?);
         let is_short = theirs.plans == ours.plans && theirs.starts < ours.starts;
         is_short.then_some(Cause::PeerLeft { peer: self.by })
     }

@@ -12,7 +12,7 @@ use tasuki_core::engine::walk::Shown;
 fn whoever_uses_them_is_waited_for() {
     loom::model(|| {
         let (bytes, shown) = (Arc::new(UnsafeCell::new(0)), Arc::new(Shown::nothing()));
-        shown.show(1);
+        shown.show(1, 0);
         let user = {
             let (bytes, shown) = (bytes.clone(), shown.clone());
             thread::spawn(move || {

@@ -244,6 +244,7 @@ macro_rules! each_case {
             Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;
             Everywhere "J" 2..=5 plans_that_end::j_plans_and_one_that_leaves;
             Everywhere "J" 2..=5 plans_that_end::j_programs_whose_operation_panics;
+            Real "J" 2..=5 plans_that_end::j_walks_whose_operation_panics_among_others;
             Everywhere "J" 2..=5 plans_that_end::j_signals_of_plans_are_not_taken_for_others;
             Everywhere "J" 1..=8 habits::j_calls_become_habits;
             Everywhere "J" 1..=5 habits::j_blocks_that_differ;
@@ -253,6 +254,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=4 habits::j_habits_with_two_roots;
             Everywhere "J" 2..=5 habits::j_first_calls_with_many_roots;
             Everywhere "J" 2..=2 habits::j_long_calls_of_two_try_other_ways;
+            Everywhere "J" 2..=2 habits::j_long_calls_of_two_with_two_roots;
             Everywhere "J" 2..=2 habits::j_long_calls_of_two_and_one_that_leaves;
             Everywhere "J" 2..=4 habits::j_habits_that_panic;
             Everywhere "J" 2..=4 habits::j_habits_and_one_that_leaves;

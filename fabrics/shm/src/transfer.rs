@@ -191,16 +191,20 @@ impl ShmFabric {
         len: usize,
         way: Way,
     ) -> Result<(), Cause> {
-        let is_refused = self.refused.load(Ordering::Relaxed);
         let refused =
             || Cause::Unsupported(format!("the kernel does not let this process at rank {rank}'s memory"));
         let pid = self.board.seat(rank).pid();
         // SAFETY: the caller's promise; the kernel checks the other side.
         let copy = || unsafe { process_vm::copy(way, pid, here, there, len, self.options.denied) };
-        match if is_refused { Err(Refusal::Permission) } else { copy() } {
+        // Whether the kernel has refused another rank's memory says nothing of this one's.
+        match if self.options.ask_owners { Err(Refusal::Permission) } else { copy() } {
             Ok(()) => Ok(()),
             Err(Refusal::Permission) => Err(refused()),
-            Err(Refusal::Fault) => Err(Cause::Bug(format!("rank {rank} shows memory that it does not have"))),
+            Err(Refusal::Fault) => {
+                let text =
+                    format!("what rank {rank} gave to the call is memory that the kernel does not copy");
+                Err(Cause::Unsupported(text))
+            }
             Err(Refusal::Gone) => Err(self.gone(rank)),
         }
     }

@@ -360,7 +360,9 @@ impl Communicator {
         if let Some(Known { now, trial: Some(trial), .. }) = &mut habits.walks[at]
             && trial.count(|| self.machine().now_ns())
         {
-            self.go_on_with_trial(trial, now, kind, call)?;
+            let gone_on = self.go_on_with_trial(trial, now, kind, call);
+            habits.is_broken |= gone_on.is_err(); // members may not go the same way any more
+            gone_on?;
         }
         Ok(habits.walks[at].is_some().then_some(at))
     }

@@ -122,7 +122,8 @@ impl Watch for Roll {
 /// A call of another member's that is another one than ours of the same number, and ours, if one shows.
 fn find_other(theirs: &[u64], own: impl Fn(usize) -> u64) -> Option<(u64, u64)> {
     let pairs = theirs.iter().map(|&theirs| (theirs, own((theirs >> 48) as usize)));
-    pairs.into_iter().find(|(theirs, ours)| theirs >> 48 == ours >> 48 && theirs != ours)
+    let is_other = |theirs: u64, ours: u64| theirs != 0 && theirs >> 48 == ours >> 48 && theirs != ours;
+    pairs.into_iter().find(|&(theirs, ours)| is_other(theirs, ours)) // 0: nothing was noted
 }
 
 /// That a member is in another call than this one, as both are noted.

@@ -57,7 +57,7 @@ impl Trial {
     /// One more call begins. Whether something is to be done before it.
     #[inline]
     pub(super) fn count(&mut self, now: impl FnOnce() -> u64) -> bool {
-        self.left -= 1;
+        self.left = self.left.saturating_sub(1);
         if self.usual.is_some() || self.left <= TIMED {
             self.note(now());
         }
@@ -102,8 +102,8 @@ impl Communicator {
         kind: &Kind,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        match trial.usual.take() {
-            Some(usual) => self.decide(trial, present, usual, kind, call),
+        match trial.usual {
+            Some(_) => self.decide(trial, present, kind, call),
             None => self.try_other_way(trial, present, kind, call),
         }
     }
@@ -137,7 +137,6 @@ impl Communicator {
         &self,
         trial: &mut Trial,
         present: &mut Arrangement,
-        usual: Arrangement,
         kind: &Kind,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
@@ -150,7 +149,7 @@ impl Communicator {
         let words = self.allgather_steps(&told).map_err(|error| self.step_failed(error, call))?;
         let longest = |way: usize| words.chunks_exact(2).map(|times| times[way]).max().unwrap_or(u64::MAX);
         let [before, now] = [longest(0), longest(1)];
-        let mut loser = usual;
+        let Some(mut loser) = trial.usual.take() else { return Ok(()) };
         if now >= before - before / MARGIN.1 * MARGIN.0 {
             std::mem::swap(present, &mut loser);
             trial.is_shown = !trial.is_shown;

@@ -274,6 +274,22 @@ pub fn j_long_calls_of_two_try_other_ways(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Two that both are the root, in long calls that show what is lent: both find out, and keep what they have.
+pub fn j_long_calls_of_two_with_two_roots(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+        return Ok(()); // there calls go by messages
+    }
+    let all = world.split(Some(0), 0)?.expect("a member");
+    let mut values = vec![1_u8; 200_000];
+    (0..40).try_for_each(|call| world.bcast(&mut values, Rank(call % 2)))?;
+    values.fill(7 + me.0 as u8);
+    let outcome = (0..200).map(|_| world.bcast(&mut values, me)).find(Result::is_err);
+    misused(job, outcome.expect("nobody takes anything"), &["bcast", "root"]);
+    assert!(values.iter().all(|&value| value == 7 + me.0 as u8));
+    all.barrier()
+}
+
 /// One of two leaves when they have made many long calls, whichever way these go by now.
 pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());

@@ -1,9 +1,10 @@
 //! J: plans that not all members start, and what is left of plans that are gone.
 
+use crate::patience::may_be_helped;
 use crate::refusal::refused;
 use std::time::Duration;
 use tasuki::schedule::{ALGORITHMS, Algorithm, Operation, Shape};
-use tasuki::{Blame, Job, Rank, Result, Slot};
+use tasuki::{Blame, Job, Rank, Result, Slot, Sum};
 
 /// A member that leaves without having started what the others have: their waits end, and so does its leave.
 pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
@@ -89,5 +90,27 @@ pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
         assert!(world.quiesce().is_err(), "its memory stays");
         world.quiesce()?;
     }
+    Ok(())
+}
+
+/// The same where each member runs its own steps, and others still wait for those of the one that has panicked.
+pub fn j_walks_whose_operation_panics_among_others(job: &Job) -> Result<()> {
+    if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+        return Ok(()); // there plans are programs
+    }
+    let (world, me, ranks) = (job.world(), job.rank(), job.size() as i64);
+    let some = move |a: i64, b: i64| if me == 0 && a + b > 1000 { panic!("on purpose") } else { a + b };
+    let mut plan = world.allreduce_init::<i64>(5000, some)?;
+    plan.write(0, &[1000; 5000])?;
+    let run = || plan.start().and_then(|()| plan.wait());
+    if me == 0 {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+    } else {
+        plan.start()?; // and then it does not wait
+    }
+    drop(plan);
+    assert!(world.quiesce().is_err(), "its memory stays");
+    world.quiesce()?;
+    assert_eq!(world.allreduce(&[1_i64], Sum)?, [ranks]);
     Ok(())
 }

@@ -14,40 +14,33 @@ pub(super) struct Crossing {
     window: Window,
     here: (usize, u64),
     len: usize,
-    way: Way,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
-    /// From what is shown.
-    From,
-    /// Into what is shown.
-    Into,
+    /// Whether into what is shown, or from there.
+    is_into: bool,
 }
 
 impl Crossing {
     /// The step that does that, if it is one.
     pub(super) fn of(machine: &Machine, act: Act) -> Result<Option<Crossing>, Cause> {
-        let (shown, here, len, way) = match act {
+        let (shown, here, len, is_into) = match act {
             Act::Copy(Spot::Shown(word, at), Spot::Lent(buffer, to), len) => {
-                ((word, at), (buffer, to), len, Way::From)
+                ((word, at), (buffer, to), len, false)
             }
             Act::Copy(Spot::Lent(buffer, from), Spot::Shown(word, at), len) => {
-                ((word, at), (buffer, from), len, Way::Into)
+                ((word, at), (buffer, from), len, true)
             }
             _ => return Ok(None),
         };
         let window = machine.window(shown)?;
-        Ok(Some(Crossing { window, here, len: len as usize, way }))
+        Ok(Some(Crossing { window, here, len: len as usize, is_into }))
     }
 
-    /// Does it. Error: it could not be done.
+    /// Does it, in a call that goes that way. Error: it could not be done.
     #[inline(never)]
-    pub(super) fn go(&self, machine: &Machine, lent: &Lent<'_>) -> Result<(), Cause> {
-        let &Crossing { window, here: (buffer, at), len, way } = self;
-        match way {
-            Way::From => window.copy_from(machine, lent.own_mut(buffer, at, len)),
-            Way::Into => window.copy_into(machine, lent.own(buffer, at, len)),
+    pub(super) fn go(&self, machine: &Machine, way: u64, lent: &Lent<'_>) -> Result<(), Cause> {
+        let &Crossing { window, here: (buffer, at), len, is_into } = self;
+        match is_into {
+            false => window.copy_from(machine, way, lent.own_mut(buffer, at, len)),
+            true => window.copy_into(machine, way, lent.own(buffer, at, len)),
         }
     }
 }

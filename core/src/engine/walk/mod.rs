@@ -191,6 +191,11 @@ impl Walk {
         self.end += way * self.per_way;
     }
 
+    /// Which way the call goes whose steps are next.
+    fn way(&self) -> u64 {
+        (self.next / self.per_way.max(1)) as u64
+    }
+
     /// Whether the next step need not wait.
     pub fn may_go_on(&self) -> bool {
         let wait = self.steps.get(self.next).and_then(|step| step.wait.as_ref());
@@ -306,7 +311,7 @@ impl Machine {
     /// that is waited for, or can no longer be reached; then the walk is of no more use.
     #[inline]
     pub fn walk(&self, walk: &mut Walk, lent: &Lent<'_>, call: &dyn Fn() -> String) -> Result<()> {
-        let exhibit = walk.shows.map(|showing| Exhibit::of(self, showing, lent));
+        let exhibit = walk.shows.map(|showing| Exhibit::of(self, showing, walk.way(), lent));
         while !self.stride(walk, lent) {
             self.go_further(walk, call)?;
         }
@@ -337,7 +342,7 @@ impl Machine {
                 return false;
             }
             if let Found::Across(crossing) = &step.act {
-                if let Err(cause) = crossing.go(self, lent) {
+                if let Err(cause) = crossing.go(self, walk.way(), lent) {
                     (walk.next, walk.failure) = (at, Some(cause));
                     return false;
                 }

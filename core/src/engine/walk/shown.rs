@@ -21,6 +21,8 @@ use std::ptr::NonNull;
 pub struct Shown {
     /// The address in its process; 0: nowhere.
     place: AtomicU64,
+    /// Which way the call goes: who goes another one is in another call.
+    way: AtomicU64,
     /// How many are using them.
     users: AtomicU64,
 }
@@ -38,12 +40,13 @@ pub const SHOWN_BYTES: u64 = size_of::<Shown>() as u64;
 impl Shown {
     /// Nothing is shown yet.
     pub fn nothing() -> Shown {
-        Shown { place: AtomicU64::new(0), users: AtomicU64::new(0) }
+        Shown { place: AtomicU64::new(0), way: AtomicU64::new(0), users: AtomicU64::new(0) }
     }
 
-    /// Bytes lie there from now on. Who is to use them is told after that.
+    /// Bytes lie there from now on, of a call that goes that way. Who is to use them is told after that.
     #[inline]
-    pub fn show(&self, place: u64) {
+    pub fn show(&self, place: u64, way: u64) {
+        self.way.store(way, Ordering::Relaxed);
         self.place.store(place, Ordering::Relaxed);
     }
 
@@ -112,23 +115,34 @@ impl Window {
         unsafe { self.word.as_ref() }
     }
 
-    /// Copies from there. Error: it was taken back, or cannot be reached any more.
-    pub(super) fn copy_from(&self, machine: &Machine, into: &mut [u8]) -> Result<(), Cause> {
+    /// Copies from there in a call that goes that way. Error: it was taken back, or belongs to another call, or cannot
+    /// be reached any more.
+    pub(super) fn copy_from(&self, machine: &Machine, way: u64, into: &mut [u8]) -> Result<(), Cause> {
         // SAFETY: bytes of ours, which we may write.
-        unsafe { self.copy(machine, into.as_mut_ptr(), into.len(), false) }
+        unsafe { self.copy(machine, way, (into.as_mut_ptr(), into.len()), false) }
     }
 
     /// Copies to there. Errors as above.
-    pub(super) fn copy_into(&self, machine: &Machine, from: &[u8]) -> Result<(), Cause> {
+    pub(super) fn copy_into(&self, machine: &Machine, way: u64, from: &[u8]) -> Result<(), Cause> {
         // SAFETY: bytes of ours, which are only read.
-        unsafe { self.copy(machine, from.as_ptr().cast_mut(), from.len(), true) }
+        unsafe { self.copy(machine, way, (from.as_ptr().cast_mut(), from.len()), true) }
     }
 
     /// # Safety
     /// As many bytes at `here` may be read, or written.
-    unsafe fn copy(&self, machine: &Machine, here: *mut u8, len: usize, is_into: bool) -> Result<(), Cause> {
+    unsafe fn copy(
+        &self,
+        machine: &Machine,
+        way: u64,
+        (here, len): (*mut u8, usize),
+        is_into: bool,
+    ) -> Result<(), Cause> {
         let taken_back = || Cause::Argument(format!("rank {} has ended the call with an error", self.of));
         let using = self.word().enter().ok_or_else(taken_back)?;
+        if self.word().way.load(Ordering::Relaxed) != way {
+            let text = format!("rank {} is in the same call with another root", self.of);
+            return Err(Cause::Argument(text));
+        }
         // SAFETY: the caller's promise; the other rank keeps its bytes while it sees that they are used.
         unsafe { machine.fabric().copy_shown(self.of, using.place() + self.at, here, len, is_into) }
     }
@@ -142,10 +156,10 @@ pub(super) struct Exhibit<'m> {
 }
 
 impl<'m> Exhibit<'m> {
-    /// Shows what a call lends first.
-    pub(super) fn of(machine: &'m Machine, showing: Showing, lent: &Lent<'_>) -> Exhibit<'m> {
+    /// Shows what a call lends first, which goes that way.
+    pub(super) fn of(machine: &'m Machine, showing: Showing, way: u64, lent: &Lent<'_>) -> Exhibit<'m> {
         let exhibit = Exhibit { machine, showing, is_over: false };
-        exhibit.word().show(lent.buffers[0].part(0, 0) as u64);
+        exhibit.word().show(lent.buffers[0].part(0, 0) as u64, way);
         exhibit
     }
 

@@ -9,6 +9,7 @@ use super::walking::{Content, Walker, Walking};
 use super::{Combining, Form, Held, sealed, walked};
 use crate::collective::communicator::Communicator;
 use crate::collective::roll::KEPT;
+use crate::collective::selection::MEMBERS_MAX;
 use crate::collective::shape::DATA;
 use crate::collective::stages::Stages;
 use crate::message::SHORT_MAX;
@@ -18,10 +19,11 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::walk::{SHOWN_BYTES, Walk};
 use tasuki_core::engine::{Caching, Machine, View};
+use tasuki_core::fabric::{Line, SignalCell};
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
@@ -169,10 +171,17 @@ impl Communicator {
         let rank_of =
             |member: Rank| self.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size });
         let line = |member: Rank| words[member.index()].farewell + Stages::count(size);
-        let (before, after) = (self.after(me, size - 1), self.after(me, 1));
-        let next = GlobalAddress::new(rank_of(after)?, signal_offset(line(after)));
-        let starts = Starts::new(self.machine(), self.plans(), (line(me), rank_of(before)?), next)?;
-        Ok(Arc::new(starts))
+        let fabric = self.machine().fabric();
+        let place = |member: Rank| Ok(GlobalAddress::new(rank_of(member)?, signal_offset(line(member))));
+        let mut heard = vec![(fabric.own_signal(line(me))?, rank_of(self.after(me, size - 1))?)];
+        let are_in_reach = size <= MEMBERS_MAX && self.machine().reaches_words();
+        for member in Rank::all(size).filter(|&member| are_in_reach && member != me) {
+            if let Line::Direct(line) = fabric.line(place(member)?)? {
+                heard.push((SignalCell::Direct(line.cell()), rank_of(self.after(member, size - 1))?));
+            }
+        }
+        let next = place(self.after(me, 1))?;
+        Ok(Arc::new(Starts::new(self.machine(), self.plans(), heard.into(), next)))
     }
 
     /// Whether all members came with the same schedule, and with room for it.
@@ -274,6 +283,7 @@ impl Begun {
             signals: part.counters().len() as u32,
             form: Form::Calls,
             started: AtomicU64::new(0),
+            is_left: AtomicBool::new(false),
             asked: AtomicU32::new(0),
             watch,
             operator,

@@ -46,11 +46,14 @@ impl Farewell {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner).all()
     }
 
-    /// Waits until all that was started has been run, or cannot be, and says how much that was. Error: some cannot be.
+    /// Says how much was started, and waits until that has been run, or cannot be. Error: some cannot be.
     fn settle(&self, machine: &Machine) -> Result<()> {
+        self.starts.say(machine, 0)?; // somebody may wait for more
         let outcomes: Vec<_> = self.plans().iter().map(|plan| plan.settle()).collect();
         let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
-        self.starts.say(machine, failed as u64)?;
+        if failed > 0 {
+            self.starts.say(machine, failed as u64)?;
+        }
         outcomes.into_iter().collect()
     }
 

@@ -4,7 +4,7 @@ use super::layout::{Card, Placed};
 use super::lower::Milestone;
 use super::walking::Walking;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::Result;
 use tasuki_core::engine::{self, Condition, Machine, Program};
 use tasuki_core::fabric::{SignalCell, plainly_reached};
@@ -21,6 +21,8 @@ pub(in crate::collective) struct Held {
     pub(super) signals: u32,
     pub(super) form: Form,
     pub(super) started: AtomicU64,
+    /// The plan was dropped while its steps were left in their midst.
+    pub(super) is_left: AtomicBool,
     /// How often it was asked whether a start is over that was not.
     pub(super) asked: AtomicU32,
     /// The watch that finds out that a member has left without a start.
@@ -50,6 +52,12 @@ impl Held {
                 Form::Programs(programs, _) => programs.iter().all(runs),
                 Form::Walk(_) | Form::Calls => true,
             }
+    }
+
+    /// Whether this member has left its steps in their midst, by a panic: others may wait for them.
+    pub(super) fn is_broken(&self) -> bool {
+        let is_broken = matches!(&self.form, Form::Walk(walking) if walking.is_broken());
+        is_broken || self.is_left.load(Ordering::Relaxed)
     }
 
     /// Whether the last start is over for this member.

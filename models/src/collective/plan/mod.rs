@@ -193,16 +193,20 @@ impl Communicator {
 
     /// Waits until all starts of those plans are over on all members. Error: on one of them one has failed.
     fn settle_all(&self, dropped: &[(u64, Arc<Held>)], call: &dyn Fn() -> String) -> Result<()> {
+        let any = |is_so: bool| {
+            let words = self.allgather_steps(&[u64::from(is_so)]);
+            words.map(|words| words.contains(&1)).map_err(|error| self.step_failed(error, call))
+        };
         let mut outcome = Ok(());
         for (number, plan) in dropped {
-            let settled = plan.settle();
-            let words = self.allgather_steps(&[u64::from(settled.is_err())]);
-            let words = words.map_err(|error| self.step_failed(error, call))?;
-            if words.contains(&1) {
+            // Who waits for steps that another has left in their midst waits in vain.
+            let is_vain = any(plan.is_broken())? && any(!plan.is_over())?;
+            let settled = if is_vain { Ok(()) } else { plan.settle() };
+            if is_vain || any(settled.is_err())? {
                 self.lock_plans().lose(*number);
-                let text = "a start of a plan that all have dropped has failed on another member";
-                let elsewhere = || Err(self.machine().fault(Cause::Argument(text.into()), call));
-                outcome = settled.and_then(|()| elsewhere());
+                let text = "a start of a plan that all have dropped has failed";
+                let failed = || Err(self.machine().fault(Cause::Argument(text.into()), call));
+                outcome = settled.and_then(|()| failed());
             }
         }
         outcome
@@ -352,6 +356,9 @@ impl Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
+        if self.walker.as_ref().is_some_and(walking::is_broken) {
+            self.held.is_left.store(true, Ordering::Relaxed);
+        }
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         plans.take(self.number);
     }

@@ -2,9 +2,10 @@
 //!
 //! Programs wait for signals, whoever raises them, and a member that leaves stays until all have left that have plans
 //! with it. So others would wait for ever for one that leaves without having started what they have started, and it for
-//! them. Each member says, when it leaves, to the one after it how many starts it has come through, of all plans
-//! together. Who waits long for a start, and has made more starts than the member before it, waits in vain: it ends its
-//! wait with an error, leaves in turn, and says so to the one after it.
+//! them. Each member says, when it leaves, in a line of the one after it how many starts it has made, of all plans
+//! together; and again, if it has not come through some. Who waits long for a start looks at the lines of all members, or
+//! where they are out of reach at its own: if it has made more starts it waits in vain, ends its wait with an error,
+//! leaves in turn, and says so to the one after it.
 //!
 //! Costs one line written for each member that leaves.
 
@@ -24,7 +25,7 @@ use tasuki_core::segment::GlobalAddress;
 struct Notice {
     /// How many plans were made.
     plans: u64,
-    /// Starts of those that are there, which it has come through.
+    /// Starts of those that are there, without those that it cannot come through.
     starts: u64,
 }
 
@@ -36,26 +37,23 @@ pub(super) struct Starts {
     fabric: Arc<dyn Fabric>,
     /// The line of the next member.
     next: Outgoing,
-    /// The own line, and who writes it.
-    heard: SignalCell,
-    by: Rank,
+    /// Lines in reach, the own one among them, and who writes them.
+    heard: Box<[(SignalCell, Rank)]>,
 }
 
 impl Starts {
-    /// Of a member whose line is signal `own`, written by rank `by`, and that writes the one at `next`. Nobody has
-    /// written them yet.
+    /// Of a member that writes the line at `next`, and has those in reach. Nobody has written them yet.
     pub(super) fn new(
         machine: &Machine,
         plans: &Plans,
-        (own, by): (u32, Rank),
+        heard: Box<[(SignalCell, Rank)]>,
         next: GlobalAddress,
-    ) -> Result<Starts, Cause> {
+    ) -> Starts {
         let fabric = machine.shared_fabric().clone();
-        let heard = fabric.own_signal(own)?;
-        Ok(Starts { plans: Arc::downgrade(plans), next: Outgoing::new(next, 0), heard, by, fabric })
+        Starts { plans: Arc::downgrade(plans), next: Outgoing::new(next, 0), heard, fabric }
     }
 
-    /// This member leaves: it has come through all that it has started, but for so many starts.
+    /// This member leaves, and cannot come through so many of the starts that it has made.
     pub(super) fn say(&self, machine: &Machine, failed: u64) -> Result<()> {
         let Some(ours) = self.ours() else { return Ok(()) };
         let notice = Notice { starts: ours.starts - failed.min(ours.starts), ..ours };
@@ -63,6 +61,11 @@ impl Starts {
             machine.relax("leave()")?;
         }
         Ok(())
+    }
+
+    fn read(&self, line: &SignalCell) -> Option<Notice> {
+        let count = line.read(&*self.fabric);
+        if count == 0 { None } else { line.read_payload(&*self.fabric, count) }
     }
 
     /// None: the plans are gone with their communicator.
@@ -75,12 +78,10 @@ impl Starts {
 
 impl Watch for Starts {
     fn complaint(&self) -> Option<Cause> {
-        if self.heard.read(&*self.fabric) == 0 {
-            return None;
-        }
-        let (theirs, ours): (Notice, _) = (self.heard.read_payload(&*self.fabric, 1)?, self.ours()?);
-        let is_short = theirs.plans == ours.plans && theirs.starts < ours.starts;
-        is_short.then_some(Cause::PeerLeft { peer: self.by })
+        let ours = self.ours()?;
+        let is_short = |theirs: Notice| theirs.plans == ours.plans && theirs.starts < ours.starts;
+        let (_, peer) = self.heard.iter().find(|(line, _)| self.read(line).is_some_and(is_short))?;
+        Some(Cause::PeerLeft { peer: *peer })
     }
 
     fn is_urgent(&self) -> bool {

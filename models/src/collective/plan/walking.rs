@@ -183,6 +183,11 @@ impl Walking {
         self.is_over() || self.hand.is_broken()
     }
 
+    /// Whether its steps were left in their midst, by a panic.
+    pub(super) fn is_broken(&self) -> bool {
+        self.hand.is_broken()
+    }
+
     /// Returns when the start is over.
     #[inline]
     pub(super) fn wait(&self, call: &dyn Fn() -> String) -> Result<()> {

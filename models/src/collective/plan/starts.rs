@@ -3,8 +3,8 @@
 //! Programs wait for signals, whoever raises them, and a member that leaves stays until all have left that have plans
 //! with it. So others would wait for ever for one that leaves without having started what they have started, and it for
 //! them. Each member says, when it leaves, in a line of the one after it how many starts it has made, of all plans
-//! together; and again, if it has not come through some. Who waits long for a start looks at the lines of all members, or
-//! where they are out of reach at its own: if it has made more starts it waits in vain, ends its wait with an error,
+//! together; and again, if it has not come through some. Who waits long for a start looks at the lines of all members,
+//! or where they are out of reach at its own: if it has made more starts it waits in vain, ends its wait with an error,
 //! leaves in turn, and says so to the one after it.
 //!
 //! Costs one line written for each member that leaves.

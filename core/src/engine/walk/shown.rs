@@ -137,12 +137,14 @@ impl Window {
         (here, len): (*mut u8, usize),
         is_into: bool,
     ) -> Result<(), Cause> {
-        let taken_back = || Cause::Argument(format!("rank {} has ended the call with an error", self.of));
-        let using = self.word().enter().ok_or_else(taken_back)?;
+        let using = self.word().enter();
+        // One that has found this out before has taken its bytes back, and left the way as it was.
         if self.word().way.load(Ordering::Relaxed) != way {
             let text = format!("rank {} is in the same call with another root", self.of);
             return Err(Cause::Argument(text));
         }
+        let taken_back = || Cause::Argument(format!("rank {} has ended the call with an error", self.of));
+        let using = using.ok_or_else(taken_back)?;
         // SAFETY: the caller's promise; the other rank keeps its bytes while it sees that they are used.
         unsafe { machine.fabric().copy_shown(self.of, using.place() + self.at, here, len, is_into) }
     }

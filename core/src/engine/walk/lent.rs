@@ -87,6 +87,7 @@ impl<'l> Lent<'l> {
     }
 
     /// Bytes of a buffer that are written.
+    #[inline(always)]
     #[allow(clippy::mut_from_ref)] // the caller lends them for that, and steps are run one after the other
     pub(super) fn own_mut(&self, buffer: usize, at: u64, len: usize) -> &mut [u8] {
         // SAFETY: bytes that the caller lends for writing, and nobody else has.

@@ -403,10 +403,7 @@ impl Machine {
             }
             Found::Combine(from, (buffer, at), len, in_front) => {
                 let from = self.fetched(from, lent, len);
-                let into = lent.buffers[buffer].part_mut(at, len as u64);
-                // SAFETY: bytes that the caller lends for writing, and nobody else has.
-                let into = unsafe { std::slice::from_raw_parts_mut(into, len) };
-                lent.combine(from, into, in_front);
+                lent.combine(from, lent.own_mut(buffer, at, len), in_front);
             }
         }
     }

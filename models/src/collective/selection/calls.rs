@@ -111,10 +111,8 @@ pub(in crate::collective) fn for_calls(shape: &Shape) -> Schedule {
 /// The schedule for calls of a shape by two members who show each other what is lent to them. None: too little is
 /// moved, or there is none.
 pub(in crate::collective) fn shown_for_calls(shape: &Shape) -> Option<Schedule> {
-    let is_one =
-        |one: &&Algorithm| (one.operation, one.name) == (shape.operation, "halves") && (one.fits)(shape);
-    let halves = ALGORITHMS.iter().find(is_one).filter(|_| shape.bytes_of(0) >= SHOWN_MIN)?;
-    Some(halves.schedule(shape, 1))
+    let halves = (shape.operation == Operation::Bcast).then(|| named(shape.operation, "halves"))?;
+    ((halves.fits)(shape) && shape.bytes_of(0) >= SHOWN_MIN).then(|| halves.schedule(shape, 1))
 }
 
 /// The algorithm for calls of a shape.

@@ -183,6 +183,17 @@ impl Walk {
         self.pass += u64::from(is_last);
     }
 
+    /// Looks whether places are free for the next call, if that begins with waiting for it: they mostly are, who says
+    /// so is far away, and nothing waits for the answer now.
+    #[inline(always)]
+    fn look_ahead(&mut self) {
+        if let Some(Step { wait: Some(wait), act: Found::Nothing, .. }) = self.steps.get(self.next)
+            && wait.seal.is_none()
+        {
+            wait.is_over(self.pass, &mut self.seen);
+        }
+    }
+
     /// The call that comes next, of which no step has been run yet, goes that way; without it, the first one.
     #[inline(always)]
     pub fn choose(&mut self, way: usize) {
@@ -361,6 +372,7 @@ impl Machine {
             }
         }
         walk.turn();
+        walk.look_ahead();
         true
     }
 

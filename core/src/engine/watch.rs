@@ -27,7 +27,7 @@ const URGENT: u32 = 1 << 31;
 
 /// The watches of a rank: numbers stand for them, from 1 on.
 #[derive(Debug, Default)]
-pub(super) struct Watches(RwLock<Vec<Arc<dyn Watch>>>);
+pub(super) struct Watches(RwLock<Vec<Option<Arc<dyn Watch>>>>);
 
 thread_local! {
     /// Which the thread has named; 0: none.
@@ -51,13 +51,42 @@ pub(super) fn name_watch_for_now(number: u32) -> impl Drop {
     Before(NAMED.replace(number))
 }
 
-impl Machine {
-    /// Registers a watch, as long as the machine lives: its number.
-    pub fn add_watch(&self, watch: Arc<dyn Watch>) -> u32 {
-        let mut all = self.watches().0.write().unwrap_or_else(PoisonError::into_inner);
+impl Watches {
+    fn add(&self, watch: Arc<dyn Watch>) -> u32 {
         let urgent = if watch.is_urgent() { URGENT } else { 0 };
-        all.push(watch);
-        all.len() as u32 | urgent
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let free = all.iter().position(Option::is_none).unwrap_or(all.len());
+        if free == all.len() {
+            all.push(None);
+        }
+        all[free] = Some(watch);
+        (free + 1) as u32 | urgent
+    }
+
+    fn remove(&self, number: u32) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let place = (number & !URGENT).checked_sub(1).and_then(|at| all.get_mut(at as usize));
+        let removed = place.and_then(Option::take);
+        drop(all);
+        drop(removed); // what it holds is not dropped under the lock
+    }
+
+    fn get(&self, number: u32) -> Option<Arc<dyn Watch>> {
+        let at = (number & !URGENT).checked_sub(1)?;
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(at as usize).cloned().flatten()
+    }
+}
+
+impl Machine {
+    /// Registers a watch, until it is removed: its number, which others may have had before.
+    pub fn add_watch(&self, watch: Arc<dyn Watch>) -> u32 {
+        self.watches().add(watch)
+    }
+
+    /// No call names it any more.
+    pub fn remove_watch(&self, watch: u32) {
+        self.watches().remove(watch);
     }
 
     /// Whether the watch that this thread has named is to be asked as soon as a wait is long.
@@ -73,10 +102,37 @@ impl Machine {
 
     /// What the watch of that number complains about.
     pub fn complaint_of(&self, watch: u32) -> Option<Cause> {
-        let number = (watch & !URGENT).checked_sub(1)?;
-        let all = self.watches().0.read().unwrap_or_else(PoisonError::into_inner);
-        let watch = all.get(number as usize).cloned();
-        drop(all);
-        watch?.complaint()
+        self.watches().get(watch)?.complaint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Complains(bool);
+
+    impl Watch for Complains {
+        fn complaint(&self) -> Option<Cause> {
+            Some(Cause::Argument(self.0.to_string()))
+        }
+
+        fn is_urgent(&self) -> bool {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_number_is_given_again_when_its_watch_is_gone() {
+        let watches = Watches::default();
+        let [first, second] = [true, false].map(|urgent| watches.add(Arc::new(Complains(urgent))));
+        assert_eq!((first & URGENT, second & URGENT), (URGENT, 0));
+        watches.remove(first);
+        watches.remove(0);
+        assert!(watches.get(first).is_none() && watches.get(0).is_none());
+        let third = watches.add(Arc::new(Complains(false)));
+        assert_eq!((third, second), (1, 2));
+        assert!([second, third].map(|number| watches.get(number).is_some()) == [true, true]);
     }
 }

@@ -46,8 +46,8 @@ pub struct Communicator {
     pub(super) agreed: Agreed,
     /// The first of the signals by which members leave that have made plans.
     pub(super) farewell: OnceLock<u32>,
-    /// Once they do, the number of the watch for those who leave too early.
-    pub(super) leaving: OnceLock<u32>,
+    /// That they do.
+    pub(super) leaving: OnceLock<()>,
     /// Which calls members are in; none where that cannot be told. Of all ranks from the first call on, else from the
     /// first plan on.
     pub(super) watched: OnceLock<Option<Watched>>,

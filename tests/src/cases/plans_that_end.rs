@@ -37,6 +37,30 @@ pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// A member that leaves and has started other plans, more often in all: who waits for it is told.
+pub fn j_plans_and_one_that_leaves_others(job: &Job) -> Result<()> {
+    let (world, ranks, me) = (job.world(), job.size(), job.rank().index());
+    let barrier = Shape::new(Operation::Barrier, ranks, 0, 0);
+    let is_barrier = |one: &&Algorithm| one.operation == Operation::Barrier && (one.fits)(&barrier);
+    let algorithm = ALGORITHMS.iter().find(is_barrier).expect("there is one");
+    let plan = || world.plan_unchecked(&algorithm.schedule(&barrier, 1));
+    let mut plans = (0..4).map(|_| plan()).collect::<Result<Vec<_>>>()?;
+    for plan in &mut plans {
+        plan.start()?;
+        plan.wait()?;
+    }
+    if me == ranks - 1 {
+        plans[1..].iter_mut().try_for_each(|plan| plan.start())?;
+        return Ok(());
+    }
+    plans[0].start()?;
+    if me == ranks - 2 {
+        world.recv(&mut [0_u8], Rank(0), Slot(0))?; // and stays as long
+    }
+    refused(job, plans[0].wait(), Blame::Peer, &["has left"]);
+    if me == 0 { world.send(&[1_u8], Rank(ranks as u32 - 2), Slot(0)) } else { Ok(()) }
+}
+
 /// Signals of plans that are gone have been raised: a fuzzy barrier that is made after them is not over at once.
 pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());

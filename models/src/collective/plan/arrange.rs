@@ -9,7 +9,6 @@ use super::walking::{Content, Walker, Walking};
 use super::{Combining, Form, Held, sealed, walked};
 use crate::collective::communicator::Communicator;
 use crate::collective::roll::KEPT;
-use crate::collective::selection::MEMBERS_MAX;
 use crate::collective::shape::DATA;
 use crate::collective::stages::Stages;
 use crate::message::SHORT_MAX;
@@ -23,10 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::walk::{SHOWN_BYTES, Walk};
 use tasuki_core::engine::{Caching, Machine, View};
-use tasuki_core::fabric::{Line, SignalCell};
 use tasuki_core::queue::reduction::Reduction;
-use tasuki_core::segment::GlobalAddress;
-use tasuki_core::segment::layout::signal_offset;
 
 /// What is made of a schedule.
 pub(in crate::collective) enum Made {
@@ -95,16 +91,16 @@ impl Communicator {
         let word = Word { card, found_room: begun.is_ok().into(), fingerprint, done, farewell, roll };
         let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call))?;
         self.free_what_is_over(words.iter().map(|word| word.done));
-        let watch = self.promise_farewell(&words)?;
+        self.promise_farewell(&words)?;
         if self.watched.get().is_none() {
             let rank_of = |member: usize| self.messages().rank_of(Rank(member as u32));
             let firsts = words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.roll)));
             self.open_roll(&firsts.collect::<Vec<_>>()).map_err(fault)?;
         }
         let held = begun.and_then(|begun| match self.agree_on(&words, fingerprint) {
-            Ok(()) => Ok(begun.finish(self, watch, (schedule, part), &words, made)),
+            Ok(()) => Ok(begun.finish(self, (schedule, part), &words, made)),
             Err(cause) => {
-                begun.own.give_back(&begun.machine, begun.stood.len() as u32, &begun.counted);
+                begun.own.give_back(&begun.machine, begun.signals, &begun.counted);
                 Err(cause)
             }
         });
@@ -127,12 +123,12 @@ impl Communicator {
         Ok(Ok(Arranged { held, number, walk, walker }))
     }
 
-    /// The signals by which members leave, made with the first plan: those of the stages, then a line.
+    /// The signals by which members leave, made with the first plan.
     fn name_farewell(&self) -> Result<u32, Cause> {
         if let Some(&first) = self.farewell.get() {
             return Ok(first);
         }
-        let made = self.machine().registry().untouched_signals(Stages::count(self.size()) + 1);
+        let made = self.machine().registry().untouched_signals(Stages::count(self.size()));
         let first = made.map_err(|error| error.cause().clone())?;
         Ok(*self.farewell.get_or_init(|| first))
     }
@@ -147,41 +143,22 @@ impl Communicator {
         Ok(*self.roll.get_or_init(|| first))
     }
 
-    /// From the first plan on members leave together. The number of the watch for those who leave too early.
-    fn promise_farewell(&self, words: &[Word]) -> Result<u32> {
-        if let Some(&watch) = self.leaving.get() {
-            return Ok(watch);
+    /// From the first plan on members leave together.
+    fn promise_farewell(&self, words: &[Word]) -> Result<()> {
+        if self.leaving.get().is_none() {
+            let (machine, plans) = (self.machine(), self.plans().clone());
+            let stages = self.stages_of_leave(words);
+            let stages = stages.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
+            self.messages().owe(Arc::new(Farewell::new(plans, stages, machine)))?;
+            self.leaving.get_or_init(|| ());
         }
-        let (machine, plans) = (self.machine(), self.plans().clone());
-        let made = self.stages_of_leave(words).and_then(|stages| Ok((stages, self.starts_of_leave(words)?)));
-        let (stages, starts) = made.map_err(|cause| machine.fault(cause, || "plan()".into()))?;
-        let watch = machine.add_watch(starts.clone());
-        self.messages().owe(Arc::new(Farewell::new(plans, stages, starts, machine)))?;
-        Ok(*self.leaving.get_or_init(|| watch))
+        Ok(())
     }
 
     fn stages_of_leave(&self, words: &[Word]) -> Result<Stages, Cause> {
         let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].farewell);
         let first = words[self.rank().index()].farewell;
         Stages::new(self.machine(), first, Stages::count(self.size()), neighbours)
-    }
-
-    fn starts_of_leave(&self, words: &[Word]) -> Result<Arc<Starts>, Cause> {
-        let (me, size) = (self.rank(), self.size());
-        let rank_of =
-            |member: Rank| self.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size });
-        let line = |member: Rank| words[member.index()].farewell + Stages::count(size);
-        let fabric = self.machine().fabric();
-        let place = |member: Rank| Ok(GlobalAddress::new(rank_of(member)?, signal_offset(line(member))));
-        let mut heard = vec![(fabric.own_signal(line(me))?, rank_of(self.after(me, size - 1))?)];
-        let are_in_reach = size <= MEMBERS_MAX && self.machine().reaches_words();
-        for member in Rank::all(size).filter(|&member| are_in_reach && member != me) {
-            if let Line::Direct(line) = fabric.line(place(member)?)? {
-                heard.push((SignalCell::Direct(line.cell()), rank_of(self.after(member, size - 1))?));
-            }
-        }
-        let next = place(self.after(me, 1))?;
-        Ok(Arc::new(Starts::new(self.machine(), self.plans(), heard.into(), next)))
     }
 
     /// Whether all members came with the same schedule, and with room for it.
@@ -223,6 +200,8 @@ struct Begun {
     machine: Arc<Machine>,
     own: Placed,
     data: Data,
+    /// How many signals it has, and how far those of the part have come.
+    signals: u32,
     stood: Vec<u64>,
     counted: Arc<AtomicU64>,
 }
@@ -233,22 +212,24 @@ impl Begun {
         let layout = Layout::of(part, data);
         let count = part.counters().len() as u32;
         let own_cause = |error: tasuki_core::base::Error| error.cause().clone();
-        let signals = machine.registry().private_signals(count).map_err(own_cause)?;
+        let is_program = data == Data::OfPlan;
+        let all = count + u32::from(is_program);
+        let signals = machine.registry().private_signals(all).map_err(own_cause)?;
         let block = match layout.bytes {
             0 => 0,
             bytes => match machine.registry().allocate_local(bytes) {
                 Ok(block) => block,
                 Err(error) => {
-                    machine.registry().give_back_signals(signals, count);
+                    machine.registry().give_back_signals(signals, all);
                     return Err(own_cause(error));
                 }
             },
         };
         let stood = (signals..signals + count).map(|signal| machine.count_of_own(signal)).collect();
-        let card = Card { block, signals: signals.into() };
+        let card = Card { block, signals, starts: if is_program { signals + count } else { 0 } };
         let (own, counted) =
             (Placed::new(machine.rank(), card, part, data), members.plan_bytes_counted().clone());
-        counted.fetch_add(own.bytes(count), Ordering::Relaxed);
+        counted.fetch_add(own.bytes(all), Ordering::Relaxed);
         match data {
             Data::Lent => sealed::open(&machine, &own, part),
             Data::Shown => {
@@ -257,14 +238,13 @@ impl Begun {
             }
             Data::OfPlan => {}
         }
-        Ok(Begun { own, machine, data, stood, counted })
+        Ok(Begun { own, machine, data, signals: all, stood, counted })
     }
 
     /// What is made of it, now that it is known where the others have their parts; if it can be.
     fn finish(
         self,
         members: &Communicator,
-        watch: u32,
         (schedule, part): (&Schedule, &Part),
         words: &[Word],
         made: Made,
@@ -280,12 +260,12 @@ impl Begun {
         let mut held = Held {
             machine: self.machine,
             own: self.own,
-            signals: part.counters().len() as u32,
+            signals: self.signals,
             form: Form::Calls,
-            started: AtomicU64::new(0),
+            started: Arc::default(),
             is_left: AtomicBool::new(false),
             asked: AtomicU32::new(0),
-            watch,
+            starts: None,
             operator,
             counted: self.counted,
         };
@@ -305,7 +285,8 @@ impl Begun {
                 }
                 Made::Programs(_) => {
                     let (programs, milestones) = (lowering.programs(part)?, lowering.milestones(part));
-                    held.prepare(programs, milestones).map(|()| Steps::default())
+                    held.prepare(programs, milestones)?;
+                    held.listen(members, words).map(|()| Steps::default())
                 }
             }
         });
@@ -346,6 +327,15 @@ impl Held {
         self.counted.fetch_add(memory, Ordering::Relaxed);
         self.form = Form::Walk(Arc::new(walking));
         Ok(Steps { walk: None, walker: Some(walker) })
+    }
+
+    /// From now on it finds out who leaves without a start.
+    fn listen(&mut self, members: &Communicator, words: &[Word]) -> Result<(), Cause> {
+        let card_of = |member: Rank| words[member.index()].card;
+        let starts = Arc::new(Starts::new(members, self.started.clone(), card_of)?);
+        let watch = self.machine.add_watch(starts.clone());
+        self.starts = Some((starts, watch));
+        Ok(())
     }
 
     fn prepare(&mut self, programs: Vec<lower::Program>, milestones: Vec<Milestone>) -> Result<(), Cause> {

@@ -4,9 +4,8 @@
 //! places of the plan's own that are its memory, or hand on through them. So each member, when it leaves, waits until
 //! all that it has started has been run, says so, and is gone when all have said so: one round of a dissemination
 //! barrier after the other, whenever the one before was heard. A member that is gone without a word, or has died, ends
-//! that. Before it waits, it says how much it has started ([starts](super::starts)): others may be waiting for more.
+//! that. Before it waits, it says what it has started ([starts](super::starts)): others may be waiting for more.
 
-use super::starts::Starts;
 use super::{Held, Plans};
 use crate::collective::stages::Stages;
 use crate::message::Debt;
@@ -22,7 +21,6 @@ use tasuki_core::fabric::Fabric;
 pub(in crate::collective) struct Farewell {
     plans: Plans,
     stages: Arc<Stages>,
-    starts: Arc<Starts>,
     fabric: Arc<dyn Fabric>,
     /// Whether all that was started has been run.
     is_settled: AtomicBool,
@@ -31,11 +29,10 @@ pub(in crate::collective) struct Farewell {
 }
 
 impl Farewell {
-    pub(super) fn new(plans: Plans, stages: Stages, starts: Arc<Starts>, machine: &Machine) -> Farewell {
+    pub(super) fn new(plans: Plans, stages: Stages, machine: &Machine) -> Farewell {
         Farewell {
             plans,
             stages: Arc::new(stages),
-            starts,
             fabric: machine.shared_fabric().clone(),
             is_settled: AtomicBool::new(false),
             told: Arc::default(),
@@ -46,14 +43,11 @@ impl Farewell {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner).all()
     }
 
-    /// Says how much was started, and waits until that has been run, or cannot be. Error: some cannot be.
-    fn settle(&self, machine: &Machine) -> Result<()> {
-        self.starts.say(machine, 0)?; // somebody may wait for more
-        let outcomes: Vec<_> = self.plans().iter().map(|plan| plan.settle()).collect();
-        let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
-        if failed > 0 {
-            self.starts.say(machine, failed as u64)?;
-        }
+    /// Says what was started, and waits until that has been run, or cannot be. Error: some cannot be.
+    fn settle(&self) -> Result<()> {
+        let plans = self.plans();
+        plans.iter().try_for_each(|plan| plan.say_starts())?; // somebody may wait for more
+        let outcomes: Vec<_> = plans.iter().map(|plan| plan.settle_at_end()).collect();
         outcomes.into_iter().collect()
     }
 
@@ -104,7 +98,7 @@ impl Debt for Farewell {
     fn take_leave(&self, machine: &Machine) -> Result<bool> {
         if !self.is_settled.load(Ordering::Relaxed) {
             self.is_settled.store(true, Ordering::Relaxed);
-            self.settle(machine)?;
+            self.settle()?;
         }
         self.say(machine)
     }

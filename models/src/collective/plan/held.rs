@@ -2,6 +2,7 @@
 
 use super::layout::{Card, Placed};
 use super::lower::Milestone;
+use super::starts::Starts;
 use super::walking::Walking;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -20,13 +21,14 @@ pub(in crate::collective) struct Held {
     pub(super) own: Placed,
     pub(super) signals: u32,
     pub(super) form: Form,
-    pub(super) started: AtomicU64,
+    pub(super) started: Arc<AtomicU64>,
     /// The plan was dropped while its steps were left in their midst.
     pub(super) is_left: AtomicBool,
     /// How often it was asked whether a start is over that was not.
     pub(super) asked: AtomicU32,
-    /// The watch that finds out that a member has left without a start.
-    pub(super) watch: u32,
+    /// What members say of their starts when they leave, and the watch that finds out that one has left without one;
+    /// if others wait for them.
+    pub(super) starts: Option<(Arc<Starts>, u32)>,
     pub(super) operator: Option<u32>,
     /// Where its bytes are counted.
     pub(super) counted: Arc<AtomicU64>,
@@ -74,6 +76,19 @@ impl Held {
             }
     }
 
+    /// This member leaves: it says how often it has started the plan.
+    pub(super) fn say_starts(&self) -> Result<()> {
+        self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.say(&self.machine))
+    }
+
+    /// It has said so, waits until it is through, and says if it cannot be. Error: so it is.
+    pub(super) fn settle_at_end(&self) -> Result<()> {
+        self.settle().or_else(|error| {
+            self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.say_one_less(&self.machine))?;
+            Err(error)
+        })
+    }
+
     /// Returns when it is through. Error: it cannot be.
     pub(super) fn settle(&self) -> Result<()> {
         let call = || "the end of a plan that was dropped".to_string();
@@ -98,7 +113,7 @@ impl Held {
             _ if last == 0 => Ok(()),
             Form::Walk(walking) => walking.wait(call),
             Form::Programs(programs, milestones) => {
-                self.machine.wait_for_programs(programs, milestones.iter().map(at_end), self.watch, call)
+                self.machine.wait_for_programs(programs, milestones.iter().map(at_end), self.watch(), call)
             }
             Form::Calls => Ok(()),
         }
@@ -131,8 +146,12 @@ impl Held {
         if asked.is_multiple_of(ASKED_EVERY) { self.check_others(call) } else { Ok(()) }
     }
 
+    fn watch(&self) -> u32 {
+        self.starts.as_ref().map_or(0, |&(_, watch)| watch)
+    }
+
     fn check_others(&self, call: &dyn Fn() -> String) -> Result<()> {
-        self.machine.complaint_of(self.watch).map_or(Ok(()), |cause| Err(self.machine.fault(cause, call)))
+        self.machine.complaint_of(self.watch()).map_or(Ok(()), |cause| Err(self.machine.fault(cause, call)))
     }
 
     /// Gives everything back. Nobody reaches it any more.
@@ -140,6 +159,7 @@ impl Held {
         if let Form::Programs(programs, _) = &self.form {
             programs.iter().for_each(|own| self.machine.drop_program(own));
         }
+        self.starts.iter().for_each(|&(_, watch)| self.machine.remove_watch(watch));
         self.own.give_back(&self.machine, self.signals, &self.counted);
         self.operator.iter().for_each(|&number| self.machine.remove_operator(number));
     }
@@ -154,12 +174,12 @@ impl Placed {
     /// The memory of an own part goes back, and its signals, so many.
     pub(super) fn give_back(&self, machine: &Machine, signals: u32, counted: &AtomicU64) {
         counted.fetch_sub(self.bytes(signals), Ordering::Relaxed);
-        let Card { block, signals: first } = self.card;
+        let Card { block, signals: first, .. } = self.card;
         if block != 0 {
             let freed = machine.registry().free(block);
             debug_assert!(freed.is_ok(), "{freed:?}");
         }
-        machine.registry().give_back_signals(first as u32, signals);
+        machine.registry().give_back_signals(first, signals);
     }
 }
 

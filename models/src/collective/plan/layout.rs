@@ -19,7 +19,9 @@ pub(super) struct Card {
     /// Where its block begins in its range.
     pub(super) block: u64,
     /// Its first signal.
-    pub(super) signals: u64,
+    pub(super) signals: u32,
+    /// By which the member before it says, when it leaves, how often it has started the plan; 0: it is no program.
+    pub(super) starts: u32,
 }
 
 /// Where the buffers that the program uses are.
@@ -108,7 +110,7 @@ impl Placed {
 
     /// The number of a signal at its rank.
     pub(super) fn number(&self, signal: Signal) -> u32 {
-        self.card.signals as u32 + signal.index() as u32
+        self.card.signals + signal.index() as u32
     }
 
     /// A signal.

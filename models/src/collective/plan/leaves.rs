@@ -82,7 +82,7 @@ mod tests {
         let placed = |rank: u32| {
             Placed::new(
                 Rank(rank),
-                Card { block: 0, signals: 0 },
+                Card { block: 0, signals: 0, starts: 0 },
                 &schedule.part(rank as usize),
                 Data::OfPlan,
             )

@@ -8,7 +8,6 @@
 use super::Held;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Which plans of a communicator there are, and which wait to be freed.
 #[derive(Debug, Default)]
@@ -53,12 +52,6 @@ impl Quarantine {
     /// Plans that this member has not freed.
     pub(super) fn all(&self) -> Vec<Arc<Held>> {
         self.plans.values().map(|entry| entry.plan.clone()).collect()
-    }
-
-    /// How many plans were made, and how often those were started that are there.
-    pub(super) fn starts(&self) -> (u64, u64) {
-        let starts = |entry: &Entry| entry.plan.started.load(Ordering::Relaxed);
-        (self.next, self.plans.values().map(starts).sum())
     }
 
     /// What this member has dropped.

@@ -50,7 +50,7 @@ fn all() -> impl Iterator<Item = ((&'static str, Operation, &'static str), Form)
     PLANS.into_iter().flat_map(|plan| Form::ALL.map(|form| (plan, form)))
 }
 
-/// What a part takes when it is prepared: its signals, its buffers, each as often as starts take turns, and its queues,
+/// What a part takes when it is prepared: its signals and the one by which who leaves speaks, its buffers, each as often as starts take turns, and its queues,
 /// of commands for so many starts; one that raises two signals has two places.
 fn formula(part: &OfRank) -> u64 {
     let rooms = part.rooms().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.used.times());
@@ -61,7 +61,7 @@ fn formula(part: &OfRank) -> u64 {
         *queues.entry(step.queue.0).or_default() += starts * lines;
     }
     let queues = queues.values().map(|places| QUEUE + PLACE * places.next_power_of_two());
-    SIGNAL * part.counters().len() as u64 + rooms.sum::<u64>() + queues.sum::<u64>()
+    SIGNAL * (part.counters().len() as u64 + 1) + rooms.sum::<u64>() + queues.sum::<u64>()
 }
 
 /// Bytes of buffers alone.

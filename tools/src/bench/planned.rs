@@ -50,8 +50,9 @@ fn all() -> impl Iterator<Item = ((&'static str, Operation, &'static str), Form)
     PLANS.into_iter().flat_map(|plan| Form::ALL.map(|form| (plan, form)))
 }
 
-/// What a part takes when it is prepared: its signals and the one by which who leaves speaks, its buffers, each as often
-/// as starts take turns, and its queues, of commands for so many starts; one that raises two signals has two places.
+/// What a part takes when it is prepared: its signals and the one by which who leaves speaks, its buffers, each as
+/// often as starts take turns, and its queues, of commands for so many starts; one that raises two signals has two
+/// places.
 fn formula(part: &OfRank) -> u64 {
     let rooms = part.rooms().iter().map(|room| room.bytes.next_multiple_of(BUFFER) * room.used.times());
     let starts = part.rooms().iter().map(|room| room.used.times()).max().unwrap_or(1);

@@ -243,6 +243,7 @@ macro_rules! each_case {
             Everywhere "J" 1..=8 plans::j_every_algorithm_moves_what_it_should;
             Everywhere "J" 1..=5 plans::j_values_are_combined_in_order;
             Everywhere "J" 2..=5 plans_that_end::j_plans_and_one_that_leaves;
+            Everywhere "J" 1..=5 plans_that_end::j_plans_dropped_while_values_pass;
             Everywhere "J" 3..=5 plans_that_end::j_plans_and_one_that_leaves_others;
             Everywhere "J" 2..=5 plans_that_end::j_programs_whose_operation_panics;
             Real "J" 2..=5 plans_that_end::j_walks_whose_operation_panics_among_others;

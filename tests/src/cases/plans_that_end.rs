@@ -61,6 +61,37 @@ pub fn j_plans_and_one_that_leaves_others(job: &Job) -> Result<()> {
     if me == 0 { world.send(&[1_u8], Rank(ranks as u32 - 2), Slot(0)) } else { Ok(()) }
 }
 
+/// Plans through which values pass are dropped in the midst of that: it goes on, and then all is given back.
+pub fn j_plans_dropped_while_values_pass(job: &Job) -> Result<()> {
+    let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
+    let kept = || (job.memory().local, job.memory().plans);
+    world.quiesce()?;
+    let before = kept();
+    for tests in 0..5 {
+        let mut exchange = world.alltoall_init::<u8>(100)?.buffered()?;
+        let mut sum = world.allreduce_init::<u32>(100, Sum)?.buffered()?;
+        exchange.start(vec![1; 700 * ranks])?;
+        sum.start(vec![1; 650])?;
+        for _ in 0..if me == 0 { tests } else { 0 } {
+            assert!(exchange.test()?.is_none_or(|values| values.len() == 700 * ranks));
+            job.compute(Duration::from_micros(50));
+        }
+        drop(exchange);
+        if tests % 3 == 0 {
+            world.barrier()?;
+        }
+        drop(sum);
+        if tests % 2 == 0 {
+            world.quiesce()?;
+            assert_eq!(kept(), before, "after {tests} tests");
+        }
+    }
+    world.quiesce()?;
+    assert_eq!(kept(), before);
+    assert_eq!(world.allreduce(&[1_u64], Sum)?, [ranks as u64]);
+    Ok(())
+}
+
 /// Signals of plans that are gone have been raised: a fuzzy barrier that is made after them is not over at once.
 pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());

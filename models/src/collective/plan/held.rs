@@ -22,6 +22,9 @@ pub(in crate::collective) struct Held {
     pub(super) signals: u32,
     pub(super) form: Form,
     pub(super) started: Arc<AtomicU64>,
+    /// Whether values pass through it that have not all come out, and how often it will have been started when they have.
+    pub(super) passes: AtomicBool,
+    pub(super) passed_after: AtomicU64,
     /// The plan was dropped while its steps were left in their midst.
     pub(super) is_left: AtomicBool,
     /// How often it was asked whether a start is over that was not.
@@ -49,11 +52,28 @@ impl Held {
     /// Whether all that this member started has been run, also what others wait for.
     pub(super) fn is_through(&self) -> bool {
         let runs = |own: &Program| self.machine.is_through(own);
-        self.is_over()
+        self.is_at_rest()
             && match &self.form {
                 Form::Programs(programs, _) => programs.iter().all(runs),
                 Form::Walk(_) | Form::Calls => true,
             }
+    }
+
+    /// Whether the last start is over for this member, and none is to come of itself.
+    pub(super) fn is_at_rest(&self) -> bool {
+        !self.passes.load(Ordering::Relaxed) && self.is_over()
+    }
+
+    /// How often this member will have started it, without further calls.
+    pub(super) fn starts(&self) -> u64 {
+        self.started.load(Ordering::Relaxed).max(self.passed_after.load(Ordering::Relaxed))
+    }
+
+    /// Values begin to pass, in so many starts; 0: none do any more.
+    pub(super) fn let_pass(&self, starts: u64) {
+        let after = if starts == 0 { 0 } else { self.started.load(Ordering::Relaxed) + starts };
+        self.passed_after.store(after, Ordering::Relaxed);
+        self.passes.store(starts > 0, Ordering::Relaxed);
     }
 
     /// Whether this member has left its steps in their midst, by a panic: others may wait for them.
@@ -78,7 +98,7 @@ impl Held {
 
     /// This member leaves: it says how often it has started the plan.
     pub(super) fn say_starts(&self) -> Result<()> {
-        self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.say(&self.machine))
+        self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.say(&self.machine, self.starts()))
     }
 
     /// It has said so, waits until it is through, and says if it cannot be. Error: so it is.
@@ -94,6 +114,10 @@ impl Held {
         let call = || "the end of a plan that was dropped".to_string();
         if !self.is_over() {
             self.wait(&call)?;
+        }
+        while !self.is_at_rest() && !self.is_broken() {
+            self.check_others(&call)?;
+            self.machine.relax(&call())?; // what passes goes on in that
         }
         while !self.is_through() {
             self.check_others(&call)?;

@@ -162,7 +162,8 @@ impl Communicator {
         loop {
             let dropped = self.dropped_by_all(&call)?;
             self.settle_all(&dropped, &call)?;
-            let words = self.allgather_steps(&[self.lock_plans().word()]);
+            let word = self.lock_plans().word(); // the lock is not held: plans may be dropped meanwhile
+            let words = self.allgather_steps(&[word]);
             let words = words.map_err(|error| self.step_failed(error, &call))?;
             if words.iter().fold(u64::MAX, |all, word| all & word) == 0 {
                 return Ok(());
@@ -174,11 +175,12 @@ impl Communicator {
     /// What all members have dropped. Error: they have not started it as often.
     fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<(u64, Arc<Held>)>> {
         let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
-        let words = told(self.lock_plans().dropped_word())?;
+        let word = self.lock_plans().dropped_word();
+        let words = told(word)?;
         let all = words.iter().fold(u64::MAX, |all, word| all & word);
         let dropped = self.lock_plans().among(all);
         for (number, plan) in &dropped {
-            let starts = told(plan.started.load(Ordering::Relaxed))?;
+            let starts = told(plan.starts())?;
             let (least, most) = starts
                 .iter()
                 .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));
@@ -200,7 +202,7 @@ impl Communicator {
         let mut outcome = Ok(());
         for (number, plan) in dropped {
             // Who waits for steps that another has left in their midst waits in vain.
-            let is_vain = any(plan.is_broken())? && any(!plan.is_over())?;
+            let is_vain = any(plan.is_broken())? && any(!plan.is_at_rest())?;
             let settled = if is_vain { Ok(()) } else { plan.settle() };
             if is_vain || any(settled.is_err())? {
                 self.lock_plans().lose(*number);
@@ -268,7 +270,7 @@ impl Plan {
     /// The start is over. Error: its steps were left in their midst.
     #[inline]
     fn end(&mut self, call: &str) -> Result<()> {
-        if self.walker.as_ref().is_some_and(walking::is_broken) {
+        if self.is_broken() {
             return Err(self.held.machine.fault(walking::broken(), || self.call(call)));
         }
         self.ended += 1;
@@ -285,6 +287,16 @@ impl Plan {
             self.end("test")?;
         }
         Ok(is_over)
+    }
+
+    /// It is dropped as soon as what passes through it has come out.
+    fn is_dropped_then(&self) {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner).take(self.number);
+    }
+
+    /// Whether its steps were left in their midst, by a panic.
+    fn is_broken(&self) -> bool {
+        self.walker.as_ref().is_some_and(walking::is_broken)
     }
 
     /// Whether a start is under way, as far as this member has asked.
@@ -356,10 +368,9 @@ impl Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        if self.walker.as_ref().is_some_and(walking::is_broken) {
+        if self.is_broken() {
             self.held.is_left.store(true, Ordering::Relaxed);
         }
-        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.take(self.number);
+        self.is_dropped_then();
     }
 }

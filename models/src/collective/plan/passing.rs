@@ -10,6 +10,7 @@ use crate::schedule::Buffer;
 use bytemuck::Pod;
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tasuki_core::base::{Error, Result};
 
@@ -166,8 +167,14 @@ impl<T: Pod + Send> Passing<T> {
 }
 
 impl<T: Pod + Send> Drop for Passing<T> {
+    /// What passes goes on in calls of the rank: others wait for it.
     fn drop(&mut self) {
-        self.0.messages.pump().forget_follower(&*self.0);
+        let state = self.0.lock();
+        if state.passes() {
+            state.plan.is_dropped_then();
+        } else {
+            self.0.messages.pump().forget_follower(&*self.0);
+        }
     }
 }
 
@@ -226,16 +233,30 @@ impl<T: Pod> State<T> {
         };
         self.values = values;
         let pieces = Pieces { len, at: 0 };
-        self.give(pieces)?;
+        self.plan.held.let_pass(len.div_ceil(self.passed.room) as u64);
+        self.give(pieces).inspect_err(|_| self.plan.held.let_pass(0))?;
         self.pieces = Some(pieces);
         Ok(())
     }
 
-    /// Goes on with the start: whether all pieces have passed. `waits`: until they have.
+    /// Whether pieces are on their way or to come.
+    fn passes(&self) -> bool {
+        self.plan.held.passes.load(Ordering::Relaxed) && !self.plan.is_broken()
+    }
+
+    /// Goes on with the start: whether all pieces have passed. `waits`: until they have. Error: no more will.
     fn go_on(&mut self, waits: bool) -> Result<bool> {
         if let Some(failed) = self.failed.take() {
             return Err(failed);
         }
+        let outcome = self.pass_on(waits);
+        if !matches!(outcome, Ok(false)) {
+            self.plan.held.let_pass(0);
+        }
+        outcome
+    }
+
+    fn pass_on(&mut self, waits: bool) -> Result<bool> {
         while let Some(pieces) = self.pieces.filter(|pieces| pieces.has_more()) {
             if waits {
                 self.plan.wait()?;

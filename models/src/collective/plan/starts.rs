@@ -84,9 +84,9 @@ impl Starts {
         Ok(Starts { made, next: place(members.after(me, 1))?, heard: all.into(), fabric })
     }
 
-    /// This member leaves.
-    pub(super) fn say(&self, machine: &Machine) -> Result<()> {
-        machine.raise(self.next, raised_by(self.made.load(Ordering::Relaxed)))
+    /// This member leaves, after so many starts.
+    pub(super) fn say(&self, machine: &Machine, starts: u64) -> Result<()> {
+        machine.raise(self.next, raised_by(starts))
     }
 
     /// It has said so, and cannot come through the last start.

@@ -259,6 +259,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=2 habits::j_long_calls_of_two_with_two_roots;
             Everywhere "J" 2..=2 habits::j_long_calls_of_two_and_one_that_leaves;
             Everywhere "J" 2..=4 habits::j_habits_that_panic;
+            Everywhere "J" 2..=4 habits::j_calls_that_panic;
             Everywhere "J" 2..=4 habits::j_habits_and_one_that_leaves;
             Everywhere "J" 1..=5 nonblocking::j_begun_calls_of_every_kind;
             Everywhere "J" 1..=5 nonblocking::j_begun_calls_keep_the_order;

@@ -10,7 +10,7 @@ use super::roll::{KEPT, Noted, Roll, Watched};
 use super::selection::{Agreed, MEMBERS_MAX, Selection};
 use super::stages::Stages;
 use crate::message::Context;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Machine;
@@ -33,7 +33,7 @@ pub struct Communicator {
     /// What all communicators of the rank share.
     of_rank: Arc<OfRank>,
     /// Whether a thread of this rank is in a collective call.
-    is_called: AtomicBool,
+    called: AtomicU8,
     /// The first of the signals of its fuzzy barriers, if it is the same on all members.
     pub(super) fuzzy_signals: Option<u32>,
     /// Made at the first fuzzy barrier.
@@ -73,15 +73,24 @@ struct OfRank {
     going: Arc<Going>,
 }
 
+/// No thread is in a collective call, one is, or none may be: a call was left by a panic, in the midst of its messages.
+const FREE: u8 = 0;
+const CALLED: u8 = 1;
+const LOST: u8 = 2;
+
 /// A collective call: while it lasts there is no other.
 pub(super) struct Ongoing<'c> {
-    is_called: &'c AtomicBool,
+    members: &'c Communicator,
+    /// It was made while a panic was under way.
+    is_in_panic: bool,
     _noted: Option<Noted>,
 }
 
 impl Drop for Ongoing<'_> {
     fn drop(&mut self) {
-        self.is_called.store(false, Ordering::Release); // SYNC one-call
+        let is_panic = std::thread::panicking() && !self.is_in_panic;
+        let next = if is_panic { self.members.after_panic() } else { FREE };
+        self.members.called.store(next, Ordering::Release); // SYNC one-call
     }
 }
 
@@ -126,7 +135,7 @@ impl Communicator {
         (rank, size): (Rank, usize),
         of_rank: Arc<OfRank>,
     ) -> Communicator {
-        let (is_called, is_making_fuzzy) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (called, is_making_fuzzy) = (AtomicU8::new(FREE), AtomicBool::new(false));
         let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
         Communicator {
             messages,
@@ -135,7 +144,7 @@ impl Communicator {
             rank,
             size,
             of_rank,
-            is_called,
+            called,
             fuzzy_signals,
             fuzzy,
             is_making_fuzzy,
@@ -252,12 +261,11 @@ impl Communicator {
     pub(super) fn begin(&self, kind: Option<&Kind>, call: &dyn Fn() -> String) -> Result<Ongoing<'_>> {
         self.machine().check().map_err(|cause| self.machine().fault(cause, call))?;
         // SYNC one-call: what the last call left, perhaps another thread's, is seen.
-        if self.is_called.load(Ordering::Acquire) {
-            let text =
-                "another thread of this rank is in a collective call; their order must be known to all";
-            return Err(self.machine().fault(Cause::Argument(text.into()), call));
+        let called = self.called.load(Ordering::Acquire);
+        if called != FREE {
+            return Err(self.refuse_called(called, call));
         }
-        self.is_called.store(true, Ordering::Relaxed);
+        self.called.store(CALLED, Ordering::Relaxed);
         let watched = match self.watched.get() {
             Some(watched) => watched.as_ref(),
             None if self.is_roll_common => self.watch_from_now_on(),
@@ -267,7 +275,29 @@ impl Communicator {
             Some(watched) => Some(watched.note(kind)),
             None => self.offered.get().and_then(Option::as_ref).map(|offered| offered.note(kind)),
         };
-        Ok(Ongoing { is_called: &self.is_called, _noted: noted })
+        Ok(Ongoing { members: self, is_in_panic: std::thread::panicking(), _noted: noted })
+    }
+
+    #[cold]
+    fn refuse_called(&self, called: u8, call: &dyn Fn() -> String) -> Error {
+        let text = match called {
+            LOST => "the operation of an earlier call panicked: this communicator is of no more use",
+            _ => "another thread of this rank is in a collective call; their order must be known to all",
+        };
+        self.machine().fault(Cause::Argument(text.into()), call)
+    }
+
+    /// What comes after a call that a panic ends. Others wait for messages that it has not sent, and would take those
+    /// of a later call for them; so there is none, and they are told. If it was going its own steps, those are refused.
+    #[cold]
+    fn after_panic(&self) -> u8 {
+        if self.has_left_a_walk() {
+            return FREE;
+        }
+        if let Some(watched) = self.watched.get().and_then(Option::as_ref) {
+            watched.note_panic();
+        }
+        LOST
     }
 
     /// The first call of all ranks: from now on they find out who is in another one.

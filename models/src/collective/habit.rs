@@ -114,6 +114,8 @@ impl Kind {
 
     /// A call that only prepares something.
     pub(super) const OTHER: u64 = 0xf << 44;
+    /// One that a panic has ended.
+    pub(super) const PANICKED: u64 = Kind::OTHER | 1;
 
     /// It in 48 bits, as members note it: operation, root, something of the size of a value, bytes.
     #[inline]
@@ -262,10 +264,15 @@ impl Communicator {
         self.walk_once(&mut habits, at, kind, lent, call).map(|()| true)
     }
 
+    /// Whether a panic has left a walk in the middle.
+    pub(super) fn has_left_a_walk(&self) -> bool {
+        self.habits.is_poisoned()
+    }
+
     /// A walk was left in the middle: by a panic, and then others wait for its steps; or since a member has gone.
     #[cold]
     fn refuse_broken(&self, call: &dyn Fn() -> String) -> Result<bool> {
-        if !self.habits.is_poisoned() {
+        if !self.has_left_a_walk() {
             return Ok(false);
         }
         let text = "the operation of an earlier call panicked: this communicator is of no more use, or until quiesce()";

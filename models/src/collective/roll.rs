@@ -83,8 +83,13 @@ impl Roll {
     #[inline]
     fn note(&self, call: u64) {
         let number = self.calls.load(Ordering::Relaxed) + 1;
-        let word = number << 48 | call;
         self.calls.store(number, Ordering::Relaxed);
+        self.put(number, call);
+    }
+
+    #[inline]
+    fn put(&self, number: u64, call: u64) {
+        let word = number << 48 | call;
         self.own[number as usize % OWN].store(word, Ordering::Relaxed);
         let own = &self.words[self.me][(number % u64::from(KEPT)) as usize];
         own.counter().store(word, Ordering::Relaxed);
@@ -147,7 +152,9 @@ pub(super) struct Named(pub(super) u64);
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(name) = Kind::name_of(self.0) else { return f.write_str("one that prepares something") };
+        let is_panicked = self.0 & Kind::PANICKED == Kind::PANICKED;
+        let nameless = if is_panicked { "one that a panic ended" } else { "one that prepares something" };
+        let Some(name) = Kind::name_of(self.0) else { return f.write_str(nameless) };
         write!(f, "{name}({} bytes, root {})", Kind::bytes_of(self.0), Kind::root_of(self.0))
     }
 }
@@ -171,6 +178,12 @@ impl Watched {
         self.roll.note(kind.map_or(Kind::OTHER, Kind::in_roll));
         name_watch(self.number);
         Noted
+    }
+
+    /// A panic ends the call that this thread is in.
+    #[cold]
+    pub(super) fn note_panic(&self) {
+        self.roll.put(self.roll.calls.load(Ordering::Relaxed), Kind::PANICKED);
     }
 
     /// What two members disagree about, as far as it shows.

@@ -327,6 +327,23 @@ pub fn j_habits_that_panic(job: &Job) -> Result<()> {
     world.barrier()
 }
 
+/// The same of a call that goes by messages: who has left it makes no more on that communicator, and who waits for it
+/// is told, or that it has left.
+pub fn j_calls_that_panic(job: &Job) -> Result<()> {
+    let (world, me) = (job.world(), job.rank());
+    let combine = move |a: u64, b: u64| if me == 0 { panic!("on purpose") } else { a.wrapping_add(b) };
+    let call = || world.allreduce(&[1; 100_000], combine).map(drop);
+    if me == 0 {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+        misused(job, world.barrier(), &["barrier", "panicked", "of no more use"]);
+        return Ok(());
+    }
+    // Where each combines all for itself, the result is there.
+    let error = call().and_then(|()| world.barrier()).expect_err("one is missing").to_string();
+    assert!(error.contains("a panic ended") || error.contains("has left"), "{error}");
+    Ok(())
+}
+
 /// A member that leaves: the others' calls end.
 pub fn j_habits_and_one_that_leaves(job: &Job) -> Result<()> {
     let world = job.world();

@@ -19,9 +19,8 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors: as for [`Communicator::bcast`]; the root's count for a member is not what that gives, which
-    /// whoever gets the block finds out, and whoever gives it, too, where it is longer than expected and than 48 bytes.
-    /// Costs a message from each member.
+    /// Collective. Errors: as for [`Communicator::bcast`]; the root's count for a member is not what that gives: both
+    /// find out, before any of it is on its way. Costs a message of 32 bytes each way between them, and one with the block.
     pub fn gather_v<T: Pod>(&self, values: &[T], counts: &[usize], root: Rank) -> Result<Option<Vec<T>>> {
         if self.rank() != root {
             return self.inner().gather_v_to(values, root).map(|()| None);
@@ -34,7 +33,7 @@ impl Communicator {
     /// Each member's block of the root's values, of `count` values on this member. `values` and `counts`, as many
     /// counts as there are members, are the root's, and not looked at elsewhere.
     ///
-    /// Collective. Errors as for [`Communicator::gather_v`]. Costs a message to each member.
+    /// Collective. Errors and costs as of [`Communicator::gather_v`].
     pub fn scatter_v<T: Pod>(
         &self,
         values: &[T],
@@ -53,7 +52,7 @@ impl Communicator {
     /// All members' blocks one behind the other, on every member; they may differ in length. `counts` says how many
     /// values each member gives, the same on all.
     ///
-    /// Collective. Errors as for [`Communicator::gather_v`]. Costs a message to each member.
+    /// Collective. Errors and costs as of [`Communicator::gather_v`], with each other member.
     pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize]) -> Result<Vec<T>> {
         let mut all = self.room(counts, "allgather_v")?;
         self.inner().allgather_v(values, counts, &mut all)?;
@@ -74,8 +73,7 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors as for [`Communicator::gather_v`]. Costs a message to each member, also where a block is
-    /// empty.
+    /// Collective. Errors and costs as of [`Communicator::gather_v`], with each other member, also where a block is empty.
     pub fn alltoall_v<T: Pod>(&self, values: &[T], gives: &[usize], gets: &[usize]) -> Result<Vec<T>> {
         let mut all = self.room(gets, "alltoall_v")?;
         self.inner().alltoall_v(values, gives, gets, &mut all)?;

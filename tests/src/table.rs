@@ -271,7 +271,7 @@ macro_rules! each_case {
             Everywhere "J" 2..=3 nonblocking::j_begun_calls_that_disagree;
             Everywhere "J" 1..=5 uneven::j_begun_blocks_that_differ;
             Everywhere "J" 1..=3 uneven::j_counts_that_no_memory_has_room_for;
-            Everywhere "J" 2..=3 uneven::j_begun_blocks_that_disagree;
+            Everywhere "J" 2..=3 uneven::j_blocks_that_disagree;
             Everywhere "J" 1..=5 uneven::j_planned_blocks_that_differ;
             Everywhere "J10" 1..=4 uneven::j10_planned_blocks_that_disagree;
             Everywhere "J" 1..=6 neighbourhoods::j_neighbours_on_grids;

@@ -8,6 +8,7 @@ mod communicator;
 mod fuzzy;
 mod gather;
 mod habit;
+mod lengths;
 mod link;
 mod meeting;
 pub mod names;

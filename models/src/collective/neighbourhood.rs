@@ -1,6 +1,7 @@
 //! Neighbourhoods: whom each member exchanges blocks with, as it knows that itself; and exchanges that block.
 
 use super::communicator::Communicator;
+use super::lengths::Lengths;
 use super::neighbours::sides;
 use super::partners::{Blocks, Partner};
 use bytemuck::Pod;
@@ -198,6 +199,12 @@ impl Communicator {
         let _held = self.begin(None, &call)?;
         blocks.keep(self.rank().index(), values, all);
         let failed = |error: Error| self.step_failed(error, &call);
+        let others = blocks.partners.iter().filter(|partner| partner.member != self.rank().index());
+        let lengths = others.map(|partner| {
+            let [gives, gets] = blocks.counts(partner);
+            Lengths::of::<T>(Rank(partner.member as u32), &gives, &gets)
+        });
+        self.agree_on_lengths(&lengths.collect::<Vec<_>>()).map_err(failed)?;
         with.rounds.iter().try_for_each(|&round| self.round(round, &blocks, values, all)).map_err(failed)
     }
 

@@ -2,6 +2,7 @@
 //! must agree.
 
 use super::communicator::Communicator;
+use super::lengths::Lengths;
 use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};
@@ -30,9 +31,10 @@ impl Communicator {
         self.check_own(counts[me.index()], values.len(), &call)?;
         let _held = self.begin(None, &call)?;
         all[blocks.of(me)].copy_from_slice(values);
-        let mut others = (1..self.size()).map(|steps| self.after(me, steps));
+        let lengths = self.with_others(|from| Lengths::of::<T>(from, &[], &[counts[from.index()]]));
         let take = |from: Rank| self.link.recv(bytemuck::cast_slice_mut(&mut all[blocks.of(from)]), from);
-        others.try_for_each(take).map_err(|error| self.step_failed(error, &call))
+        let taken = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(take));
+        taken.map_err(|error| self.step_failed(error, &call))
     }
 
     /// Gives a block to another member, the root.
@@ -40,7 +42,10 @@ impl Communicator {
         let call = || format!("gather_v({} values to rank {root})", values.len());
         self.check_root(root, &call)?;
         let _held = self.begin(None, &call)?;
-        self.link.send(bytemuck::cast_slice(values), root).map_err(|error| self.step_failed(error, &call))
+        let lengths = Lengths::of::<T>(root, &[values.len()], &[]);
+        let given = self.agree_on_lengths(&[lengths]);
+        let given = given.and_then(|()| self.link.send(bytemuck::cast_slice(values), root));
+        given.map_err(|error| self.step_failed(error, &call))
     }
 
     /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
@@ -51,9 +56,10 @@ impl Communicator {
         self.check_own(counts[me.index()], block.len(), &call)?;
         let _held = self.begin(None, &call)?;
         block.copy_from_slice(&values[blocks.of(me)]);
-        let mut others = (1..self.size()).map(|steps| self.after(me, steps));
+        let lengths = self.with_others(|to| Lengths::of::<T>(to, &[counts[to.index()]], &[]));
         let give = |to: Rank| self.link.send(bytemuck::cast_slice(&values[blocks.of(to)]), to);
-        others.try_for_each(give).map_err(|error| self.step_failed(error, &call))
+        let given = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(give));
+        given.map_err(|error| self.step_failed(error, &call))
     }
 
     /// Gets a block from another member, the root.
@@ -62,7 +68,9 @@ impl Communicator {
         let call = || format!("scatter_v({count} values from rank {root})");
         self.check_root(root, &call)?;
         let _held = self.begin(None, &call)?;
-        self.link.recv(bytemuck::cast_slice_mut(block), root).map_err(|error| self.step_failed(error, &call))
+        let gotten = self.agree_on_lengths(&[Lengths::of::<T>(root, &[], &[count])]);
+        let gotten = gotten.and_then(|()| self.link.recv(bytemuck::cast_slice_mut(block), root));
+        gotten.map_err(|error| self.step_failed(error, &call))
     }
 
     /// All members' blocks into `all`, on all members.
@@ -73,7 +81,11 @@ impl Communicator {
         self.check_own(counts[me.index()], values.len(), &call)?;
         let _held = self.begin(None, &call)?;
         all[blocks.of(me)].copy_from_slice(values);
-        self.swap(|_| values, |from| blocks.of(from), all).map_err(|error| self.step_failed(error, &call))
+        let lengths =
+            self.with_others(|other| Lengths::of::<T>(other, &[values.len()], &[counts[other.index()]]));
+        let swapped = self.agree_on_lengths(&lengths);
+        let swapped = swapped.and_then(|()| self.swap(|_| values, |from| blocks.of(from), all));
+        swapped.map_err(|error| self.step_failed(error, &call))
     }
 
     /// The members' blocks for this one into `all`, of as many values each as `gets` says; `values` are this one's for
@@ -92,8 +104,21 @@ impl Communicator {
         self.check_own(gives[me.index()], gets[me.index()], &call)?;
         let _held = self.begin(None, &call)?;
         all[into.of(me)].copy_from_slice(&values[out.of(me)]);
-        let done = self.swap(|to| &values[out.of(to)], |from| into.of(from), all);
-        done.map_err(|error| self.step_failed(error, &call))
+        let count = |counts: &[usize], other: Rank| [counts[other.index()]];
+        let lengths =
+            self.with_others(|other| Lengths::of::<T>(other, &count(gives, other), &count(gets, other)));
+        let swapped = self.agree_on_lengths(&lengths);
+        let swapped = swapped.and_then(|()| self.swap(|to| &values[out.of(to)], |from| into.of(from), all));
+        swapped.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// All others, the next one first.
+    fn others(&self) -> impl Iterator<Item = Rank> + '_ {
+        (1..self.size()).map(|steps| self.after(self.rank(), steps))
+    }
+
+    fn with_others(&self, lengths: impl Fn(Rank) -> Lengths) -> Vec<Lengths> {
+        self.others().map(lengths).collect()
     }
 
     /// Gives each other member something, and gets something of each.

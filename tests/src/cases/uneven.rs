@@ -86,13 +86,14 @@ pub fn j_counts_that_no_memory_has_room_for(job: &Job) -> Result<()> {
     job.barrier()
 }
 
-/// Two members that disagree by one value both find out, whichever of them is to give less.
-pub fn j_begun_blocks_that_disagree(job: &Job) -> Result<()> {
+/// Two members that disagree by some values both find out, whichever of them is to give less.
+pub fn j_blocks_that_disagree(job: &Job) -> Result<()> {
     for (gives, gets) in [(0, 1), (1, 0), (3, 4), (4, 5), (9, 2), (2, 9), (900, 901), (20_000, 19_999)] {
-        for call in 0..4 {
+        for (call, is_begun) in (0..4).flat_map(|call| [(call, true), (call, false)]) {
             let part = job.world().split((job.rank().0 < 2).then_some(0), 0)?;
             if let Some(part) = part {
-                let error = refused(job, disagree(&part, call, gives, gets), Blame::Misuse, &["disagree"]);
+                let outcome = if is_begun { disagree } else { disagree_at_once }(&part, call, gives, gets);
+                let error = refused(job, outcome, Blame::Misuse, &["disagree"]);
                 assert!(error.to_string().contains(["gather", "scatter", "allgather", "alltoall"][call]));
             }
             job.barrier()?;
@@ -122,6 +123,22 @@ fn disagree(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Resu
         }
     };
     begun.wait().map(drop)
+}
+
+/// The same in calls that return when it is over.
+fn disagree_at_once(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Result<()> {
+    let (values, is_first) = (vec![0_u64; gives], pair.rank() == 0);
+    let known = if is_first { gets } else { gives };
+    match call {
+        0 if is_first => pair.gather_v(&[0_u64; 5], &[5, gets], Rank(0)).map(drop),
+        0 => pair.gather_v(&values, &[], Rank(0)).map(drop),
+        1 if is_first => pair.scatter_v::<u64>(&[], &[], gets, Rank(1)).map(drop),
+        1 => pair.scatter_v(&vec![0_u64; gives + 5], &[gives, 5], 5, Rank(1)).map(drop),
+        2 if is_first => pair.allgather_v(&[0_u64; 5], &[5, known]).map(drop),
+        2 => pair.allgather_v(&values, &[5, known]).map(drop),
+        _ if is_first => pair.alltoall_v::<u64>(&[], &[0, 0], &[0, gets]).map(drop),
+        _ => pair.alltoall_v(&values, &[gives, 0], &[0, 0]).map(drop),
+    }
 }
 
 /// Plans of all four kinds, each started again and again, all under way at once.

@@ -105,8 +105,8 @@ impl Neighbourhood {
     ///
     /// Collective. Errors: `values` cannot be divided so, or this member has sources and no destinations, so that it
     /// does not know how long blocks are ([`exchange_v`](Neighbourhood::exchange_v) says that); two neighbours disagree
-    /// about a length: both find out, before any of it is on its way; a member died, or left. Costs a message of 32 bytes
-    /// each way between neighbours, and one for each block.
+    /// about a length: both find out, before any of it is on its way; a member died, or left. Costs a message of 32
+    /// bytes each way between neighbours, and one for each block.
     pub fn exchange<T: Pod>(&self, values: &[T]) -> Result<Vec<T>> {
         let (gives, gets) = self.equal(values.len(), "exchange")?;
         self.exchange_v(values, &gives, &gets)

@@ -20,7 +20,8 @@ impl Communicator {
     /// ```
     ///
     /// Collective. Errors: as for [`Communicator::bcast`]; the root's count for a member is not what that gives: both
-    /// find out, before any of it is on its way. Costs a message of 32 bytes each way between them, and one with the block.
+    /// find out, before any of it is on its way. Costs a message of 32 bytes each way between them, and one with the
+    /// block.
     pub fn gather_v<T: Pod>(&self, values: &[T], counts: &[usize], root: Rank) -> Result<Option<Vec<T>>> {
         if self.rank() != root {
             return self.inner().gather_v_to(values, root).map(|()| None);
@@ -73,7 +74,8 @@ impl Communicator {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     ///
-    /// Collective. Errors and costs as of [`Communicator::gather_v`], with each other member, also where a block is empty.
+    /// Collective. Errors and costs as of [`Communicator::gather_v`], with each other member, also where a block is
+    /// empty.
     pub fn alltoall_v<T: Pod>(&self, values: &[T], gives: &[usize], gets: &[usize]) -> Result<Vec<T>> {
         let mut all = self.room(gets, "alltoall_v")?;
         self.inner().alltoall_v(values, gives, gets, &mut all)?;

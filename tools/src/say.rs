@@ -51,7 +51,13 @@ pub(crate) fn warn(text: &str) {
 /// Prints a text and whether that worked.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(not_written)
+}
+
+/// Standard output cannot be written: that is the user's to mend, unless its reader went away.
+pub(crate) fn not_written(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::BrokenPipe => error.into(),
+        _ => misuse(format!("standard output cannot be written: {error}")),
+    }
 }

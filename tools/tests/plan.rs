@@ -24,6 +24,16 @@ const OPERATIONS: [&str; 12] = [
     "neighbours",
 ];
 
+#[test]
+fn output_that_cannot_be_written_is_no_verdict() {
+    for what in ["check", "show", "export --format json"] {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec {TASUKI} plan {what} bcast --ranks 3 > /dev/full")]);
+        let ended = Running::start(command).wait().expect(2);
+        assert!(ended.err.contains("standard output cannot be written"), "{what}: {}", ended.err);
+    }
+}
+
 fn plan(args: &[&str]) -> Ended {
     let mut command = Command::new(TASUKI);
     command.arg("plan").args(args);

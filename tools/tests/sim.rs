@@ -90,7 +90,7 @@ fn the_algorithm_is_the_one_that_plans_take() {
     }
     // A square of commands: what is quickest is not even tried.
     let ended = sim(&["bcast", "-n", "20000", "--bytes", "4M", "--segments", "2"]).expect(0);
-    assert!(ended.out.contains("pipelined: the usual one, as scatter+allgather"), "{}", ended.out);
+    assert!(ended.out.contains("pipelined: the usual one; scatter+allgather"), "{}", ended.out);
     let ended = sim(&["bcast", "-n", "64", "--bytes", "1K", "--topology", "torus"]).expect(0);
     assert!(ended.out.contains("binomial: what plans take; "), "{}", ended.out);
     assert!(ended.out.contains(", the quickest here, takes "), "{}", ended.out);

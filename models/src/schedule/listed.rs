@@ -4,7 +4,7 @@
 //! computed from it. Whether it does what it is to do, and stays inside of its buffers, is for the proof to say.
 
 use super::{Buffer, Contract, Counter, Deed, EFFECTS_MAX, Effect, Part, Place, Room, Schedule, Span};
-use super::{Step, Trigger};
+use super::{Step, Trigger, Use};
 use std::fmt;
 
 /// The part of one rank, written down.
@@ -128,6 +128,9 @@ fn look_at_part(parts: &[Listed], rank: usize) -> Result<(), Unfit> {
     let unfit = |step, why: String| Unfit { rank: Some(rank), step, why };
     let whole = |why| unfit(None, why);
     look_at_names(part).map_err(whole)?;
+    for number in 0..part.rooms.len() {
+        look_at_room(parts, rank, number).map_err(whole)?;
+    }
     for (number, step) in part.steps.iter().enumerate() {
         look_at_step(parts, rank, step).map_err(|why| unfit(Some(number), why))?;
     }
@@ -151,6 +154,25 @@ fn look_at_names(part: &Listed) -> Result<(), String> {
     match part.counters.iter().find(|counter| counter.per_start > COUNT_MAX) {
         Some(counter) => Err(format!("signal {:?} counts more than {COUNT_MAX}", counter.name)),
         None => Ok(()),
+    }
+}
+
+fn look_at_room(parts: &[Listed], rank: usize, number: usize) -> Result<(), String> {
+    let Room { name, bytes, used } = &parts[rank].rooms[number];
+    match *used {
+        Use::Turns(0) => Err(format!("buffer {name:?} takes no turns: it is there once at least")),
+        Use::Program | Use::Turns(_) => Ok(()),
+        Use::Swapped(both) => {
+            let partner = Use::partner(both, rank as u32) as usize;
+            let part = parts.get(partner).ok_or_else(|| no_rank(partner, parts.len()))?;
+            let theirs = part.rooms.get(number).filter(|room| room.used == *used && room.bytes == *bytes);
+            match theirs {
+                Some(_) if partner != rank => Ok(()),
+                _ => Err(format!(
+                    "buffer {name:?} is swapped with rank {partner}, which has none like it to swap"
+                )),
+            }
+        }
     }
 }
 
@@ -297,6 +319,15 @@ mod tests {
         refused("no ranks", &|parts| parts.clear());
         refused("no rank 2 among 2", &|parts| drop(parts.pop()));
         refused("buffer 7 of rank 1", &|parts| parts[0].steps.push(copy(Buffer(7).on(1, 0), 8)));
+        let stage = |used, bytes| Room { name: "stage".into(), bytes, used };
+        refused("takes no turns", &|parts| parts[1].rooms.push(stage(Use::Turns(0), 8)));
+        refused("no rank 9", &|parts| parts[1].rooms.push(stage(Use::swapped(1, 9), 8)));
+        refused("none like it", &|parts| parts[1].rooms.push(stage(Use::swapped(1, 2), 8)));
+        refused("none like it", &|parts| parts[1].rooms.push(stage(Use::swapped(1, 1), 8)));
+        refused("none like it", &|parts| {
+            parts[1].rooms.push(stage(Use::swapped(1, 2), 8));
+            parts[2].rooms.push(stage(Use::swapped(1, 2), 9));
+        });
         refused("no rank 9", &|parts| parts[0].steps.push(copy(Buffer(0).on(9, 0), 8)));
         refused("end beyond", &|parts| parts[0].steps.push(copy(Buffer(0).on(1, u64::MAX), 8)));
         refused("rank 1, step 0: it waits for signal 99", &|parts| {

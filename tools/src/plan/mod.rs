@@ -13,7 +13,7 @@ mod names;
 mod show;
 
 use crate::asked::proof::warn_of_unproven;
-use crate::say::misuse;
+use crate::say::{misuse, not_written};
 use crate::sink::{Sink, is_standard_output};
 use ask::{Ask, Plan};
 use std::fs;
@@ -176,7 +176,7 @@ fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()
             let failed = |error: io::Error| misuse(format!("{} cannot be written: {error}", path.display()));
             write(&mut fs::File::create(path).map_err(failed)?).map_err(failed)
         }
-        None => Ok(write(&mut io::stdout().lock())?),
+        None => write(&mut io::stdout().lock()).map_err(not_written),
     }
 }
 

@@ -80,7 +80,7 @@ impl Choice {
                 let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest commands" };
                 let reason = match fitting.len() {
                     1 => "the only one that fits".into(),
-                    _ => format!("{why}, as {}, what plans take, has too many commands", chosen.name),
+                    _ => format!("{why}; {}, what plans take, may have too many commands", chosen.name),
                 };
                 Ok(Choice::of(algorithm, wanted, reason))
             }

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// How nodes are linked
     #[arg(long, value_name = "T", default_value = "torus")]
     topology: String,
-    /// Which algorithm [default: the one that plans take; the usual one where that has too many commands]
+    /// Which algorithm [default: the one that plans take; the usual one where that may have too many commands]
     #[arg(long, value_name = "A")]
     algorithm: Option<String>,
     /// Into how many pieces it cuts what it cuts [default: by size, 1 up to 32 KiB, 512 for 1 GiB]

@@ -22,7 +22,8 @@ pub(in crate::collective) struct Held {
     pub(super) signals: u32,
     pub(super) form: Form,
     pub(super) started: Arc<AtomicU64>,
-    /// Whether values pass through it that have not all come out, and how often it will have been started when they have.
+    /// Whether values pass through it that have not all come out, and how often it will have been started when they
+    /// have.
     pub(super) passes: AtomicBool,
     pub(super) passed_after: AtomicU64,
     /// The plan was dropped while its steps were left in their midst.

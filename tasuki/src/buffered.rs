@@ -17,7 +17,7 @@ use tasuki_models::collective::Passing;
 /// scope by [`Scope::start`](crate::Scope::start), or for the time of a call by [`run`](Buffered::run). The first
 /// piece goes on while the program computes; later ones begin in whichever call of the rank waits. Different plans
 /// may be started, and waited for, in different orders on different members. A start that is under way when it is
-/// dropped goes on in calls of the rank, for others wait for it.
+/// dropped goes on in calls of the rank until it leaves, for others wait for it.
 ///
 /// ```
 /// use tasuki::Rank;

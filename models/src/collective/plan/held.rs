@@ -97,8 +97,9 @@ impl Held {
             }
     }
 
-    /// This member leaves: it says how often it has started the plan.
+    /// This member leaves: nothing more passes, and it says how often it has started the plan.
     pub(super) fn say_starts(&self) -> Result<()> {
+        self.let_pass(0);
         self.starts.as_ref().map_or(Ok(()), |(starts, _)| starts.say(&self.machine, self.starts()))
     }
 
@@ -113,12 +114,12 @@ impl Held {
     /// Returns when it is through. Error: it cannot be.
     pub(super) fn settle(&self) -> Result<()> {
         let call = || "the end of a plan that was dropped".to_string();
-        if !self.is_over() {
-            self.wait(&call)?;
-        }
         while !self.is_at_rest() && !self.is_broken() {
-            self.check_others(&call)?;
-            self.machine.relax(&call())?; // what passes goes on in that
+            if self.is_over() {
+                self.machine.relax(&call())?; // what passes goes on in that
+            } else {
+                self.wait(&call)?;
+            }
         }
         while !self.is_through() {
             self.check_others(&call)?;

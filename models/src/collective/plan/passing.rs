@@ -258,6 +258,9 @@ impl<T: Pod> State<T> {
 
     fn pass_on(&mut self, waits: bool) -> Result<bool> {
         while let Some(pieces) = self.pieces.filter(|pieces| pieces.has_more()) {
+            if !self.passes() {
+                return Err(self.plan.refused("wait", "its start ended before all values had passed"));
+            }
             if waits {
                 self.plan.wait()?;
             } else if !self.plan.test()? {

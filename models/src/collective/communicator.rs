@@ -73,23 +73,23 @@ struct OfRank {
     going: Arc<Going>,
 }
 
-/// No thread is in a collective call, one is, or none may be: a call was left by a panic, in the midst of its messages.
+/// No thread is in a collective call; one is; one is while a panic is under way; or none may be: a call was left by a
+/// panic, in the midst of its messages.
 const FREE: u8 = 0;
 const CALLED: u8 = 1;
-const LOST: u8 = 2;
+const CALLED_IN_PANIC: u8 = 2;
+const LOST: u8 = 3;
 
 /// A collective call: while it lasts there is no other.
+// No more than that: words that were just stored by halves are slow to copy.
 pub(super) struct Ongoing<'c> {
     members: &'c Communicator,
-    /// It was made while a panic was under way.
-    is_in_panic: bool,
     _noted: Option<Noted>,
 }
 
 impl Drop for Ongoing<'_> {
     fn drop(&mut self) {
-        let is_panic = std::thread::panicking() && !self.is_in_panic;
-        let next = if is_panic { self.members.after_panic() } else { FREE };
+        let next = if std::thread::panicking() { self.members.after_panic() } else { FREE };
         self.members.called.store(next, Ordering::Release); // SYNC one-call
     }
 }
@@ -265,7 +265,8 @@ impl Communicator {
         if called != FREE {
             return Err(self.refuse_called(called, call));
         }
-        self.called.store(CALLED, Ordering::Relaxed);
+        let called = if std::thread::panicking() { CALLED_IN_PANIC } else { CALLED };
+        self.called.store(called, Ordering::Relaxed);
         let watched = match self.watched.get() {
             Some(watched) => watched.as_ref(),
             None if self.is_roll_common => self.watch_from_now_on(),
@@ -275,7 +276,7 @@ impl Communicator {
             Some(watched) => Some(watched.note(kind)),
             None => self.offered.get().and_then(Option::as_ref).map(|offered| offered.note(kind)),
         };
-        Ok(Ongoing { members: self, is_in_panic: std::thread::panicking(), _noted: noted })
+        Ok(Ongoing { members: self, _noted: noted })
     }
 
     #[cold]
@@ -287,11 +288,12 @@ impl Communicator {
         self.machine().fault(Cause::Argument(text.into()), call)
     }
 
-    /// What comes after a call that a panic ends. Others wait for messages that it has not sent, and would take those
-    /// of a later call for them; so there is none, and they are told. If it was going its own steps, those are refused.
+    /// What comes after a call whose thread panics. If that ends the call others wait for messages that it has not sent,
+    /// and would take those of a later call for them; so there is none, and they are told. If it was going its own
+    /// steps, those are refused.
     #[cold]
     fn after_panic(&self) -> u8 {
-        if self.has_left_a_walk() {
+        if self.called.load(Ordering::Relaxed) == CALLED_IN_PANIC || self.has_left_a_walk() {
             return FREE;
         }
         if let Some(watched) = self.watched.get().and_then(Option::as_ref) {

@@ -288,9 +288,9 @@ impl Communicator {
         self.machine().fault(Cause::Argument(text.into()), call)
     }
 
-    /// What comes after a call whose thread panics. If that ends the call others wait for messages that it has not sent,
-    /// and would take those of a later call for them; so there is none, and they are told. If it was going its own
-    /// steps, those are refused.
+    /// What comes after a call whose thread panics. If that ends the call others wait for messages that it has not
+    /// sent, and would take those of a later call for them; so there is none, and they are told. If it was going its
+    /// own steps, those are refused.
     #[cold]
     fn after_panic(&self) -> u8 {
         if self.called.load(Ordering::Relaxed) == CALLED_IN_PANIC || self.has_left_a_walk() {

@@ -263,7 +263,6 @@ impl Begun {
             signals: self.signals,
             form: Form::Calls,
             started: Arc::default(),
-            passes: AtomicBool::new(false),
             passed_after: AtomicU64::new(0),
             is_left: AtomicBool::new(false),
             asked: AtomicU32::new(0),

@@ -22,9 +22,7 @@ pub(in crate::collective) struct Held {
     pub(super) signals: u32,
     pub(super) form: Form,
     pub(super) started: Arc<AtomicU64>,
-    /// Whether values pass through it that have not all come out, and how often it will have been started when they
-    /// have.
-    pub(super) passes: AtomicBool,
+    /// How often it will have been started when all values that pass through it have come out; 0: none do.
     pub(super) passed_after: AtomicU64,
     /// The plan was dropped while its steps were left in their midst.
     pub(super) is_left: AtomicBool,
@@ -62,7 +60,12 @@ impl Held {
 
     /// Whether the last start is over for this member, and none is to come of itself.
     pub(super) fn is_at_rest(&self) -> bool {
-        !self.passes.load(Ordering::Relaxed) && self.is_over()
+        !self.passes() && self.is_over()
+    }
+
+    /// Whether values pass through it that have not all come out.
+    pub(super) fn passes(&self) -> bool {
+        self.passed_after.load(Ordering::Relaxed) > 0
     }
 
     /// How often this member will have started it, without further calls.
@@ -74,7 +77,6 @@ impl Held {
     pub(super) fn let_pass(&self, starts: u64) {
         let after = if starts == 0 { 0 } else { self.started.load(Ordering::Relaxed) + starts };
         self.passed_after.store(after, Ordering::Relaxed);
-        self.passes.store(starts > 0, Ordering::Relaxed);
     }
 
     /// Whether this member has left its steps in their midst, by a panic: others may wait for them.

@@ -289,8 +289,8 @@ impl Plan {
         Ok(is_over)
     }
 
-    /// It is dropped as soon as what passes through it has come out.
-    fn is_dropped_then(&self) {
+    /// The program has no more use of it: it is freed when all members say so, and all that was started is over.
+    fn mark_dropped(&self) {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner).take(self.number);
     }
 
@@ -371,6 +371,6 @@ impl Drop for Plan {
         if self.is_broken() {
             self.held.is_left.store(true, Ordering::Relaxed);
         }
-        self.is_dropped_then();
+        self.mark_dropped();
     }
 }

@@ -10,7 +10,6 @@ use crate::schedule::Buffer;
 use bytemuck::Pod;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tasuki_core::base::{Error, Result};
 
@@ -171,7 +170,7 @@ impl<T: Pod + Send> Drop for Passing<T> {
     fn drop(&mut self) {
         let state = self.0.lock();
         if state.passes() {
-            state.plan.is_dropped_then();
+            state.plan.mark_dropped();
         } else {
             self.0.messages.pump().forget_follower(&*self.0);
         }
@@ -241,7 +240,7 @@ impl<T: Pod> State<T> {
 
     /// Whether pieces are on their way or to come.
     fn passes(&self) -> bool {
-        self.plan.held.passes.load(Ordering::Relaxed) && !self.plan.is_broken()
+        self.plan.held.passes() && !self.plan.is_broken()
     }
 
     /// Goes on with the start: whether all pieces have passed. `waits`: until they have. Error: no more will.

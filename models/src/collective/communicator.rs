@@ -200,6 +200,11 @@ impl Communicator {
         Rank(if at < self.size { at } else { at - self.size } as u32)
     }
 
+    /// All others, the next one first.
+    pub(super) fn others(&self) -> impl Iterator<Item = Rank> + '_ {
+        (1..self.size).map(|steps| self.after(self.rank, steps))
+    }
+
     /// How far away the members are that a member has to do with in the round of `step`: 1 to 7 steps.
     pub(super) fn partners(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
         let size = self.size;

@@ -24,8 +24,7 @@ impl Communicator {
             let block = &values[to.index() * count..][..count];
             self.link.send(bytemuck::cast_slice(block), to)
         };
-        let mut others = (1..self.size()).map(|steps| self.after(root, steps));
-        others.try_for_each(give).map_err(|error| self.step_failed(error, &call))
+        self.others().try_for_each(give).map_err(|error| self.step_failed(error, &call))
     }
 
     /// Gets its block from another member, the root.

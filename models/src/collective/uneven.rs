@@ -112,11 +112,6 @@ impl Communicator {
         swapped.map_err(|error| self.step_failed(error, &call))
     }
 
-    /// All others, the next one first.
-    fn others(&self) -> impl Iterator<Item = Rank> + '_ {
-        (1..self.size()).map(|steps| self.after(self.rank(), steps))
-    }
-
     fn with_others(&self, lengths: impl Fn(Rank) -> Lengths) -> Vec<Lengths> {
         self.others().map(lengths).collect()
     }

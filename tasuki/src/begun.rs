@@ -14,7 +14,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use tasuki_core::engine::{Loan, Local};
-use tasuki_models::message::{Incoming, Outgoing, Posted, Sent, SentPage};
+use tasuki_message::{Incoming, Outgoing, Posted, Sent, SentPage};
 
 /// Posted receives that take no memory but the stack's.
 const FEW: usize = 64;

@@ -3,7 +3,7 @@
 
 use crate::{Plan, Pod, Result};
 use std::fmt;
-use tasuki_models::collective::Passing;
+use tasuki_collective::Passing;
 
 /// A plan whose starts take values of the program's, any number of them. Made of a plan of equal blocks by
 /// [`Plan::buffered`].

@@ -7,8 +7,7 @@ use crate::{Cause, GlobalPtr, Pod, Rank, Result};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::engine::Machine;
-use tasuki_models::message::Context;
-use tasuki_models::{collective, message};
+use tasuki_message::Context;
 
 /// Slots of a communicator unless it is told otherwise.
 const SLOTS: u32 = 1024;
@@ -65,7 +64,7 @@ pub struct Received {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Communicator {
-    inner: Arc<collective::Communicator>,
+    inner: Arc<tasuki_collective::Communicator>,
     helper: Weak<Helper>,
 }
 
@@ -73,14 +72,14 @@ impl Communicator {
     pub(crate) fn world(
         machine: &Arc<Machine>,
         helper: &Arc<Helper>,
-        by: collective::Selection,
+        by: tasuki_schedule::Selection,
     ) -> Result<Communicator> {
-        let by = collective::Selection { is_unaided: !helper.may_come(), ..by };
-        let inner = Arc::new(collective::Communicator::world(machine.clone(), SLOTS, by)?);
+        let by = tasuki_schedule::Selection { is_unaided: !helper.may_come(), ..by };
+        let inner = Arc::new(tasuki_collective::Communicator::world(machine.clone(), SLOTS, by)?);
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
     }
 
-    pub(crate) fn inner(&self) -> &collective::Communicator {
+    pub(crate) fn inner(&self) -> &tasuki_collective::Communicator {
         &self.inner
     }
 
@@ -281,7 +280,7 @@ impl Communicator {
 }
 
 #[inline]
-pub(crate) fn received<T>(context: &Context, got: message::Received) -> Result<Received> {
+pub(crate) fn received<T>(context: &Context, got: tasuki_message::Received) -> Result<Received> {
     let (slot, source, size) = (Slot(got.slot), got.source, size_of::<T>().max(1) as u64);
     if !got.len.is_multiple_of(size) {
         return Err(context.no_values(got, size));

@@ -3,7 +3,7 @@
 use crate::uneven::byte_counts;
 use crate::{Cause, Collective, Communicator, Plan, Pod, Rank, Result};
 use std::sync::Arc;
-use tasuki_models::collective::{self, Passed};
+use tasuki_collective::{Passed};
 
 /// Whom a member of a communicator gives blocks, and from whom it gets some: its own part of a grid or graph.
 ///
@@ -28,7 +28,7 @@ use tasuki_models::collective::{self, Passed};
 #[derive(Clone, Debug)]
 pub struct Neighbourhood {
     of: Communicator,
-    inner: Arc<collective::Neighbourhood>,
+    inner: Arc<tasuki_collective::Neighbourhood>,
 }
 
 impl Communicator {
@@ -190,7 +190,7 @@ impl Neighbourhood {
         Ok(Plan::of_two(self.prepare::<T>(gives, gets)?, None))
     }
 
-    fn prepare<T: Pod>(&self, gives: &[usize], gets: &[usize]) -> Result<collective::Plan> {
+    fn prepare<T: Pod>(&self, gives: &[usize], gets: &[usize]) -> Result<tasuki_collective::Plan> {
         let [gives, gets] = [gives, gets].map(byte_counts::<T>);
         self.of.inner().plan_exchange(&self.inner, (&gives, &gets), &|| self.of.start_helper())
     }

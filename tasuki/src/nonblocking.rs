@@ -9,7 +9,7 @@ use crate::{Communicator, Pod, Rank, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{self, Poll};
-use tasuki_models::collective::{Combiner, Started};
+use tasuki_collective::{Combiner, Started};
 
 /// A collective call that was begun. [`Collective::wait`] or `.await` gives what it comes to. Dropping it ends nothing:
 /// this member's part goes on in later waiting calls of the rank, so that the others get theirs.

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use tasuki_core::engine::{Loan, Local};
-use tasuki_models::message::{self, Context, Incoming, Outgoing, Place};
+use tasuki_message::{Context, Incoming, Outgoing, Place};
 
 /// Values that a message may be using.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ impl<T: Pod> Receiving<T> {
     }
 
     /// What follows how it went.
-    fn settle(&mut self, context: &Context, got: Result<message::Received>) -> Result<(Vec<T>, Received)> {
+    fn settle(&mut self, context: &Context, got: Result<tasuki_message::Received>) -> Result<(Vec<T>, Received)> {
         let got = received::<T>(context, got?)?;
         // SAFETY: the message has ended well.
         Ok((unsafe { self.values.take() }, got))

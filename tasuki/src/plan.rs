@@ -5,8 +5,9 @@ use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
 use tasuki_core::segment::layout::WINDOW;
-use tasuki_models::collective::{self, Combining, Operation, Passed, Shape};
-use tasuki_models::schedule::{Buffer, Deed, Schedule};
+use tasuki_collective::{Combining, Passed};
+use tasuki_schedule::{Operation, Shape};
+use tasuki_schedule::{Buffer, Deed, Schedule};
 
 /// A collective that the members of a communicator have prepared, of values of one type.
 ///
@@ -45,7 +46,7 @@ use tasuki_models::schedule::{Buffer, Deed, Schedule};
 ///
 /// Source: persistent collectives of MPI-4; Morie et al., persistent collectives run by Tofu2.
 pub struct Plan<T> {
-    inner: collective::Plan,
+    inner: tasuki_collective::Plan,
     /// Where the program leaves what it gives, and finds what it gets.
     gives: Buffer,
     gets: Buffer,
@@ -62,8 +63,8 @@ impl<T> fmt::Debug for Plan<T> {
 
 impl<T: Pod> Plan<T> {
     /// One with a buffer for what is given, and another for what is got.
-    pub(crate) fn of_two(inner: collective::Plan, passed: Option<Passed>) -> Plan<T> {
-        Plan { inner, gives: collective::DATA, gets: collective::RESULT, passed, of: PhantomData }
+    pub(crate) fn of_two(inner: tasuki_collective::Plan, passed: Option<Passed>) -> Plan<T> {
+        Plan { inner, gives: tasuki_schedule::DATA, gets: tasuki_schedule::RESULT, passed, of: PhantomData }
     }
 
     /// Starts it: what this member gives may be read from now on, what it gets be written. Returns at once.
@@ -124,7 +125,7 @@ impl<T: Pod> Plan<T> {
     }
 
     /// It, and what lies in its buffers, if it is equal blocks.
-    pub(crate) fn into_parts(self) -> (collective::Plan, Option<Passed>) {
+    pub(crate) fn into_parts(self) -> (tasuki_collective::Plan, Option<Passed>) {
         (self.inner, self.passed)
     }
 }
@@ -194,7 +195,7 @@ impl Communicator {
         self.prove(schedule)?;
         self.check_values(schedule, size_of::<T>() as u64)?;
         let inner = self.inner().plan(schedule, combining(operation), &|| self.start_helper())?;
-        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, passed: None, of: PhantomData })
+        Ok(Plan { inner, gives: tasuki_schedule::DATA, gets: tasuki_schedule::DATA, passed: None, of: PhantomData })
     }
 
     fn prove(&self, schedule: &Schedule) -> Result<()> {
@@ -227,7 +228,7 @@ impl Communicator {
     /// buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
-        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, passed: None, of: PhantomData })
+        Ok(Plan { inner, gives: tasuki_schedule::DATA, gets: tasuki_schedule::DATA, passed: None, of: PhantomData })
     }
 
     /// Prepares a barrier: a start is over when all members have started.
@@ -348,7 +349,7 @@ impl Communicator {
         if shape.operation == Operation::Alltoall {
             return Ok(Plan::of_two(inner, passed));
         }
-        Ok(Plan { inner, gives: collective::DATA, gets: collective::DATA, passed, of: PhantomData })
+        Ok(Plan { inner, gives: tasuki_schedule::DATA, gets: tasuki_schedule::DATA, passed, of: PhantomData })
     }
 
     /// Returns when all that members have dropped of this communicator's plans is freed, and what it keeps for

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{Loan, Local};
-use tasuki_models::message::{self, Context, Place, SHORT_MAX};
+use tasuki_message::{Context, Place, SHORT_MAX};
 
 /// Messages and starts of plans that may use what was borrowed for `'env`. Made by
 /// [`Communicator::scope`](crate::Communicator::scope), for the thread that made it.
@@ -193,14 +193,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Takes the message of a short receive.
     #[inline(always)]
-    fn take(&self, (posted, into): Awaited<'_>) -> Result<message::Received> {
+    fn take(&self, (posted, into): Awaited<'_>) -> Result<tasuki_message::Received> {
         // SAFETY: borrowed mutably for longer than the scope, and remembered only here.
         let into = unsafe { std::slice::from_raw_parts_mut(into.0, posted.room()) };
         self.context.take("irecv", posted, into)
     }
 
     #[inline(never)]
-    fn finish(&self, request: Request) -> Result<Option<message::Received>> {
+    fn finish(&self, request: Request) -> Result<Option<tasuki_message::Received>> {
         match request {
             Request::Send(send, lent) => {
                 let _lent = self.returned(lent);

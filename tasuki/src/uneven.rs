@@ -2,7 +2,8 @@
 
 use crate::plan::offset_of;
 use crate::{Collective, Communicator, Plan, Pod, Rank, Result};
-use tasuki_models::collective::{Combining, Counts, Operation, Shape};
+use tasuki_collective::Combining;
+use tasuki_schedule::{Counts, Operation, Shape};
 
 impl Communicator {
     /// All members' blocks one behind the other, on the root; they may differ in length. `counts` says on the root how

@@ -1,7 +1,7 @@
 //! `tasuki info --collectives`: which algorithms plans would take here, and how long a start would take by them.
 
 use crate::asked::words;
-use crate::say::misuse;
+use tasuki_command::misuse;
 use crate::tune::Tuning;
 use comfy_table::{Table, presets};
 use serde::Serialize;
@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 use tasuki_core::bootstrap::variables::{self as names, Environment};
 use tasuki_core::os::processors;
-use tasuki_models::collective::names::OPERATIONS;
-use tasuki_models::collective::{Algorithm, Counts, Neighbours, Operation, Selection, Shape};
+use tasuki_schedule::names::OPERATIONS;
+use tasuki_schedule::{Algorithm, Counts, Neighbours, Operation, Selection, Shape};
 
 /// Sizes that are shown: of what a rank gives, or of a block.
 const SIZES: [(u64, &str); 4] = [(8, "8 B"), (8 << 10, "8 KiB"), (1 << 20, "1 MiB"), (8 << 20, "8 MiB")];
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn lines_are_no_longer_than_a_terminal() {
-        let forced: tasuki_models::collective::Forced =
+        let forced: tasuki_schedule::Forced =
             "bcast=scatter+allgather,allreduce=recursive-doubling".parse().unwrap();
         for ranks in [1, 2, 7, 1 << 20] {
             let selection = Selection { forced: forced.clone(), ..Selection::default() };

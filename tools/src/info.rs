@@ -1,7 +1,7 @@
 //! `tasuki info`: what this machine offers, which variables are set, and which algorithms would be chosen.
 
 use crate::choices::{self, Choices};
-use crate::say::{print, warn};
+use tasuki_command::{print, warn};
 use serde::Serialize;
 use std::fmt::Write;
 use tasuki_core::bootstrap::settings::Settings;

@@ -1,7 +1,7 @@
 //! `tasuki ps`: the jobs that run here, and what their ranks wait for.
 
 use crate::run::{Seat, Snapshot};
-use crate::say::print;
+use tasuki_command::print;
 use std::fmt::Write;
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::schedule::{BYTES_MAX, Builder, Network, Operation, Shape, Topology};
-use tasuki_plans::{View, picture};
+use tasuki_schedule::{View, picture};
 
 /// Prove, draw, simulate and run a broadcast that was written in twelve lines.
 #[derive(Parser)]

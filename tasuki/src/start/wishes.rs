@@ -4,7 +4,7 @@ use crate::{Cause, Error, Result};
 use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::helper::Helper as Wanted;
 use tasuki_core::bootstrap::variables as names;
-use tasuki_models::collective::Selection;
+use tasuki_schedule::Selection;
 
 /// Which helper it is to have, and what it would choose algorithms by.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
 //! A plan that a file holds, in place of a collective.
 
-use crate::say::misuse;
-use tasuki_models::schedule::Schedule;
-use tasuki_plans::json;
+use tasuki_command::misuse;
+use tasuki_schedule::Schedule;
+use tasuki_schedule::json;
 
 /// Whether that names a file: what is there and called as one is none of the operations.
 pub(crate) fn is_file(what: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::say;
 use tasuki_core::os::memory;
-use tasuki_models::schedule::{Checked, Fault, Schedule};
+use tasuki_schedule::{Checked, Fault, Schedule};
 
 /// What part of the available memory a proof may take.
 const SHARE: u64 = 2;

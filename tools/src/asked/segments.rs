@@ -1,6 +1,6 @@
 //! How many segments there are where nobody says.
 
-use tasuki_models::collective::shape::{Counts, Shape};
+use tasuki_schedule::shape::{Counts, Shape};
 
 /// Segments that show how an algorithm cuts, and are not too many to look at; no more than there are values.
 const TO_SEE: u64 = 4;
@@ -39,7 +39,7 @@ pub(crate) fn segments_of_study(bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_models::collective::shape::Operation;
+    use tasuki_schedule::shape::Operation;
 
     #[test]
     fn segments_are_those_of_the_study() {

@@ -1,11 +1,11 @@
 //! Operations and algorithms as they are typed.
 
-use crate::say::misuse;
+use tasuki_command::misuse;
 use tasuki_core::bootstrap::nearest::nearest;
-use tasuki_models::collective::algorithm::Algorithm;
-use tasuki_models::collective::names::OPERATIONS;
-pub(crate) use tasuki_models::collective::names::typed;
-use tasuki_models::collective::shape::Operation;
+use tasuki_schedule::algorithm::Algorithm;
+use tasuki_schedule::names::OPERATIONS;
+pub(crate) use tasuki_schedule::names::typed;
+use tasuki_schedule::shape::Operation;
 
 /// Operations whose blocks may differ.
 const UNEVEN: &str = "gatherv, scatterv, allgatherv, alltoallv";
@@ -51,7 +51,7 @@ pub(crate) fn ranks(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_models::collective::algorithm::ALGORITHMS;
+    use tasuki_schedule::algorithm::ALGORITHMS;
 
     #[test]
     fn operations_are_found_by_name() {

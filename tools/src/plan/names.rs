@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use tasuki_models::schedule::{
+use tasuki_schedule::{
     Buffer, Deed, Effect, Name, Part, Place, Schedule, Signal, Span, Step, Trigger,
 };
 

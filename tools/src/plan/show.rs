@@ -3,9 +3,9 @@
 use super::ask::Ask;
 use super::names::{self, Everybody, Names};
 use crate::asked::words;
-use crate::say::{misuse, print};
+use tasuki_command::{misuse, print};
 use std::fmt::Write;
-use tasuki_models::schedule::{Contract, Part, Schedule, Use};
+use tasuki_schedule::{Contract, Part, Schedule, Use};
 
 /// Spans of a contract that are shown.
 const SPANS_MAX: usize = 4;
@@ -65,9 +65,9 @@ fn part(schedule: &Schedule, everybody: &Everybody<'_>, rank: usize) -> String {
 
 fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
     let rooms = part.rooms().iter().enumerate();
-    let one = |(number, room): (usize, &tasuki_models::schedule::Room)| {
+    let one = |(number, room): (usize, &tasuki_schedule::Room)| {
         let name =
-            tasuki_models::schedule::Buffer::numbered(number).map_or_else(String::new, |it| names.buffer(it));
+            tasuki_schedule::Buffer::numbered(number).map_or_else(String::new, |it| names.buffer(it));
         match room.used {
             Use::Program => format!("{name} {} B", room.bytes),
             Use::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
@@ -83,8 +83,8 @@ fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
 /// Signals, with how much each counts in a start.
 fn signals(part: &Part, names: &Names<'_>) -> Vec<String> {
     let counters = part.counters().iter().enumerate().skip(1);
-    let one = |(number, counter): (usize, &tasuki_models::schedule::Counter)| {
-        let signal = tasuki_models::schedule::Signal::numbered(number);
+    let one = |(number, counter): (usize, &tasuki_schedule::Counter)| {
+        let signal = tasuki_schedule::Signal::numbered(number);
         format!("{} {}", signal.map_or_else(String::new, |it| names.signal(it)), counter.per_start)
     };
     counters.map(one).collect()

@@ -2,7 +2,7 @@
 
 use super::binding::Bind;
 use super::options::{Options, Output, Way};
-use crate::say::misuse;
+use tasuki_command::misuse;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tasuki_core::bootstrap::helper::Helper;
 use tasuki_core::bootstrap::settings::SIZE_MAX;
 use tasuki_core::bootstrap::variables::{COLLECTIVES, HELPER, TRACE};
-use tasuki_models::collective::Forced;
+use tasuki_schedule::Forced;
 
 const EXAMPLE: &str = "\
 Examples:

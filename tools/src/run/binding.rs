@@ -1,7 +1,7 @@
 //! Which processor each rank's process runs on.
 
 use super::options::Way;
-use crate::say::misuse;
+use tasuki_command::misuse;
 use std::str::FromStr;
 
 /// What `--bind` asks for.

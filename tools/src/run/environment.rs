@@ -1,13 +1,13 @@
 //! The environment that ranks are given: ours, what `--env` adds, and what tells them who they are.
 
 use super::options::{Options, Way};
-use crate::say::misuse;
+use tasuki_command::misuse;
 use crate::tune::Tuning;
 use std::ffi::{OsStr, OsString};
 use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::settings::Door;
 use tasuki_core::bootstrap::variables::{self as names, Environment, SetBy, VARIABLES};
-use tasuki_models::collective::Forced;
+use tasuki_schedule::Forced;
 
 /// What all ranks are given, and what it means for the launcher.
 pub(crate) struct ForRanks {

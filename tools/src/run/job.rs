@@ -13,7 +13,7 @@ use super::program;
 use super::shortage::Shortage;
 use super::signals::Signals;
 use super::watch::{Source, Watch};
-use crate::say::misuse;
+use tasuki_command::misuse;
 use crate::trace::Trace;
 use anyhow::Context;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, set_child_subreaper};

@@ -6,7 +6,7 @@ use super::job::Job;
 use super::options::Way;
 use super::process::Process;
 use super::snapshot::{Seat, Snapshot, names, report};
-use crate::say::CLOSED;
+use tasuki_command::CLOSED;
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! The program to start: found before anything is started, so that a slip of the pen is one message.
 
-use crate::say::misuse;
+use tasuki_command::misuse;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

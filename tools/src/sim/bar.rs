@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
-use tasuki_models::schedule::Progress;
+use tasuki_schedule::Progress;
 
 /// Steps of the bar.
 const STEPS: u64 = 1000;

@@ -4,12 +4,12 @@
 
 use super::size;
 use crate::asked::words;
-use crate::say::{misuse, warn};
-use tasuki_core::netmodel::{Network, Time};
+use tasuki_command::{misuse, warn};
+use tasuki_schedule::network::{Network, Time};
 use tasuki_core::os::memory;
-use tasuki_models::collective::algorithm::{ALGORITHMS, Algorithm};
-use tasuki_models::collective::shape::{Counts, Placement, Shape};
-use tasuki_models::schedule::Schedule;
+use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
+use tasuki_schedule::shape::{Counts, Placement, Shape};
+use tasuki_schedule::Schedule;
 
 /// What is asked for.
 pub(super) struct Wanted<'w> {

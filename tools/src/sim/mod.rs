@@ -17,16 +17,16 @@ mod subject;
 
 use crate::asked::proof::warn_of_unproven;
 use crate::asked::{Asked, is_file, read, segments_to_simulate};
-use crate::say::{misuse, print};
-use crate::sink::Sink;
+use tasuki_command::{misuse, print};
+use tasuki_command::Sink;
 use anyhow::Context;
 use choice::{Choice, Wanted};
 use std::path::PathBuf;
 use subject::Subject;
 use tasuki_core::bootstrap::nearest::nearest;
-use tasuki_core::netmodel::{Network, Time, Topology, WrongTopology};
-use tasuki_models::collective::shape::Shape;
-use tasuki_models::schedule::{Host, Simulation};
+use tasuki_schedule::network::{Network, Time, Topology, WrongTopology};
+use tasuki_schedule::shape::Shape;
+use tasuki_schedule::{Host, Simulation};
 
 const EXAMPLE: &str = "\
 Examples:

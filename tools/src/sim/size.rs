@@ -1,6 +1,6 @@
 //! Times as they are typed, sizes and rates as they are shown.
 
-use tasuki_core::netmodel::Time;
+use tasuki_schedule::network::Time;
 
 const TIMES: [(&str, f64); 4] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
 /// Longest time of computing, in seconds.

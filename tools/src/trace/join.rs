@@ -2,7 +2,7 @@
 
 use super::{json, lanes, link, parts};
 use crate::run::names;
-use crate::say::misuse;
+use tasuki_command::misuse;
 use anyhow::Context;
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -18,7 +18,7 @@ mod picture;
 mod reading;
 mod scale;
 
-use crate::say::misuse;
+use tasuki_command::misuse;
 pub(crate) use join::Trace;
 use std::path::PathBuf;
 
@@ -71,7 +71,7 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         What::Draw(args) => draw(args)?,
         What::Join { file } => {
             let remarks = join::join_again(file)?;
-            remarks.iter().for_each(|remark| crate::say::warn(remark));
+            remarks.iter().for_each(|remark| tasuki_command::warn(remark));
         }
     }
     Ok(0)

@@ -1,0 +1,292 @@
+//! The copy limit: what the C library's memcpy reaches on the processor that would copy, or on both, half each.
+#![allow(unsafe_code)]
+//! Unsafe: raw copies, stores and loads in ranges of shared memory that are checked to lie in the mapping. The two
+//! sides take turns, handed over by release stores and acquire loads, so that nobody reads what is being written;
+//! accesses are volatile or by memcpy, through raw pointers: there are no references to the bytes.
+
+use super::Side;
+use super::memory::{COPY_START, Shared};
+use crate::clock::Stopwatch;
+use rustix::time::{ClockId, clock_gettime};
+use std::cell::Cell;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Blocks by which the sides tell each other how far they are, and what the follower's copies took.
+const TURNS: [usize; 2] = [400, 416];
+const START: usize = 432;
+const TOOK: usize = 448;
+/// Bytes of a line: what a fresh buffer has written and read of each.
+const LINE: usize = 64;
+/// How far ahead the moment lies at which two copiers start, in ns.
+const APPOINTMENT_NS: u64 = 3_000;
+
+/// Buffers for both directions, of one size for all measurements.
+#[derive(Debug)]
+pub(crate) struct Copies<'s> {
+    shared: &'s Shared,
+    side: Side,
+    area: usize,
+    clock_ns: u64,
+    turns: Turns,
+}
+
+/// How many turns this side has passed on and taken over.
+#[derive(Debug, Default)]
+struct Turns {
+    passed: Cell<u64>,
+    taken: Cell<u64>,
+}
+
+impl<'s> Copies<'s> {
+    /// Bytes of the shared file for areas of `area` bytes: source and destination in either direction.
+    pub(crate) fn bytes(area: usize) -> usize {
+        4 * area
+    }
+
+    /// Takes the memory of all buffers and touches what this side will touch.
+    pub(crate) fn new(shared: &'s Shared, side: Side, area: usize) -> io::Result<Copies<'s>> {
+        if side == Side::Lead {
+            shared.reserve_copies()?;
+        }
+        let this = Copies { shared, side, area, clock_ns: Stopwatch::cost_ns(), turns: Turns::default() };
+        assert!(Copies::bytes(area) <= shared.copy_bytes(), "the file is too small for the buffers");
+        for place in [this.source(side, 0), this.target(side, 0)] {
+            write_lines(place, area, 0);
+        }
+        Ok(this)
+    }
+
+    fn source(&self, side: Side, offset: usize) -> *mut u8 {
+        self.place(2 * side.index(), offset)
+    }
+
+    /// Where that side's copies go.
+    fn target(&self, side: Side, offset: usize) -> *mut u8 {
+        self.place(2 * side.index() + 1, offset)
+    }
+
+    fn place(&self, area: usize, offset: usize) -> *mut u8 {
+        assert!(offset < self.area);
+        self.shared.range(COPY_START + area * self.area + offset, self.area - offset)
+    }
+
+    fn turn(&self, side: Side) -> &AtomicU64 {
+        self.shared.word(TURNS[side.index()])
+    }
+}
+
+/// Copies of one size in one state, as one side makes them.
+#[derive(Debug)]
+pub(crate) struct CopyLimit<'c> {
+    copies: &'c Copies<'c>,
+    bytes: usize,
+    /// Buffers in rotation.
+    slots: usize,
+    /// Sources are written and destinations read between copies.
+    fresh: bool,
+    /// Both processors copy, half each.
+    pair: bool,
+    iterations: u64,
+    count: u64,
+}
+
+impl<'c> CopyLimit<'c> {
+    /// Copies of `bytes` bytes, `iterations` in either direction, rotating through `slots` buffers.
+    pub(crate) fn new(
+        copies: &'c Copies<'c>,
+        (bytes, slots): (usize, usize),
+        fresh: bool,
+        pair: bool,
+        iterations: u64,
+    ) -> CopyLimit<'c> {
+        assert!(bytes * slots <= copies.area);
+        CopyLimit { copies, bytes, slots, fresh, pair, iterations, count: 0 }
+    }
+
+    /// Bytes per second; on the lead only. `None` if what arrived was not what had been written.
+    pub(crate) fn measure(&mut self) -> Option<f64> {
+        self.run(self.slots as u64)?;
+        let took = self.copies.shared.word(TOOK);
+        let ours = self.run(self.iterations)?;
+        if self.copies.side == Side::Follow {
+            took.store(ours, Ordering::Relaxed);
+        }
+        self.meet();
+        // In a pair the lead's clock sees both halves; otherwise each side has timed its own copies.
+        let total = if self.pair { ours } else { ours + took.load(Ordering::Relaxed) };
+        let moved = 2 * self.iterations * self.bytes as u64;
+        self.meet();
+        Some(moved as f64 / (total as f64 / 1e9))
+    }
+
+    /// That many copies in either direction; the time that those took which this side has timed.
+    fn run(&mut self, iterations: u64) -> Option<u64> {
+        let mut took = 0;
+        for _ in 0..iterations {
+            self.count += 1;
+            let offset = (self.count as usize % self.slots) * self.bytes;
+            let (mine, theirs) = (self.copies.side, other(self.copies.side));
+            let source = self.copies.source(mine, offset);
+            if self.fresh {
+                write_lines(source, self.bytes, self.count);
+                self.meet();
+            } else {
+                self.ends()
+                    .for_each(|end| write_lines(source.wrapping_add(end), size_of::<u64>(), self.count));
+            }
+            took += if self.pair { self.both(offset) } else { self.by_turns(offset)? };
+            let arrived = self.copies.target(theirs, offset);
+            if self.fresh && !read_lines(arrived, self.bytes, self.count) {
+                return None;
+            }
+        }
+        Some(took)
+    }
+
+    /// The lead copies, then the follower: the rhythm and the footprint of a ping-pong. Each looks at both ends of
+    /// what it was sent, as the receiver of a reused buffer does.
+    fn by_turns(&self, offset: usize) -> Option<u64> {
+        let side = self.copies.side;
+        if side == Side::Follow {
+            self.await_copy(offset)?;
+        }
+        let (from, to) = (self.copies.source(side, offset), self.copies.target(side, offset));
+        let watch = Stopwatch::start();
+        copy(from, to, self.bytes);
+        fence(Ordering::SeqCst); // a copy has ended when its bytes have left the processor's store buffer
+        let took = watch.ns(self.copies.clock_ns);
+        self.pass_turn();
+        if side == Side::Lead {
+            self.await_copy(offset)?;
+        }
+        Some(took)
+    }
+
+    fn await_copy(&self, offset: usize) -> Option<()> {
+        self.await_turn();
+        let arrived = self.copies.target(other(self.copies.side), offset);
+        let mut ends = self.ends().filter(|_| !self.fresh);
+        let right = ends.all(|end| read_lines(arrived.wrapping_add(end), size_of::<u64>(), self.count));
+        right.then_some(())
+    }
+
+    /// Offsets of the first and the last word of a buffer.
+    fn ends(&self) -> impl Iterator<Item = usize> + use<> {
+        [0, self.bytes - size_of::<u64>()].into_iter()
+    }
+
+    /// One half each, of one direction and then of the other. Both begin at an appointed time, so that telling
+    /// each other is no part of it; what the later of them took is the time.
+    fn both(&self, offset: usize) -> u64 {
+        [Side::Lead, Side::Follow].into_iter().map(|direction| self.halves(direction, offset)).sum()
+    }
+
+    fn halves(&self, direction: Side, offset: usize) -> u64 {
+        let side = self.copies.side;
+        let half = self.bytes / 2;
+        let (from, to) = (self.copies.source(direction, offset), self.copies.target(direction, offset));
+        let (begin, length) = if side == Side::Lead { (0, half) } else { (half, self.bytes - half) };
+        let start = self.appoint();
+        while now_ns() < start {}
+        copy(from.wrapping_add(begin), to.wrapping_add(begin), length);
+        fence(Ordering::SeqCst);
+        let took = now_ns() - start;
+        if side == Side::Follow {
+            self.copies.shared.word(TOOK).store(took, Ordering::Relaxed);
+        }
+        self.meet();
+        took.max(self.copies.shared.word(TOOK).load(Ordering::Relaxed)).saturating_sub(self.copies.clock_ns)
+    }
+
+    /// A moment in the near future, the same for both.
+    fn appoint(&self) -> u64 {
+        let word = self.copies.shared.word(START);
+        if self.copies.side == Side::Lead {
+            word.store(now_ns() + APPOINTMENT_NS, Ordering::Relaxed);
+        }
+        self.meet();
+        word.load(Ordering::Relaxed)
+    }
+
+    fn meet(&self) {
+        self.pass_turn();
+        self.await_turn();
+    }
+
+    fn pass_turn(&self) {
+        let (turns, side) = (&self.copies.turns, self.copies.side);
+        turns.passed.set(turns.passed.get() + 1);
+        self.copies.turn(side).store(turns.passed.get(), Ordering::Release);
+    }
+
+    fn await_turn(&self) {
+        let turns = &self.copies.turns;
+        turns.taken.set(turns.taken.get() + 1);
+        while self.copies.turn(other(self.copies.side)).load(Ordering::Acquire) < turns.taken.get() {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+fn other(side: Side) -> Side {
+    if side == Side::Lead { Side::Follow } else { Side::Lead }
+}
+
+/// The C library's memcpy.
+#[inline(always)]
+fn copy(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: both ranges were cut from the mapping by `Copies::place`, lie in different areas, and belong to the
+    // side whose turn it is.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, length) }
+}
+
+/// Writes a word of every line.
+fn write_lines(start: *mut u8, length: usize, value: u64) {
+    for offset in (0..length).step_by(LINE) {
+        // SAFETY: in the range that `Copies::place` cut, aligned to a line; nobody else uses it now.
+        unsafe { start.wrapping_add(offset).cast::<u64>().write_volatile(value) }
+    }
+}
+
+/// Reads that word of every line; whether all are `value`.
+fn read_lines(start: *const u8, length: usize, value: u64) -> bool {
+    let mut wrong = 0;
+    for offset in (0..length).step_by(LINE) {
+        // SAFETY: as above.
+        wrong |= value ^ unsafe { start.wrapping_add(offset).cast::<u64>().read_volatile() };
+    }
+    wrong == 0
+}
+
+/// A clock that both processes share.
+#[inline(always)]
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::SharedFile;
+    use super::*;
+
+    #[test]
+    fn fresh_bytes_arrive_in_every_state() {
+        let (bytes, slots) = (8192, 3);
+        let file = SharedFile::create(Copies::bytes(bytes * slots)).unwrap();
+        let path = file.path();
+        let side = |side| {
+            let shared = Shared::open(&path).unwrap();
+            let copies = Copies::new(&shared, side, bytes * slots).unwrap();
+            for (fresh, pair) in [(false, false), (true, false), (false, true), (true, true)] {
+                let mut limit = CopyLimit::new(&copies, (bytes, slots), fresh, pair, 4);
+                assert!(limit.measure().is_some_and(|rate| rate > 0.0), "fresh {fresh}, pair {pair}");
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| side(Side::Follow));
+            side(Side::Lead);
+        });
+    }
+}

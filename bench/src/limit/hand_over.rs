@@ -1,0 +1,174 @@
+//! Hand-over: half a round trip of one word between two processors, in the quickest of four ways.
+
+use super::Side;
+use super::memory::Shared;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Blocks of the two words. Pages apart, so that neither fetches the other; the same for every way.
+const WORDS: [usize; 2] = [64, 192];
+
+/// How the word is stored, and what the one who looks does between two looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Way {
+    seq_cst: bool,
+    pause: bool,
+}
+
+/// All of them.
+const WAYS: [Way; 4] = [
+    Way { seq_cst: false, pause: false },
+    Way { seq_cst: false, pause: true },
+    Way { seq_cst: true, pause: false },
+    Way { seq_cst: true, pause: true },
+];
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let store = if self.seq_cst { "seq-cst store" } else { "release store" };
+        write!(f, "{store}, {}", if self.pause { "pause" } else { "no pause" })
+    }
+}
+
+/// The measurement as one side makes it; both sides call it the same number of times.
+#[derive(Debug)]
+pub(crate) struct HandOver {
+    shared: Arc<Shared>,
+    side: Side,
+    /// How far the words have come: they only grow.
+    count: u64,
+    rounds: u64,
+    way: Way,
+}
+
+/// Rounds that are timed.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Rounds {
+    /// Of each way, when the quickest is sought at the start.
+    pub(crate) search: u64,
+    /// Of the quickest way, in each measurement.
+    pub(crate) measure: u64,
+}
+
+impl HandOver {
+    /// Finds the quickest way, which every measurement then takes.
+    pub(crate) fn new(shared: Arc<Shared>, side: Side, rounds: Rounds) -> HandOver {
+        let mut this = HandOver { shared, side, count: 0, rounds: rounds.measure, way: WAYS[0] };
+        let times = WAYS.map(|way| this.time(way, rounds.search));
+        let best = (0..WAYS.len()).min_by(|&a, &b| times[a].total_cmp(&times[b])).unwrap_or_default();
+        this.way = WAYS[this.agree(best as u64) as usize];
+        this
+    }
+
+    /// The way that was the quickest at the start.
+    pub(crate) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Half a round trip, in ns.
+    pub(crate) fn measure(&mut self) -> f64 {
+        self.time(self.way, self.rounds)
+    }
+
+    fn time(&mut self, way: Way, rounds: u64) -> f64 {
+        self.exchange(way, rounds / 10 + 1);
+        let start = Instant::now();
+        self.exchange(way, rounds);
+        start.elapsed().as_nanos() as f64 / rounds as f64 / 2.0
+    }
+
+    fn exchange(&mut self, way: Way, rounds: u64) {
+        let words = WORDS.map(|block| self.shared.word(block));
+        let (mine, theirs) = (words[self.side.index()], words[1 - self.side.index()]);
+        let exchange: fn(&AtomicU64, &AtomicU64, u64, u64) = match (self.side, way.seq_cst, way.pause) {
+            (Side::Lead, false, false) => lead::<false, false>,
+            (Side::Lead, false, true) => lead::<false, true>,
+            (Side::Lead, true, false) => lead::<true, false>,
+            (Side::Lead, true, true) => lead::<true, true>,
+            (Side::Follow, false, false) => follow::<false, false>,
+            (Side::Follow, false, true) => follow::<false, true>,
+            (Side::Follow, true, false) => follow::<true, false>,
+            (Side::Follow, true, true) => follow::<true, true>,
+        };
+        exchange(mine, theirs, self.count, rounds);
+        self.count += rounds;
+    }
+
+    /// What the lead says, known to both.
+    pub(crate) fn agree(&mut self, said: u64) -> u64 {
+        let shared = self.shared.clone();
+        let word = shared.word(WORDS[0] + 1);
+        if self.side == Side::Lead {
+            word.store(said, Ordering::Relaxed);
+        }
+        self.exchange(WAYS[1], 1);
+        let heard = word.load(Ordering::Relaxed);
+        self.exchange(WAYS[1], 1); // whoever says something else next, everybody has heard this
+        heard
+    }
+}
+
+#[inline(never)]
+fn lead<const SEQ_CST: bool, const PAUSE: bool>(
+    mine: &AtomicU64,
+    theirs: &AtomicU64,
+    from: u64,
+    rounds: u64,
+) {
+    for value in from + 1..=from + rounds {
+        store::<SEQ_CST>(mine, value);
+        await_value::<PAUSE>(theirs, value);
+    }
+}
+
+#[inline(never)]
+fn follow<const SEQ_CST: bool, const PAUSE: bool>(
+    mine: &AtomicU64,
+    theirs: &AtomicU64,
+    from: u64,
+    rounds: u64,
+) {
+    for value in from + 1..=from + rounds {
+        await_value::<PAUSE>(theirs, value);
+        store::<SEQ_CST>(mine, value);
+    }
+}
+
+#[inline(always)]
+fn store<const SEQ_CST: bool>(word: &AtomicU64, value: u64) {
+    word.store(value, if SEQ_CST { Ordering::SeqCst } else { Ordering::Release });
+}
+
+#[inline(always)]
+fn await_value<const PAUSE: bool>(word: &AtomicU64, value: u64) {
+    while word.load(Ordering::Acquire) != value {
+        if PAUSE {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::SharedFile;
+    use super::*;
+
+    #[test]
+    fn both_sides_take_the_same_way() {
+        let file = SharedFile::create(0).unwrap();
+        let path = file.path();
+        let side = |side| {
+            let shared = Arc::new(Shared::open(&path).unwrap());
+            let mut hand_over = HandOver::new(shared, side, Rounds { search: 20, measure: 20 });
+            assert!(hand_over.measure() > 0.0);
+            (hand_over.way(), hand_over.count)
+        };
+        let (lead, follow) = std::thread::scope(|scope| {
+            let follow = scope.spawn(|| side(Side::Follow));
+            (side(Side::Lead), follow.join().unwrap())
+        });
+        assert_eq!(lead, follow);
+    }
+}

@@ -1,0 +1,135 @@
+//! How the steps of a collective call travel: as messages of a context of the communicator's own, which no message of
+//! the program meets.
+//!
+//! What fits in a line goes into a receive that stands. What does not is announced there first, with its length: so
+//! members who disagree about the length of a step find each other, and get an error instead of waiting for ever.
+
+use tasuki_message::{Context, Place, Received, SHORT_MAX, TURNS};
+use std::sync::Arc;
+use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::engine::{Loan, View};
+
+/// The slot of messages that do not fit in a line; those before it have receives that stand all the time.
+const LONG: u32 = TURNS as u32;
+/// How an announcement begins; its length follows.
+const ANNOUNCED: u64 = u64::from_le_bytes(*b"announce");
+/// Slots of such a context.
+pub(super) const SLOTS: u32 = LONG + 1;
+
+/// One member's way to the others.
+#[derive(Debug)]
+pub(super) struct Link {
+    context: Arc<Context>,
+}
+
+impl Link {
+    pub(super) fn new(context: Arc<Context>) -> Link {
+        Link { context }
+    }
+
+    /// Sends bytes to a member that will receive as many.
+    #[inline]
+    pub(super) fn send(&self, bytes: &[u8], to: Rank) -> Result<()> {
+        if bytes.len() <= SHORT_MAX {
+            if announced(bytes).is_some() {
+                self.announce(bytes.len(), to)?; // the program's own bytes only look like one
+            }
+            self.context.tell(bytes, to)
+        } else {
+            // One who disagrees may be telling this one something: neither is to wait for the other's receive.
+            self.context.stand(to)?;
+            self.announce(bytes.len(), to)?;
+            self.context.send(bytes, to, LONG).map_err(|error| match *error.cause() {
+                Cause::Truncated { len, room } => self.disagree(len, room, to),
+                _ => error,
+            })
+        }
+    }
+
+    /// A message of so many bytes follows: on the slot of long ones, if it is one.
+    fn announce(&self, len: usize, to: Rank) -> Result<()> {
+        self.context.tell(bytemuck::bytes_of(&[ANNOUNCED.to_le(), (len as u64).to_le()]), to)
+    }
+
+    /// Hears a short message of exactly `wanted` bytes, or the announcement of such a message: true. Of a long one of
+    /// another length, which is on its way all the same, `end` lets the sender know.
+    #[inline]
+    fn hear(
+        &self,
+        line: &mut [u8; SHORT_MAX],
+        wanted: usize,
+        from: Rank,
+        end: impl FnOnce() -> Result<Received>,
+    ) -> Result<bool> {
+        let got = self.context.hear(line, from)?;
+        let announced = announced(&line[..got]);
+        let len = announced.unwrap_or(got);
+        if len == wanted {
+            return Ok(announced.is_some());
+        }
+        if len > SHORT_MAX {
+            let _ = end(); // it fails where there is too little room, as its sender's call does
+        }
+        Err(self.disagree(len as u64, wanted as u64, from))
+    }
+
+    /// Receives exactly so many bytes.
+    #[inline]
+    pub(super) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
+        let mut line = [0; SHORT_MAX];
+        if self.hear(&mut line, into.len(), from, || self.context.recv(&mut *into, from, LONG))? {
+            if into.len() > SHORT_MAX {
+                return self.context.recv(into, from, LONG).map(drop);
+            }
+            self.context.hear(&mut line, from)?;
+        }
+        into.copy_from_slice(&line[..into.len()]);
+        Ok(())
+    }
+
+    /// Whether that member needs this rank's processor to tell it something.
+    pub(super) fn shares_processor(&self, member: Rank) -> bool {
+        let rank = self.context.rank_of(member);
+        rank.is_some_and(|rank| self.context.machine().shares_processor(rank))
+    }
+
+    /// Messages will come from that member: so that its first does not wait.
+    #[inline]
+    pub(super) fn expect(&self, from: Rank) -> Result<()> {
+        self.context.stand(from)
+    }
+
+    /// Sends to one member and receives from one, who may be the same, in any order.
+    pub(super) fn exchange(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
+        self.expect(from)?;
+        if into.len() <= SHORT_MAX {
+            self.send(bytes, to)?;
+            return self.recv(into, from);
+        }
+        let (len, pause) = (into.len(), || self.context.machine().pause());
+        Loan::lend(View::of_mut(into), &pause, |loan| {
+            let begun = self.context.begin_recv(len, || Place::Own(loan.clone()), from, LONG);
+            let mut incoming = begun?;
+            // Where one fails the receive is taken back.
+            self.send(bytes, to)?;
+            self.hear(&mut [0; SHORT_MAX], len, from, || incoming.take(&mut []))?;
+            incoming.take(&mut []).map(drop)
+        })
+    }
+
+    /// That a member's part is not as long as this one's.
+    #[cold]
+    fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
+        let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+        self.context.machine().fault(cause, || format!("a part with member {member}"))
+    }
+}
+
+/// The length of the message that this announces, if it announces one.
+#[inline]
+fn announced(bytes: &[u8]) -> Option<usize> {
+    let words: &[u8; 16] = bytes.try_into().ok()?;
+    let (mark, len) = words.split_at(8);
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    (word(mark) == ANNOUNCED).then(|| word(len) as usize)
+}

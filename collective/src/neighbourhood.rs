@@ -1,0 +1,300 @@
+//! Neighbourhoods: whom each member exchanges blocks with, as it knows that itself; and exchanges that block.
+
+use super::communicator::Communicator;
+use super::lengths::Lengths;
+use tasuki_schedule::neighbours::sides;
+use super::partners::{Blocks, Partner};
+use bytemuck::Pod;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use tasuki_core::base::{Cause, Error, Rank, Result};
+
+/// Whom a member gives blocks, and from whom it gets some.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Neighbourhood {
+    sources: Vec<Rank>,
+    destinations: Vec<Rank>,
+    /// Each once, by its place.
+    partners: Vec<Partner>,
+    /// Nearest first: where all go through theirs in this order nobody waits for one that waits for it.
+    rounds: Vec<Round>,
+}
+
+/// Partners that are as far away: behind this member, and before it. By their number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Round {
+    pub(super) to: Option<usize>,
+    pub(super) from: Option<usize>,
+}
+
+impl Neighbourhood {
+    /// That of the member `me` of so many. Blocks from one source travel in the order of `turns`, one for each source.
+    fn new(
+        (me, size): (usize, usize),
+        sources: &[usize],
+        turns: &[usize],
+        destinations: &[usize],
+    ) -> Neighbourhood {
+        let mut partners: BTreeMap<usize, Partner> = BTreeMap::new();
+        let none = |member| Partner { member, gives: vec![], gets: vec![] };
+        for (number, &to) in destinations.iter().enumerate() {
+            partners.entry(to).or_insert_with(|| none(to)).gives.push(number);
+        }
+        let mut order: Vec<usize> = (0..sources.len()).collect();
+        order.sort_by_key(|&slot| turns[slot]);
+        for slot in order {
+            let from = sources[slot];
+            partners.entry(from).or_insert_with(|| none(from)).gets.push(slot);
+        }
+        let partners: Vec<Partner> = partners.into_values().collect();
+        let mut rounds: BTreeMap<usize, Round> = BTreeMap::new();
+        for (number, partner) in partners.iter().enumerate().filter(|(_, partner)| partner.member != me) {
+            rounds.entry((partner.member + size - me) % size).or_default().to = Some(number);
+            rounds.entry((me + size - partner.member) % size).or_default().from = Some(number);
+        }
+        let ranks = |places: &[usize]| places.iter().map(|&place| Rank(place as u32)).collect();
+        Neighbourhood {
+            sources: ranks(sources),
+            destinations: ranks(destinations),
+            partners,
+            rounds: rounds.into_values().collect(),
+        }
+    }
+
+    /// All members, in their order.
+    pub(super) fn everybody(me: usize, size: usize) -> Neighbourhood {
+        let all: Vec<usize> = (0..size).collect();
+        Neighbourhood::new((me, size), &all, &all, &all)
+    }
+
+    /// On a grid whose shape is right.
+    pub(super) fn of_grid(me: usize, dims: &[usize], periodic: &[bool]) -> Neighbourhood {
+        let (sides, members): (Vec<usize>, Vec<usize>) = sides(dims, periodic, me).into_iter().unzip();
+        let turns: Vec<usize> = sides.iter().map(|side| side ^ 1).collect();
+        Neighbourhood::new((me, dims.iter().product()), &members, &turns, &members)
+    }
+
+    /// From whom blocks come, in the order in which they lie.
+    pub fn sources(&self) -> &[Rank] {
+        &self.sources
+    }
+
+    /// For whom blocks are, in the order in which they lie.
+    pub fn destinations(&self) -> &[Rank] {
+        &self.destinations
+    }
+
+    pub(super) fn partners(&self) -> &[Partner] {
+        &self.partners
+    }
+
+    pub(super) fn rounds(&self) -> &[Round] {
+        &self.rounds
+    }
+
+    /// What blocks of so many values are.
+    pub(super) fn blocks(&self, gives: &[usize], gets: &[usize]) -> Blocks {
+        Blocks::new(gives, gets, self.partners.clone())
+    }
+
+    /// Whether there is a count for each block.
+    pub(super) fn fits(&self, gives: &[usize], gets: &[usize]) -> Result<(), Cause> {
+        let wanted = (self.destinations.len(), self.sources.len());
+        if (gives.len(), gets.len()) == wanted {
+            return Ok(());
+        }
+        let (gives, gets) = (gives.len(), gets.len());
+        let (to, from) = wanted;
+        let text = format!("{gives} counts for {to} destinations, and {gets} for {from} sources");
+        Err(Cause::Argument(text))
+    }
+}
+
+impl Communicator {
+    /// The neighbourhood of this member on a grid of all members. Collective. Error, on all: they came with different
+    /// grids, or with one that has not as many places.
+    pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
+        let call = || format!("grid({dims:?}, {periodic:?})");
+        let _held = self.begin(None, &call)?;
+        let mut hasher = DefaultHasher::new();
+        (dims, periodic).hash(&mut hasher);
+        let words = self.allgather_steps(&[hasher.finish()]);
+        let words = words.map_err(|error| self.step_failed(error, &call))?;
+        let fault = |text: String| Err(self.machine().fault(Cause::Argument(text), call));
+        let own = words[self.rank().index()];
+        if let Some(other) = words.iter().position(|&word| word != own) {
+            return fault(format!("member {other} came with another grid"));
+        }
+        let places = dims.iter().try_fold(1_usize, |places, &len| places.checked_mul(len));
+        if dims.len() != periodic.len() {
+            return fault("a grid says of each dimension whether it goes around".into());
+        }
+        if places != Some(self.size()) {
+            return fault(format!("the grid has not as many places as there are members: {}", self.size()));
+        }
+        Ok(Neighbourhood::of_grid(self.rank().index(), dims, periodic))
+    }
+
+    /// The neighbourhood of this member in a graph of which each member knows its own edges. Collective. Error, on all:
+    /// what two members say of the edges between them does not agree, or one names ranks that there are not.
+    pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
+        let call = || format!("graph({} sources, {} destinations)", sources.len(), destinations.len());
+        let _held = self.begin(None, &call)?;
+        let (me, size) = (self.rank().index(), self.size());
+        let known = |ranks: &[Rank]| -> Vec<usize> {
+            ranks.iter().map(|rank| rank.index()).filter(|&place| place < size).collect()
+        };
+        let (from, to) = (known(sources), known(destinations));
+        // How many blocks this member gives each, and gets from it.
+        let mut edges = vec![[0_u32; 2]; size];
+        to.iter().for_each(|&member| edges[member][0] += 1);
+        from.iter().for_each(|&member| edges[member][1] += 1);
+        let mut told = vec![[0_u32; 2]; size];
+        let swapped = self.swap_blocks(bytemuck::cast_slice(&edges), bytemuck::cast_slice_mut(&mut told));
+        swapped.map_err(|error| self.step_failed(error, &call))?;
+        let fault = |cause| self.machine().fault(cause, call);
+        let differs = |&member: &usize| edges[member] != [told[member][1], told[member][0]];
+        let all_known = sources.iter().chain(destinations).find(|rank| rank.index() >= size);
+        let own = if let Some(&rank) = all_known {
+            Err(fault(Cause::NoSuchRank { rank, size }))
+        } else if let Some(member) = (0..size).find(differs) {
+            let ([out, into], [theirs, wanted]) = (edges[member], told[member]);
+            Err(fault(Cause::Argument(format!(
+                "this member gives member {member} {out} blocks and gets {into} of it, which gives {theirs} and gets \
+                 {wanted}"
+            ))))
+        } else {
+            Ok(())
+        };
+        self.all_are_well(own, &call)?;
+        Ok(Neighbourhood::new((me, size), &from, &vec![0; from.len()], &to))
+    }
+
+    /// Whether all members are well, within a collective call. Error, on all: this member's own, or that another one is
+    /// not.
+    pub(super) fn all_are_well(&self, own: Result<()>, call: &dyn Fn() -> String) -> Result<()> {
+        let all = self.allgather_steps(&[u64::from(own.is_ok())]);
+        let all = all.map_err(|error| self.step_failed(error, call))?;
+        own?;
+        match all.iter().position(|&is_well| is_well == 0) {
+            None => Ok(()),
+            Some(other) => {
+                let text =
+                    format!("member {other} was refused: its arguments do not agree with those of others");
+                Err(self.machine().fault(Cause::Argument(text), call))
+            }
+        }
+    }
+
+    /// Gives each neighbour its blocks of `values`, of so many values each, and gets theirs into `all`.
+    pub fn exchange<T: Pod>(
+        &self,
+        with: &Neighbourhood,
+        values: &[T],
+        (gives, gets): (&[usize], &[usize]),
+        all: &mut [T],
+    ) -> Result<()> {
+        let call = || format!("exchange({} values)", values.len());
+        let blocks = self.check_exchange(with, values.len(), (gives, gets), &call)?;
+        let _held = self.begin(None, &call)?;
+        blocks.keep(self.rank().index(), values, all);
+        let failed = |error: Error| self.step_failed(error, &call);
+        let others = blocks.partners.iter().filter(|partner| partner.member != self.rank().index());
+        let lengths = others.map(|partner| {
+            let [gives, gets] = blocks.counts(partner);
+            Lengths::of::<T>(Rank(partner.member as u32), &gives, &gets)
+        });
+        self.agree_on_lengths(&lengths.collect::<Vec<_>>()).map_err(failed)?;
+        with.rounds.iter().try_for_each(|&round| self.round(round, &blocks, values, all)).map_err(failed)
+    }
+
+    /// What is exchanged, if there is a count for each block, and as many values as they come to.
+    pub(super) fn check_exchange(
+        &self,
+        with: &Neighbourhood,
+        values: usize,
+        (gives, gets): (&[usize], &[usize]),
+        call: &dyn Fn() -> String,
+    ) -> Result<Blocks> {
+        let fault = |cause| self.machine().fault(cause, call);
+        with.fits(gives, gets).map_err(fault)?;
+        let given: usize = gives.iter().sum();
+        if given != values {
+            let text = format!("counts come to {given} values, not {values}");
+            return Err(fault(Cause::Argument(text)));
+        }
+        let blocks = with.blocks(gives, gets);
+        self.check_kept(&blocks, call)?;
+        Ok(blocks)
+    }
+
+    fn round<T: Pod>(
+        &self,
+        Round { to, from }: Round,
+        blocks: &Blocks,
+        values: &[T],
+        all: &mut [T],
+    ) -> Result<()> {
+        let partner = |number: Option<usize>| number.map(|number| &blocks.partners[number]);
+        let (to, from) = (partner(to), partner(from));
+        let (outs, ins) = (to.map_or(&[][..], |to| &to.gives), from.map_or(&[][..], |from| &from.gets));
+        let member = |partner: Option<&Partner>| Rank(partner.map_or(0, |partner| partner.member) as u32);
+        for turn in 0..outs.len().max(ins.len()) {
+            let out = outs.get(turn).map(|&out| bytemuck::cast_slice(&values[blocks.gives[out].clone()]));
+            let into = ins.get(turn).map(|&slot| blocks.gets[slot].clone());
+            let into = into.map(|into| bytemuck::cast_slice_mut(&mut all[into]));
+            match (out, into) {
+                (Some(out), Some(into)) => self.link.exchange(out, member(to), into, member(from))?,
+                (Some(out), None) => self.link.send(out, member(to))?,
+                (None, Some(into)) => self.link.recv(into, member(from))?,
+                (None, None) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasuki_schedule::neighbours::Neighbours;
+
+    /// What a member knows of itself is what the whole grid says of it.
+    #[test]
+    fn a_member_knows_its_part_of_the_grid() {
+        let grids: [(&[usize], &[bool]); 5] = [
+            (&[2], &[true]),
+            (&[1, 3], &[true, false]),
+            (&[2, 2], &[true, true]),
+            (&[3, 2, 2], &[false, true, false]),
+            (&[5], &[true]),
+        ];
+        for (dims, periodic) in grids {
+            let whole = Neighbours::cartesian(dims, periodic, 1).expect("there are ranks");
+            let of = |me| Neighbourhood::of_grid(me, dims, periodic);
+            for me in 0..whole.ranks() {
+                let own = of(me);
+                let to: Vec<usize> = whole.given(me).map(|(edge, _)| edge.to).collect();
+                assert_eq!(own.destinations.iter().map(|rank| rank.index()).collect::<Vec<_>>(), to);
+                for partner in &own.partners {
+                    let theirs = of(partner.member);
+                    let back = theirs.partners.iter().find(|theirs| theirs.member == me).expect("both know");
+                    for (&give, &slot) in partner.gives.iter().zip(&back.gets) {
+                        let (edge, _) = whole.given(me).nth(give).expect("it is there");
+                        assert_eq!((edge.to, edge.slot), (partner.member, slot), "{dims:?} {periodic:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_go_on_and_back_by_as_much() {
+        let ring = Neighbourhood::of_grid(1, &[4], &[true]);
+        let members: Vec<usize> = ring.partners.iter().map(|partner| partner.member).collect();
+        assert_eq!(members, [0, 2]);
+        let round = |to, from| Round { to: Some(to), from: Some(from) };
+        assert_eq!(ring.rounds, [round(1, 0), round(0, 1)]);
+        assert_eq!(Neighbourhood::of_grid(0, &[1], &[true]).rounds, []);
+    }
+}

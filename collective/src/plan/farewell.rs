@@ -1,0 +1,114 @@
+//! How members that have made plans leave: none is gone before all have come so far.
+//!
+//! A start is over for a member when it has what it gets, and what it gave may be changed. Others may still fetch from
+//! places of the plan's own that are its memory, or hand on through them. So each member, when it leaves, waits until
+//! all that it has started has been run, says so, and is gone when all have said so: one round of a dissemination
+//! barrier after the other, whenever the one before was heard. A member that is gone without a word, or has died, ends
+//! that. Before it waits, it says what it has started ([starts](super::starts)): others may be waiting for more.
+
+use super::{Held, Plans};
+use crate::stages::Stages;
+use tasuki_message::Debt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::board::Stage;
+use tasuki_core::engine::{Event, Machine};
+use tasuki_core::fabric::Fabric;
+
+/// The leave of a communicator's members that have made plans.
+#[derive(Debug)]
+pub(crate) struct Farewell {
+    plans: Plans,
+    stages: Arc<Stages>,
+    fabric: Arc<dyn Fabric>,
+    /// Whether all that was started has been run.
+    is_settled: AtomicBool,
+    /// How many rounds were told.
+    told: Arc<AtomicUsize>,
+}
+
+impl Farewell {
+    pub(super) fn new(plans: Plans, stages: Stages, machine: &Machine) -> Farewell {
+        Farewell {
+            plans,
+            stages: Arc::new(stages),
+            fabric: machine.shared_fabric().clone(),
+            is_settled: AtomicBool::new(false),
+            told: Arc::default(),
+        }
+    }
+
+    fn plans(&self) -> Vec<Arc<Held>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner).all()
+    }
+
+    /// Says what was started, and waits until that has been run, or cannot be. Error: some cannot be.
+    fn settle(&self) -> Result<()> {
+        let plans = self.plans();
+        plans.iter().try_for_each(|plan| plan.say_starts())?; // somebody may wait for more
+        let outcomes: Vec<_> = plans.iter().map(|plan| plan.settle_at_end()).collect();
+        outcomes.into_iter().collect()
+    }
+
+    /// The rounds that may be told are told. Whether all are, and all were heard.
+    fn say(&self, machine: &Machine) -> Result<bool> {
+        loop {
+            let told = self.told.load(Ordering::Relaxed);
+            if told == self.stages.len() {
+                return Ok(self.stages.have_reached(machine, 1));
+            }
+            if told > 0 && !self.stages.has_heard(&*self.fabric, told - 1) {
+                return Ok(false);
+            }
+            self.told.store(told + 1, Ordering::Relaxed);
+            self.stages.tell_in(machine, told)?;
+        }
+    }
+}
+
+/// That a member can go on with its leave.
+#[derive(Debug)]
+struct Heard {
+    stages: Arc<Stages>,
+    fabric: Arc<dyn Fabric>,
+    told: Arc<AtomicUsize>,
+}
+
+impl Event for Heard {
+    fn happened(&self) -> bool {
+        let told = self.told.load(Ordering::Relaxed);
+        if told < self.stages.len() {
+            return told == 0 || self.stages.has_heard(&*self.fabric, told - 1);
+        }
+        self.stages.not_heard(&*self.fabric).is_none()
+    }
+
+    fn hopeless_from(&self) -> Option<(Rank, Stage)> {
+        Some((self.stages.not_heard(&*self.fabric)?, Stage::Left))
+    }
+}
+
+impl Debt for Farewell {
+    /// Never before the end: all members leave together, also one that has freed its plans.
+    fn is_paid(&self, _machine: &Machine) -> bool {
+        false
+    }
+
+    fn take_leave(&self, machine: &Machine) -> Result<bool> {
+        if !self.is_settled.load(Ordering::Relaxed) {
+            self.is_settled.store(true, Ordering::Relaxed);
+            self.settle()?;
+        }
+        self.say(machine)
+    }
+
+    fn goes_on(&self) -> Option<Arc<dyn Event>> {
+        let (stages, fabric, told) = (self.stages.clone(), self.fabric.clone(), self.told.clone());
+        Some(Arc::new(Heard { stages, fabric, told }))
+    }
+
+    fn pay(&self, _machine: &Machine) -> Result<()> {
+        Ok(())
+    }
+}

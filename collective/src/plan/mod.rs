@@ -1,0 +1,376 @@
+//! Plans: schedules that members have prepared, to be started any number of times.
+//!
+//! When it is made, each member lays out the buffers and signals of its part, tells the others where they are, and
+//! prepares its steps as programs of its engine. A start raises one signal of the member's own. From there the programs
+//! go on by what arrives, run by whoever is there: the member in its calls, a peer that raised a signal, a helper.
+
+mod arrange;
+mod counts;
+mod farewell;
+mod held;
+mod layout;
+mod leaves;
+mod lower;
+mod passing;
+mod quarantine;
+mod sealed;
+mod seen;
+mod starts;
+mod walked;
+mod walking;
+
+use super::communicator::Communicator;
+use tasuki_schedule::selection::Cut;
+use tasuki_schedule::shape::Shape;
+use tasuki_message::Context;
+use tasuki_schedule::{Buffer, Room, START, Schedule};
+pub(super) use arrange::{Arranged, Made};
+use held::{Form, Held};
+pub use passing::{Passed, Passing};
+use quarantine::Quarantine;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use tasuki_core::base::{Cause, Error, Result};
+use tasuki_core::engine::{Caching, View};
+use tasuki_core::queue::reduction::{Operator, Reduction};
+use walking::{Content, Walker};
+
+/// How the values of a plan are combined.
+pub enum Combining {
+    /// They are not.
+    Nothing,
+    /// As everybody knows.
+    Known(Reduction),
+    /// By an operator of the member's own, of values of so many bytes.
+    Own(Arc<dyn Operator>, u32),
+}
+
+impl Combining {
+    /// What all members say it is.
+    fn name(&self) -> String {
+        match self {
+            Combining::Nothing => String::new(),
+            Combining::Known(how) => format!("{how:?}"),
+            Combining::Own(_, bytes) => format!("their own, of {bytes} bytes"),
+        }
+    }
+}
+
+/// The plans of a communicator that are there or wait to be freed.
+pub(crate) type Plans = Arc<Mutex<Quarantine>>;
+
+/// A schedule that the members of a communicator have prepared.
+///
+/// One start is under way at a time. Dropping it frees all, as soon as nobody can reach it any more: when all members
+/// have dropped it, and the next plan is made or all [quiesce](Communicator::quiesce).
+pub struct Plan {
+    held: Arc<Held>,
+    /// Its buffers and steps, if it is run by this rank alone.
+    walker: Option<Walker>,
+    number: u64,
+    plans: Plans,
+    messages: Arc<Context>,
+    name: String,
+    rooms: Box<[Room]>,
+    /// Bytes of the largest of its buffers.
+    largest: u64,
+    ended: u64,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Plan({}, {} starts)", self.name, self.held.started.load(Ordering::Relaxed))
+    }
+}
+
+impl Communicator {
+    /// Prepares a schedule, together with all members. Values are combined as `how` says. `prepare` is called before a
+    /// queue is made.
+    ///
+    /// Errors: members came with different schedules; one of them had no room for its part; the schedule is not for as
+    /// many ranks as there are members. Then nobody has the plan.
+    pub fn plan(&self, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
+        let call = || format!("plan({})", schedule.name());
+        let _held = self.begin(None, &call)?;
+        let fault = |cause| self.machine().fault(cause, call);
+        if schedule.ranks() != self.size() {
+            let (ranks, size) = (schedule.ranks(), self.size());
+            return Err(fault(Cause::Argument(format!(
+                "a schedule for {ranks} ranks, of a group of {size} members"
+            ))));
+        }
+        prepare();
+        let part = schedule.part(self.rank().index());
+        let arranged = self.arrange(schedule, &part, Made::Programs(how), &call)?.map_err(fault)?;
+        Ok(self.plan_of(arranged, schedule, part.rooms().into()))
+    }
+
+    /// Prepares a collective by the algorithm that is chosen for it. The rest is as of [`plan`](Communicator::plan).
+    pub fn plan_for(&self, shape: &Shape, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
+        let selection = self.select(shape)?;
+        match selection.walk(shape, matches!(how, Combining::Own(..))) {
+            Some(cut) => self.plan_walk(shape, &cut, how),
+            None => self.plan(&selection.choose(shape).schedule(shape, 1), how, prepare),
+        }
+    }
+
+    fn plan_walk(&self, shape: &Shape, cut: &Cut, how: Combining) -> Result<Plan> {
+        let schedule = cut.schedule();
+        let call = || format!("plan({})", schedule.name());
+        let _held = self.begin(None, &call)?;
+        let me = self.rank().index();
+        let (part, bytes) = (schedule.part(me), shape.rooms(me));
+        let content = Content::new(bytes, cut, how);
+        let arranged = self.arrange(&schedule, &part, Made::Walk(content), &call)?;
+        let arranged = arranged.map_err(|cause| self.machine().fault(cause, call))?;
+        if let Form::Walk(walking) = &arranged.held.form {
+            self.messages().pump().follow(walking.clone());
+        }
+        let rooms = part.rooms().iter().zip(bytes).map(|(room, bytes)| Room { bytes, ..room.clone() });
+        Ok(self.plan_of(arranged, &schedule, rooms.collect()))
+    }
+
+    fn plan_of(&self, arranged: Arranged, schedule: &Schedule, rooms: Box<[Room]>) -> Plan {
+        Plan {
+            held: arranged.held,
+            walker: arranged.walker,
+            number: arranged.number,
+            plans: self.plans().clone(),
+            messages: self.messages().clone(),
+            name: schedule.name().into(),
+            largest: rooms.iter().map(|room| room.bytes).max().unwrap_or(0),
+            rooms,
+            ended: 0,
+        }
+    }
+
+    /// A plan is of no more use to this member.
+    pub(super) fn give_up(&self, number: u64) {
+        self.lock_plans().take(number);
+    }
+
+    /// Returns when all plans of this communicator that all members have dropped are freed, and what it has made of
+    /// calls that came again and again. Collective.
+    ///
+    /// Error: one of them was started by some members more often than by others, or a start of it has failed, so it
+    /// will never be over. Its memory stays; the others are freed when this is called again.
+    pub fn quiesce(&self) -> Result<()> {
+        let call = || "quiesce()".to_string();
+        let _held = self.begin(None, &call)?;
+        self.forget_habits();
+        loop {
+            let dropped = self.dropped_by_all(&call)?;
+            self.settle_all(&dropped, &call)?;
+            let word = self.lock_plans().word(); // the lock is not held: plans may be dropped meanwhile
+            let words = self.allgather_steps(&[word]);
+            let words = words.map_err(|error| self.step_failed(error, &call))?;
+            if words.iter().fold(u64::MAX, |all, word| all & word) == 0 {
+                return Ok(());
+            }
+            self.free_what_is_over(words.into_iter());
+        }
+    }
+
+    /// What all members have dropped. Error: they have not started it as often.
+    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<(u64, Arc<Held>)>> {
+        let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
+        let word = self.lock_plans().dropped_word();
+        let words = told(word)?;
+        let all = words.iter().fold(u64::MAX, |all, word| all & word);
+        let dropped = self.lock_plans().among(all);
+        for (number, plan) in &dropped {
+            let starts = told(plan.starts())?;
+            let (least, most) = starts
+                .iter()
+                .fold((u64::MAX, 0), |(least, most), &starts| (least.min(starts), most.max(starts)));
+            if least < most {
+                self.lock_plans().lose(*number);
+                let cause = Cause::Disagree { what: "how often a plan was started", least, most };
+                return Err(self.machine().fault(cause, call));
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Waits until all starts of those plans are over on all members. Error: on one of them one has failed.
+    fn settle_all(&self, dropped: &[(u64, Arc<Held>)], call: &dyn Fn() -> String) -> Result<()> {
+        let any = |is_so: bool| {
+            let words = self.allgather_steps(&[u64::from(is_so)]);
+            words.map(|words| words.contains(&1)).map_err(|error| self.step_failed(error, call))
+        };
+        let mut outcome = Ok(());
+        for (number, plan) in dropped {
+            // Who waits for steps that another has left in their midst waits in vain.
+            let is_vain = any(plan.is_broken())? && any(!plan.is_at_rest())?;
+            let settled = if is_vain { Ok(()) } else { plan.settle() };
+            if is_vain || any(settled.is_err())? {
+                self.lock_plans().lose(*number);
+                let text = "a start of a plan that all have dropped has failed";
+                let failed = || Err(self.machine().fault(Cause::Argument(text.into()), call));
+                outcome = settled.and_then(|()| failed());
+            }
+        }
+        outcome
+    }
+
+    fn lock_plans(&self) -> std::sync::MutexGuard<'_, Quarantine> {
+        self.plans().lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn free_what_is_over(&self, words: impl Iterator<Item = u64>) {
+        let over = self.lock_plans().settle(words);
+        for plan in over {
+            if let Form::Walk(walking) = &plan.form {
+                self.messages().pump().forget_follower(&**walking);
+            }
+            plan.free();
+        }
+    }
+}
+
+impl Plan {
+    /// Starts it: the steps of this member may begin. Costs one raise, and what can be done at once is done.
+    ///
+    /// Error: the start before has not ended, as [`Plan::wait`] or [`Plan::test`] say.
+    #[inline]
+    pub fn start(&mut self) -> Result<()> {
+        let machine = &self.held.machine;
+        let last = self.held.started.load(Ordering::Relaxed);
+        if last != self.ended {
+            let text =
+                "it was started and has not ended: wait for it, or test it, before it is started again";
+            return Err(self.refused("start", text));
+        }
+        machine.check().map_err(|cause| machine.fault(cause, || self.call("start")))?;
+        self.held.started.store(last + 1, Ordering::Relaxed);
+        let started = match (&self.held.form, &mut self.walker) {
+            (Form::Walk(walking), Some(walker)) => {
+                walking.start(walker).map_err(|cause| machine.fault(cause, String::new))
+            }
+            (Form::Programs(programs, _), _) if !programs.is_empty() => {
+                machine.start_programs(programs, self.held.own.signal(START), self.largest)
+            }
+            _ => Ok(()),
+        };
+        started.map_err(|error| error.in_call(|| self.call("start")))
+    }
+
+    /// Returns when the start is over for this member: what it gets is there, what it gave may be changed. At once, if
+    /// none is under way.
+    #[inline]
+    pub fn wait(&mut self) -> Result<()> {
+        if self.is_active() {
+            self.held.wait(&|| self.call("wait"))?;
+            self.end("wait")?;
+        }
+        Ok(())
+    }
+
+    /// The start is over. Error: its steps were left in their midst.
+    #[inline]
+    fn end(&mut self, call: &str) -> Result<()> {
+        if self.is_broken() {
+            return Err(self.held.machine.fault(walking::broken(), || self.call(call)));
+        }
+        self.ended += 1;
+        Ok(())
+    }
+
+    /// Whether the start is over for this member. Never waits; moves this rank's work on.
+    pub fn test(&mut self) -> Result<bool> {
+        if !self.is_active() {
+            return Ok(true);
+        }
+        let is_over = self.held.test(&|| self.call("test"))?;
+        if is_over {
+            self.end("test")?;
+        }
+        Ok(is_over)
+    }
+
+    /// The program has no more use of it: it is freed when all members say so, and all that was started is over.
+    fn mark_dropped(&self) {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner).take(self.number);
+    }
+
+    /// Whether its steps were left in their midst, by a panic.
+    fn is_broken(&self) -> bool {
+        self.walker.as_ref().is_some_and(walking::is_broken)
+    }
+
+    /// Whether a start is under way, as far as this member has asked.
+    pub fn is_active(&self) -> bool {
+        self.held.started.load(Ordering::Relaxed) != self.ended
+    }
+
+    /// Bytes of a buffer on this member.
+    pub fn bytes(&self, buffer: Buffer) -> u64 {
+        self.rooms.get(buffer.index()).map_or(0, |room| room.bytes)
+    }
+
+    /// Writes into a buffer, before a start. Error: a start is under way; they are more bytes than there are.
+    #[inline]
+    pub fn write(&mut self, buffer: Buffer, at: u64, bytes: &[u8]) -> Result<()> {
+        self.check_place(buffer, at, bytes.len(), "write")?;
+        if let Some(walker) = &mut self.walker {
+            let at = at as usize;
+            let place = walker.kept_mut().map(|state| &mut state.buffer_mut(buffer)[at..at + bytes.len()]);
+            place.into_iter().for_each(|place| place.copy_from_slice(bytes));
+            return Ok(());
+        }
+        let (to, len) = (self.held.own.byte(buffer, at, 0), bytes.len() as u64);
+        let machine = &self.held.machine;
+        let is_done = len == 0 || machine.copy_out(View::of(bytes), 0, to, len, Caching::Cached);
+        if is_done { Ok(()) } else { machine.put(to, bytes) }
+    }
+
+    /// Reads out of a buffer, when no start is under way.
+    #[inline]
+    pub fn read(&self, buffer: Buffer, at: u64, into: &mut [u8]) -> Result<()> {
+        self.check_place(buffer, at, into.len(), "read")?;
+        if let Some(walker) = &self.walker {
+            let at = at as usize;
+            let place = walker.kept().map(|state| &state.buffer(buffer)[at..at + into.len()]);
+            place.into_iter().for_each(|place| into.copy_from_slice(place));
+            return Ok(());
+        }
+        let (from, len) = (self.held.own.byte(buffer, at, 0), into.len() as u64);
+        let machine = &self.held.machine;
+        let is_done = len == 0 || machine.copy_in(from, View::of_mut(into), 0, len, Caching::Cached);
+        if is_done { Ok(()) } else { machine.get(from, into) }
+    }
+
+    #[inline]
+    fn check_place(&self, buffer: Buffer, at: u64, len: usize, call: &str) -> Result<()> {
+        let fault = |text: String| Err(self.held.machine.fault(Cause::Argument(text), || self.call(call)));
+        if self.is_active() {
+            return fault("a start is under way: its buffers are the plan's until it has ended".into());
+        }
+        let bytes = self.bytes(buffer);
+        if at.checked_add(len as u64).is_none_or(|end| end > bytes) {
+            return fault(format!("{len} bytes from {at} on, of a buffer of {bytes}"));
+        }
+        Ok(())
+    }
+
+    /// What a call that cannot be made so ends with.
+    #[cold]
+    pub fn refused(&self, call: &str, text: &str) -> Error {
+        self.held.machine.fault(Cause::Argument(text.into()), || self.call(call))
+    }
+
+    #[cold]
+    fn call(&self, what: &str) -> String {
+        format!("{what}({})", self.name)
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if self.is_broken() {
+            self.held.is_left.store(true, Ordering::Relaxed);
+        }
+        self.mark_dropped();
+    }
+}

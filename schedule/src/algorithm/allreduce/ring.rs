@@ -1,0 +1,46 @@
+//! Around a ring, twice: each part of the values is combined from rank to rank, then handed on from rank to rank.
+//!
+//! Parts are combined beginning at different ranks, so the operation must commute.
+//!
+//! Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (2009).
+
+use super::{Algorithm, TURNS, algorithm};
+use crate::shape::{DATA, Shape};
+use crate::{Part, started};
+
+pub(in super::super) const RING: Algorithm = algorithm("ring", |shape| !shape.in_order, ring);
+
+fn ring(shape: &Shape, part: &mut Part) {
+    let (ranks, me, bytes) = (shape.ranks, part.rank(), shape.bytes_of(0));
+    let steps = ranks - 1;
+    let (next, count) = ((me + 1) % ranks, steps as u64);
+    part.buffer("data", bytes);
+    let places = part.scratch("places", if steps > 0 { bytes } else { 0 }, TURNS);
+    let arrived = part.signal("arrived", count);
+    let combined = part.signal("combined", count);
+    let gathered = part.signal("gathered", count);
+    let sent = part.signal("sent", 2 * count);
+    let cut = |block: usize| shape.cut(bytes, ranks as u64, block as u64);
+    let part_of = |block: usize| (cut(block), cut(block + 1) - cut(block));
+    for step in 0..steps {
+        let ready = if step == 0 { started() } else { combined.reaches(step as u64) };
+        let (at, len) = part_of((me + ranks - step) % ranks);
+        part.copy(ready, DATA.on(me, at), places.on(next, at), len)
+            .then(arrived.on(next, 1))
+            .then(sent.on(me, 1));
+        let (at, len) = part_of((me + 2 * ranks - step - 1) % ranks);
+        part.reduce(arrived.reaches(step as u64 + 1), places.on(me, at), DATA.on(me, at), len, true)
+            .then(combined.on(me, 1));
+    }
+    for step in 0..steps {
+        let ready = if step == 0 { combined.reaches(count) } else { gathered.reaches(step as u64) };
+        let (at, len) = part_of((me + 1 + ranks - step) % ranks);
+        part.copy(ready, DATA.on(me, at), DATA.on(next, at), len)
+            .then(gathered.on(next, 1))
+            .then(sent.on(me, 1));
+    }
+    if steps > 0 {
+        part.finish(gathered.reaches(count));
+        part.finish(sent.reaches(2 * count));
+    }
+}

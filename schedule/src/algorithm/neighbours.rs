@@ -1,0 +1,70 @@
+//! Exchanges among neighbours: each puts its blocks where they belong as soon as all of its neighbours are ready.
+
+use super::{Algorithm, Make, Operation, tell_all};
+use crate::neighbours::Edge;
+use crate::shape::{Counts, DATA, RESULT, Shape};
+use crate::Part;
+
+/// Straight to each.
+pub(super) const DIRECT: Algorithm = Algorithm {
+    name: "direct",
+    operation: Operation::Neighbours,
+    fits: |shape| matches!(shape.counts, Counts::Graph(_)),
+    make: Make::Whole(direct),
+};
+
+fn direct(shape: &Shape, part: &mut Part) {
+    let me = part.rank();
+    let [data, result] = shape.rooms(me);
+    part.buffer("data", data);
+    part.buffer("result", result);
+    let Counts::Graph(neighbours) = &shape.counts else { return };
+    let given = |(edge, from): (Edge, u64)| Given {
+        to: edge.to,
+        from,
+        into: neighbours.slot_offset(edge.to, edge.slot),
+        bytes: edge.bytes,
+    };
+    let gives: Vec<Given> = neighbours.given(me).map(given).collect();
+    let gets: Vec<(usize, usize)> = neighbours.got(me).map(|got| (got.from, got.number)).collect();
+    let most = (0..shape.ranks).map(|rank| neighbours.given(rank).count()).max().unwrap_or(0);
+    give_straight(part, &gives, &gets, most);
+}
+
+/// A block that is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Given {
+    /// To whom.
+    pub(crate) to: usize,
+    /// Where it begins in [`DATA`] here, and in [`RESULT`] there.
+    pub(crate) from: u64,
+    pub(crate) into: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Gives those blocks, each as soon as who gets it is ready, and gets others: from whom, and which of the blocks that
+/// one gives. No rank whose signals are named gives more than `most`.
+pub(crate) fn give_straight(
+    part: &mut Part,
+    gives: &[Given],
+    gets: &[(usize, usize)],
+    most: usize,
+) {
+    let me = part.rank();
+    let arrived = part.signal("arrived", gets.len() as u64);
+    let sent = part.signal("sent", gives.len() as u64);
+    // One for each block that is given: one neighbour that is ahead would stand for another.
+    let ready: Vec<_> = (0..most).map(|at| part.signal("ready", u64::from(at < gives.len()))).collect();
+    tell_all(part, gets.iter().map(|&(from, number)| ready[number].on(from, 1)));
+    for (&Given { to, from, into, bytes }, ready) in gives.iter().zip(&ready) {
+        part.copy(ready.reaches(1), DATA.on(me, from), RESULT.on(to, into), bytes)
+            .then(arrived.on(to, 1))
+            .then(sent.on(me, 1));
+    }
+    if !gets.is_empty() {
+        part.finish(arrived.reaches(gets.len() as u64));
+    }
+    if !gives.is_empty() {
+        part.finish(sent.reaches(gives.len() as u64));
+    }
+}

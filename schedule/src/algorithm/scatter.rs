@@ -1,0 +1,87 @@
+//! Scattering one rank's blocks.
+
+use super::rows::Rows;
+use super::{Algorithm, Make, Operation, doublings, tell_all};
+use crate::shape::{DATA, Shape};
+use crate::{Part, started};
+
+/// The root puts each block where it belongs.
+pub(super) const FLAT: Algorithm =
+    Algorithm { name: "flat", operation: Operation::Scatter, fits: |_| true, make: Make::Whole(flat) };
+/// Down a binomial tree, with all blocks of those below.
+///
+/// Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
+pub(super) const BINOMIAL: Algorithm = Algorithm {
+    name: "binomial",
+    operation: Operation::Scatter,
+    fits: |_| true,
+    make: Make::Whole(binomial),
+};
+
+fn flat(shape: &Shape, part: &mut Part) {
+    let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
+    part.buffer("data", shape.rooms(me)[0]);
+    let is_root = me == root;
+    let ready = part.signal("ready", if is_root { others } else { 0 });
+    let arrived = part.signal("arrived", u64::from(!is_root));
+    let sent = part.signal("sent", if is_root { others } else { 0 });
+    if !is_root {
+        part.join(started()).then(ready.on(root, 1));
+        part.finish(arrived.reaches(1));
+        return;
+    }
+    for rank in (0..shape.ranks).filter(|&rank| rank != root) {
+        part.copy(
+            ready.reaches(others),
+            DATA.on(me, shape.offset_of(rank)),
+            DATA.on(rank, 0),
+            shape.bytes_of(rank),
+        )
+        .then(arrived.on(rank, 1))
+        .then(sent.on(me, 1));
+    }
+    if others > 0 {
+        part.finish(sent.reaches(others));
+    }
+}
+
+/// Starts that a row serves in turn.
+const TURNS: u32 = 2;
+
+fn binomial(shape: &Shape, part: &mut Part) {
+    let (me, root) = (part.rank(), shape.root);
+    part.buffer("data", shape.rooms(me)[0]);
+    let mut rows = Rows { shape, row: DATA };
+    rows.row = part.scratch("row", rows.row_bytes(me), TURNS);
+    let children = rows.children(me);
+    // All of a subtree's blocks come into its row, its first rank's own too.
+    let pieces: Vec<_> = children.iter().map(|&child| (child, rows.pieces(child, rows.row))).collect();
+    let sends = pieces.iter().map(|(_, pieces)| pieces.len() as u64).sum();
+    let comes = if me == root { 0 } else { rows.pieces(me, rows.row).len() as u64 };
+    let arrived = part.signal("arrived", comes);
+    let sent = part.signal("sent", sends);
+    let taken = part.signal("taken", u64::from(me != root));
+    // One for each child, the nearest first: one that is ahead would stand for another.
+    let turn = |rank: usize| rows.place(rank).trailing_zeros() as usize;
+    let has = |at: usize| children.iter().any(|&child| turn(child) == at);
+    let free: Vec<_> = (0..doublings(shape.ranks)).map(|at| part.signal("free", has(at).into())).collect();
+    if me != root {
+        part.join(arrived.reaches(comes));
+    }
+    for (child, pieces) in pieces {
+        part.join(free[turn(child)].reaches(1).lagging(TURNS));
+        for (above, below, bytes) in pieces {
+            part.copy(started(), above, below, bytes).then(arrived.on(child, 1)).then(sent.on(me, 1));
+        }
+    }
+    if let Some(parent) = rows.parent(me) {
+        part.copy(started(), rows.row.on(me, 0), DATA.on(me, 0), shape.bytes_of(me)).then(taken.on(me, 1));
+        part.join(sent.reaches(sends));
+        part.join(taken.reaches(1));
+        tell_all(part, std::iter::once(free[turn(me)].on(parent, 1)));
+        part.finish(taken.reaches(1));
+    }
+    if sends > 0 {
+        part.finish(sent.reaches(sends));
+    }
+}

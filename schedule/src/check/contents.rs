@@ -1,0 +1,197 @@
+//! That the bytes which each rank gets are the right ones. Where no two accesses race, any order of the steps gives the
+//! same bytes, so those of one run are looked at, each with where it came from.
+
+use super::fault::Fault;
+use super::races::Home;
+use super::run::Run;
+use super::world::{Event, World};
+use crate::{Buffer, Deed, Origin, Place, Span, Use};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A contribution: the bytes that a rank gave in a start, from a buffer.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Given {
+    start: usize,
+    rank: u32,
+    buffer: Buffer,
+    /// Where the byte came from, less where it is.
+    shift: i64,
+}
+
+/// What bytes are: contributions, combined in their order.
+type Value = Rc<Vec<Given>>;
+
+/// Bytes of a buffer by where they begin: how many they are, and what. What is not there was never written.
+#[derive(Default, Debug)]
+struct Memory(BTreeMap<u64, (u64, Value)>);
+
+impl Memory {
+    /// The values of some bytes: each with its offset and length.
+    fn read(&self, offset: u64, bytes: u64) -> Vec<(u64, u64, Option<Value>)> {
+        let end = offset + bytes;
+        let mut values = Vec::new();
+        let mut at = offset;
+        let first = self.0.range(..=offset).next_back().map_or(offset, |(&first, _)| first);
+        for (&start, (len, value)) in self.0.range(first..end) {
+            let (from, to) = (start.max(offset), (start + len).min(end));
+            if from >= to {
+                continue;
+            }
+            if at < from {
+                values.push((at, from - at, None));
+            }
+            values.push((from, to - from, Some(value.clone())));
+            at = to;
+        }
+        if at < end {
+            values.push((at, end - at, None));
+        }
+        values
+    }
+
+    /// Forgets some bytes.
+    fn clear(&mut self, offset: u64, bytes: u64) {
+        let end = offset + bytes;
+        let first = self.0.range(..=offset).next_back().map_or(offset, |(&first, _)| first);
+        let hit: Vec<u64> = self.0.range(first..end).map(|(&start, _)| start).collect();
+        for start in hit {
+            let Some((len, value)) = self.0.remove(&start) else { continue };
+            if start < offset {
+                self.0.insert(start, ((start + len).min(offset) - start, value.clone()));
+            }
+            if start + len > end {
+                self.0.insert(start.max(end), (start + len - start.max(end), value));
+            }
+        }
+    }
+
+    fn write(&mut self, offset: u64, bytes: u64, value: Option<Value>) {
+        self.clear(offset, bytes);
+        if let Some(value) = value.filter(|_| bytes > 0) {
+            self.0.insert(offset, (bytes, value));
+        }
+    }
+}
+
+pub(super) fn compare(world: &World, run: &Run) -> Result<(), Box<Fault>> {
+    let mut memories: BTreeMap<Home, Memory> = BTreeMap::new();
+    for &(start, event) in &run.order {
+        match world.event(event) {
+            Event::Begin(rank) => give(world, &mut memories, rank, start),
+            Event::End(rank) => {
+                for (span, origin) in &world.contracts[rank].gets {
+                    let memory = memories.entry((rank as u32, span.buffer, 0)).or_default();
+                    look_at(memory, (rank, start), span, origin, world.contracts[rank].in_order)?;
+                }
+            }
+            Event::Step(rank, step) => {
+                carry_out(world, &mut memories, world.parts[rank].steps()[step].deed, start);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The program has written what it gives; what else there was in its buffers counts for nothing.
+fn give(world: &World, memories: &mut BTreeMap<Home, Memory>, rank: usize, start: usize) {
+    for (buffer, room) in world.parts[rank].rooms().iter().enumerate() {
+        if room.used == Use::Program {
+            memories.remove(&(rank as u32, Buffer(buffer as u32), 0));
+        }
+    }
+    for span in &world.contracts[rank].gives {
+        let given = Given { start, rank: rank as u32, buffer: span.buffer, shift: 0 };
+        let memory = memories.entry((rank as u32, span.buffer, 0)).or_default();
+        memory.write(span.offset, span.bytes, Some(Rc::new(vec![given])));
+    }
+}
+
+fn carry_out(world: &World, memories: &mut BTreeMap<Home, Memory>, deed: Deed, start: usize) {
+    let home = |place: &Place| world.home(place, start);
+    let (from, to, bytes) = match deed {
+        Deed::Nothing => return,
+        Deed::Copy { from, to, bytes } | Deed::Reduce { from, to, bytes, .. } => (from, to, bytes),
+    };
+    let by = from.offset as i64 - to.offset as i64;
+    let moved = memories.entry(home(&from)).or_default().read(from.offset, bytes);
+    let target = memories.entry(home(&to)).or_default();
+    for (at, len, value) in moved {
+        let value = value.map(|value| shifted(&value, by));
+        let at = (at as i64 - by) as u64;
+        match deed {
+            Deed::Reduce { in_front, .. } => {
+                for (at, len, there) in target.read(at, len) {
+                    let both = value.as_ref().zip(there);
+                    let both = both.map(
+                        |(here, there)| if in_front { joined(here, &there) } else { joined(&there, here) },
+                    );
+                    target.write(at, len, both);
+                }
+            }
+            _ => target.write(at, len, value),
+        }
+    }
+}
+
+fn shifted(value: &Value, by: i64) -> Value {
+    if by == 0 {
+        return value.clone();
+    }
+    Rc::new(value.iter().map(|given| Given { shift: given.shift + by, ..given.clone() }).collect())
+}
+
+fn joined(front: &Value, back: &Value) -> Value {
+    Rc::new(front.iter().chain(back.iter()).cloned().collect())
+}
+
+/// Compares what a rank gets with what it should.
+fn look_at(
+    memory: &Memory,
+    (rank, start): (usize, usize),
+    span: &Span,
+    origin: &Origin,
+    in_order: bool,
+) -> Result<(), Box<Fault>> {
+    let shift = origin.offset as i64 - span.offset as i64;
+    let should = |rank: u32| Given { start, rank, buffer: origin.buffer, shift };
+    let mut wanted: Vec<Given> = origin.ranks.iter().map(|&rank| should(rank)).collect();
+    if !in_order {
+        wanted.sort();
+    }
+    for (at, _, value) in memory.read(span.offset, span.bytes) {
+        let is_right = value.as_ref().is_some_and(|value| {
+            if in_order {
+                return **value == wanted;
+            }
+            let mut is = (**value).clone();
+            is.sort();
+            is == wanted
+        });
+        if !is_right {
+            let is = value.map_or_else(|| "what nobody wrote".into(), |value| show(&value, at, start));
+            return Err(Box::new(Fault::WrongBytes {
+                place: span.buffer.on(rank, at),
+                start,
+                is,
+                should_be: show(&wanted, at, start),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Contributions in words: a few of them.
+fn show(value: &[Given], at: u64, start: usize) -> String {
+    const SHOWN: usize = 8;
+    let one = |given: &Given| {
+        let offset = at as i64 + given.shift;
+        let when = if given.start == start { String::new() } else { format!(" of start {}", given.start) };
+        format!("byte {offset} of buffer {} of rank {}{when}", given.buffer.index(), given.rank)
+    };
+    let mut text = value.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(" + ");
+    if value.len() > SHOWN {
+        text += &format!(" + {} more", value.len() - SHOWN);
+    }
+    text
+}

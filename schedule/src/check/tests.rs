@@ -1,0 +1,303 @@
+//! Small schedules that are right, and the same with one thing wrong.
+
+use super::{Event, Fault};
+use crate::{Contract, Deed, Origin, Part, Place, Schedule, Span, started};
+
+const BYTES: u64 = 1000;
+
+/// The root's bytes for everybody: rank 0 gives.
+fn broadcast(name: &str, ranks: usize, part: impl Fn(&mut Part) + Send + Sync + 'static) -> Schedule {
+    let contract = |rank| {
+        let buffer = crate::Buffer(0);
+        let span = Span { buffer, offset: 0, bytes: BYTES };
+        let origin = Origin { ranks: vec![0], buffer, offset: 0 };
+        let gives = if rank == 0 { vec![span] } else { Vec::new() };
+        Contract { gives, gets: vec![(span, origin)], ..Contract::default() }
+    };
+    Schedule::new(name, ranks, part, contract)
+}
+
+/// What to do differently.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Slip {
+    None,
+    NoReadiness,
+    ReadyAddedToData,
+    ForwardsTooEarly,
+    MissingCopy,
+    MissingBytes,
+    WrongPlace,
+    WrongOrigin,
+    WrittenTwice,
+    WrongSum,
+    NeverMet,
+    Cycle,
+    NoSuchSignal,
+    OutOfBuffer,
+}
+
+/// A chain in segments: ready climbs it, and then the segments go down.
+fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
+    broadcast("chain", ranks, move |part| {
+        let (me, last) = (part.rank(), part.rank() + 1 == ranks);
+        let data = part.buffer("data", BYTES);
+        let heard = if me == 0 { 0 } else { segments };
+        let ready_too = slip == Slip::ReadyAddedToData && !last;
+        let arrived =
+            part.signal("arrived", heard + u64::from(ready_too) + u64::from(slip == Slip::WrongSum));
+        let told = u64::from(!last && slip != Slip::NoReadiness && !ready_too) + u64::from(!last);
+        let ready = part.signal("ready", told);
+        let is_left_out = last || slip == Slip::MissingCopy && me == 0;
+        let twice = slip == Slip::WrittenTwice && me == 0;
+        let sent = part.signal("sent", if is_left_out { 0 } else { segments + u64::from(twice) });
+        let length = |segment: u64| (segment * BYTES / segments, (segment + 1) * BYTES / segments);
+        if !last {
+            // Its own buffer is free when it has started.
+            part.in_queue(2);
+            part.join(started()).then(ready.on(me, 1));
+            part.in_queue(0);
+        }
+        if me > 0 && slip != Slip::NoReadiness {
+            // A rank reports when its own buffer is free and the one behind it has reported.
+            let trigger = if last || ready_too { started() } else { ready.reaches(2) };
+            let signal = if slip == Slip::ReadyAddedToData { arrived } else { ready };
+            part.in_queue(1);
+            let trigger = if slip == Slip::Cycle && last { arrived.reaches(segments) } else { trigger };
+            part.join(trigger).then(signal.on(me - 1, 1));
+            part.in_queue(0);
+        }
+        if !is_left_out {
+            for segment in 0..segments {
+                let (from, to) = length(segment);
+                let trigger = match slip {
+                    Slip::ReadyAddedToData => {
+                        if me == 0 {
+                            arrived.reaches(1)
+                        } else {
+                            arrived.reaches(segment + 2)
+                        }
+                    }
+                    Slip::NoReadiness if me == 0 => started(),
+                    Slip::ForwardsTooEarly if me > 0 => arrived.reaches(1),
+                    Slip::NeverMet if me > 0 => arrived.reaches(segment + 100),
+                    _ if me == 0 => ready.reaches(2),
+                    _ => arrived.reaches(segment + 1),
+                };
+                let wrong = u64::from(slip == Slip::WrongPlace && segment + 1 == segments);
+                let into = Place { offset: from - wrong, ..data.on(me + 1, 0) };
+                let beyond = if slip == Slip::OutOfBuffer { BYTES } else { 0 };
+                let origin = if slip == Slip::WrongOrigin && me == 0 { 0 } else { from };
+                let bytes = if slip == Slip::MissingBytes && me == 0 { 0 } else { to - from + beyond };
+                let step = part.copy(trigger, data.on(me, origin), into, bytes);
+                step.then(arrived.on(me + 1 + if slip == Slip::NoSuchSignal { 100 } else { 0 }, 1));
+                step.then(sent.on(me, 1));
+            }
+        }
+        if twice {
+            part.in_queue(3);
+            part.copy(ready.reaches(2), data.on(0, 0), data.on(1, 0), 8).then(sent.on(0, 1));
+        }
+        if me > 0 && slip != Slip::MissingCopy {
+            part.finish(arrived.reaches(segments + u64::from(ready_too)));
+        }
+        if !last {
+            part.finish(sent.reaches(part.counters()[sent.index()].per_start));
+        }
+    })
+}
+
+fn fault_of(schedule: &Schedule) -> Fault {
+    *schedule.check().expect_err("it is wrong")
+}
+
+#[test]
+fn a_chain_is_right() {
+    for (ranks, segments) in [(1, 1), (2, 1), (2, 4), (3, 1), (5, 3), (9, 7)] {
+        let checked = chain(ranks, segments, Slip::None).check();
+        let checked = checked.unwrap_or_else(|fault| panic!("{ranks} ranks, {segments} segments: {fault}"));
+        assert_eq!(checked.depth, ranks - 1, "{ranks} ranks, {segments} segments");
+        assert_eq!(checked.busiest_bytes, if ranks > 1 { BYTES } else { 0 });
+    }
+}
+
+#[test]
+fn without_readiness_a_start_overtakes_the_one_before() {
+    let fault = fault_of(&chain(3, 1, Slip::NoReadiness));
+    assert!(matches!(fault, Fault::Race { one, other, .. } if one.start != other.start), "{fault}");
+}
+
+#[test]
+fn readiness_added_to_the_data_is_no_readiness() {
+    let fault = fault_of(&chain(3, 4, Slip::ReadyAddedToData));
+    println!("{fault}");
+    assert!(matches!(fault, Fault::Race { .. } | Fault::Overtaken { .. }), "{fault}");
+}
+
+/// Rank 0 joins what the others tell it, who tell it in each start and wait for nobody: unless it lets them go on.
+fn join(lets_go_on: bool) -> Schedule {
+    let part = move |part: &mut Part| {
+        let me = part.rank();
+        let told = part.signal("told", if me == 0 { 2 } else { 0 });
+        let heard = part.signal("heard", if me > 0 && lets_go_on { 1 } else { 0 });
+        if me > 0 {
+            part.join(started()).then(told.on(0, 1));
+            part.finish(if lets_go_on { heard.reaches(1) } else { started() });
+            return;
+        }
+        let step = part.join(told.reaches(2));
+        if lets_go_on {
+            step.then(heard.on(1, 1)).then(heard.on(2, 1));
+        }
+        part.finish(told.reaches(2));
+    };
+    Schedule::new("join", 3, part, |_| Contract::default())
+}
+
+#[test]
+fn a_join_is_overtaken_by_the_next_start() {
+    join(true).check().unwrap_or_else(|fault| panic!("{fault}"));
+    let fault = fault_of(&join(false));
+    let Fault::Overtaken { at, missing, by, .. } = &fault else { panic!("{fault}") };
+    // Rank 0 goes on, or ends, without one of the others, since the other has told it twice.
+    assert_eq!((at.rank, missing.start), (0, at.start), "{fault}");
+    assert!(missing.rank != by.rank && by.start > missing.start, "{fault}");
+}
+
+/// How two ranks lay out for each other what each gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Swap {
+    Swapped,
+    /// One place, which stays where it is.
+    Fixed,
+    /// A rank goes on before it has taken what the other has laid out.
+    GoesOn,
+    /// Another rank does so, too.
+    Third,
+    /// The places have not the same length.
+    Uneven,
+}
+
+fn exchange(swap: Swap) -> Schedule {
+    let ranks = if swap == Swap::Third { 3 } else { 2 };
+    let part = move |part: &mut Part| {
+        let me = part.rank();
+        let other = if me == 2 { 0 } else { 1 - me };
+        let data = part.buffer("data", 2 * BYTES);
+        let bytes = if swap == Swap::Uneven && me == 1 { BYTES - 1 } else { BYTES };
+        let stage = if swap == Swap::Fixed {
+            part.scratch("stage", bytes, 1)
+        } else {
+            part.swapped("stage", bytes, other)
+        };
+        let [laid, told, taken] = ["laid", "told", "taken"].map(|name| part.signal(name, 1));
+        part.copy(started(), data.on(me, 0), stage.on(me, 0), bytes)
+            .then(laid.on(me, 1))
+            .then(told.on(other, 1));
+        part.in_queue((swap == Swap::GoesOn).into());
+        part.copy(told.reaches(1), stage.on(other, 0), data.on(me, BYTES), bytes).then(taken.on(me, 1));
+        part.finish(laid.reaches(1));
+        if swap != Swap::GoesOn {
+            part.finish(taken.reaches(1));
+        }
+    };
+    let contract = move |rank: usize| {
+        let buffer = crate::Buffer(0);
+        let origin = Origin { ranks: vec![(rank as u32 + 1) % 2], buffer, offset: 0 };
+        let got = Span { buffer, offset: BYTES, bytes: BYTES };
+        let gets = if swap == Swap::Swapped { vec![(got, origin)] } else { Vec::new() };
+        Contract { gives: vec![Span { buffer, offset: 0, bytes: BYTES }], gets, ..Contract::default() }
+    };
+    Schedule::new("exchange", ranks, part, contract)
+}
+
+#[test]
+fn swapped_places_are_free_when_their_next_writer_has_read_there() {
+    exchange(Swap::Swapped).check().unwrap_or_else(|fault| panic!("{fault}"));
+    for wrong in [Swap::Fixed, Swap::GoesOn] {
+        let fault = fault_of(&exchange(wrong));
+        assert!(
+            matches!(fault, Fault::Race { one, other, .. } if one.start != other.start),
+            "{wrong:?}: {fault}"
+        );
+    }
+    for wrong in [Swap::Third, Swap::Uneven] {
+        let fault = fault_of(&exchange(wrong));
+        assert!(matches!(fault, Fault::OutOfBuffer { .. }), "{wrong:?}: {fault}");
+    }
+}
+
+#[test]
+fn each_slip_is_seen_as_what_it_is() {
+    use Slip::*;
+    let slips = [
+        (ForwardsTooEarly, "race"),
+        (MissingCopy, "sum"),
+        (MissingBytes, "bytes"),
+        (WrongOrigin, "bytes"),
+        (WrittenTwice, "race"),
+        (WrongSum, "sum"),
+        (NeverMet, "never met"),
+        (Cycle, "cycle"),
+        (NoSuchSignal, "no signal"),
+        (OutOfBuffer, "out of buffer"),
+    ];
+    for (slip, kind) in slips {
+        let fault = fault_of(&chain(4, 4, slip));
+        let seen = match &fault {
+            Fault::Race { one, other, .. } if one.start == other.start => "race",
+            Fault::WrongSum { .. } => "sum",
+            Fault::WrongBytes { .. } => "bytes",
+            Fault::NeverMet { .. } => "never met",
+            Fault::Cycle { .. } => "cycle",
+            Fault::NoSignal { .. } => "no signal",
+            Fault::OutOfBuffer { .. } => "out of buffer",
+            _ => "something else",
+        };
+        assert_eq!(seen, kind, "{slip:?}: {fault}");
+    }
+}
+
+#[test]
+fn what_is_to_be_given_and_gotten_has_a_place() {
+    for bytes in [None, Some(BYTES - 1)] {
+        let fault = fault_of(&broadcast("nowhere", 3, move |part| {
+            part.join(started());
+            bytes.map(|bytes| part.buffer("data", bytes));
+        }));
+        assert!(matches!(fault, Fault::OutOfBuffer { at, .. } if at.step.is_none()), "{fault}");
+        assert!(fault.to_string().contains("1000 bytes from byte 0 of buffer 0 of rank 0"), "{fault}");
+    }
+}
+
+#[test]
+fn the_graph_is_as_deep_as_what_was_proven() {
+    for (ranks, segments) in [(1, 1), (2, 4), (5, 3), (9, 7)] {
+        let schedule = chain(ranks, segments, Slip::None);
+        let graph = schedule.graph().unwrap_or_else(|fault| panic!("{fault}"));
+        assert!(graph.nodes.iter().all(|node| node.is_whole));
+        // What had happened when each began, and when it was over, in moves.
+        let mut depths: Vec<(Event, usize, usize)> = Vec::new();
+        for node in &graph.nodes {
+            let of =
+                |event: Event| *depths.iter().find(|(other, ..)| *other == event).expect("it came before");
+            let behind = node.behind.map_or(0, |behind| of(behind).1);
+            let begun = node.waits_for().into_iter().map(|event| of(event).2).fold(behind, usize::max);
+            let moves = match node.event {
+                Event::Step(rank, step) => graph.parts[rank].steps()[step].deed != Deed::Nothing,
+                _ => false,
+            };
+            depths.push((node.event, begun, begun + usize::from(moves)));
+        }
+        let depth = depths.iter().map(|&(_, _, over)| over).max();
+        assert_eq!(depth, schedule.check().ok().map(|checked| checked.depth));
+    }
+}
+
+#[test]
+fn memory_of_the_proof_is_foreseen() {
+    let schedule = chain(9, 4, Slip::None);
+    let bytes = schedule.check_bytes(u64::MAX);
+    let events: u64 = (0..9).map(|rank| 2 + schedule.part(rank).steps().len() as u64).sum();
+    assert!(bytes >= (3 * events).pow(2) / 8);
+    assert!((1..bytes).contains(&schedule.check_bytes(1)), "no more ranks are looked at than it takes");
+}

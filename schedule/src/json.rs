@@ -1,0 +1,427 @@
+//! A plan as a file: one JSON object that says all there is. docs/plans.md describes it.
+
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+use std::io::{self, Write};
+use crate::{
+    Buffer, Contract, Counter, Deed, Effect, Listed, ListedStep, Origin, Place, Queue, Room, Schedule,
+    Signal, Span, Trigger, Use,
+};
+
+/// What the object says it is.
+const FORMAT: &str = "tasuki plan";
+/// How it says so. Another number means that readers of this one could misread it.
+const VERSION: u32 = 1;
+
+/// What must be known before the rest can be read.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "format")]
+    _format: String,
+    #[serde(rename = "version")]
+    _version: u32,
+    name: String,
+    ranks: usize,
+    parts: Vec<PartJson>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartJson {
+    rank: usize,
+    buffers: Vec<BufferJson>,
+    signals: Vec<SignalJson>,
+    steps: Vec<StepJson>,
+    finish: Vec<TriggerJson>,
+    contract: ContractJson,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BufferJson {
+    name: String,
+    bytes: u64,
+    /// How many of it there are, where it is the schedule's own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    turns: Option<u32>,
+    /// With which rank it is swapped with each start, if it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    swapped: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignalJson {
+    name: String,
+    per_start: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepJson {
+    queue: u16,
+    when: TriggerJson,
+    #[serde(rename = "do")]
+    deed: DeedJson,
+    then: Vec<EffectJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TriggerJson {
+    signal: usize,
+    count: u64,
+    #[serde(skip_serializing_if = "is_zero", default)]
+    lag: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+enum DeedJson {
+    Nothing,
+    Copy { from: PlaceJson, to: PlaceJson, bytes: u64 },
+    Reduce { from: PlaceJson, to: PlaceJson, bytes: u64, in_front: bool },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlaceJson {
+    rank: u32,
+    buffer: usize,
+    offset: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EffectJson {
+    rank: u32,
+    signal: usize,
+    amount: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContractJson {
+    gives: Vec<SpanJson>,
+    gets: Vec<GetsJson>,
+    in_order: bool,
+    meets: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpanJson {
+    buffer: usize,
+    offset: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GetsJson {
+    buffer: usize,
+    offset: u64,
+    bytes: u64,
+    from: OriginJson,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OriginJson {
+    ranks: Vec<u32>,
+    buffer: usize,
+    offset: u64,
+}
+
+fn is_zero(lag: &u32) -> bool {
+    *lag == 0
+}
+
+/// Writes a schedule, a step to a line, one part after the other.
+pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
+    let (name, ranks) = (json(&schedule.name())?, schedule.ranks());
+    writeln!(
+        out,
+        "{{\"format\":\"{FORMAT}\",\"version\":{VERSION},\"name\":{name},\"ranks\":{ranks},\"parts\":["
+    )?;
+    for rank in 0..ranks {
+        let listed = schedule.part(rank).listed(schedule.contract(rank));
+        writeln!(out, " {{\"rank\":{rank},")?;
+        rows(out, "buffers", listed.rooms.iter().map(|room| buffer_json(room, rank as u32)))?;
+        rows(out, "signals", listed.counters.iter().map(signal_json))?;
+        rows(out, "steps", listed.steps.iter().map(step_json))?;
+        rows(out, "finish", listed.finish.iter().map(trigger_json))?;
+        let contract = json(&contract_json(&listed.contract))?;
+        writeln!(out, "  \"contract\":{contract}}}{}", if rank + 1 < ranks { "," } else { "" })?;
+    }
+    writeln!(out, "]}}")
+}
+
+fn rows<T: Serialize>(out: &mut impl Write, name: &str, all: impl Iterator<Item = T>) -> io::Result<()> {
+    write!(out, "  \"{name}\":[")?;
+    for (number, one) in all.enumerate() {
+        write!(out, "{}\n   {}", if number > 0 { "," } else { "" }, json(&one)?)?;
+    }
+    writeln!(out, "],")
+}
+
+fn json(what: &impl Serialize) -> io::Result<String> {
+    Ok(serde_json::to_string(what)?)
+}
+
+fn buffer_json(room: &Room, rank: u32) -> BufferJson {
+    let (turns, swapped) = match room.used {
+        Use::Program => (None, None),
+        Use::Turns(turns) => (Some(turns), None),
+        Use::Swapped(both) => (None, Some(Use::partner(both, rank))),
+    };
+    BufferJson { name: room.name.to_string(), bytes: room.bytes, turns, swapped }
+}
+
+fn signal_json(counter: &Counter) -> SignalJson {
+    SignalJson { name: counter.name.to_string(), per_start: counter.per_start }
+}
+
+fn trigger_json(trigger: &Trigger) -> TriggerJson {
+    TriggerJson { signal: trigger.signal.index(), count: trigger.count, lag: trigger.lag }
+}
+
+fn step_json(step: &ListedStep) -> StepJson {
+    let place =
+        |place: Place| PlaceJson { rank: place.rank, buffer: place.buffer.index(), offset: place.offset };
+    let deed = match step.deed {
+        Deed::Nothing => DeedJson::Nothing,
+        Deed::Copy { from, to, bytes } => DeedJson::Copy { from: place(from), to: place(to), bytes },
+        Deed::Reduce { from, to, bytes, in_front } => {
+            DeedJson::Reduce { from: place(from), to: place(to), bytes, in_front }
+        }
+    };
+    let effect = |effect: &Effect| EffectJson {
+        rank: effect.rank,
+        signal: effect.signal.index(),
+        amount: effect.amount,
+    };
+    let (when, then) = (trigger_json(&step.trigger), step.effects.iter().map(effect).collect());
+    StepJson { queue: step.queue, when, deed, then }
+}
+
+fn contract_json(contract: &Contract) -> ContractJson {
+    let gives = contract.gives.iter().map(|span| SpanJson {
+        buffer: span.buffer.index(),
+        offset: span.offset,
+        bytes: span.bytes,
+    });
+    let gets = contract.gets.iter().map(|(span, origin)| GetsJson {
+        buffer: span.buffer.index(),
+        offset: span.offset,
+        bytes: span.bytes,
+        from: OriginJson {
+            ranks: origin.ranks.clone(),
+            buffer: origin.buffer.index(),
+            offset: origin.offset,
+        },
+    });
+    ContractJson {
+        gives: gives.collect(),
+        gets: gets.collect(),
+        in_order: contract.in_order,
+        meets: contract.meets,
+    }
+}
+
+/// Reads a schedule; what is wrong with the text is told with its place.
+pub fn parse(text: &str) -> Result<Schedule, Error> {
+    read(text).map_err(Error::Text)
+}
+
+fn read(text: &str) -> Result<Schedule, String> {
+    let head: Head = serde_json::from_str(text).map_err(|error| explain(&error))?;
+    if head.format != FORMAT {
+        return Err(format!("it says that it is a {:?}, and should be a {FORMAT:?}", head.format));
+    }
+    if head.version != VERSION {
+        return Err(format!("it is of version {}, and this command reads version {VERSION}", head.version));
+    }
+    let file: File = serde_json::from_str(text).map_err(|error| explain(&error))?;
+    if file.parts.len() != file.ranks {
+        let have = ranks(file.parts.len());
+        return Err(format!("it is of {}, and has parts of {have}", ranks(file.ranks)));
+    }
+    let parts = file.parts.into_iter().enumerate().map(|(rank, part)| {
+        if part.rank != rank {
+            return Err(format!("the part of rank {} stands where that of rank {rank} should", part.rank));
+        }
+        listed(part).map_err(|why| format!("rank {rank}: {why}"))
+    });
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    check_name(&file.name)?;
+    Schedule::from_list(file.name, parts).map_err(|unfit| unfit.to_string())
+}
+
+/// Names are shown in lines, and in pictures.
+fn check_name(name: &str) -> Result<(), String> {
+    match name.chars().find(|letter| letter.is_control()) {
+        Some(letter) => Err(format!("the name {name:?} has the control character {letter:?}")),
+        None => Ok(()),
+    }
+}
+
+fn ranks(count: usize) -> String {
+    if count == 1 { "1 rank".into() } else { format!("{count} ranks") }
+}
+
+/// What serde says, in our words as far as it is about no more than the end.
+fn explain(error: &serde_json::Error) -> String {
+    match error.classify() {
+        Category::Eof => format!("it ends too early, at line {} column {}", error.line(), error.column()),
+        _ => error.to_string(),
+    }
+}
+
+fn listed(part: PartJson) -> Result<Listed, String> {
+    let room = |BufferJson { name, bytes, turns, swapped }: BufferJson| {
+        let used = match (turns, swapped) {
+            (None, None) => Use::Program,
+            (Some(turns), None) => Use::Turns(turns),
+            (None, Some(with)) => Use::swapped(part.rank as u32, with),
+            (Some(_), Some(_)) => {
+                return Err(format!("buffer {name} takes turns, and is swapped: it can do one of both"));
+            }
+        };
+        check_name(&name)?;
+        Ok(Room { name: name.into(), bytes, used })
+    };
+    let counter = |SignalJson { name, per_start }: SignalJson| {
+        check_name(&name).map(|()| Counter { name: name.into(), per_start })
+    };
+    let step = |(number, one): (usize, StepJson)| step(one).map_err(|why| format!("step {number}: {why}"));
+    Ok(Listed {
+        rooms: part.buffers.into_iter().map(room).collect::<Result<_, _>>()?,
+        counters: part.signals.into_iter().map(counter).collect::<Result<_, _>>()?,
+        steps: part.steps.into_iter().enumerate().map(step).collect::<Result<_, _>>()?,
+        finish: part.finish.into_iter().map(trigger).collect::<Result<_, _>>()?,
+        contract: contract(part.contract)?,
+    })
+}
+
+fn step(step: StepJson) -> Result<ListedStep, String> {
+    let deed = match step.deed {
+        DeedJson::Nothing => Deed::Nothing,
+        DeedJson::Copy { from, to, bytes } => Deed::Copy { from: place(&from)?, to: place(&to)?, bytes },
+        DeedJson::Reduce { from, to, bytes, in_front } => {
+            Deed::Reduce { from: place(&from)?, to: place(&to)?, bytes, in_front }
+        }
+    };
+    let effect = |one: EffectJson| Ok(signal(one.signal)?.on(one.rank as usize, one.amount));
+    let effects = step.then.into_iter().map(effect).collect::<Result<_, String>>()?;
+    Ok(ListedStep { queue: Queue(step.queue).0, trigger: trigger(step.when)?, deed, effects })
+}
+
+fn trigger(trigger: TriggerJson) -> Result<Trigger, String> {
+    Ok(signal(trigger.signal)?.reaches(trigger.count).lagging(trigger.lag))
+}
+
+fn place(place: &PlaceJson) -> Result<Place, String> {
+    Ok(buffer(place.buffer)?.on(place.rank as usize, place.offset))
+}
+
+fn contract(contract: ContractJson) -> Result<Contract, String> {
+    let span = |number, offset, bytes| Ok::<_, String>(Span { buffer: buffer(number)?, offset, bytes });
+    let gives = contract.gives.into_iter().map(|one| span(one.buffer, one.offset, one.bytes));
+    let gets = contract.gets.into_iter().map(|one| {
+        let (ranks, offset) = (one.from.ranks, one.from.offset);
+        let origin = Origin { ranks, buffer: buffer(one.from.buffer)?, offset };
+        Ok((span(one.buffer, one.offset, one.bytes)?, origin))
+    });
+    Ok(Contract {
+        gives: gives.collect::<Result<_, _>>()?,
+        gets: gets.collect::<Result<_, String>>()?,
+        in_order: contract.in_order,
+        meets: contract.meets,
+    })
+}
+
+fn buffer(number: usize) -> Result<Buffer, String> {
+    Buffer::numbered(number).ok_or_else(|| format!("buffer {number} is not there"))
+}
+
+fn signal(number: usize) -> Result<Signal, String> {
+    Signal::numbered(number).ok_or_else(|| format!("signal {number} is not there"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::{ALGORITHMS, Algorithm};
+    use crate::shape::{Operation, Shape};
+
+    fn text(schedule: &Schedule) -> String {
+        let mut bytes = Vec::new();
+        write(schedule, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for algorithm in ALGORITHMS {
+            for ranks in [1, 2, 5, 8] {
+                let shape = Shape::new(algorithm.operation, ranks, ranks - 1, 64);
+                if !(algorithm.fits)(&shape) {
+                    continue;
+                }
+                let schedule = algorithm.schedule(&shape, 3);
+                let written = text(&schedule);
+                let again = parse(&written).unwrap();
+                assert_eq!(text(&again), written, "{} on {ranks}", algorithm.name);
+                let listed = |schedule: &Schedule, rank| schedule.part(rank).listed(schedule.contract(rank));
+                for rank in 0..ranks {
+                    assert_eq!(listed(&again, rank), listed(&schedule, rank), "{}", algorithm.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_buffer_takes_turns_or_is_swapped() {
+        let laid = |one: &&Algorithm| one.name == "laid" && one.operation == Operation::Allgather;
+        let shape = Shape::new(Operation::Allgather, 2, 0, 64);
+        let swapped = text(&ALGORITHMS.iter().find(laid).unwrap().schedule(&shape, 1));
+        let both = swapped.replacen("\"swapped\":1", "\"turns\":2,\"swapped\":1", 1);
+        assert_ne!(both, swapped);
+        let why = read(&both).expect_err("it does both");
+        assert!(why.contains("stage") && why.contains("swapped"), "{why}");
+    }
+
+    #[test]
+    fn names_that_would_break_lines_are_refused() {
+        let binary = ALGORITHMS.iter().find(|one| one.name == "binary").expect("it is there");
+        let whole = text(&binary.schedule(&Shape::new(binary.operation, 3, 0, 64), 1));
+        for name in ["binary", "data", "arrived"] {
+            let name = format!("\"{name}\"");
+            assert!(whole.contains(&name), "{name} is in {whole}");
+            for control in ["\\n", "\\u0000", "\\u001b[2J"] {
+                let broken = whole.replacen(&name, &format!("\"a{control}b\""), 1);
+                let why = read(&broken).expect_err("it has a control character");
+                assert!(why.contains("control character"), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_beginning_of_a_file_is_an_error_with_its_place() {
+        let shape = Shape::new(ALGORITHMS[1].operation, 3, 0, 64);
+        let whole = text(&ALGORITHMS[1].schedule(&shape, 1));
+        for end in 0..whole.trim_end().len() {
+            let why = read(&whole[..end]).expect_err("it is cut off");
+            assert!(why.contains("line"), "{end}: {why}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What is taken for calls that members make together, and for plans that each of them runs alone: by sizes, for nobody
+//! may read or write the data of another.
+
+use super::Selection;
+use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::shape::{Counts, Operation, Shape};
+use crate::Schedule;
+use tasuki_core::engine::walk::COMBINED_MAX;
+
+/// Members of which each has to do with all others.
+pub(crate) const MEMBERS_MAX: usize = 32;
+/// Bytes that one of two members rather tells the other in a message than lays out.
+pub(crate) const TOLD_MAX: u64 = 48;
+/// Bytes of values that are moved in one go, where they can be cut.
+pub(crate) const PIECE: u64 = 256 << 10;
+/// Most bytes of blocks of which all lie side by side.
+pub(crate) const BLOCKS_MAX: u64 = 4 << 20;
+/// Bytes of each segment of what is laid out: the first is taken while the next is laid. Among two, and among more,
+/// each of which is to be told.
+const LAID_MIN: [u64; 2] = [4 << 10, 16 << 10];
+/// Most segments.
+const SEGMENTS_MAX: u64 = 8;
+/// Bytes of all members' values that everybody combines for itself rather than in shares.
+const OWN_MAX: u64 = 32 << 10;
+
+/// Bytes of a block from which on plans that only move blocks are programs, whose data others reach: one copy is less
+/// than two, but needs more signals. Between a root and one other, where that holds for values that the root combines,
+/// too, and else.
+const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
+/// Bytes of values from which on a root combines them where they lie, among more ranks that share processors: places
+/// for them would fill caches.
+const COMBINED_IN_CROWD_MIN: u64 = 32 << 10;
+/// Bytes from which on two members may show each other what is lent to their calls: to move fewer takes longer so.
+const SHOWN_MIN: u64 = 128 << 10;
+/// Most ranks of such a broadcast: in a tree of more, ranks wait for turns.
+const ONE_COPY_BCAST_MAX: usize = 4;
+
+/// A collective as members run it alone: cut into pieces, one after the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Cut {
+    pub(crate) count: u64,
+    pub(crate) one: Shape,
+}
+
+impl Cut {
+    /// None: it is too large for that, or nothing.
+    fn of(shape: &Shape) -> Option<Cut> {
+        let Counts::Equal(bytes) = shape.counts else { return None };
+        let (value, ranks) = (shape.value_bytes, shape.ranks as u64);
+        if !(1..=COMBINED_MAX as u64).contains(&value) || !bytes.is_multiple_of(value) {
+            return None;
+        }
+        if !shape.operation.is_divisible() {
+            let is_some = bytes > 0 || shape.operation == Operation::Barrier;
+            let is_little = bytes.saturating_mul(ranks) <= BLOCKS_MAX;
+            return (is_some && is_little).then(|| Cut { count: 1, one: shape.clone() });
+        }
+        let (values, count) = (bytes / value, bytes.div_ceil(PIECE));
+        let each = if count > 0 { values.div_ceil(count) } else { return None };
+        let one = Shape { counts: Counts::Equal(each * value), ..shape.clone() };
+        Some(Cut { count: values.div_ceil(each), one })
+    }
+
+    /// The schedule of one.
+    pub(crate) fn schedule(&self) -> Schedule {
+        for_calls(&self.one)
+    }
+}
+
+impl Selection {
+    /// The pieces in which members run a plan of a shape, each its own steps in its own calls. None: others go on with
+    /// it, too, or another algorithm is wanted; it reads long blocks where they lie; it is too large for that, or
+    /// nothing.
+    ///
+    /// What combines values by an operation of the members' own stays a walk: where that panics, only the member that
+    /// called it has to do with it.
+    pub(crate) fn walk(&self, shape: &Shape, has_own_operation: bool) -> Option<Cut> {
+        let is_wanted = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
+        let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
+        let can_be = self.is_unaided && is_wanted && is_among_few && shape.operation != Operation::Neighbours;
+        let is_program = is_moved_once(shape) || self.is_combined_there(shape) && !has_own_operation;
+        (can_be && !is_program).then(|| Cut::of(shape)).flatten()
+    }
+
+    /// Whether a root rather combines values of its plan where they lie.
+    pub(super) fn is_combined_there(&self, shape: &Shape) -> bool {
+        let least = match shape.ranks {
+            2 => ONE_COPY_MIN[0],
+            _ if self.per_processor > 1 => COMBINED_IN_CROWD_MIN,
+            _ => return false, // all others do more than one can
+        };
+        self.is_unaided && shape.operation == Operation::Reduce && shape.bytes_of(0) >= least
+    }
+}
+
+/// Whether a plan rather moves its blocks in one copy.
+fn is_moved_once(shape: &Shape) -> bool {
+    let is_between_two = shape.ranks == 2 && shape.operation.is_rooted();
+    let least = ONE_COPY_MIN[usize::from(!is_between_two)];
+    let is_long = matches!(shape.counts, Counts::Equal(bytes) if bytes >= least);
+    let is_among_few = shape.operation != Operation::Bcast || shape.ranks <= ONE_COPY_BCAST_MAX;
+    is_long && is_among_few && !shape.operation.combines()
+}
+
+/// The schedule for calls of a shape.
+pub(crate) fn for_calls(shape: &Shape) -> Schedule {
+    let least = LAID_MIN[usize::from(shape.ranks > 2)];
+    algorithm(shape).schedule(shape, (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
+}
+
+/// The schedule for calls of a shape by two members who show each other what is lent to them. None: too little is
+/// moved, or there is none.
+pub(crate) fn shown_for_calls(shape: &Shape) -> Option<Schedule> {
+    let halves = (shape.operation == Operation::Bcast).then(|| named(shape.operation, "halves"))?;
+    ((halves.fits)(shape) && shape.bytes_of(0) >= SHOWN_MIN).then(|| halves.schedule(shape, 1))
+}
+
+/// The algorithm for calls of a shape.
+pub(super) fn algorithm(shape: &Shape) -> &'static Algorithm {
+    let name = match shape.operation {
+        Operation::Barrier => "told",
+        Operation::Allreduce if shape.bytes_of(0) * shape.ranks as u64 > OWN_MAX => "shared",
+        _ => "laid",
+    };
+    named(shape.operation, name)
+}
+
+/// An algorithm that there is.
+pub(super) fn named(operation: Operation, name: &str) -> &'static Algorithm {
+    let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (operation, name));
+    found.expect("the algorithm of that name")
+}

@@ -1,0 +1,91 @@
+//! What somebody wants taken, whatever the model says.
+
+use crate::names::{OPERATIONS, typed};
+use crate::{Algorithm, Operation};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use tasuki_core::bootstrap::nearest::nearest;
+
+/// Algorithms by operation, as in `bcast=binomial,allreduce=ring`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Forced(BTreeMap<Operation, &'static str>);
+
+impl Forced {
+    /// What is wanted of an operation.
+    pub fn of(&self, operation: Operation) -> Option<&'static Algorithm> {
+        let name = self.0.get(&operation)?;
+        operation.algorithms().find(|algorithm| algorithm.name == *name)
+    }
+}
+
+impl FromStr for Forced {
+    type Err = String;
+
+    /// The error says what there is.
+    fn from_str(text: &str) -> Result<Forced, String> {
+        let mut all = BTreeMap::new();
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let (what, how) = pair
+                .split_once('=')
+                .ok_or_else(|| format!("'{pair}' is no OPERATION=ALGORITHM, as in bcast=binomial"))?;
+            let what = what.trim().to_lowercase().replace('-', "_");
+            let names = || OPERATIONS.iter().map(|(name, _)| (*name).to_string());
+            let operation =
+                Operation::named(&what).ok_or_else(|| none("operation", &what, names().collect()))?;
+            let how = typed(how.trim());
+            let names = || operation.algorithms().map(|algorithm| typed(algorithm.name));
+            let found = operation.algorithms().find(|algorithm| typed(algorithm.name) == how);
+            let kind = format!("algorithm for {what}");
+            let found = found.ok_or_else(|| none(&kind, &how, names().collect()))?;
+            if all.insert(operation, found.name).is_some() {
+                return Err(format!("{what} is there twice"));
+            }
+        }
+        Ok(Forced(all))
+    }
+}
+
+impl fmt::Display for Forced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (operation, name)) in self.0.iter().enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            write!(f, "{comma}{}={}", operation.name(), typed(name))?;
+        }
+        Ok(())
+    }
+}
+
+/// There is no such thing; but there are these.
+fn none(kind: &str, word: &str, names: Vec<String>) -> String {
+    let meant = nearest(word, names.iter().map(String::as_str));
+    let meant = meant.map_or(String::new(), |right| format!(" (did you mean '{right}'?)"));
+    format!("there is no {kind} '{word}'{meant}: there are {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_read_and_written() {
+        let wanted: Forced = "bcast=Scatter+Allgather, allreduce=recursive doubling,".parse().unwrap();
+        assert_eq!(wanted.to_string(), "bcast=scatter+allgather,allreduce=recursive-doubling");
+        assert_eq!(wanted.to_string().parse(), Ok(wanted.clone()));
+        assert_eq!(wanted.of(Operation::Bcast).map(|one| one.name), Some("scatter+allgather"));
+        assert!(wanted.of(Operation::Scan).is_none());
+        assert_eq!("".parse(), Ok(Forced::default()));
+    }
+
+    #[test]
+    fn what_there_is_not_is_told_with_what_there_is() {
+        let fault = |text: &str| text.parse::<Forced>().unwrap_err();
+        let text = fault("bcats=binomial");
+        assert!(text.contains("'bcast'?") && text.contains("allreduce, gather"), "{text}");
+        let text = fault("barrier=tree");
+        let wanted = "there is no algorithm for barrier 'tree': there are dissemination, central";
+        assert!(text.starts_with(wanted), "{text}");
+        assert!(fault("bcast").contains("OPERATION=ALGORITHM"));
+        assert!(fault("bcast=chain,bcast=chain").contains("twice"));
+    }
+}

@@ -1,0 +1,196 @@
+//! What is chosen, beside what was measured.
+
+use super::*;
+use crate::Operation::{self, *};
+use crate::Placement;
+use crate::algorithm::ALGORITHMS;
+use crate::names::OPERATIONS;
+
+/// As on a guest with two processors.
+fn two_processors(ranks: usize) -> Selection {
+    Selection { per_processor: ranks.div_ceil(2), ..Selection::default() }
+}
+
+/// What was the quickest on that guest, or as quick as the quickest to a tenth, with values written and read:
+/// operation, ranks, bytes (docs/design/schedules.md).
+const MEASURED: &[(Operation, usize, u64, &str)] = &[
+    (Barrier, 2, 0, "dissemination"),
+    (Barrier, 4, 0, "dissemination"),
+    (Barrier, 8, 0, "central"),
+    (Barrier, 16, 0, "central"),
+    (Bcast, 2, 8, "eager"),
+    (Bcast, 4, 8, "eager"),
+    (Bcast, 8, 8, "eager"),
+    (Bcast, 4, 2048, "eager"),
+    (Bcast, 8, 2048, "staged"),
+    (Bcast, 16, 2048, "staged"),
+    (Bcast, 2, 32 << 10, "binomial"),
+    (Bcast, 4, 32 << 10, "staged"),
+    (Bcast, 8, 32 << 10, "staged"),
+    (Bcast, 16, 256 << 10, "staged"),
+    (Bcast, 2, 1 << 20, "binomial"),
+    (Bcast, 4, 1 << 20, "binomial"),
+    (Bcast, 8, 1 << 20, "binomial"),
+    (Bcast, 2, 8 << 20, "binomial"),
+    (Bcast, 4, 8 << 20, "binomial"),
+    (Bcast, 8, 8 << 20, "binomial"),
+    (Reduce, 2, 8, "flat"),
+    (Reduce, 4, 2048, "flat"),
+    (Reduce, 8, 2048, "flat"),
+    (Reduce, 16, 8, "flat"),
+    (Reduce, 4, 32 << 10, "tree"),
+    (Reduce, 8, 32 << 10, "tree"),
+    (Reduce, 16, 32 << 10, "tree"),
+    (Reduce, 8, 1 << 20, "direct"),
+    (Allreduce, 4, 8, "flat"),
+    (Allreduce, 8, 8, "flat"),
+    (Allreduce, 16, 2048, "flat"),
+    (Allreduce, 2, 32 << 10, "rabenseifner"),
+    (Allreduce, 4, 32 << 10, "rabenseifner"),
+    (Allreduce, 8, 32 << 10, "tree"),
+    (Allreduce, 2, 1 << 20, "rabenseifner"),
+    (Allreduce, 4, 1 << 20, "rabenseifner"),
+    (Allreduce, 8, 1 << 20, "rabenseifner"),
+    (Allgather, 2, 8, "bruck"),
+    (Allgather, 4, 8, "flat"),
+    (Allgather, 8, 8, "flat"),
+    (Allgather, 16, 8, "flat"),
+    (Allgather, 4, 32 << 10, "recursive doubling"),
+    (Allgather, 8, 32 << 10, "recursive doubling"),
+    (Allgather, 4, 512 << 10, "recursive doubling"),
+    (Allgather, 8, 512 << 10, "recursive doubling"),
+    (Gather, 8, 8, "flat"),
+    (Gather, 8, 512 << 10, "flat"),
+    (Scatter, 2, 8, "flat"),
+    (Scatter, 4, 8, "binomial"),
+    (Scatter, 8, 2048, "binomial"),
+    (Scatter, 16, 2048, "binomial"),
+    (Scatter, 8, 32 << 10, "flat"),
+    (Scatter, 16, 32 << 10, "flat"),
+    (Alltoall, 4, 8, "bruck"),
+    (Alltoall, 8, 8, "bruck"),
+    (Alltoall, 16, 8, "bruck"),
+    (Alltoall, 8, 2048, "pairwise"),
+    (Alltoall, 16, 2048, "pairwise"),
+    (Alltoall, 8, 512 << 10, "pairwise"),
+    (ReduceScatter, 4, 8, "pairwise"),
+    (ReduceScatter, 8, 32 << 10, "pairwise"),
+    (ReduceScatter, 8, 512 << 10, "pairwise"),
+];
+
+#[test]
+fn what_was_measured_the_quickest_is_chosen() {
+    for &(operation, ranks, bytes, name) in MEASURED {
+        let chosen = two_processors(ranks).choose(&Shape::new(operation, ranks, 0, bytes));
+        assert_eq!(chosen.name, name, "{operation:?} of {bytes} bytes among {ranks}");
+    }
+}
+
+/// Where nobody helps: operation, ranks, bytes, and what was the quickest there.
+const UNAIDED: &[(Operation, usize, u64, &str)] = &[
+    (Bcast, 2, 8, "laid"),
+    (Bcast, 2, 2048, "laid"),
+    (Bcast, 2, 4 << 10, "binomial"),
+    (Gather, 2, 8 << 10, "flat"),
+    (Scatter, 2, 8 << 10, "flat"),
+    (Bcast, 4, 8 << 10, "laid"),
+    (Bcast, 4, 1 << 20, "binomial"),
+    (Bcast, 8, 1 << 20, "laid"),
+    (Allgather, 2, 64 << 10, "laid"),
+    (Allgather, 4, 256 << 10, "recursive doubling"),
+    (Alltoall, 8, 64 << 10, "laid"),
+    (Alltoall, 2, 256 << 10, "pairwise"),
+    (Reduce, 2, 2048, "laid"),
+    (Reduce, 2, 8 << 10, "direct"),
+    (Reduce, 2, 1 << 20, "direct"),
+    (Reduce, 8, 8 << 10, "laid"),
+    (Reduce, 4, 32 << 10, "direct"),
+    (Reduce, 16, 64 << 10, "direct"),
+    (Allreduce, 2, 1 << 20, "shared"),
+];
+
+#[test]
+fn where_nobody_helps_long_blocks_are_taken_where_they_lie() {
+    for &(operation, ranks, bytes, name) in UNAIDED {
+        let selection = Selection { is_unaided: true, ..two_processors(ranks) };
+        let chosen = selection.choose(&Shape::new(operation, ranks, 0, bytes));
+        assert_eq!(chosen.name, name, "{} of {ranks} ranks, {bytes} bytes", operation.name());
+    }
+}
+
+#[test]
+fn where_each_rank_has_a_processor_many_ranks_share_the_work() {
+    let chosen =
+        |operation, ranks, bytes| Selection::default().choose(&Shape::new(operation, ranks, 0, bytes)).name;
+    assert_eq!(chosen(Barrier, 1000, 0), "dissemination");
+    assert_eq!(chosen(Bcast, 1000, 8), "binomial");
+    assert_eq!(chosen(Bcast, 64, 64 << 20), "scatter+allgather");
+    assert_eq!(chosen(Allreduce, 1000, 8), "recursive doubling");
+    assert_eq!(chosen(Allreduce, 64, 64 << 20), "rabenseifner");
+    assert_eq!(chosen(Allgather, 1000, 8), "bruck");
+    assert_eq!(chosen(Alltoall, 64, 1 << 20), "pairwise");
+}
+
+#[test]
+fn where_ranks_share_nodes_one_of_each_takes_part_between_them() {
+    let placed = |per_node, operation, ranks, bytes| {
+        let placement = Placement { per_node, ..Placement::SPREAD };
+        let shape = Shape { placement, ..Shape::new(operation, ranks, 0, bytes) };
+        Selection::default().choose(&shape).name
+    };
+    for operation in [Bcast, Reduce, Allreduce, Allgather] {
+        assert_eq!(placed(12, operation, 768, 8), "two-level", "{operation:?}");
+        // On one node, or with nothing known of nodes, nothing is between them.
+        for bytes in [8, 1024, 1 << 20] {
+            let usual = Selection::default().choose(&Shape::new(operation, 16, 0, bytes)).name;
+            assert_eq!((placed(16, operation, 16, bytes), placed(1, operation, 16, bytes)), (usual, usual));
+        }
+    }
+    assert_eq!(placed(16, Barrier, 1024, 0), "two-level");
+    assert_eq!(placed(16, Allreduce, 1024, 16 << 20), "rabenseifner");
+}
+
+#[test]
+fn there_is_one_for_every_shape_and_it_takes_some_time() {
+    for (_, operation) in OPERATIONS.iter().filter(|(_, operation)| *operation != Neighbours) {
+        for ranks in [1, 2, 3, 8, 33, 100, 1 << 24] {
+            for bytes in [0, 8, 4096, 1 << 24] {
+                for in_order in [false, true] {
+                    for selection in [Selection::default(), two_processors(ranks)] {
+                        let shape = Shape { in_order, ..Shape::new(*operation, ranks, 0, bytes) };
+                        let chosen = selection.choose(&shape);
+                        assert!((chosen.fits)(&shape), "{shape:?}");
+                        let time = selection.estimate(chosen, &shape).expect("its work is known");
+                        assert!(time.is_finite() && time >= 0.0, "{shape:?}: {time}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_costly_things_take_longer() {
+    let dear = |name| Selection { costs: Costs::default().with(name, 1).unwrap(), ..two_processors(8) };
+    let shape = Shape::new(Allreduce, 8, 0, 1 << 16);
+    for algorithm in Allreduce.algorithms().filter(|algorithm| algorithm.work(&shape).is_some()) {
+        let time = |selection: Selection| selection.estimate(algorithm, &shape).unwrap();
+        let usual = time(two_processors(8));
+        assert!(time(dear("turn_ns")) < usual && time(dear("step_ns")) < usual, "{}", algorithm.name);
+        assert!(time(dear("copied_per_us")) > usual && time(dear("combined_per_us")) > usual);
+    }
+}
+
+#[test]
+fn what_is_forced_is_taken_where_it_fits() {
+    for algorithm in ALGORITHMS.iter().filter(|one| one.operation != Neighbours) {
+        let text = format!("{}={}", algorithm.operation.name(), algorithm.name);
+        let forced = Selection { forced: text.parse().unwrap(), ..Selection::default() };
+        for ranks in [1, 4, 7] {
+            let shape = Shape { in_order: true, ..Shape::new(algorithm.operation, ranks, 0, 64) };
+            let fits = (algorithm.fits)(&shape);
+            let usual = Selection::default().choose(&shape).name;
+            assert_eq!(forced.choose(&shape).name, if fits { algorithm.name } else { usual }, "{text}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The engines of all nodes: when each is free, and what waits for it.
+
+use std::collections::VecDeque;
+use crate::network::Time;
+
+/// A queue of a rank, by its place among the rank's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Head {
+    pub(super) rank: u32,
+    pub(super) lane: u16,
+}
+
+/// An engine.
+#[derive(Default, Debug)]
+struct Engine {
+    free: Time,
+    waiting: VecDeque<Head>,
+    /// Whether it is to be looked at when it is free.
+    is_called: bool,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Engines {
+    all: Vec<Engine>,
+    per_node: u64,
+}
+
+impl Engines {
+    /// So many on each of so many nodes.
+    pub(super) fn new(nodes: u64, per_node: u32) -> Engines {
+        let per_node = u64::from(per_node.max(1));
+        let mut all = Vec::new();
+        all.resize_with((nodes * per_node) as usize, Engine::default);
+        Engines { all, per_node }
+    }
+
+    /// The engine of a queue: where its node's engines begin, and the number of the queue and that of its rank on the
+    /// node, so that ranks of a node do not all use the first one.
+    pub(super) fn of(&self, node: u64, queue: u16, place: u64) -> usize {
+        (node * self.per_node + (u64::from(queue) + place) % self.per_node) as usize
+    }
+
+    /// Whether it is free and nobody waits for it.
+    pub(super) fn is_idle(&self, engine: usize, now: Time) -> bool {
+        let engine = &self.all[engine];
+        engine.free <= now && engine.waiting.is_empty()
+    }
+
+    /// The engine is taken until then.
+    pub(super) fn take(&mut self, engine: usize, until: Time) {
+        self.all[engine].free = until;
+    }
+
+    /// Somebody waits for it. When it is to be looked at, if that is not settled yet.
+    pub(super) fn wait(&mut self, engine: usize, head: Head) -> Option<Time> {
+        let engine = &mut self.all[engine];
+        engine.waiting.push_back(head);
+        (!std::mem::replace(&mut engine.is_called, true)).then_some(engine.free)
+    }
+
+    /// Who is next, if it is free.
+    pub(super) fn next(&mut self, engine: usize, now: Time) -> Option<Head> {
+        let engine = &mut self.all[engine];
+        if engine.free <= now { engine.waiting.pop_front() } else { None }
+    }
+
+    /// It was looked at: when it is to be looked at again, if somebody waits.
+    pub(super) fn looked_at(&mut self, engine: usize) -> Option<Time> {
+        let engine = &mut self.all[engine];
+        engine.is_called = !engine.waiting.is_empty();
+        engine.is_called.then_some(engine.free)
+    }
+}

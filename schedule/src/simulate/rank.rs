@@ -1,0 +1,186 @@
+//! A rank that is under way: what is left of its part, and how far it is.
+
+use super::super::{Deed, Part, START, Signal, Step, Trigger};
+use std::collections::BTreeMap;
+use crate::network::Time;
+
+/// A queue of a rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane {
+    /// Its number.
+    pub(crate) queue: u16,
+    /// Where its steps begin and end among those of the rank.
+    first: u32,
+    end: u32,
+    /// The next one, and the start to which it belongs.
+    next: u32,
+    pub(crate) start: u32,
+    /// Whether the next one waits for its engine.
+    pub(crate) waits: bool,
+    /// When its last reduction ends: the next one begins then.
+    combines: Time,
+}
+
+/// A rank.
+#[derive(Debug)]
+pub(crate) struct Live {
+    /// In the order of their queues.
+    steps: Box<[Step]>,
+    pub(crate) lanes: Box<[Lane]>,
+    /// Of each signal: what it has counted, and what it counts in a start.
+    counts: Box<[(u64, u64)]>,
+    finish: Box<[Trigger]>,
+    /// Starts that have begun, and that are over.
+    pub(crate) begun: u32,
+    pub(crate) ended: u32,
+    /// Until when its host computes.
+    pub(crate) computes: Time,
+    /// When what was raised last by each queue at each signal comes there.
+    last: BTreeMap<(u16, u32, Signal), Time>,
+    /// How many of those there are to be before they are looked through.
+    last_many: usize,
+}
+
+/// A condition that is not met.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unmet {
+    /// The queue, and how many of its steps come before; `None`: the end of the start.
+    pub(crate) step: Option<(u16, u32)>,
+    pub(crate) start: u32,
+    pub(crate) signal: Signal,
+    pub(crate) reached: u64,
+    pub(crate) wanted: u64,
+}
+
+/// Keep this many of the last effects without looking whether they have come.
+const LAST_FEW: usize = 16;
+
+impl Live {
+    pub(crate) fn new(part: &Part) -> Live {
+        let mut steps = part.steps().to_vec();
+        steps.sort_by_key(|step| step.queue);
+        let mut lanes: Vec<Lane> = Vec::new();
+        for (number, step) in steps.iter().enumerate() {
+            let (queue, number) = (step.queue.0, number as u32);
+            match lanes.last_mut().filter(|lane| lane.queue == queue) {
+                Some(lane) => lane.end = number + 1,
+                None => {
+                    let (first, end) = (number, number + 1);
+                    let (waits, combines) = (false, Time::ZERO);
+                    lanes.push(Lane { queue, first, end, next: first, start: 0, waits, combines });
+                }
+            }
+        }
+        Live {
+            steps: steps.into(),
+            lanes: lanes.into(),
+            counts: part.counters().iter().map(|counter| (0, counter.per_start)).collect(),
+            finish: part.finished().into(),
+            begun: 0,
+            ended: 0,
+            computes: Time::ZERO,
+            last: BTreeMap::new(),
+            last_many: LAST_FEW,
+        }
+    }
+
+    /// Its program starts.
+    pub(crate) fn start(&mut self) {
+        self.begun += 1;
+        self.raise(START, 1);
+    }
+
+    /// Counts a signal further. Whether there is such a one.
+    pub(crate) fn raise(&mut self, signal: Signal, amount: u64) -> bool {
+        let count = self.counts.get_mut(signal.index());
+        count.map(|(count, _)| *count = count.saturating_add(amount)).is_some()
+    }
+
+    /// What a signal has counted, and what it would have to for a trigger of that start, if that is more.
+    fn missing(&self, trigger: &Trigger, start: u32) -> Option<(u64, u64)> {
+        let start = start.checked_sub(trigger.lag)?;
+        let (count, per_start) = self.counts[trigger.signal.index()];
+        let wanted = per_start.saturating_mul(start.into()).saturating_add(trigger.count);
+        (count < wanted).then_some((count, wanted))
+    }
+
+    /// The next step of a queue, if it may begin now: the rank has started, and what it waits for has come.
+    pub(crate) fn ready(&self, lane: u16, now: Time) -> Option<&Step> {
+        let lane = &self.lanes[usize::from(lane)];
+        if lane.waits || lane.start == self.begun {
+            return None;
+        }
+        let step = &self.steps[lane.next as usize];
+        if lane.combines > now && matches!(step.deed, Deed::Reduce { .. }) {
+            return None;
+        }
+        self.missing(&step.trigger, lane.start).is_none().then_some(step)
+    }
+
+    /// The next step of a queue begins.
+    pub(crate) fn begin(&mut self, lane: u16) -> Step {
+        let lane = &mut self.lanes[usize::from(lane)];
+        let step = self.steps[lane.next as usize];
+        lane.waits = false;
+        lane.next += 1;
+        if lane.next == lane.end {
+            (lane.next, lane.start) = (lane.first, lane.start + 1);
+        }
+        step
+    }
+
+    /// A queue's reduction ends then.
+    pub(crate) fn combine(&mut self, lane: u16, until: Time) {
+        self.lanes[usize::from(lane)].combines = until;
+    }
+
+    /// Whether the start that has begun last may be over.
+    pub(crate) fn may_end(&self, now: Time) -> bool {
+        let is_met = |trigger: &Trigger| self.missing(trigger, self.ended).is_none();
+        self.ended < self.begun && self.computes <= now && self.finish.iter().all(is_met)
+    }
+
+    /// Whether there is nothing left of so many starts.
+    pub(crate) fn is_done(&self, starts: u32) -> bool {
+        self.ended == starts && self.lanes.iter().all(|lane| lane.start == starts)
+    }
+
+    /// When something comes that a queue raises, given when it would: not before what it raised there earlier.
+    pub(crate) fn in_order(
+        &mut self,
+        queue: u16,
+        rank: u32,
+        signal: Signal,
+        at: Time,
+        now: Time,
+    ) -> Time {
+        let last = self.last.entry((queue, rank, signal)).or_default();
+        *last = at.max(*last);
+        let at = *last;
+        if self.last.len() > self.last_many {
+            self.last.retain(|_, last| *last > now);
+            self.last_many = LAST_FEW.max(2 * self.last.len());
+        }
+        at
+    }
+
+    /// What keeps its queues and its program from going on, of so many starts.
+    pub(crate) fn unmet(&self, starts: u32) -> Vec<Unmet> {
+        let mut found = Vec::new();
+        for lane in self.lanes.iter().filter(|lane| lane.start < starts) {
+            let trigger = self.steps[lane.next as usize].trigger;
+            if let Some((reached, wanted)) = self.missing(&trigger, lane.start) {
+                let (step, signal) = (Some((lane.queue, lane.next - lane.first)), trigger.signal);
+                found.push(Unmet { step, start: lane.start, signal, reached, wanted });
+            }
+        }
+        if self.ended < self.begun {
+            let missing = |trigger: &Trigger| {
+                let (reached, wanted) = self.missing(trigger, self.ended)?;
+                Some(Unmet { step: None, start: self.ended, signal: trigger.signal, reached, wanted })
+            };
+            found.extend(self.finish.iter().find_map(missing));
+        }
+        found
+    }
+}

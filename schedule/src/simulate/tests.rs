@@ -1,0 +1,217 @@
+//! Schedules small enough for times by hand.
+
+use super::{Host, Simulation, Stuck};
+use crate::{Buffer, Contract, Part, Schedule, started};
+use crate::network::{Grid, Network, Parameters, Time, Topology};
+
+const BYTES: u64 = 100;
+const DATA: Buffer = Buffer::FIRST;
+
+/// A row of nodes with so many ranks each; L 10 ns, G 1 ns, g 5 ns, two engines, a link's byte 1 ns.
+fn row(nodes: u64, per_node: u64) -> Network {
+    let parameters = Parameters {
+        latency: Time::nanoseconds(10),
+        byte: Time::nanoseconds(1),
+        byte_inside: Time::nanoseconds(1),
+        gap: Time::nanoseconds(5),
+        link_byte: Time::nanoseconds(1),
+        reduce_byte: Time::nanoseconds(2),
+        engines: 2,
+        ..Parameters::default()
+    };
+    Network { topology: Topology::Grid(Grid::mesh(&[nodes])), parameters, per_node }
+}
+
+fn schedule(ranks: usize, part: impl Fn(&mut Part) + Send + Sync + 'static) -> Schedule {
+    Schedule::new("test", ranks, part, |_| Contract::default())
+}
+
+fn ns(count: u64) -> Time {
+    Time::nanoseconds(count)
+}
+
+/// Rank 0 gives to the next, that to the one after it, and so on.
+fn relay(ranks: usize) -> Schedule {
+    schedule(ranks, move |part| {
+        let (me, last) = (part.rank(), part.rank() + 1 == ranks);
+        part.buffer("data", BYTES);
+        let ready = part.signal("ready", u64::from(!last));
+        let arrived = part.signal("arrived", u64::from(me > 0));
+        let sent = part.signal("sent", u64::from(!last));
+        part.join(started());
+        if me > 0 {
+            part.join(ready.reaches(u64::from(!last))).then(ready.on(me - 1, 1));
+        }
+        if !last {
+            if me == 0 {
+                part.join(ready.reaches(1));
+            }
+            let trigger = arrived.reaches(u64::from(me > 0));
+            part.copy(trigger, DATA.on(me, 0), DATA.on(me + 1, 0), BYTES)
+                .then(arrived.on(me + 1, 1))
+                .then(sent.on(me, 1));
+            part.finish(sent.reaches(1));
+        }
+        part.finish(arrived.reaches(u64::from(me > 0)));
+    })
+}
+
+#[test]
+fn a_relay_takes_what_its_parts_take() {
+    // Rank 2: a join from 0, the report from 5, at rank 1 at 15. Its report is at rank 0 at 25, where the join takes 5:
+    // the copy is at rank 1 from 30 + 10 + 100 on, and at rank 2 110 later. News that it was is at rank 1 at 260.
+    let network = row(3, 1);
+    let simulated = relay(3).simulate(&network).unwrap();
+    assert_eq!(simulated.time, ns(260));
+    assert_eq!((simulated.first_end, simulated.median_end), (ns(150), ns(250)));
+    assert_eq!(simulated.moves_from, ns(30));
+    assert_eq!((simulated.commands, simulated.bytes, simulated.bytes_between), (8, 200, 200));
+    // Rank 1: three steps, the signal of starts and three of its own.
+    assert_eq!((simulated.memory_max, simulated.memory_all), (3 * 64 + 4 * 8, 8 * 64 + 3 * 4 * 8));
+    let used = simulated.busiest.unwrap();
+    assert_eq!((used.link, used.bytes, used.busy), (0, 100, ns(100)));
+    assert!((simulated.busiest_share() - 100.0 / 260.0).abs() < 1e-12);
+    // On one node nothing goes over links; each of three ranks has an engine, of two, so that rank 0 and 2 share one.
+    let simulated = relay(3).simulate(&row(1, 3)).unwrap();
+    assert_eq!((simulated.bytes, simulated.bytes_between, simulated.busiest), (200, 0, None));
+}
+
+#[test]
+fn equal_questions_get_equal_answers() {
+    let network = row(40, 2);
+    let once = || Simulation::new(&relay(77), &network).starts(3).run();
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn starts_follow_each_other() {
+    let network = row(3, 1);
+    relay(3).check().unwrap();
+    let times: Vec<Time> = (1..=3)
+        .map(|starts| Simulation::new(&relay(3), &network).starts(starts).run().unwrap().time)
+        .collect();
+    // A start reaches rank 0 when rank 1, whose start was over at 260, has reported: 5 and 10 later.
+    assert_eq!(times[1], ns(260 + 15 + 5 + 110 + 110 + 10));
+    assert_eq!(times[2] - times[1], times[1] - times[0]);
+}
+
+/// So many copies from one node to the next, in as many queues.
+fn copies(queues: u16) -> Schedule {
+    schedule(2, move |part| {
+        let count = u64::from(queues);
+        part.buffer("data", BYTES * count);
+        let arrived = part.signal("arrived", if part.rank() == 1 { count } else { 0 });
+        if part.rank() == 0 {
+            for queue in 0..queues {
+                part.in_queue(queue);
+                let at = u64::from(queue) * BYTES;
+                part.copy(started(), DATA.on(0, at), DATA.on(1, at), BYTES).then(arrived.on(1, 1));
+            }
+        } else {
+            part.finish(arrived.reaches(count));
+        }
+    })
+}
+
+#[test]
+fn an_engine_does_one_command_at_a_time_and_a_link_too() {
+    // Two engines begin two copies at once: the link lets the second one go 100 later. The first engine is free at 105,
+    // and its copy finds the link taken until 200.
+    let network = row(2, 1);
+    assert_eq!(copies(1).simulate(&network).unwrap().time, ns(110));
+    assert_eq!(copies(2).simulate(&network).unwrap().time, ns(210));
+    assert_eq!(copies(3).simulate(&network).unwrap().time, ns(310));
+    // Without waiting at the link: queues 0 and 2 share an engine.
+    let mut network = network;
+    network.parameters.link_byte = Time::ZERO;
+    assert_eq!(copies(2).simulate(&network).unwrap().time, ns(110));
+    assert_eq!(copies(3).simulate(&network).unwrap().time, ns(105 + 110));
+    assert_eq!(copies(4).simulate(&network).unwrap().time, ns(105 + 110));
+}
+
+#[test]
+fn what_is_combined_takes_its_time_and_third_parties_ask() {
+    let sum = schedule(3, |part| {
+        part.buffer("data", BYTES);
+        let arrived = part.signal("arrived", u64::from(part.rank() == 2));
+        if part.rank() == 0 {
+            // Rank 0 asks rank 1, 10; 110 to rank 2, and 200 to combine.
+            part.reduce(started(), DATA.on(1, 0), DATA.on(2, 0), BYTES, false).then(arrived.on(2, 1));
+        }
+        part.finish(arrived.reaches(u64::from(part.rank() == 2)));
+    });
+    assert_eq!(sum.simulate(&row(3, 1)).unwrap().time, ns(10 + 110 + 200));
+}
+
+#[test]
+fn what_one_queue_raises_at_one_signal_comes_in_order() {
+    // The join is over at once, but what it raises comes after what the copy before it raises.
+    let ordered = schedule(2, |part| {
+        part.buffer("data", BYTES);
+        let own = part.signal("own", if part.rank() == 0 { 3 } else { 0 });
+        if part.rank() == 0 {
+            part.copy(started(), DATA.on(0, 0), DATA.on(1, 0), BYTES).then(own.on(0, 1));
+            part.join(started()).then(own.on(0, 2));
+            part.finish(own.reaches(2));
+        }
+    });
+    assert_eq!(ordered.simulate(&row(2, 1)).unwrap().time, ns(120));
+}
+
+#[test]
+fn hosts_that_compute_keep_only_their_own_steps_from_going_on() {
+    let network = row(3, 1);
+    let time = |compute, offloaded| {
+        let host = Host { compute: ns(compute), varies: Time::ZERO, offloaded };
+        Simulation::new(&relay(3), &network).host(host).run().unwrap().time
+    };
+    assert_eq!(time(1000, true), ns(1000));
+    assert_eq!(time(100, true), ns(260));
+    // Rank 2 makes the join in its call, and reports when it is back; and so on from there.
+    assert_eq!(time(1000, false), ns(1000 + 255));
+    assert_eq!(time(0, false), ns(260));
+}
+
+#[test]
+fn hosts_that_vary_compute_between_the_bounds_and_the_same_each_time() {
+    let host = Host { compute: ns(1000), varies: ns(500), offloaded: true };
+    let times: Vec<Time> = (0..200).map(|rank| host.computes(rank, rank % 7)).collect();
+    assert!(times.iter().all(|time| (ns(1000)..ns(1500)).contains(time)));
+    let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!(*least < ns(1050) && *most > ns(1450), "{least} {most}");
+    assert_eq!(host.computes(3, 4), host.computes(3, 4));
+    assert_ne!(host.computes(3, 4), host.computes(4, 3));
+}
+
+#[test]
+fn what_gets_stuck_is_told() {
+    let stuck = schedule(3, |part| {
+        let never = part.signal("never", 1);
+        part.join(started());
+        part.join(never.reaches(2)).then(never.on(0, 1));
+        part.finish(never.reaches(1));
+    });
+    let told = stuck.simulate(&row(3, 1)).unwrap_err();
+    let Stuck::Waiting { ranks: 3, ref first, .. } = told else { panic!("{told}") };
+    assert_eq!((first[0].at.rank, first[0].at.step, first[0].wanted), (0, Some(1), 2));
+    assert!(
+        told.to_string().contains("step 1 of rank 0 in start 0 waits for 2 of signal \"never\""),
+        "{told}"
+    );
+
+    let nowhere = schedule(2, |part| {
+        let signal = part.signal("signal", 1);
+        part.join(started()).then(signal.on(7, 1));
+    });
+    assert!(matches!(nowhere.simulate(&row(2, 1)), Err(Stuck::NoSuch { at }) if at.step == Some(0)));
+    let no_signal = schedule(2, |part| {
+        if part.rank() == 0 {
+            let signal = part.signal("signal", 1);
+            part.join(started()).then(signal.on(1, 1));
+        }
+        let waits = part.signal("waits", 1);
+        part.finish(waits.reaches(1));
+    });
+    assert!(no_signal.simulate(&row(2, 1)).is_err());
+    assert_eq!(relay(3).simulate(&row(2, 1)), Err(Stuck::NoRoom { ranks: 3, room: 2 }));
+}

@@ -1,0 +1,102 @@
+//! Files that a command writes: tried before anything else is done, replaced when there is something to write.
+
+use tasuki_command::misuse;
+use anyhow::Context;
+use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are tried: more than any output has.
+const TRIED_BYTES: usize = 1 << 20;
+
+/// A file to be written later.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    path: PathBuf,
+    file: File,
+    /// It was not there, and nothing has been written: it goes again.
+    is_left_empty: bool,
+}
+
+/// Whether that stands for standard output.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+impl Sink {
+    /// Opens the file and finds out whether it can be written. What is in it stays until [`Sink::replace`]. An error is
+    /// the user's.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Sink> {
+        let refused = |error| misuse(format!("{} cannot be written: {error}", path.display()));
+        let path = if is_standard_output(path) { Path::new("/dev/stdout") } else { path };
+        let is_left_empty = !path.exists();
+        // Not truncated: if what is to be written does not come about, the last one's is still there.
+        let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
+        let file = file.map_err(refused)?;
+        let mut sink = Sink { path: path.to_path_buf(), file, is_left_empty };
+        sink.try_out().map_err(refused)?;
+        Ok(sink)
+    }
+
+    fn try_out(&mut self) -> std::io::Result<()> {
+        let meta = self.file.metadata()?;
+        if meta.is_file() {
+            self.file.seek(SeekFrom::End(0))?;
+            let written = self.file.write_all(&vec![0; TRIED_BYTES]).and_then(|()| self.file.sync_data());
+            self.file.set_len(meta.len())?;
+            return written;
+        }
+        // A device that takes anything takes an empty line; /dev/full refuses it.
+        let is_device = meta.file_type().is_char_device() && !self.file.is_terminal();
+        if is_device { self.file.write_all(b"\n") } else { Ok(()) }
+    }
+
+    /// Writes `text` in the place of what was there.
+    pub(crate) fn replace(mut self, text: &str) -> anyhow::Result<()> {
+        let shown = || format!("{} could not be written", self.path.display());
+        if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
+            self.file.set_len(0).and_then(|()| self.file.rewind()).with_context(shown)?;
+        }
+        self.is_left_empty = false;
+        self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()).with_context(shown)
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        if self.is_left_empty {
+            let _ = std::fs::remove_file(&self.path); // what went wrong before is what counts
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_only_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("figures");
+        std::fs::write(&path, "a long old text").unwrap();
+        let sink = Sink::open(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a long old text");
+        sink.replace("new\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
+        drop(Sink::open(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
+        let other = folder.path().join("other");
+        drop(Sink::open(&other).unwrap());
+        assert!(!other.exists());
+    }
+
+    #[test]
+    fn full_and_missing_places_are_told_before_anything_is_measured() {
+        for path in ["/dev/full", "/nowhere/a.json", "/"] {
+            let error = format!("{:#}", Sink::open(Path::new(path)).unwrap_err());
+            assert!(error.starts_with(path) && error.contains("cannot be written: "), "{error}");
+        }
+        Sink::open(Path::new("/dev/null")).unwrap().replace("x").unwrap();
+    }
+}

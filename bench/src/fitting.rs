@@ -5,21 +5,21 @@ use tasuki_schedule::{Costs, Forced, Measured, Operation, Shape};
 
 /// How long a start took.
 #[derive(Clone, Debug)]
-pub(crate) struct Timed {
+pub struct Timed {
     /// By which algorithms, as `tasuki run --collectives` takes them.
-    pub(crate) forced: &'static str,
+    pub forced: &'static str,
     /// How many ranks there were,
-    pub(crate) ranks: usize,
+    pub ranks: usize,
     /// and how many of them shared a processor.
-    pub(crate) per_processor: usize,
+    pub per_processor: usize,
     /// What was started, by its name and bytes of a block, as in `bcast 8`.
-    pub(crate) what: String,
+    pub what: String,
     /// Nanoseconds.
-    pub(crate) ns: f64,
+    pub ns: f64,
 }
 
 /// The costs that explain these times best.
-pub(crate) fn costs(all: &[Timed]) -> anyhow::Result<Costs> {
+pub fn costs(all: &[Timed]) -> anyhow::Result<Costs> {
     let figures: anyhow::Result<Vec<Measured<'_>>> = all.iter().map(figure).collect();
     Ok(Costs::fitted(&figures?))
 }

@@ -27,6 +27,7 @@ mod crew;
 mod crowd;
 mod death;
 mod figure;
+pub mod fitting;
 mod fuzzy;
 mod group;
 mod handler;
@@ -66,21 +67,23 @@ mod state;
 mod stencil;
 mod table;
 mod talking;
+pub mod this_machine;
 mod tuning;
+pub mod tuning_file;
 mod turns;
 mod waiting;
 mod whole;
 
-pub(crate) use part::{PartArgs, SUBCOMMAND, play};
+pub use part::{PartArgs, SUBCOMMAND, play};
 
-use tasuki_command::print;
-use tasuki_command::Sink;
 use case::Case;
 use clap::ValueEnum;
 use machine::Machine;
 use peers::Peer;
 use run::Wanted;
 use std::path::PathBuf;
+use tasuki_command::Sink;
+use tasuki_command::print;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -109,7 +112,7 @@ Exit code: 0, whether bars are met or missed; 1 if a case has no figure; 2 for m
 /// Measure how fast it is here, beside what the machine can do.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
-pub(crate) struct Args {
+pub struct Args {
     /// What to measure [default: all]
     #[arg(value_enum, value_name = "CASE", hide_possible_values = true)]
     cases: Vec<Case>,
@@ -156,7 +159,7 @@ fn ranks(text: &str) -> Result<usize, String> {
 }
 
 /// The subcommand; its exit code.
-pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
+pub fn command(args: &Args) -> anyhow::Result<u8> {
     if args.list {
         let lines = Case::all().iter().map(|case| format!("{case:16} {}\n", case.text()));
         print(&lines.collect::<String>())?;

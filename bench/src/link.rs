@@ -14,7 +14,7 @@ pub(super) struct Link<'l> {
 }
 
 /// One line of standard output. Nobody to hear it is no reason to fail.
-pub(super) fn tell(event: Event) {
+pub(crate) fn tell(event: Event) {
     if let Ok(line) = serde_json::to_string(&event) {
         say(&line);
     }
@@ -26,7 +26,7 @@ pub(super) fn say(line: &str) {
 }
 
 /// A line of standard input; an empty one at its end.
-pub(super) fn hear() -> tasuki::Result<String> {
+pub(crate) fn hear() -> tasuki::Result<String> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| Error::from_io("standard input", &error))?;
     Ok(line)

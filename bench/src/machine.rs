@@ -27,12 +27,12 @@ impl Machine {
     pub(super) fn this() -> anyhow::Result<Machine> {
         let allowed = sched_getaffinity(None)?;
         Ok(Machine {
-            processor: machine::processor(),
+            processor: this_machine::processor(),
             processors: (0..rustix::thread::CpuSet::MAX_CPU)
                 .filter(|&number| allowed.is_set(number))
                 .collect(),
-            memory: machine::memory(),
-            kernel: machine::kernel(),
+            memory: this_machine::memory(),
+            kernel: this_machine::kernel(),
         })
     }
 }

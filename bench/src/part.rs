@@ -5,16 +5,16 @@ use super::limit::{Rounds, answer_probe};
 use super::link::{self, Link, tell};
 use super::plan::Plan;
 use super::{crew, crowd, memory, message, overlap_coll, pair, planned, prices, startup, talking, waiting};
-use crate::run::spawn::ends_with_us;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use tasuki::{Job, Rank};
+use tasuki_command::child::ends_with_us;
 
 /// The hidden subcommand.
-pub(crate) const SUBCOMMAND: &str = "__bench-part";
+pub const SUBCOMMAND: &str = "__bench-part";
 
 /// A part to play.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ fn program() -> anyhow::Result<PathBuf> {
 
 /// The hidden subcommand's arguments.
 #[derive(clap::Args)]
-pub(crate) struct PartArgs {
+pub struct PartArgs {
     /// The part, as JSON.
     part: String,
     /// Where the probe finds the limit's memory.
@@ -89,7 +89,7 @@ pub(crate) struct PartArgs {
 }
 
 /// Plays a part.
-pub(crate) fn play(args: &PartArgs) -> ExitCode {
+pub fn play(args: &PartArgs) -> ExitCode {
     let part = match serde_json::from_str(&args.part) {
         Ok(part) => part,
         Err(error) => return failed(&error.to_string()),

@@ -14,9 +14,9 @@ use super::sizes;
 use super::state::State;
 use super::table::Circumstances;
 use super::whole::Whole;
-use tasuki_command::misuse;
 use crate::tuning_file::Tuning;
 use std::path::PathBuf;
+use tasuki_command::misuse;
 
 /// What is asked for, checked.
 pub(super) struct Wanted {

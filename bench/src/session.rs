@@ -96,7 +96,7 @@ impl<'j> Session<'j> {
     }
 
     /// Tells all repetitions of a figure.
-    pub(super) fn tell(&self, group: &str, key: Key, series: Series) {
+    pub(crate) fn tell(&self, group: &str, key: Key, series: Series) {
         (self.link.tell)(Event::Figure { group: group.into(), key, series });
     }
 }

@@ -10,12 +10,12 @@ use super::progress::Progress;
 use super::ranks::{self, Wanted};
 use super::row::Row;
 use super::sizes;
-use tasuki_command::print;
+use crate::fitting;
 use crate::tuning_file::{self, Values};
-use crate::{choices, fitting};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
+use tasuki_command::print;
 
 /// Smaller ones are staged anyway: asking the kernel costs more than copying.
 const SIZES: &[u64] = &[16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20];
@@ -33,7 +33,7 @@ pub(super) fn command(machine: &Machine) -> anyhow::Result<u8> {
     let mut measure = |what: &str, direct_from_bytes: Option<u64>| -> anyhow::Result<Vec<Row>> {
         progress.begin(what, SECONDS);
         let file = folder.path().join("tune.json");
-        tune::write_to(&file, Values { direct_from_bytes, costs: None })?;
+        tuning_file::write_to(&file, Values { direct_from_bytes, costs: None })?;
         take(machine, file, &mut progress)
     };
     let (staged, direct) = (measure("staged", None)?, measure("direct", Some(0))?);
@@ -43,7 +43,7 @@ pub(super) fn command(machine: &Machine) -> anyhow::Result<u8> {
     drop(progress);
     let gains = gains(&staged, &direct);
     let values = Values { direct_from_bytes: from(&gains), costs: Some(costs) };
-    let file = tune::write_here(values)?;
+    let file = tuning_file::write_here(values)?;
     let mut text = format!("{machine}\n\n   size    direct / staged, GB/s\n");
     for (bytes, gain) in &gains {
         let _ = writeln!(text, "{:>8}    {gain:.2}", sizes::show(*bytes));
@@ -53,7 +53,7 @@ pub(super) fn command(machine: &Machine) -> anyhow::Result<u8> {
         None => "are staged, of any size".into(),
     };
     let _ = writeln!(text, "\nMessages in a program's own memory {said}");
-    let _ = writeln!(text, "Plans choose by {}", choices::costs(&costs.named()));
+    let _ = writeln!(text, "Plans choose by {}", tuning_file::costs(&costs.named()));
     let _ = writeln!(text, "Written to {}; `tasuki info --collectives` shows what is chosen", file.display());
     print(&text)?;
     Ok(0)

@@ -2,7 +2,6 @@
 //! given to all ranks. Without it the built-in values hold.
 
 use crate::this_machine;
-use tasuki_command::misuse;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use std::fmt;
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use tasuki_command::misuse;
 use tasuki_core::bootstrap::variables::{self as names, Environment};
 use tasuki_schedule::Costs;
 
@@ -29,14 +29,14 @@ struct Entry {
 
 /// What was measured on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Values {
+pub struct Values {
     /// From how many bytes on a message into memory that its receiver merely owns is written there by its sender, with
     /// the kernel's help; shorter ones go through a ring in memory that both have mapped. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) direct_from_bytes: Option<u64>,
+    pub direct_from_bytes: Option<u64>,
     /// What things cost, by which algorithms of plans are chosen. Absent: not measured.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
-    pub(crate) costs: Option<Costs>,
+    pub costs: Option<Costs>,
 }
 
 /// Costs as an object of numbers by name.
@@ -57,25 +57,30 @@ mod by_name {
 }
 
 /// The variable that names the file.
-pub(crate) const VARIABLE: &str = names::TUNE;
+pub const VARIABLE: &str = names::TUNE;
 
 /// What holds for the jobs of this machine.
 #[derive(Clone, Debug)]
-pub(crate) enum Tuning {
+pub enum Tuning {
     /// Nothing was measured here.
     BuiltIn,
     /// The file has an entry for this machine.
-    Measured { file: PathBuf, values: Values },
+    Measured {
+        /// The file that they were read from.
+        file: PathBuf,
+        /// The figures.
+        values: Values,
+    },
 }
 
 impl Tuning {
     /// As this process's environment says.
-    pub(crate) fn here() -> anyhow::Result<Tuning> {
+    pub fn here() -> anyhow::Result<Tuning> {
         Tuning::of(&Environment::current())
     }
 
     /// As the environment says. A file that was named must be there; the usual one need not.
-    pub(crate) fn of(environment: &Environment) -> anyhow::Result<Tuning> {
+    pub fn of(environment: &Environment) -> anyhow::Result<Tuning> {
         let named = environment.get(names::TUNE).map(PathBuf::from);
         let Some(file) = named.clone().or_else(|| usual(environment)) else { return Ok(Tuning::BuiltIn) };
         let text = match text_of(&file) {
@@ -95,7 +100,7 @@ impl Tuning {
     }
 
     /// What the ranks are told: variables with their values.
-    pub(crate) fn told(&self) -> Vec<(&'static str, String)> {
+    pub fn told(&self) -> Vec<(&'static str, String)> {
         let Tuning::Measured { values, .. } = self else { return Vec::new() };
         let direct = (names::TUNED, values.direct_from_bytes.unwrap_or(u64::MAX).to_string());
         let costs = values.costs.map(|costs| (names::COSTS, costs.to_string()));
@@ -103,7 +108,7 @@ impl Tuning {
     }
 
     /// What things cost, as far as that is known here.
-    pub(crate) fn costs(&self) -> Option<Costs> {
+    pub fn costs(&self) -> Option<Costs> {
         match self {
             Tuning::BuiltIn => None,
             Tuning::Measured { values, .. } => values.costs,
@@ -131,7 +136,7 @@ fn usual(environment: &Environment) -> Option<PathBuf> {
 
 /// What the file says of this machine.
 fn entry(file: &Path, text: &str) -> anyhow::Result<Option<Values>> {
-    let (processor, kernel) = (machine::processor(), machine::kernel());
+    let (processor, kernel) = (this_machine::processor(), this_machine::kernel());
     let is_this = |entry: &&Entry| entry.processor == processor && entry.kernel == kernel;
     Ok(parse(file, text)?.machines.iter().find(is_this).map(|entry| entry.values))
 }
@@ -145,7 +150,7 @@ fn parse(file: &Path, text: &str) -> anyhow::Result<Machines> {
 
 /// Writes what was measured here into the file that the environment says, beside what it says of other machines. Where
 /// it went.
-pub(crate) fn write(environment: &Environment, values: Values) -> anyhow::Result<PathBuf> {
+pub fn write(environment: &Environment, values: Values) -> anyhow::Result<PathBuf> {
     let nowhere = || format!("neither {} nor HOME says where to write it", names::TUNE);
     let named = environment.get(names::TUNE).map(PathBuf::from);
     let file = named.or_else(|| usual(environment)).with_context(nowhere)?;
@@ -154,17 +159,17 @@ pub(crate) fn write(environment: &Environment, values: Values) -> anyhow::Result
 }
 
 /// The same, as this process's environment says.
-pub(crate) fn write_here(values: Values) -> anyhow::Result<PathBuf> {
+pub fn write_here(values: Values) -> anyhow::Result<PathBuf> {
     write(&Environment::current(), values)
 }
 
 /// The same, into that file.
-pub(crate) fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
+pub fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
     let mut all = match text_of(file) {
         Ok(text) => parse(file, &text)?,
         Err(_) => Machines::default(),
     };
-    let (processor, kernel) = (machine::processor(), machine::kernel());
+    let (processor, kernel) = (this_machine::processor(), this_machine::kernel());
     all.machines.retain(|entry| entry.processor != processor || entry.kernel != kernel);
     all.machines.push(Entry { processor, kernel, values });
     let failed = || format!("{} could not be written", file.display());
@@ -189,6 +194,19 @@ fn text_of(file: &Path) -> std::io::Result<String> {
         return Err(std::io::Error::new(ErrorKind::InvalidData, "it has more than 1 MiB"));
     }
     Ok(text)
+}
+
+/// Costs on a line.
+const COSTS_ON_LINE: usize = 5;
+
+/// Costs for people.
+pub fn costs(named: &[(&'static str, u64)]) -> String {
+    let cost = |(name, value): &(&str, u64)| match name.split_once("_ns") {
+        Some((what, _)) => format!("{} {value} ns", what.replace('_', "-")),
+        None => format!("{} {value} B/us", name.trim_end_matches("_per_us")),
+    };
+    let line = |named: &[_]| named.iter().map(cost).collect::<Vec<_>>().join(", ");
+    named.chunks(COSTS_ON_LINE).map(line).collect::<Vec<_>>().join(",\n       ")
 }
 
 #[cfg(test)]

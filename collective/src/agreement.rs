@@ -7,14 +7,13 @@
 //! as are bound to one. Where other algorithms are forced, nobody has a plan. Communicators that are split from this
 //! one afterwards know it already. Costs an exchange of 40 bytes, once.
 
-use tasuki_schedule::{Costs, Selection};
 use crate::Communicator;
-use tasuki_schedule::{Operation, Shape};
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::os::processors;
+use tasuki_schedule::{Costs, Operation, Selection, Shape};
 
 /// What a member would choose by, and what all do, as soon as that is known.
 #[derive(Clone, Debug, Default)]
@@ -64,20 +63,18 @@ fn number(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-impl Selection {
-    /// What all choose by who have told these words; or the first member whose word tells of other algorithms forced
-    /// than the one before it.
-    fn of_all(&self, words: &[Word]) -> Result<Selection, usize> {
-        let alike = |what: fn(&Word) -> u64| words.windows(2).position(|two| what(&two[0]) != what(&two[1]));
-        if let Some(before) = alike(|word| word.forced) {
-            return Err(before + 1);
-        }
-        let costs = if alike(|word| word.costs).is_some() { Costs::default() } else { self.costs };
-        let told = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
-        let per_processor = if told > 1 { told.min(most_bound(words)) as usize } else { 1 };
-        let is_unaided = words.iter().all(|word| word.is_unaided != 0);
-        Ok(Selection { costs, per_processor, is_unaided, forced: self.forced.clone() })
+/// What all choose by who have told these words; or the first member whose word tells of other algorithms forced
+/// than the one before it.
+fn selection_of_all(own: &Selection, words: &[Word]) -> Result<Selection, usize> {
+    let alike = |what: fn(&Word) -> u64| words.windows(2).position(|two| what(&two[0]) != what(&two[1]));
+    if let Some(before) = alike(|word| word.forced) {
+        return Err(before + 1);
     }
+    let costs = if alike(|word| word.costs).is_some() { Costs::default() } else { own.costs };
+    let told = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
+    let per_processor = if told > 1 { told.min(most_bound(words)) as usize } else { 1 };
+    let is_unaided = words.iter().all(|word| word.is_unaided != 0);
+    Ok(Selection { costs, per_processor, is_unaided, forced: own.forced.clone() })
 }
 
 /// How many members are bound to one processor, of that which most are bound to, but no fewer than two: there are more
@@ -103,7 +100,7 @@ impl Communicator {
         let own = Selection { is_unaided, ..(*agreed.own).clone() };
         let words = self.allgather_steps(&[Word::of(&own, &processors::allowed())]);
         let words = words.map_err(|error| self.step_failed(error, &call))?;
-        let all = agreed.own.of_all(&words).map_err(|other| {
+        let all = selection_of_all(&agreed.own, &words).map_err(|other| {
             let text = format!("members {} and {other} have different TASUKI_COLLECTIVES", other - 1);
             self.machine().fault(Cause::Argument(text), call)
         })?;
@@ -122,7 +119,7 @@ mod tests {
         let quick = Selection { costs, per_processor: 7, ..Selection::default() };
         let of_all = |members: &[&Selection]| -> Vec<_> {
             let words: Vec<Word> = members.iter().map(|member| Word::of(member, &[0, 1])).collect();
-            members.iter().map(|member| member.of_all(&words)).collect()
+            members.iter().map(|member| selection_of_all(member, &words)).collect()
         };
         assert_eq!(of_all(&[&quick, &quick]), vec![Ok(quick.clone()); 2]);
         assert_eq!(
@@ -144,13 +141,13 @@ mod tests {
         let own = Selection { per_processor: 5, ..Selection::default() };
         let of = |bound: &[&[usize]]| {
             let words: Vec<Word> = bound.iter().map(|allowed| Word::of(&own, allowed)).collect();
-            own.of_all(&words).unwrap().per_processor
+            selection_of_all(&own, &words).unwrap().per_processor
         };
         assert_eq!(of(&[&[0], &[1], &[0], &[1], &[0]]), 3);
         assert_eq!(of(&[&[0], &[1]]), 2, "others of the job are there, too");
         assert_eq!(of(&[&[0], &[0, 1], &[0]]), 5);
         let alone = Selection::default();
         let words = [Word::of(&alone, &[0]), Word::of(&alone, &[0])];
-        assert_eq!(alone.of_all(&words).unwrap().per_processor, 1);
+        assert_eq!(selection_of_all(&alone, &words).unwrap().per_processor, 1);
     }
 }

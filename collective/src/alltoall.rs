@@ -3,11 +3,11 @@
 
 use super::communicator::Communicator;
 use super::habit::Kind;
-use tasuki_schedule::shape::Operation;
-use tasuki_message::SHORT_MAX;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::walk::Lent;
+use tasuki_message::SHORT_MAX;
+use tasuki_schedule::shape::Operation;
 
 impl Communicator {
     /// The members' blocks for this one, in their order, into `all`; `values` are this one's for them.

@@ -6,9 +6,9 @@
 
 use super::communicator::{Communicator, RADIX};
 use super::habit::Kind;
-use tasuki_schedule::shape::Operation;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::walk::Lent;
+use tasuki_schedule::shape::Operation;
 
 impl Communicator {
     /// Returns when all members have called it; what any did before is visible to all after.

@@ -2,11 +2,11 @@
 
 use super::communicator::Communicator;
 use super::habit::Kind;
-use tasuki_schedule::shape::Operation;
 use super::tree::Tree;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::walk::Lent;
+use tasuki_schedule::shape::Operation;
 
 impl Communicator {
     /// The root's values become everybody's.

@@ -1,5 +1,6 @@
 //! A communicator: members that exchange messages and make collective calls, each named by its place among them.
 
+use super::agreement::Agreed;
 use super::fuzzy::Fuzzy;
 use super::habit::{Habits, Kind};
 use super::link::{Link, SLOTS};
@@ -7,13 +8,13 @@ use super::nonblocking::{self, Begun, Going};
 use super::offered::Offered;
 use super::plan::Plans;
 use super::roll::{KEPT, Noted, Roll, Watched};
-use tasuki_schedule::selection::{Agreed, MEMBERS_MAX, Selection};
 use super::stages::Stages;
-use tasuki_message::Context;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Machine;
+use tasuki_message::Context;
+use tasuki_schedule::selection::{MEMBERS_MAX, Selection};
 
 /// How many members a member and those that it tells in one round are. Telling one more costs less than a round.
 pub(super) const RADIX: usize = 8;

@@ -24,12 +24,12 @@
 
 use super::communicator::Communicator;
 use super::stages::{Arrival, Stages};
-use tasuki_message::Debt;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::engine::{Condition, Machine, OwnQueue};
+use tasuki_message::Debt;
 
 /// Instances that a member may have under way where there are more than two members: the room in its queue.
 pub const FUZZY_MAX: u64 = 128;

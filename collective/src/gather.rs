@@ -5,12 +5,12 @@
 
 use super::communicator::{Communicator, RADIX};
 use super::habit::Kind;
-use tasuki_schedule::shape::Operation;
 use super::tree::Tree;
-use tasuki_message::SHORT_MAX;
 use bytemuck::Pod;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::walk::Lent;
+use tasuki_message::SHORT_MAX;
+use tasuki_schedule::shape::Operation;
 
 /// Bytes of a member's values from which on to copy them once more takes longer than a message to each member.
 const STRAIGHT_MIN: usize = 4 << 10;

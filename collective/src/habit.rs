@@ -10,17 +10,20 @@
 //!
 //! Long values go in pieces, which have walks of their own.
 
-use tasuki_schedule::algorithm::ALGORITHMS;
 use super::communicator::Communicator;
 use super::plan::{Arranged, Made};
 use super::roll::Watched;
-use tasuki_schedule::selection::{BLOCKS_MAX, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
-use tasuki_schedule::shape::{Operation, Shape};
 use super::showing::Trial;
-use tasuki_schedule::Schedule;
 use std::sync::{MutexGuard, PoisonError};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::walk::{COMBINED_MAX, Lent, Walk};
+use tasuki_schedule::Schedule;
+use tasuki_schedule::algorithm::ALGORITHMS;
+use tasuki_schedule::selection::{BLOCKS_MAX, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
+use tasuki_schedule::shape::{Operation, Shape};
+
+// What schedules let members combine for themselves, the executor has room for.
+const _: () = assert!(COMBINED_MAX as u64 == tasuki_schedule::selection::VALUE_BYTES_MAX);
 
 /// Calls of a kind that go by messages.
 const BY_MESSAGES: u32 = 3;

@@ -1,6 +1,9 @@
 //! Calls that all members of a group make together.
 
-pub mod algorithm;
+#![warn(clippy::print_stdout)]
+#![forbid(unsafe_code)]
+
+mod agreement;
 mod alltoall;
 mod barrier;
 mod bcast;
@@ -11,9 +14,7 @@ mod habit;
 mod lengths;
 mod link;
 mod meeting;
-pub mod names;
 mod neighbourhood;
-mod neighbours;
 mod nonblocking;
 mod notices;
 mod offered;
@@ -24,21 +25,15 @@ mod reduce;
 mod roll;
 mod scan;
 mod scatter;
-pub mod selection;
-pub mod shape;
 mod showing;
 mod stages;
 mod tree;
 mod uneven;
 
-pub use algorithm::Algorithm;
 pub use communicator::Communicator;
 pub use fuzzy::{FUZZY_MAX, FuzzyBarrier};
 pub use meeting::{Agreement, Meeting};
 pub use neighbourhood::Neighbourhood;
-pub use neighbours::{Edge, Got, Neighbours};
 pub use nonblocking::{Combiner, Started};
 pub use plan::{Combining, Passed, Passing, Plan};
 pub use reduce::{Combine, Combines};
-pub use selection::{Costs, Forced, Measured, Selection};
-pub use shape::{Counts, DATA, Operation, Placement, RESULT, Shape};

@@ -4,10 +4,10 @@
 //! What fits in a line goes into a receive that stands. What does not is announced there first, with its length: so
 //! members who disagree about the length of a step find each other, and get an error instead of waiting for ever.
 
-use tasuki_message::{Context, Place, Received, SHORT_MAX, TURNS};
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{Loan, View};
+use tasuki_message::{Context, Place, Received, SHORT_MAX, TURNS};
 
 /// The slot of messages that do not fit in a line; those before it have receives that stand all the time.
 const LONG: u32 = TURNS as u32;

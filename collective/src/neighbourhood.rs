@@ -2,12 +2,12 @@
 
 use super::communicator::Communicator;
 use super::lengths::Lengths;
-use tasuki_schedule::neighbours::sides;
 use super::partners::{Blocks, Partner};
 use bytemuck::Pod;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_schedule::neighbours::sides;
 
 /// Whom a member gives blocks, and from whom it gets some.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,7 +14,6 @@
 use super::habit::Kind;
 use super::outgoing::Outgoing;
 use super::roll::{Named, Noted, complain_of};
-use tasuki_message::Debt;
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +22,7 @@ use tasuki_core::engine::{Machine, Watch, name_watch};
 use tasuki_core::fabric::{Fabric, SignalCell};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::LINE_PAYLOAD;
+use tasuki_message::Debt;
 
 /// Lines of each member.
 pub(super) const LINES: u32 = 2;

@@ -13,7 +13,6 @@ use super::communicator::Communicator;
 use super::habit::Kind;
 use super::notices::{LINES, Notices};
 use super::roll::Noted;
-use tasuki_message::SHORT_MAX;
 use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +21,7 @@ use tasuki_core::engine::Machine;
 use tasuki_core::fabric::{Fabric, Group, GroupMember, Refused, SignalCell, plainly_reached};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
+use tasuki_message::SHORT_MAX;
 
 /// Most bytes of a member's place.
 const PLACE_MAX: u64 = 64 << 10;

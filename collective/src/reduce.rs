@@ -9,14 +9,14 @@
 
 use super::communicator::{Communicator, RADIX};
 use super::habit::Kind;
-use tasuki_schedule::shape::Operation;
 use super::tree::Tree;
-use tasuki_message::SHORT_MAX;
 use bytemuck::Pod;
 use smallvec::SmallVec;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::walk::{How, Lent};
 use tasuki_core::queue::reduction::Reduction;
+use tasuki_message::SHORT_MAX;
+use tasuki_schedule::shape::Operation;
 
 /// An operation that combines values.
 pub trait Combines<T> {

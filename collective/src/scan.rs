@@ -6,10 +6,10 @@
 use super::communicator::Communicator;
 use super::habit::Kind;
 use super::reduce::{Combine, combine_in_order, on_bytes};
-use tasuki_schedule::shape::Operation;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::walk::Lent;
+use tasuki_schedule::shape::Operation;
 
 impl Communicator {
     /// `values` become what those of the members up to this one come to, combined in their order.

@@ -3,10 +3,10 @@
 use super::communicator::Communicator;
 use super::habit::Kind;
 use super::reduce::{Combine, on_bytes};
-use tasuki_schedule::shape::Operation;
 use bytemuck::Pod;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::walk::Lent;
+use tasuki_schedule::shape::Operation;
 
 impl Communicator {
     /// Gives each member its block of `values`, from this one, the root; this one's into `block`.

@@ -10,8 +10,8 @@
 
 use super::communicator::Communicator;
 use super::habit::{Arrangement, Kind};
-use tasuki_schedule::selection::{for_calls, shown_for_calls};
 use tasuki_core::base::{Rank, Result};
+use tasuki_schedule::selection::{for_calls, shown_for_calls};
 
 /// Calls of a kind after which both ways are timed for the first time, then after twice as many, and so on.
 const FIRST_AFTER: u32 = 32;

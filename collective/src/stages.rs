@@ -114,7 +114,7 @@ impl Stages {
 
     /// Tells of an instance that this member has started as far as it knows of others now. How many stages it told.
     #[inline]
-    pub(super) fn tell(&self, machine: &Machine, instance: u64) -> Result<usize> {
+    pub(crate) fn tell(&self, machine: &Machine, instance: u64) -> Result<usize> {
         for (at, stage) in self.all.iter().enumerate() {
             machine.raise(stage.to, 1)?;
             if let Some(token) = self.token(at) {

@@ -2,10 +2,10 @@
 //! one function that waits for everything.
 //!
 //! It knows no network library and no message pattern. What carries the bytes is a [`fabric::Fabric`];
-//! what programs are written with lives above, in `tasuki-models` and `tasuki`.
+//! what programs are written with lives above, in `tasuki-message`, `tasuki-collective` and `tasuki`.
 //!
 //! The folders stand in layers, each using only those before it:
-//! `base` < `netmodel` < `os` < `segment` < `node` < `fabric` < `queue` < `engine` < `bootstrap`.
+//! `base` < `os` < `segment` < `node` < `fabric` < `queue` < `engine` < `bootstrap`.
 #![warn(clippy::print_stdout)]
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -15,7 +15,6 @@ pub mod base;
 pub mod bootstrap;
 pub mod engine;
 pub mod fabric;
-pub mod netmodel;
 pub mod node;
 pub mod os;
 pub mod queue;

@@ -156,12 +156,12 @@ impl Context {
 
     /// The same for messages whose receives stand ([`Context::tell`]): their turn is known by what was sent, so none
     /// goes into the spool.
-    pub(crate) fn for_steps(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
+    pub fn for_steps(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
         Context { spools: false, ..self.another(number, slots, members) }
     }
 
     /// Finds or makes the slots of the pair that this member and `peer` are, so that no later call need.
-    pub(crate) fn prepare(&self, peer: Rank, slot: u32) -> Result<()> {
+    pub fn prepare(&self, peer: Rank, slot: u32) -> Result<()> {
         self.page(self.to("isend", peer, slot)).map(drop)
     }
 
@@ -171,17 +171,17 @@ impl Context {
     }
 
     /// What moves on in waiting calls of the rank.
-    pub(crate) fn pump(&self) -> &Pump {
+    pub fn pump(&self) -> &Pump {
         &self.pump
     }
 
     /// Unlike that of any other context of the job, ever.
-    pub(crate) fn number(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         self.number
     }
 
     /// The rank pays that when it leaves.
-    pub(crate) fn owe(&self, debt: Arc<dyn Debt>) -> Result<()> {
+    pub fn owe(&self, debt: Arc<dyn Debt>) -> Result<()> {
         self.pump.owe(&self.machine, debt)
     }
 

@@ -8,7 +8,7 @@ use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Condition, Event, Machine};
 
 /// Something that goes on without its owner, but not without the owner's rank.
-pub(crate) trait Debt: Send + Sync + Debug {
+pub trait Debt: Send + Sync + Debug {
     /// Whether nothing is owed at the moment.
     fn is_paid(&self, machine: &Machine) -> bool;
 
@@ -29,7 +29,7 @@ pub(crate) trait Debt: Send + Sync + Debug {
 
 impl Pump {
     /// The rank pays that when it leaves. What nobody else holds any more, and is paid, is given back now.
-    pub(crate) fn owe(&self, machine: &Machine, debt: Arc<dyn Debt>) -> Result<()> {
+    pub fn owe(&self, machine: &Machine, debt: Arc<dyn Debt>) -> Result<()> {
         let mut over = Vec::new();
         {
             let mut debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner);

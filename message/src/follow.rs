@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
 /// Something that waits for signals of the rank's own, and has something to do then.
-pub(crate) trait Follower: Send + Sync + Debug {
+pub trait Follower: Send + Sync + Debug {
     /// Whether they have come far enough. Only looks.
     fn may_go_on(&self) -> bool;
 
@@ -81,7 +81,7 @@ impl Followers {
 
 impl Pump {
     /// Sees to it in waiting calls from now on.
-    pub(crate) fn follow(&self, follower: Arc<dyn Follower>) {
+    pub fn follow(&self, follower: Arc<dyn Follower>) {
         self.followers.change(|all| all.push(follower));
     }
 
@@ -91,7 +91,7 @@ impl Pump {
     }
 
     /// No longer.
-    pub(crate) fn forget_follower(&self, follower: &dyn Follower) {
+    pub fn forget_follower(&self, follower: &dyn Follower) {
         let is_it = |one: &Arc<dyn Follower>| std::ptr::addr_eq(Arc::as_ptr(one), follower);
         self.followers.change(|all| all.retain(|one| !is_it(one)));
     }

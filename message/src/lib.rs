@@ -7,6 +7,9 @@
 //! Source: FMPL (Tatebe and others), sections 3 to 5. Unlike the paper's drawing, no slot is ever reset: postings and
 //! messages are numbered.
 
+#![warn(clippy::print_stdout)]
+#![forbid(unsafe_code)]
+
 mod alarm;
 mod arena;
 mod berth;
@@ -42,10 +45,11 @@ mod way;
 mod words;
 
 pub use context::{Context, Posted, Received, Sent, SentPage};
-pub(crate) use debt::Debt;
-pub(crate) use follow::Follower;
-pub(crate) use operation::Operation;
+pub use debt::Debt;
+pub use follow::Follower;
+pub use operation::Operation;
 pub use place::Place;
+pub use pump::Pump;
 pub use request::{Incoming, Outgoing};
-pub(crate) use standing::TURNS;
+pub use standing::TURNS;
 pub use words::SHORT_MAX;

@@ -24,7 +24,7 @@ enum Kind {
 /// A message under way. A step may make calls of the fabric, which on some hosts let other threads of the rank run
 /// before they return: so nobody waits for the lock of `way`, and what others must know stands beside it.
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub struct Operation {
     pub(crate) page: Arc<Page>,
     pub(crate) block: Block,
     rings: Arc<Rings>,
@@ -307,7 +307,7 @@ impl Operation {
     }
 
     /// Whether the peer has gone and will not bring it on.
-    pub(crate) fn is_hopeless(&self, machine: &Machine) -> bool {
+    pub fn is_hopeless(&self, machine: &Machine) -> bool {
         let gone = |(peer, stage): (Rank, Stage)| machine.board().seat(peer).stage() >= stage;
         self.hopeless_from().is_some_and(|from| from.0 != machine.rank() && gone(from)) && !self.happened()
     }

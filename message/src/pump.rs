@@ -21,7 +21,7 @@ const ONE_GO: usize = 64;
 
 /// The messages under way.
 #[derive(Debug, Default)]
-pub(crate) struct Pump {
+pub struct Pump {
     /// How many may take a step, for who looks without the lock.
     count: AtomicUsize,
     /// Pages of all contexts of the rank.

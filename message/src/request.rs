@@ -222,7 +222,7 @@ impl Context {
     }
 
     /// Sees to it that messages which wake somebody go on though no call of the program's waits.
-    pub(crate) fn see_to(&self, waker: &Waker) -> Result<()> {
+    pub fn see_to(&self, waker: &Waker) -> Result<()> {
         if self.machine.host().lets_threads_sleep() {
             return alarm::set(&self.machine, &self.pump);
         }
@@ -264,7 +264,7 @@ impl Outgoing {
     }
 
     /// The same where waiting calls of the rank are enough to move it on; what is waited for goes into `awaited`.
-    pub(crate) fn look(&mut self, waker: &Waker, awaited: &mut Option<Arc<Operation>>) -> Poll<Result<()>> {
+    pub fn look(&mut self, waker: &Waker, awaited: &mut Option<Arc<Operation>>) -> Poll<Result<()>> {
         let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
         if self.context.look(&operation, waker) {
             return Poll::Ready(self.finish());
@@ -395,7 +395,7 @@ impl Incoming {
     }
 
     /// The same where waiting calls of the rank are enough to move it on; what is waited for goes into `awaited`.
-    pub(crate) fn look(
+    pub fn look(
         &mut self,
         into: &mut [u8],
         waker: &Waker,

@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::{Rank, Result};
 
 /// How many slots take turns.
-pub(crate) const TURNS: usize = 4;
+pub const TURNS: usize = 4;
 
 impl Context {
     /// Lets receives from a member stand. The first time only this costs anything.
     #[inline]
-    pub(crate) fn stand(&self, from: Rank) -> Result<()> {
+    pub fn stand(&self, from: Rank) -> Result<()> {
         if let Some((page, _)) = self.ready(from, 0)
             && (0..TURNS).all(|turn| page.state(turn).receiving.is_busy())
         {
@@ -38,7 +38,7 @@ impl Context {
 
     /// Sends the next short message to a member whose receives stand.
     #[inline]
-    pub(crate) fn tell(&self, bytes: &[u8], to: Rank) -> Result<()> {
+    pub fn tell(&self, bytes: &[u8], to: Rank) -> Result<()> {
         let mut slot = 0;
         if let Some((page, _)) = self.ready(to, 0) {
             let turn = turn_to_send(page);
@@ -56,7 +56,7 @@ impl Context {
 
     /// Takes the next short message from a member, and lets its slot's next receive stand. How long it is.
     #[inline]
-    pub(crate) fn hear(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
+    pub fn hear(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
         self.stand(from)?;
         if let Some((page, _)) = self.ready(from, 0) {
             let (turn, number) = turn_to_receive(page);

@@ -1,13 +1,13 @@
 //! A plan as a file: one JSON object that says all there is. docs/plans.md describes it.
 
 use crate::Error;
-use serde::{Deserialize, Serialize};
-use serde_json::error::Category;
-use std::io::{self, Write};
 use crate::{
     Buffer, Contract, Counter, Deed, Effect, Listed, ListedStep, Origin, Place, Queue, Room, Schedule,
     Signal, Span, Trigger, Use,
 };
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+use std::io::{self, Write};
 
 /// What the object says it is.
 const FORMAT: &str = "tasuki plan";

@@ -8,19 +8,44 @@
 //!
 //! Nothing here knows what a broadcast is: what a schedule is to achieve is its [`Contract`].
 
+#![warn(clippy::print_stdout)]
+#![forbid(unsafe_code)]
+
+pub mod algorithm;
 mod builder;
 mod check;
 mod contract;
+#[cfg(any(feature = "files", feature = "pictures"))]
+mod error;
+#[cfg(feature = "files")]
+pub mod goal;
+#[cfg(feature = "files")]
+pub mod json;
 mod listed;
+pub mod names;
+pub mod neighbours;
+pub mod network;
 mod part;
+#[cfg(feature = "pictures")]
+pub mod picture;
+pub mod selection;
+pub mod shape;
 mod simulate;
 mod step;
 
+pub use algorithm::Algorithm;
 pub use builder::{Builder, Last, Named, Region, Written};
 pub use check::{Cause, Checked, Event, Fault, Graph, Node, Where};
 pub use contract::{Contract, Origin, Span};
+#[cfg(any(feature = "files", feature = "pictures"))]
+pub use error::Error;
 pub use listed::{BYTES_MAX, COUNT_MAX, LAG_MAX, Listed, ListedStep, Unfit};
+pub use neighbours::{Edge, Got, Neighbours};
 pub use part::{Counter, Name, Part, Room, Use, started};
+#[cfg(feature = "pictures")]
+pub use picture::View;
+pub use selection::{Costs, Forced, Measured, Selection};
+pub use shape::{Counts, DATA, Operation, Placement, RESULT, Shape};
 pub use simulate::{Host, Progress, Simulated, Simulation, Stuck, Waiting};
 pub use step::{Buffer, Deed, EFFECTS_MAX, Effect, Place, Queue, START, Signal, Step, Trigger};
 
@@ -63,12 +88,12 @@ impl Schedule {
 
     /// The same as one rank sees it: of the parts of others it knows no more than where their buffers lie that its own
     /// part names. So members that prepare it cannot compare parts: they have agreed on them before.
-    pub(crate) fn seen_by_one(self) -> Schedule {
+    pub fn seen_by_one(self) -> Schedule {
         Schedule { is_seen_by_one: true, ..self }
     }
 
     /// Whether it is as one rank sees it.
-    pub(crate) fn is_seen_by_one(&self) -> bool {
+    pub fn is_seen_by_one(&self) -> bool {
         self.is_seen_by_one
     }
 

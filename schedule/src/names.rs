@@ -1,7 +1,7 @@
 //! Operations and algorithms as they are typed.
 
-use super::algorithm::{ALGORITHMS, Algorithm};
-use super::shape::Operation;
+use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::shape::Operation;
 
 /// All operations, each with what it is called.
 pub const OPERATIONS: [(&str, Operation); 12] = [

@@ -127,7 +127,7 @@ impl Neighbours {
 
 /// The blocks of a rank of a grid, by dimension and side: twice the dimension, and one more for the side after it; and
 /// whom each is for. A block sent to one side is got from the other.
-pub(super) fn sides(dims: &[usize], periodic: &[bool], rank: usize) -> Vec<(usize, usize)> {
+pub fn sides(dims: &[usize], periodic: &[bool], rank: usize) -> Vec<(usize, usize)> {
     let mut sides = Vec::new();
     let mut stride = dims.iter().product::<usize>();
     for (dim, (&len, &wraps)) in dims.iter().zip(periodic).enumerate() {

@@ -21,7 +21,7 @@ pub enum Use {
 
 impl Use {
     /// Where such a buffer of `rank` lies in that start: with which rank, and in which of its turns.
-    pub(crate) fn home(self, rank: u32, start: u64) -> (u32, u64) {
+    pub fn home(self, rank: u32, start: u64) -> (u32, u64) {
         match self {
             Use::Program => (rank, 0),
             Use::Turns(turns) => (rank, start % u64::from(turns.max(1))),
@@ -51,7 +51,7 @@ impl Use {
     }
 
     /// After how many starts it lies where it did.
-    pub(crate) fn period(self) -> u64 {
+    pub fn period(self) -> u64 {
         if self.is_swapped() { 2 } else { self.times() }
     }
 }
@@ -181,7 +181,7 @@ impl Part {
     }
 
     /// The same, with what they are named by.
-    pub(crate) fn buffers(&self) -> impl Iterator<Item = (Buffer, &Room)> {
+    pub fn buffers(&self) -> impl Iterator<Item = (Buffer, &Room)> {
         (0..).map(Buffer).zip(&self.rooms)
     }
 

@@ -1,7 +1,7 @@
 //! What a collective is asked to do: the operation, who takes part, and how much; and from that, what each rank gives
 //! and gets.
 
-use super::neighbours::{Got, Neighbours};
+use crate::neighbours::{Got, Neighbours};
 use crate::{Buffer, Builder, Contract, Origin, Schedule, Span};
 use std::sync::Arc;
 
@@ -54,13 +54,13 @@ impl Operation {
     }
 
     /// Whether what it moves can be cut anywhere between values.
-    pub(super) fn is_divisible(self) -> bool {
+    pub fn is_divisible(self) -> bool {
         use Operation::{Allreduce, Bcast, Exscan, Reduce, Scan};
         matches!(self, Bcast | Reduce | Allreduce | Scan | Exscan)
     }
 
     /// Whether one rank has another part in it than all others.
-    pub(super) fn is_rooted(self) -> bool {
+    pub fn is_rooted(self) -> bool {
         use Operation::{Bcast, Gather, Reduce, Scatter};
         matches!(self, Bcast | Reduce | Gather | Scatter)
     }
@@ -72,7 +72,7 @@ impl Operation {
     }
 
     /// Whether each rank takes from each other one.
-    pub(super) fn is_mutual(self) -> bool {
+    pub fn is_mutual(self) -> bool {
         use Operation::{Allgather, Allreduce, Alltoall, Barrier, ReduceScatter};
         matches!(self, Barrier | Allreduce | Allgather | Alltoall | ReduceScatter)
     }

@@ -9,10 +9,10 @@ use crate::start::{Helper, Wishes};
 use crate::{Error, GlobalAddress, GlobalPtr, Pod, Rank, Result};
 use std::sync::Arc;
 use std::time::Duration;
+use tasuki_collective::{Agreement, Meeting};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Machine;
 use tasuki_core::segment::{check_available, layout};
-use tasuki_collective::{Agreement, Meeting};
 
 /// One rank's membership in a job. Any thread of the rank may make any call; several jobs may live in one process.
 #[derive(Debug)]

@@ -100,12 +100,12 @@ pub use request::Request;
 pub use scope::Scope;
 pub use signal::{RemoteSignal, Signal};
 pub use start::{Simulated, local, local_with, main, main_with, sim, sim_with};
+pub use tasuki_collective::FuzzyBarrier;
 pub use tasuki_core::base::{Blame, Cause, Error, Rank, Result};
 pub use tasuki_core::engine::{After, Handle};
 pub use tasuki_core::fabric::Capabilities;
 pub use tasuki_core::segment::GlobalAddress;
 pub use tasuki_fabric_sim::Sim;
-pub use tasuki_collective::FuzzyBarrier;
 pub use word::Word;
 
 /// Collectives as data: schedules, what they are to achieve, the algorithms that make them, and the networks on which
@@ -127,12 +127,12 @@ pub use word::Word;
 /// # Ok::<(), tasuki::schedule::Stuck>(())
 /// ```
 pub mod schedule {
+    pub use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
     pub use tasuki_schedule::network::{
         Dragonfly, FatTree, Grid, Network, Parameters, Time, Topology, WrongTopology,
     };
-    pub use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
-    pub use tasuki_schedule::{Counts, Neighbours, Operation, Placement, Shape};
     pub use tasuki_schedule::*;
+    pub use tasuki_schedule::{Counts, Neighbours, Operation, Placement, Shape};
 }
 
 /// What most programs use.

@@ -3,7 +3,7 @@
 use crate::uneven::byte_counts;
 use crate::{Cause, Collective, Communicator, Plan, Pod, Rank, Result};
 use std::sync::Arc;
-use tasuki_collective::{Passed};
+use tasuki_collective::Passed;
 
 /// Whom a member of a communicator gives blocks, and from whom it gets some: its own part of a grid or graph.
 ///

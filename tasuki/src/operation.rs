@@ -5,9 +5,9 @@
 use bytemuck::{Pod, Zeroable};
 use std::marker::PhantomData;
 use std::ops::{Add, Mul};
+use tasuki_collective::Combines;
 use tasuki_core::os::wide::wide;
 use tasuki_core::queue::reduction::{Combine, Number, Operator, Reduction};
-use tasuki_collective::Combines;
 
 /// How two members' values become one. Need not commute: the left is always the lower member's, or what lower members
 /// have come to. Any function of two values is one: `|a, b| a.max(b)`.

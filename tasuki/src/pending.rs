@@ -161,7 +161,11 @@ impl<T: Pod> Receiving<T> {
     }
 
     /// What follows how it went.
-    fn settle(&mut self, context: &Context, got: Result<tasuki_message::Received>) -> Result<(Vec<T>, Received)> {
+    fn settle(
+        &mut self,
+        context: &Context,
+        got: Result<tasuki_message::Received>,
+    ) -> Result<(Vec<T>, Received)> {
         let got = received::<T>(context, got?)?;
         // SAFETY: the message has ended well.
         Ok((unsafe { self.values.take() }, got))

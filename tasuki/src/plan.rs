@@ -4,10 +4,10 @@ use crate::operation::{self, OnBytes};
 use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use tasuki_core::segment::layout::WINDOW;
 use tasuki_collective::{Combining, Passed};
-use tasuki_schedule::{Operation, Shape};
+use tasuki_core::segment::layout::WINDOW;
 use tasuki_schedule::{Buffer, Deed, Schedule};
+use tasuki_schedule::{Operation, Shape};
 
 /// A collective that the members of a communicator have prepared, of values of one type.
 ///
@@ -195,7 +195,13 @@ impl Communicator {
         self.prove(schedule)?;
         self.check_values(schedule, size_of::<T>() as u64)?;
         let inner = self.inner().plan(schedule, combining(operation), &|| self.start_helper())?;
-        Ok(Plan { inner, gives: tasuki_schedule::DATA, gets: tasuki_schedule::DATA, passed: None, of: PhantomData })
+        Ok(Plan {
+            inner,
+            gives: tasuki_schedule::DATA,
+            gets: tasuki_schedule::DATA,
+            passed: None,
+            of: PhantomData,
+        })
     }
 
     fn prove(&self, schedule: &Schedule) -> Result<()> {
@@ -228,7 +234,13 @@ impl Communicator {
     /// buffers.
     pub fn plan_unchecked(&self, schedule: &Schedule) -> Result<Plan<u8>> {
         let inner = self.inner().plan(schedule, Combining::Nothing, &|| self.start_helper())?;
-        Ok(Plan { inner, gives: tasuki_schedule::DATA, gets: tasuki_schedule::DATA, passed: None, of: PhantomData })
+        Ok(Plan {
+            inner,
+            gives: tasuki_schedule::DATA,
+            gets: tasuki_schedule::DATA,
+            passed: None,
+            of: PhantomData,
+        })
     }
 
     /// Prepares a barrier: a start is over when all members have started.

@@ -1,12 +1,12 @@
 //! `tasuki info --collectives`: which algorithms plans would take here, and how long a start would take by them.
 
 use crate::asked::words;
-use tasuki_command::misuse;
-use crate::tune::Tuning;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
+use tasuki_bench::tuning_file::{Tuning, costs};
+use tasuki_command::misuse;
 use tasuki_core::bootstrap::variables::{self as names, Environment};
 use tasuki_core::os::processors;
 use tasuki_schedule::names::OPERATIONS;
@@ -119,19 +119,6 @@ impl Choices {
         let lines = lines.lines().map(str::trim_end).filter(|line| !line.is_empty());
         text + "\n" + &lines.collect::<Vec<_>>().join("\n") + "\n"
     }
-}
-
-/// Costs on a line.
-const COSTS_ON_LINE: usize = 5;
-
-/// Costs for people.
-pub(crate) fn costs(named: &[(&'static str, u64)]) -> String {
-    let cost = |(name, value): &(&str, u64)| match name.split_once("_ns") {
-        Some((what, _)) => format!("{} {value} ns", what.replace('_', "-")),
-        None => format!("{} {value} B/us", name.trim_end_matches("_per_us")),
-    };
-    let line = |named: &[_]| named.iter().map(cost).collect::<Vec<_>>().join(", ");
-    named.chunks(COSTS_ON_LINE).map(line).collect::<Vec<_>>().join(",\n       ")
 }
 
 fn choice(operation: Operation, ranks: usize, bytes: u64, selection: &Selection) -> Choice {

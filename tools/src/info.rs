@@ -1,9 +1,9 @@
 //! `tasuki info`: what this machine offers, which variables are set, and which algorithms would be chosen.
 
 use crate::choices::{self, Choices};
-use tasuki_command::{print, warn};
 use serde::Serialize;
 use std::fmt::Write;
+use tasuki_command::{print, warn};
 use tasuki_core::bootstrap::settings::Settings;
 use tasuki_core::bootstrap::variables::{self, Environment, Row};
 use tasuki_core::os::denied::Denied;

@@ -1,24 +1,20 @@
 //! The `tasuki` command: one file, or folder, for each of its subcommands.
 
 mod asked;
-mod bench;
 mod choices;
 mod demo;
-mod fitting;
 mod info;
-mod machine;
 mod plan;
 mod ps;
 mod run;
-mod say;
 mod sim;
-mod sink;
 mod trace;
-mod tune;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
+use tasuki_bench as bench;
+use tasuki_command as say;
 use tasuki_core::bootstrap::nearest::nearest;
 
 /// Programs of many processes: start them, see what they wait for.

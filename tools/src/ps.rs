@@ -1,10 +1,10 @@
 //! `tasuki ps`: the jobs that run here, and what their ranks wait for.
 
 use crate::run::{Seat, Snapshot};
-use tasuki_command::print;
 use std::fmt::Write;
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
+use tasuki_command::print;
 use tasuki_core::bootstrap::door::prefix;
 use tasuki_core::bootstrap::launched::ask;
 use tasuki_core::os::process::effective_user;

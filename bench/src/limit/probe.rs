@@ -23,11 +23,7 @@ pub(crate) struct Probe {
 impl Probe {
     /// Starts the process by `command`, which is to call [`answer_probe`] with the file that is added as its last
     /// argument, and with the same rounds. This side works on `processor` while it measures.
-    pub(crate) fn start(
-        mut command: Command,
-        processor: usize,
-        rounds: Rounds,
-    ) -> io::Result<Probe> {
+    pub(crate) fn start(mut command: Command, processor: usize, rounds: Rounds) -> io::Result<Probe> {
         let file = SharedFile::create(0)?;
         let shared = Arc::new(Shared::open(&file.path())?);
         let mut child = command.arg(file.path()).stdin(Stdio::piped()).spawn()?;

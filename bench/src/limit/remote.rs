@@ -42,13 +42,7 @@ pub(crate) struct RemoteLimit<'s> {
 
 impl<'s> RemoteLimit<'s> {
     /// A measurement of `passes` passes over `words` words. Several may take turns on the shared words.
-    pub(crate) fn new(
-        shared: &'s Shared,
-        side: Side,
-        words: usize,
-        passes: u64,
-        access: Access,
-    ) -> Self {
+    pub(crate) fn new(shared: &'s Shared, side: Side, words: usize, passes: u64, access: Access) -> Self {
         RemoteLimit { shared, side, words, passes, pass: 0, access }
     }
 

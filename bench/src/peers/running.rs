@@ -4,7 +4,6 @@
 use super::line_of;
 use crate::processes::{self, Process};
 use crate::state::State;
-use crate::run::spawn::ends_with_us;
 use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
@@ -15,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
+use tasuki_command::child::ends_with_us;
 
 /// How long a program may take; more means that it hangs.
 #[derive(Clone, Copy, Debug)]

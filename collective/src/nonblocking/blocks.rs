@@ -5,11 +5,11 @@
 
 use super::talk::{Heard, Talk};
 use crate::partners::{Blocks, Partner};
-use tasuki_message::{Outgoing, SHORT_MAX};
 use bytemuck::Pod;
 use std::borrow::Cow;
 use std::ops::Range;
 use tasuki_core::base::{Rank, Result};
+use tasuki_message::{Outgoing, SHORT_MAX};
 
 /// What a member and a partner tell each other first: bytes of each block.
 struct Line<'b> {

@@ -13,7 +13,6 @@ mod trees;
 mod uneven;
 
 use super::communicator::Communicator;
-use tasuki_message::Context;
 use bytemuck::Pod;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -22,6 +21,7 @@ use talk::Talk;
 pub(crate) use task::Going;
 use task::{Task, lock};
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_message::Context;
 
 /// Calls of a communicator that can be under way: the slots of one page.
 pub(super) const SLOTS: u32 = 64;

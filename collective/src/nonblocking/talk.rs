@@ -2,12 +2,12 @@
 //! exchanges its messages one at a time.
 
 use super::task::{Awaited, lock};
-use tasuki_message::{Context, Incoming, Outgoing, Place, SHORT_MAX};
 use bytemuck::Pod;
 use std::future::poll_fn;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Loan;
+use tasuki_message::{Context, Incoming, Outgoing, Place, SHORT_MAX};
 
 /// One member's way to the others in one call.
 pub(super) struct Talk {

@@ -1,7 +1,6 @@
 //! The steps of a collective call that was begun, as a future. Its own messages wake it, and whichever call of the rank
 //! moved them on runs it, as it wakes the program's tasks: when nothing of the rank's is being moved on.
 
-use tasuki_message::{Context, Debt, Operation};
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
@@ -11,6 +10,7 @@ use std::task::{self, Poll, Wake, Waker};
 use tasuki_core::base::{Error, Rank, Result};
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Condition, Event, Machine};
+use tasuki_message::{Context, Debt, Operation};
 
 /// The steps.
 type Steps = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -9,10 +9,7 @@ use super::walking::{Content, Walker, Walking};
 use super::{Combining, Form, Held, sealed, walked};
 use crate::communicator::Communicator;
 use crate::roll::KEPT;
-use tasuki_schedule::shape::DATA;
 use crate::stages::Stages;
-use tasuki_message::SHORT_MAX;
-use tasuki_schedule::{Part, START, Schedule};
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,6 +20,9 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::walk::{SHOWN_BYTES, Walk};
 use tasuki_core::engine::{Caching, Machine, View};
 use tasuki_core::queue::reduction::Reduction;
+use tasuki_message::SHORT_MAX;
+use tasuki_schedule::shape::DATA;
+use tasuki_schedule::{Part, START, Schedule};
 
 /// What is made of a schedule.
 pub(crate) enum Made {

@@ -2,11 +2,11 @@
 //! others its own, and all draw the same conclusion from the same words.
 
 use crate::communicator::Communicator;
-use tasuki_schedule::shape::Operation;
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_schedule::shape::Operation;
 
 /// What each member tells all others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]

@@ -8,13 +8,13 @@
 
 use super::{Held, Plans};
 use crate::stages::Stages;
-use tasuki_message::Debt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::board::Stage;
 use tasuki_core::engine::{Event, Machine};
 use tasuki_core::fabric::Fabric;
+use tasuki_message::Debt;
 
 /// The leave of a communicator's members that have made plans.
 #[derive(Debug)]

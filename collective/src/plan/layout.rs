@@ -2,12 +2,12 @@
 //! one behind the other. Everybody finds a place on another rank from that rank's part and its two words.
 
 use super::leaves::late_signals;
-use tasuki_schedule::{Buffer, Part, Signal, Use};
 use bytemuck::{Pod, Zeroable};
 use tasuki_core::base::Rank;
 use tasuki_core::engine::walk::SHOWN_BYTES;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
+use tasuki_schedule::{Buffer, Part, Signal, Use};
 
 /// Buffers begin at multiples of this, so that none shares a cache line, or a pair of them, with another.
 const ALIGN: u64 = 128;

@@ -69,10 +69,10 @@ mod tests {
     use super::super::layout::{Card, Data};
     use super::super::lower::named;
     use super::*;
-    use tasuki_schedule::algorithm::ALGORITHMS;
-    use tasuki_schedule::{Operation, Shape};
     use std::collections::BTreeMap;
     use tasuki_core::base::Rank;
+    use tasuki_schedule::algorithm::ALGORITHMS;
+    use tasuki_schedule::{Operation, Shape};
 
     /// Which steps of a rank are left to it: those that wait for something.
     fn left(operation: Operation, name: &str, rank: usize) -> Vec<bool> {

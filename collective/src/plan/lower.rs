@@ -5,13 +5,13 @@
 //! with each pass through the program, from where the signal stood when the plan was made.
 
 use super::layout::{Placed, common_multiple};
-use tasuki_schedule::{Deed, Part, Place, START, Step, Trigger};
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Result};
 use tasuki_core::queue::command::{self, Class, Effect, REDUCE_BYTES_MAX};
 use tasuki_core::queue::lines::Lines;
 use tasuki_core::queue::reduction::Reduction;
 use tasuki_core::segment::GlobalAddress;
+use tasuki_schedule::{Deed, Part, Place, START, Step, Trigger};
 
 /// The commands of one queue.
 #[derive(Debug)]

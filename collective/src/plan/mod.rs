@@ -20,10 +20,6 @@ mod walked;
 mod walking;
 
 use super::communicator::Communicator;
-use tasuki_schedule::selection::Cut;
-use tasuki_schedule::shape::Shape;
-use tasuki_message::Context;
-use tasuki_schedule::{Buffer, Room, START, Schedule};
 pub(super) use arrange::{Arranged, Made};
 use held::{Form, Held};
 pub use passing::{Passed, Passing};
@@ -34,6 +30,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::{Caching, View};
 use tasuki_core::queue::reduction::{Operator, Reduction};
+use tasuki_message::Context;
+use tasuki_schedule::selection::Cut;
+use tasuki_schedule::shape::Shape;
+use tasuki_schedule::{Buffer, Room, START, Schedule};
 use walking::{Content, Walker};
 
 /// How the values of a plan are combined.

@@ -4,14 +4,14 @@
 //! it, in whichever call it waits: members may wait for several in different orders, or for something else first.
 
 use super::{Held, Plan};
-use tasuki_schedule::shape::{Counts, DATA, Operation, RESULT, Shape};
-use tasuki_message::{Context, Follower};
-use tasuki_schedule::Buffer;
 use bytemuck::Pod;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tasuki_core::base::{Error, Result};
+use tasuki_message::{Context, Follower};
+use tasuki_schedule::Buffer;
+use tasuki_schedule::shape::{Counts, DATA, Operation, RESULT, Shape};
 
 /// Which blocks a member of a plan gives and gets, all of as many values.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@
 
 use super::layout::Placed;
 use super::walked::Parts;
-use tasuki_schedule::{Buffer, Deed, Effect, Part, START, Step, Trigger, Use};
 use tasuki_core::engine::{Caching, Machine, View};
+use tasuki_schedule::{Buffer, Deed, Effect, Part, START, Step, Trigger, Use};
 
 /// Where the seal of a place lies: behind as many bytes.
 pub(super) const SEAL_AT: u64 = 56;

@@ -3,13 +3,13 @@
 //! blocks alone.
 
 use super::{Combining, Plan};
-use tasuki_schedule::algorithm::{Given, give_all, give_straight};
 use crate::communicator::Communicator;
 use crate::neighbourhood::{Neighbourhood, Round};
 use crate::partners::{Partner, ranges};
-use tasuki_schedule::{Contract, Part, Schedule};
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_schedule::algorithm::{Given, give_all, give_straight};
+use tasuki_schedule::{Contract, Part, Schedule};
 
 /// What one member knows of an exchange.
 #[derive(Clone, Debug, Default)]
@@ -206,9 +206,9 @@ impl Communicator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use tasuki_schedule::neighbours::Neighbours;
     use tasuki_schedule::shape::{Counts, Operation, Shape};
-    use std::sync::Arc;
 
     /// What members know once each has told its partners.
     fn all_seen(with: &[Neighbourhood], counts: &[[Vec<usize>; 2]], is_dense: bool) -> Vec<Seen> {

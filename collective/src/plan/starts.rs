@@ -11,7 +11,6 @@
 
 use super::layout::Card;
 use crate::communicator::Communicator;
-use tasuki_schedule::selection::MEMBERS_MAX;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
@@ -19,6 +18,7 @@ use tasuki_core::engine::{Machine, Watch};
 use tasuki_core::fabric::{Fabric, Line, SignalCell};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
+use tasuki_schedule::selection::MEMBERS_MAX;
 
 /// What one member says of its starts of a plan, and hears of those of others.
 #[derive(Debug)]

@@ -7,13 +7,13 @@
 use super::layout::{Data, common_multiple};
 use super::lower::Lowering;
 use super::sealed::{SEAL_AT, Sealed};
-use tasuki_schedule::shape::DATA;
-use tasuki_schedule::{Deed, Part, Place, START, Schedule, Signal, Step, Trigger, Use};
 use std::collections::BTreeMap;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::Machine;
 use tasuki_core::engine::walk::{Act, Growing, Pace, Sealing, Spot, Until, Walk};
 use tasuki_core::segment::GlobalAddress;
+use tasuki_schedule::shape::DATA;
+use tasuki_schedule::{Deed, Part, Place, START, Schedule, Signal, Step, Trigger, Use};
 
 /// The walk of a rank's parts in those schedules: one way for each, in the same buffers and signals.
 pub(super) fn lower(

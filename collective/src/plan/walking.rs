@@ -7,9 +7,6 @@
 //! Long values pass in pieces, one walk after the other, and the last piece is filled up with the last value.
 
 use super::Combining;
-use tasuki_schedule::selection::Cut;
-use tasuki_message::Follower;
-use tasuki_schedule::Buffer;
 use bytemuck::{Pod, Zeroable};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -20,6 +17,9 @@ use tasuki_core::engine::walk::{self, Lent, Walk};
 use tasuki_core::engine::{Machine, View};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_core::segment::check_available;
+use tasuki_message::Follower;
+use tasuki_schedule::Buffer;
+use tasuki_schedule::selection::Cut;
 
 /// What passes through a plan in a start.
 pub(crate) struct Content {

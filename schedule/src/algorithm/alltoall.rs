@@ -31,7 +31,7 @@ fn pairwise(shape: &Shape, part: &mut Part) {
 }
 
 /// Gives all ranks their blocks, as soon as all are ready.
-pub(crate) fn give_all(part: &mut Part, ranks: usize, block: impl Fn(usize) -> Given) {
+pub fn give_all(part: &mut Part, ranks: usize, block: impl Fn(usize) -> Given) {
     let (me, others) = (part.rank(), ranks as u64 - 1);
     let ready = part.signal("ready", others);
     let arrived = part.signal("arrived", ranks as u64);

@@ -25,13 +25,13 @@ mod trinaryx3;
 mod two_level;
 mod work;
 
-pub(super) use alltoall::give_all;
-pub(super) use neighbours::{Given, give_straight};
+pub use alltoall::give_all;
+pub use neighbours::{Given, give_straight};
 pub use session::streams;
 pub use work::{Load, Work};
 
-use super::selection::Selection;
-use super::shape::{Operation, Shape};
+use crate::selection::Selection;
+use crate::shape::{Operation, Shape};
 use crate::{Effect, Part, Schedule, started};
 
 /// A way to do a collective.

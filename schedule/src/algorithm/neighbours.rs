@@ -1,9 +1,9 @@
 //! Exchanges among neighbours: each puts its blocks where they belong as soon as all of its neighbours are ready.
 
 use super::{Algorithm, Make, Operation, tell_all};
+use crate::Part;
 use crate::neighbours::Edge;
 use crate::shape::{Counts, DATA, RESULT, Shape};
-use crate::Part;
 
 /// Straight to each.
 pub(super) const DIRECT: Algorithm = Algorithm {
@@ -33,23 +33,20 @@ fn direct(shape: &Shape, part: &mut Part) {
 
 /// A block that is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Given {
+pub struct Given {
     /// To whom.
-    pub(crate) to: usize,
-    /// Where it begins in [`DATA`] here, and in [`RESULT`] there.
-    pub(crate) from: u64,
-    pub(crate) into: u64,
-    pub(crate) bytes: u64,
+    pub to: usize,
+    /// Where it begins in [`DATA`] here.
+    pub from: u64,
+    /// Where it begins in [`RESULT`] there.
+    pub into: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
 }
 
 /// Gives those blocks, each as soon as who gets it is ready, and gets others: from whom, and which of the blocks that
 /// one gives. No rank whose signals are named gives more than `most`.
-pub(crate) fn give_straight(
-    part: &mut Part,
-    gives: &[Given],
-    gets: &[(usize, usize)],
-    most: usize,
-) {
+pub fn give_straight(part: &mut Part, gives: &[Given], gets: &[(usize, usize)], most: usize) {
     let me = part.rank();
     let arrived = part.signal("arrived", gets.len() as u64);
     let sent = part.signal("sent", gives.len() as u64);

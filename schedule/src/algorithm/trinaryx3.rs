@@ -17,8 +17,8 @@
 
 use super::session::{Inner, PROGRESS_MAX, Paths, Session};
 use super::{Algorithm, Make, Operation};
-use crate::shape::Shape;
 use crate::Part;
+use crate::shape::Shape;
 
 /// With bucket relay inside the nodes.
 pub(super) const BUCKET: Algorithm = algorithm(

@@ -9,12 +9,12 @@
 use super::writes::Writes;
 use super::{Draft, Region};
 use crate::Schedule;
+use crate::network::Time;
 use crate::part::{Part, Room, Use, started};
 use crate::simulate::rank::Live;
 use crate::step::{Deed, Effect, Place, Signal, Trigger};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
-use crate::network::Time;
 
 /// The queue of what the list cannot tell itself.
 const TOLD: u16 = 1;

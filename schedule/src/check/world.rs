@@ -3,9 +3,7 @@
 use super::Checked;
 use super::fault::{Fault, Where};
 use super::races::Home;
-use crate::{
-    Contract, Deed, Effect, Part, Place, Room, START, Schedule, Signal, Span, Step, Trigger,
-};
+use crate::{Contract, Deed, Effect, Part, Place, Room, START, Schedule, Signal, Span, Step, Trigger};
 use std::collections::BTreeMap;
 
 /// What can happen in a start: numbers of one kind in a row.

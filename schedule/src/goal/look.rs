@@ -177,10 +177,10 @@ fn circle(waits: &[Vec<usize>], left: &[usize]) -> Vec<usize> {
 mod tests {
     use super::super::{make, parse, write};
     use super::*;
-    use std::collections::BTreeSet;
     use crate::algorithm::ALGORITHMS;
     use crate::shape::Shape;
     use crate::{Event, Graph};
+    use std::collections::BTreeSet;
 
     fn text(goal: &Goal) -> String {
         let mut bytes = Vec::new();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn edges_of_schedule(graph: &Graph) -> Edges {
-        let of_node = |node: &tasuki_schedule::Node| {
+        let of_node = |node: &crate::Node| {
             let to = node.event;
             let causes = node.waits_for().into_iter().map(move |event| (event, to, true));
             causes.chain(node.behind.map(|behind| (behind, to, false))).collect::<Vec<_>>()

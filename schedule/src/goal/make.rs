@@ -5,8 +5,8 @@
 
 use super::{Does, Goal, Operation};
 use crate::Error;
-use std::collections::BTreeMap;
 use crate::{Cause, Deed, Event, Graph};
+use std::collections::BTreeMap;
 
 /// Bytes of a message that only tells: the simulator charges for one byte less than there are, so none is too few.
 const WORD_BYTES: u64 = 1;

@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(links.len() as u64, fly.hops(from, to), "{from} to {to}");
             links
         };
-        assert_eq!(route(5, 5), []);
+        assert!(route(5, 5).is_empty());
         assert_eq!(route(0, 1), [0, 3]);
         assert_eq!(route(0, 2), [0, 24 + 1, 5]);
         // Group 0 to 1 leaves at router 0 and comes in at router 0 of group 1: node 4 is there, node 6 is one on.

@@ -1,7 +1,7 @@
 //! Links in use. A transfer passes the links of its route one after the other; where one is taken, it waits, and so
 //! does what comes behind it out of the same engine, because nothing in between has room to keep it.
 
-use super::network::Network;
+use super::model::Network;
 use super::time::Time;
 
 /// The state of the links that were used so far, in pages that are made when first touched.
@@ -92,7 +92,7 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netmodel::{Grid, Parameters, Topology};
+    use crate::network::{Grid, Parameters, Topology};
 
     /// A row of five nodes, two ranks on each; L 10 ns, G 2 ns, g 1 ns, a link's byte 1 ns.
     fn network() -> Network {

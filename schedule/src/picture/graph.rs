@@ -3,9 +3,9 @@
 use super::canvas::{BAND, Canvas, Drawn, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page};
 use super::{Kind, deed, size};
 use crate::Error;
+use crate::{Event, Graph};
 use plotters::style::{RGBColor, WHITE};
 use std::collections::{BTreeMap, BTreeSet};
-use crate::{Event, Graph};
 
 /// Columns of steps up to which steps have words in them.
 const WORDS_MAX: usize = 18;

@@ -40,10 +40,10 @@ pub fn draw(schedule: &Schedule, title: &str, view: View) -> Result<String, Erro
 fn look_at_size(schedule: &Schedule) -> Result<(), Error> {
     let ranks = schedule.ranks();
     if ranks > RANKS_MAX {
-        return Err(Error::Ranks(ranks));
+        return Err(Error::Ranks { asked: ranks, max: RANKS_MAX });
     }
     let steps: usize = (0..ranks).map(|rank| schedule.part(rank).steps().len()).sum();
-    if steps > STEPS_MAX { Err(Error::Steps(steps)) } else { Ok(()) }
+    if steps > STEPS_MAX { Err(Error::Steps { asked: steps, max: STEPS_MAX }) } else { Ok(()) }
 }
 
 /// What a step does, by how it is drawn.

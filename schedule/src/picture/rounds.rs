@@ -2,9 +2,9 @@
 //! one at a time: the model in which textbooks count rounds.
 
 use super::{Kind, deed};
+use crate::{Cause, Event, Graph};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use crate::{Cause, Event, Graph};
 
 /// When events begin, in rounds.
 pub(super) struct Rounds {
@@ -80,9 +80,8 @@ mod tests {
 
     /// Rounds from when the root may send until the last transfer is over.
     fn moving(name: &str, ranks: usize, segments: u64) -> usize {
-        let is_it = |one: &&tasuki_schedule::algorithm::Algorithm| {
-            (one.name, one.operation) == (name, Operation::Bcast)
-        };
+        let is_it =
+            |one: &&crate::algorithm::Algorithm| (one.name, one.operation) == (name, Operation::Bcast);
         let algorithm = ALGORITHMS.iter().find(is_it).unwrap();
         let graph =
             algorithm.schedule(&Shape::new(Operation::Bcast, ranks, 0, 64), segments).graph().unwrap();

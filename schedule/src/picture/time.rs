@@ -6,9 +6,9 @@ use super::canvas::{
 use super::rounds::Rounds;
 use super::{Kind, deed, size};
 use crate::Error;
+use crate::{Event, Graph};
 use plotters::style::{RGBColor, WHITE};
 use std::collections::BTreeSet;
-use crate::{Event, Graph};
 
 /// Pixels left of the lanes, and below them.
 const LEFT: i32 = 96;

@@ -2,19 +2,20 @@
 //! may read or write the data of another.
 
 use super::Selection;
+use crate::Schedule;
 use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::shape::{Counts, Operation, Shape};
-use crate::Schedule;
-use tasuki_core::engine::walk::COMBINED_MAX;
 
+/// Most bytes of one value of a combining operation that members run alone; the executor has room for no more.
+pub const VALUE_BYTES_MAX: u64 = 4096;
 /// Members of which each has to do with all others.
-pub(crate) const MEMBERS_MAX: usize = 32;
+pub const MEMBERS_MAX: usize = 32;
 /// Bytes that one of two members rather tells the other in a message than lays out.
-pub(crate) const TOLD_MAX: u64 = 48;
+pub const TOLD_MAX: u64 = 48;
 /// Bytes of values that are moved in one go, where they can be cut.
-pub(crate) const PIECE: u64 = 256 << 10;
+pub const PIECE: u64 = 256 << 10;
 /// Most bytes of blocks of which all lie side by side.
-pub(crate) const BLOCKS_MAX: u64 = 4 << 20;
+pub const BLOCKS_MAX: u64 = 4 << 20;
 /// Bytes of each segment of what is laid out: the first is taken while the next is laid. Among two, and among more,
 /// each of which is to be told.
 const LAID_MIN: [u64; 2] = [4 << 10, 16 << 10];
@@ -37,9 +38,11 @@ const ONE_COPY_BCAST_MAX: usize = 4;
 
 /// A collective as members run it alone: cut into pieces, one after the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Cut {
-    pub(crate) count: u64,
-    pub(crate) one: Shape,
+pub struct Cut {
+    /// How many pieces there are.
+    pub count: u64,
+    /// The shape of one piece.
+    pub one: Shape,
 }
 
 impl Cut {
@@ -47,7 +50,7 @@ impl Cut {
     fn of(shape: &Shape) -> Option<Cut> {
         let Counts::Equal(bytes) = shape.counts else { return None };
         let (value, ranks) = (shape.value_bytes, shape.ranks as u64);
-        if !(1..=COMBINED_MAX as u64).contains(&value) || !bytes.is_multiple_of(value) {
+        if !(1..=VALUE_BYTES_MAX).contains(&value) || !bytes.is_multiple_of(value) {
             return None;
         }
         if !shape.operation.is_divisible() {
@@ -62,7 +65,7 @@ impl Cut {
     }
 
     /// The schedule of one.
-    pub(crate) fn schedule(&self) -> Schedule {
+    pub fn schedule(&self) -> Schedule {
         for_calls(&self.one)
     }
 }
@@ -74,7 +77,7 @@ impl Selection {
     ///
     /// What combines values by an operation of the members' own stays a walk: where that panics, only the member that
     /// called it has to do with it.
-    pub(crate) fn walk(&self, shape: &Shape, has_own_operation: bool) -> Option<Cut> {
+    pub fn walk(&self, shape: &Shape, has_own_operation: bool) -> Option<Cut> {
         let is_wanted = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
         let can_be = self.is_unaided && is_wanted && is_among_few && shape.operation != Operation::Neighbours;
@@ -103,14 +106,14 @@ fn is_moved_once(shape: &Shape) -> bool {
 }
 
 /// The schedule for calls of a shape.
-pub(crate) fn for_calls(shape: &Shape) -> Schedule {
+pub fn for_calls(shape: &Shape) -> Schedule {
     let least = LAID_MIN[usize::from(shape.ranks > 2)];
     algorithm(shape).schedule(shape, (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
 }
 
 /// The schedule for calls of a shape by two members who show each other what is lent to them. None: too little is
 /// moved, or there is none.
-pub(crate) fn shown_for_calls(shape: &Shape) -> Option<Schedule> {
+pub fn shown_for_calls(shape: &Shape) -> Option<Schedule> {
     let halves = (shape.operation == Operation::Bcast).then(|| named(shape.operation, "halves"))?;
     ((halves.fits)(shape) && shape.bytes_of(0) >= SHOWN_MIN).then(|| halves.schedule(shape, 1))
 }

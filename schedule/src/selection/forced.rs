@@ -5,7 +5,6 @@ use crate::{Algorithm, Operation};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use tasuki_core::bootstrap::nearest::nearest;
 
 /// Algorithms by operation, as in `bcast=binomial,allreduce=ring`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -56,9 +55,16 @@ impl fmt::Display for Forced {
     }
 }
 
+/// The name that `word` was most likely meant to be, if one is near enough to be worth saying.
+fn nearest<'n>(word: &str, names: &'n [String]) -> Option<&'n str> {
+    let limit = (word.chars().count() / 3).max(1);
+    let rated = names.iter().map(|name| (strsim::osa_distance(word, name), name.as_str()));
+    rated.filter(|(distance, _)| *distance <= limit).min().map(|(_, name)| name)
+}
+
 /// There is no such thing; but there are these.
 fn none(kind: &str, word: &str, names: Vec<String>) -> String {
-    let meant = nearest(word, names.iter().map(String::as_str));
+    let meant = nearest(word, &names);
     let meant = meant.map_or(String::new(), |right| format!(" (did you mean '{right}'?)"));
     format!("there is no {kind} '{word}'{meant}: there are {}", names.join(", "))
 }

@@ -3,25 +3,22 @@
 //!
 //! ```text
 //! costs      what things cost on a machine            cost       how long an algorithm takes, by them
-//! forced     what somebody wants taken                agreement  how all members come to choose alike
 //! fit        costs from what was measured             calls      what calls take, and plans that nobody helps with
 //! ```
 //!
 //! What an algorithm has to do is in `algorithm/work.rs`, in closed form: to choose takes no schedule, however many
 //! ranks there are.
 
-mod agreement;
 mod calls;
 mod cost;
 mod costs;
 mod fit;
 mod forced;
 
-use super::algorithm::{Algorithm, Work};
-use super::shape::Shape;
+use crate::algorithm::{Algorithm, Work};
+use crate::shape::Shape;
 
-pub(super) use agreement::Agreed;
-pub(super) use calls::{BLOCKS_MAX, Cut, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls, shown_for_calls};
+pub use calls::{BLOCKS_MAX, Cut, MEMBERS_MAX, PIECE, TOLD_MAX, VALUE_BYTES_MAX, for_calls, shown_for_calls};
 pub use costs::Costs;
 pub use fit::Measured;
 pub use forced::Forced;

@@ -1,7 +1,7 @@
 //! The engines of all nodes: when each is free, and what waits for it.
 
-use std::collections::VecDeque;
 use crate::network::Time;
+use std::collections::VecDeque;
 
 /// A queue of a rank, by its place among the rank's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

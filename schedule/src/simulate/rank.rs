@@ -1,8 +1,8 @@
 //! A rank that is under way: what is left of its part, and how far it is.
 
 use super::super::{Deed, Part, START, Signal, Step, Trigger};
-use std::collections::BTreeMap;
 use crate::network::Time;
+use std::collections::BTreeMap;
 
 /// A queue of a rank.
 #[derive(Clone, Copy, Debug)]
@@ -146,14 +146,7 @@ impl Live {
     }
 
     /// When something comes that a queue raises, given when it would: not before what it raised there earlier.
-    pub(crate) fn in_order(
-        &mut self,
-        queue: u16,
-        rank: u32,
-        signal: Signal,
-        at: Time,
-        now: Time,
-    ) -> Time {
+    pub(crate) fn in_order(&mut self, queue: u16, rank: u32, signal: Signal, at: Time, now: Time) -> Time {
         let last = self.last.entry((queue, rank, signal)).or_default();
         *last = at.max(*last);
         let at = *last;

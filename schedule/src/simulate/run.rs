@@ -6,9 +6,9 @@ use super::outcome::{Simulated, memory_bytes};
 use super::rank::{Live, Unmet};
 use super::stuck::{Stuck, Waiting};
 use super::{Host, Progress, Simulation};
+use crate::network::{Links, Network, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use crate::network::{Links, Network, Time};
 
 /// Something that is to happen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,8 +1,8 @@
 //! Why a simulation did not come to its end.
 
 use super::super::{Name, Where};
-use std::fmt;
 use crate::network::Time;
+use std::fmt;
 
 /// A step or an end of a start that waits.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,8 +1,8 @@
 //! Schedules small enough for times by hand.
 
 use super::{Host, Simulation, Stuck};
-use crate::{Buffer, Contract, Part, Schedule, started};
 use crate::network::{Grid, Network, Parameters, Time, Topology};
+use crate::{Buffer, Contract, Part, Schedule, started};
 
 const BYTES: u64 = 100;
 const DATA: Buffer = Buffer::FIRST;

@@ -261,7 +261,7 @@ pub fn j4_nothing_to_do(job: &Job) -> Result<()> {
         let mut exchange = group.alltoall_init::<i64>(0)?;
         for _ in 0..5 {
             for plan in [&mut empty, &mut sum, &mut exchange] {
-                assert_eq!(run(plan)?, []);
+                assert!(run(plan)?.is_empty());
             }
             barrier.start()?;
             barrier.wait()?;

@@ -1,6 +1,6 @@
 //! Files that a command writes: tried before anything else is done, replaced when there is something to write.
 
-use tasuki_command::misuse;
+use crate::exit_status::misuse;
 use anyhow::Context;
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Seek, SeekFrom, Write};
@@ -12,7 +12,7 @@ const TRIED_BYTES: usize = 1 << 20;
 
 /// A file to be written later.
 #[derive(Debug)]
-pub(crate) struct Sink {
+pub struct Sink {
     path: PathBuf,
     file: File,
     /// It was not there, and nothing has been written: it goes again.
@@ -20,14 +20,14 @@ pub(crate) struct Sink {
 }
 
 /// Whether that stands for standard output.
-pub(crate) fn is_standard_output(path: &Path) -> bool {
+pub fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
 impl Sink {
     /// Opens the file and finds out whether it can be written. What is in it stays until [`Sink::replace`]. An error is
     /// the user's.
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Sink> {
+    pub fn open(path: &Path) -> anyhow::Result<Sink> {
         let refused = |error| misuse(format!("{} cannot be written: {error}", path.display()));
         let path = if is_standard_output(path) { Path::new("/dev/stdout") } else { path };
         let is_left_empty = !path.exists();
@@ -53,7 +53,7 @@ impl Sink {
     }
 
     /// Writes `text` in the place of what was there.
-    pub(crate) fn replace(mut self, text: &str) -> anyhow::Result<()> {
+    pub fn replace(mut self, text: &str) -> anyhow::Result<()> {
         let shown = || format!("{} could not be written", self.path.display());
         if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
             self.file.set_len(0).and_then(|()| self.file.rewind()).with_context(shown)?;

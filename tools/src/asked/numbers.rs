@@ -1,9 +1,9 @@
 //! Numbers as they are typed: ranks, bytes, sides of a grid, blocks that differ.
 
-use tasuki_command::misuse;
 use std::sync::Arc;
-use tasuki_schedule::shape::{Counts, Operation};
+use tasuki_command::misuse;
 use tasuki_schedule::BYTES_MAX;
+use tasuki_schedule::shape::{Counts, Operation};
 
 /// Ranks at most: as many as addresses tell apart.
 pub(crate) const RANKS_MAX: usize = tasuki_core::bootstrap::settings::SIZE_MAX;

@@ -1,11 +1,11 @@
 //! What is asked for on the command line: a collective among so many ranks, or a file.
 
 use crate::asked::{Asked, RANKS_MAX, is_file, read, segments_to_see, words};
-use tasuki_command::misuse;
 use clap::Args;
+use tasuki_command::misuse;
+use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::shape::{Counts, Operation, Shape};
-use tasuki_schedule::Schedule;
 
 /// Which schedule.
 #[derive(Args)]

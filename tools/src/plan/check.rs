@@ -5,13 +5,13 @@ use super::names::{self, Everybody};
 use super::show::wrap;
 use crate::asked::proof::{self, Outcome, prove, too_large};
 use crate::asked::words;
-use tasuki_command::{misuse, print};
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use tasuki_schedule::{Checked, Deed, Fault, Graph, Part, Place, Schedule, Step, Where};
+use tasuki_command::{misuse, print};
 use tasuki_schedule::goal::{self, Measured};
+use tasuki_schedule::{Checked, Deed, Fault, Graph, Part, Place, Schedule, Step, Where};
 
 /// Steps that are shown for a fault.
 const STEPS_MAX: usize = 12;

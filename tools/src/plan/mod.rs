@@ -13,12 +13,12 @@ mod names;
 mod show;
 
 use crate::asked::proof::warn_of_unproven;
-use tasuki_command::{misuse, not_written};
-use tasuki_command::{Sink, is_standard_output};
 use ask::{Ask, Plan};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use tasuki_command::{Sink, is_standard_output};
+use tasuki_command::{misuse, not_written};
 use tasuki_schedule::{Error, goal, json, picture};
 
 const EXAMPLE: &str = "\
@@ -146,7 +146,7 @@ fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
         View::Time => picture::View::Time,
     };
     let svg = picture::draw(&plan.schedule, &plan.title, view).map_err(|error| match error {
-        Error::Ranks(_) | Error::Steps(_) => misuse(format!(
+        Error::Ranks { .. } | Error::Steps { .. } => misuse(format!(
             "{error}: take fewer ranks or segments; `tasuki plan show` prints any, \
              `tasuki plan export --format goal` writes the graph for other programs"
         )),

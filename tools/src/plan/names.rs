@@ -3,9 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use tasuki_schedule::{
-    Buffer, Deed, Effect, Name, Part, Place, Schedule, Signal, Span, Step, Trigger,
-};
+use tasuki_schedule::{Buffer, Deed, Effect, Name, Part, Place, Schedule, Signal, Span, Step, Trigger};
 
 /// Letters of a name that are shown.
 const NAME_MAX: usize = 20;

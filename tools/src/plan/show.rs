@@ -3,8 +3,8 @@
 use super::ask::Ask;
 use super::names::{self, Everybody, Names};
 use crate::asked::words;
-use tasuki_command::{misuse, print};
 use std::fmt::Write;
+use tasuki_command::{misuse, print};
 use tasuki_schedule::{Contract, Part, Schedule, Use};
 
 /// Spans of a contract that are shown.
@@ -66,8 +66,7 @@ fn part(schedule: &Schedule, everybody: &Everybody<'_>, rank: usize) -> String {
 fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
     let rooms = part.rooms().iter().enumerate();
     let one = |(number, room): (usize, &tasuki_schedule::Room)| {
-        let name =
-            tasuki_schedule::Buffer::numbered(number).map_or_else(String::new, |it| names.buffer(it));
+        let name = tasuki_schedule::Buffer::numbered(number).map_or_else(String::new, |it| names.buffer(it));
         match room.used {
             Use::Program => format!("{name} {} B", room.bytes),
             Use::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),

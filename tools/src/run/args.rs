@@ -2,11 +2,11 @@
 
 use super::binding::Bind;
 use super::options::{Options, Output, Way};
-use tasuki_command::misuse;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use tasuki_command::misuse;
 use tasuki_core::bootstrap::helper::Helper;
 use tasuki_core::bootstrap::settings::SIZE_MAX;
 use tasuki_core::bootstrap::variables::{COLLECTIVES, HELPER, TRACE};

@@ -1,8 +1,8 @@
 //! Which processor each rank's process runs on.
 
 use super::options::Way;
-use tasuki_command::misuse;
 use std::str::FromStr;
+use tasuki_command::misuse;
 
 /// What `--bind` asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,9 +1,9 @@
 //! The environment that ranks are given: ours, what `--env` adds, and what tells them who they are.
 
 use super::options::{Options, Way};
-use tasuki_command::misuse;
-use crate::tune::Tuning;
 use std::ffi::{OsStr, OsString};
+use tasuki_bench::tuning_file::Tuning;
+use tasuki_command::misuse;
 use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::settings::Door;
 use tasuki_core::bootstrap::variables::{self as names, Environment, SetBy, VARIABLES};

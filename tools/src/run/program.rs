@@ -1,10 +1,10 @@
 //! The program to start: found before anything is started, so that a slip of the pen is one message.
 
-use tasuki_command::misuse;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tasuki_command::misuse;
 use tasuki_core::bootstrap::nearest::nearest;
 
 /// The file of the program called `name`: a path if there is a slash in it, else the first in `path`'s folders.

@@ -4,16 +4,14 @@
 //! Unsafe: what runs between fork and exec makes system calls only, on values made before; it neither allocates nor
 //! takes a lock.
 
-use rustix::io::Errno;
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getpid, getppid, set_parent_process_death_signal, setrlimit, setsid,
-};
+use rustix::process::{Resource, Rlimit, Signal, getpid, setrlimit, setsid};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::Arc;
+use tasuki_command::child::end_with;
 
 /// What a rank's process begins with.
 pub(crate) struct Beginning {
@@ -47,19 +45,6 @@ pub(crate) fn rank(mut command: Command, beginning: Beginning) -> io::Result<Chi
     // SAFETY: system calls on captured values only.
     unsafe { command.pre_exec(begin) };
     command.spawn()
-}
-
-/// The process that `command` starts gets `signal` when the thread that starts it, or its process, ends.
-pub(crate) fn ends_with_us(command: &mut Command, signal: Signal) {
-    let parent = getpid();
-    // SAFETY: two system calls on captured values.
-    unsafe { command.pre_exec(move || end_with(parent, signal)) };
-}
-
-/// Asks for a signal when the parent ends, unless it has already.
-fn end_with(parent: Pid, signal: Signal) -> io::Result<()> {
-    set_parent_process_death_signal(Some(signal))?;
-    if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
 /// Starts a process in a session of its own, where the terminal's signals do not reach it.

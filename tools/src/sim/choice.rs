@@ -5,11 +5,11 @@
 use super::size;
 use crate::asked::words;
 use tasuki_command::{misuse, warn};
-use tasuki_schedule::network::{Network, Time};
 use tasuki_core::os::memory;
-use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
-use tasuki_schedule::shape::{Counts, Placement, Shape};
 use tasuki_schedule::Schedule;
+use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
+use tasuki_schedule::network::{Network, Time};
+use tasuki_schedule::shape::{Counts, Placement, Shape};
 
 /// What is asked for.
 pub(super) struct Wanted<'w> {

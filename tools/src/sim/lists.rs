@@ -4,10 +4,10 @@ use super::bar::Bar;
 use anyhow::Context;
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use tasuki_schedule::network::{Network, Topology};
-use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
-use tasuki_schedule::shape::{Operation, Shape};
 use tasuki_schedule::Simulation;
+use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
+use tasuki_schedule::network::{Network, Topology};
+use tasuki_schedule::shape::{Operation, Shape};
 
 /// Pixels.
 const WIDTH: u32 = 1160;

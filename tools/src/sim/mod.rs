@@ -17,12 +17,12 @@ mod subject;
 
 use crate::asked::proof::warn_of_unproven;
 use crate::asked::{Asked, is_file, read, segments_to_simulate};
-use tasuki_command::{misuse, print};
-use tasuki_command::Sink;
 use anyhow::Context;
 use choice::{Choice, Wanted};
 use std::path::PathBuf;
 use subject::Subject;
+use tasuki_command::Sink;
+use tasuki_command::{misuse, print};
 use tasuki_core::bootstrap::nearest::nearest;
 use tasuki_schedule::network::{Network, Time, Topology, WrongTopology};
 use tasuki_schedule::shape::Shape;

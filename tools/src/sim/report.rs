@@ -5,8 +5,8 @@ use super::subject::Subject;
 use super::{Args, size};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use tasuki_schedule::network::{Network, Time};
 use tasuki_schedule::Simulated;
+use tasuki_schedule::network::{Network, Time};
 
 /// All there is to say.
 pub(super) struct Report<'r> {

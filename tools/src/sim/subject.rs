@@ -1,8 +1,8 @@
 //! What is simulated, in words and numbers: a collective, or the plan of a file.
 
 use super::size;
-use tasuki_schedule::shape::{Counts, Operation, Shape};
 use tasuki_schedule::Schedule;
+use tasuki_schedule::shape::{Counts, Operation, Shape};
 
 /// What is to be said of it.
 pub(super) struct Subject {

@@ -2,11 +2,11 @@
 
 use super::{json, lanes, link, parts};
 use crate::run::names;
-use tasuki_command::misuse;
 use anyhow::Context;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use tasuki_command::misuse;
 use tasuki_core::base::Rank;
 use tasuki_core::engine::trace::part_file;
 

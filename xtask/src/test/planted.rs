@@ -24,7 +24,8 @@ pub(super) enum Checker {
 }
 
 /// Folders that may hold faults.
-const HOMES: &[&str] = &["core/src/", "fabrics/", "models/src/", "tasuki/src/"];
+const HOMES: &[&str] =
+    &["core/src/", "fabrics/", "message/src/", "collective/src/", "schedule/src/", "tasuki/src/"];
 const MARK: &str = "planted(\"";
 /// Names the fault that is planted.
 const VARIABLE: &str = "TASUKI_PLANTED_FAULT";

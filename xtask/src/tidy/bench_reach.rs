@@ -2,16 +2,21 @@
 //! measure the machine below the library, so their files are free.
 
 use super::tokens::{identifiers, line_of};
-use crate::tree::{Finding, Tree};
+use crate::tree::{File, Finding, Tree};
 
-const BENCH: &str = "tools/src/bench/";
-const LIMIT: &str = "tools/src/bench/limit";
+const BENCH: &str = "bench/src/";
+/// The figures by which algorithms are chosen are no case.
+const TUNING: &[&str] = &["bench/src/fitting.rs", "bench/src/tuning_file.rs"];
+/// What the subcommands share is no way around the library.
+const SHARED: &str = "tasuki_command";
+const LIMIT: &str = "bench/src/limit";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings: Vec<Finding> = tree.vacant(BENCH).into_iter().collect();
-    for (file, rust) in tree.rust().filter(|(file, _)| file.below(BENCH) && !file.below(LIMIT)) {
-        let ours =
-            identifiers(&rust.tokens).into_iter().filter(|ident| ident.to_string().starts_with("tasuki_"));
+    for (file, rust) in tree.rust().filter(|(file, _)| is_case(file)) {
+        let ours = identifiers(&rust.tokens)
+            .into_iter()
+            .filter(|ident| ident.to_string().starts_with("tasuki_") && ident != SHARED);
         findings.extend(ours.map(|ident| {
             file.finding(
                 line_of(&ident),
@@ -22,22 +27,26 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+fn is_case(file: &File) -> bool {
+    file.below(BENCH) && !file.below(LIMIT) && !TUNING.contains(&file.path.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_case_that_reaches_below_is_found() {
-        let tree = Tree::of(&[("tools/src/bench/put.rs", "use tasuki::Job;\nuse tasuki_core::base::Rank;")]);
+        let tree = Tree::of(&[("bench/src/put.rs", "use tasuki::Job;\nuse tasuki_core::base::Rank;")]);
         assert_eq!(check(&tree).iter().map(|finding| finding.line).collect::<Vec<_>>(), [2]);
     }
 
     #[test]
     fn limits_and_users_of_the_facade_pass() {
         let tree = Tree::of(&[
-            ("tools/src/bench/put.rs", "use tasuki::Job;"),
-            ("tools/src/bench/limit.rs", "use tasuki_core::os;"),
-            ("tools/src/bench/limit/memcpy.rs", "use tasuki_core::os;"),
+            ("bench/src/put.rs", "use tasuki::Job;"),
+            ("bench/src/limit.rs", "use tasuki_core::os;"),
+            ("bench/src/limit/memcpy.rs", "use tasuki_core::os;"),
         ]);
         assert_eq!(check(&tree), []);
     }

@@ -1,5 +1,5 @@
-//! Which part of the repository may depend on which: dependencies run one way, and fabrics and models never
-//! name each other.
+//! Which part of the repository may depend on which: dependencies run one way, and fabrics never name what
+//! runs on them, and schedules know no rank's memory.
 
 use crate::tree::{File, Finding, Tree};
 use std::collections::BTreeMap;
@@ -9,13 +9,15 @@ use toml::{Table, Value};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("fabrics", &["core"]),
-    ("models", &["core"]),
-    ("tasuki", &["core", "fabrics", "models"]),
-    ("plans", &["core", "models"]),
-    ("examples", &["tasuki", "plans"]),
+    ("schedule", &[]),
+    ("message", &["core"]),
+    ("collective", &["core", "message", "schedule"]),
+    ("tasuki", &["core", "fabrics", "message", "collective", "schedule"]),
+    ("examples", &["tasuki", "schedule"]),
     ("bindings", &["tasuki"]),
-    ("tools", &["core", "fabrics", "models", "tasuki", "plans", "examples"]),
-    ("tests", &["core", "fabrics", "models", "tasuki", "plans", "examples", "tools"]),
+    ("bench", &["core", "schedule", "tasuki", "tools"]),
+    ("tools", &["core", "fabrics", "schedule", "tasuki", "bench", "examples", "tools"]),
+    ("tests", &["core", "fabrics", "schedule", "tasuki", "examples", "tools"]),
     ("xtask", &[]),
 ];
 
@@ -115,16 +117,19 @@ mod tests {
         "[package]\nname = \"tasuki-fabric-sim\"\n[dependencies]\ntasuki-core.workspace = true\n",
     );
 
-    fn findings_with(models: &str) -> Vec<Finding> {
-        check(&Tree::of(&[CORE, SIM, ("models/Cargo.toml", models)]))
+    fn findings_with(manifest: &str) -> Vec<Finding> {
+        check(&Tree::of(&[CORE, SIM, ("collective/Cargo.toml", manifest)]))
     }
 
     #[test]
-    fn models_that_name_a_fabric_are_found_even_in_tests() {
+    fn collectives_that_name_a_fabric_are_found_even_in_tests() {
         let findings =
             findings_with("[package]\nname = \"m\"\n[dev-dependencies]\ntasuki-fabric-sim = \"1\"\n");
         assert_eq!(findings.len(), 1);
-        assert_eq!((findings[0].line, findings[0].message.as_str()), (4, "models may not depend on fabrics"));
+        assert_eq!(
+            (findings[0].line, findings[0].message.as_str()),
+            (4, "collective may not depend on fabrics")
+        );
     }
 
     #[test]
@@ -132,9 +137,9 @@ mod tests {
         let renamed = "[target.'cfg(unix)'.dependencies]\nother = { package = \"tasuki-fabric-sim\" }\n";
         assert_eq!(findings_with(renamed).len(), 1);
         let root = "[workspace.dependencies]\nother = { package = \"tasuki-fabric-sim\", version = \"1\" }\n";
-        let models = "[dependencies]\nother.workspace = true\n";
+        let manifest = "[dependencies]\nother.workspace = true\n";
         assert_eq!(
-            check(&Tree::of(&[CORE, SIM, ("Cargo.toml", root), ("models/Cargo.toml", models)])).len(),
+            check(&Tree::of(&[CORE, SIM, ("Cargo.toml", root), ("collective/Cargo.toml", manifest)])).len(),
             1
         );
     }

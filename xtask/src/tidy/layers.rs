@@ -8,8 +8,7 @@ use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 const CORE: &str = "core/src/";
 
 /// The layers, lowest first.
-const LAYERS: &[&str] =
-    &["base", "netmodel", "os", "segment", "node", "fabric", "queue", "engine", "bootstrap"];
+const LAYERS: &[&str] = &["base", "os", "segment", "node", "fabric", "queue", "engine", "bootstrap"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings: Vec<Finding> = tree.vacant(CORE).into_iter().collect();

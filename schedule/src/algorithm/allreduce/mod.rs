@@ -13,8 +13,8 @@ pub(super) use ring::RING;
 pub(super) use tree::TREE;
 
 use super::{Algorithm, Make, Operation};
-use crate::shape::Shape;
 use crate::Part;
+use crate::shape::Shape;
 
 const fn algorithm(name: &'static str, fits: fn(&Shape) -> bool, make: fn(&Shape, &mut Part)) -> Algorithm {
     Algorithm { name, operation: Operation::Allreduce, fits, make: Make::Whole(make) }

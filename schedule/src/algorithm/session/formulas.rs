@@ -6,8 +6,8 @@
 use super::row::Row;
 use super::tests::Asked;
 use super::{Inner, PROGRESS_MAX};
-use crate::{Deed, Step};
 use crate::network::{Grid, Network, Parameters, Time, Topology};
+use crate::{Deed, Step};
 
 const L: f64 = 1.0e-7;
 const G: f64 = 1.04762e-10;

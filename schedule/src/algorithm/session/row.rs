@@ -1,8 +1,8 @@
 //! Nodes in a row, with one stream along it or several: what the formulas of the study are about.
 
 use super::{Inner, PROGRESS_MAX, Paths, Session};
-use crate::shape::Shape;
 use crate::Schedule;
+use crate::shape::Shape;
 
 /// All paths go from one node to the next.
 #[derive(Clone, Copy, Debug)]

@@ -32,8 +32,8 @@ pub(super) use work::of as work_of;
 use super::leaders::Leaders;
 use super::reduce::Up;
 use super::{Algorithm, Make, Operation};
-use crate::shape::Shape;
 use crate::Part;
+use crate::shape::Shape;
 
 const fn algorithm(operation: Operation, make: fn(&Shape, &mut Part)) -> Algorithm {
     Algorithm { name: "two-level", operation, fits, make: Make::Whole(make) }

@@ -5,10 +5,10 @@
 
 use crate::asked::segments_of_study;
 use anyhow::Context;
-use tasuki_schedule::network::{Grid, Network, Time, Topology};
-use tasuki_schedule::algorithm::{ALGORITHMS, streams};
-use tasuki_schedule::shape::{Operation, Placement, Shape};
 use tasuki_schedule::Schedule;
+use tasuki_schedule::algorithm::{ALGORITHMS, streams};
+use tasuki_schedule::network::{Grid, Network, Time, Topology};
+use tasuki_schedule::shape::{Operation, Placement, Shape};
 
 /// Ranks of a node.
 pub(super) const PER_NODE: [usize; 3] = [2, 3, 4];

@@ -1,7 +1,7 @@
 //! What things cost here, from the times of plans whose algorithms were forced.
 
 use anyhow::Context;
-use tasuki_schedule::{Costs, Forced, Measured, Operation, Shape};
+use tasuki_schedule::{CollectiveKind, Costs, Forced, Measurement, Shape};
 
 /// How long a start took.
 #[derive(Clone, Debug)]
@@ -20,18 +20,18 @@ pub struct Timed {
 
 /// The costs that explain these times best.
 pub fn costs(all: &[Timed]) -> anyhow::Result<Costs> {
-    let figures: anyhow::Result<Vec<Measured<'_>>> = all.iter().map(figure).collect();
+    let figures: anyhow::Result<Vec<Measurement<'_>>> = all.iter().map(figure).collect();
     Ok(Costs::fitted(&figures?))
 }
 
-fn figure(timed: &Timed) -> anyhow::Result<Measured<'static>> {
+fn figure(timed: &Timed) -> anyhow::Result<Measurement<'static>> {
     let Timed { forced, ranks, per_processor, ref what, ns } = *timed;
     let read = || {
         let (operation, bytes) = what.split_once(' ')?;
-        let operation = Operation::named(operation)?;
+        let operation = CollectiveKind::named(operation)?;
         let shape = Shape::new(operation, ranks, 0, bytes.parse().ok()?);
         let algorithm = forced.parse::<Forced>().ok()?.of(operation)?;
-        (algorithm.fits)(&shape).then_some(Measured { algorithm, shape, per_processor, ns })
+        (algorithm.fits)(&shape).then_some(Measurement { algorithm, shape, per_processor, ns })
     };
     read().with_context(|| format!("{what} by {forced} is not what was asked for"))
 }

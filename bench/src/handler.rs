@@ -40,7 +40,7 @@ impl Measure for Ask<'_> {
         }
         let watch = Stopwatch::start();
         for word in 0..self.rounds {
-            let answer: u64 = self.job.ask(to, self.handler, &word)?.wait()?;
+            let answer: u64 = self.job.call_with_reply(to, self.handler, &word)?.wait()?;
             if answer != !word {
                 return Err(wrong("handler"));
             }

@@ -3,7 +3,7 @@
 use super::clock::Stopwatch;
 use super::limit::Side;
 use super::measure::{Measure, peer, side, wrong};
-use tasuki::{Array, Job, LineReader, LineWriter, Rank, RemoteSignal, Signal};
+use tasuki::{Array, Job, PayloadReader, PayloadWriter, Rank, RemoteSignal, Signal};
 
 /// The answer to a value: another one, which only its receiver can know.
 pub(super) fn answer(value: u64) -> u64 {
@@ -24,8 +24,8 @@ pub(super) fn one_way(
 /// Value and signal in one cache line.
 pub(super) struct PutNear<'j> {
     side: Side,
-    writer: LineWriter<'j>,
-    reader: LineReader<'j>,
+    writer: PayloadWriter<'j>,
+    reader: PayloadReader<'j>,
     sent: u64,
     rounds: u64,
 }
@@ -33,7 +33,7 @@ pub(super) struct PutNear<'j> {
 impl<'j> PutNear<'j> {
     /// Collective.
     pub(super) fn new(job: &'j Job, rounds: u64) -> tasuki::Result<PutNear<'j>> {
-        let line = job.line()?;
+        let line = job.payload_signal()?;
         let (writer, reader) = (line.writer(peer(job))?, line.reader(Some(peer(job))));
         Ok(PutNear { side: side(job), writer, reader, sent: 0, rounds })
     }
@@ -56,8 +56,8 @@ impl Measure for PutNear<'_> {
 
 #[inline(never)]
 fn near_lead(
-    writer: &mut LineWriter<'_>,
-    reader: &mut LineReader<'_>,
+    writer: &mut PayloadWriter<'_>,
+    reader: &mut PayloadReader<'_>,
     values: std::ops::Range<u64>,
 ) -> tasuki::Result<()> {
     for value in values {
@@ -71,8 +71,8 @@ fn near_lead(
 
 #[inline(never)]
 fn near_follow(
-    writer: &mut LineWriter<'_>,
-    reader: &mut LineReader<'_>,
+    writer: &mut PayloadWriter<'_>,
+    reader: &mut PayloadReader<'_>,
     values: std::ops::Range<u64>,
 ) -> tasuki::Result<()> {
     for value in values {

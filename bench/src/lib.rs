@@ -133,7 +133,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Measure which way long messages go best on this machine, and what things cost by which plans choose their
-    /// algorithms, and write it where `tasuki run` finds it: the file that TASUKI_TUNE names, or
+    /// algorithms, and write it where `tasuki run` finds it: the file that TASUKI_TUNE_FILE names, or
     /// $XDG_CONFIG_HOME/tasuki/tune.json
     #[arg(long, conflicts_with_all = ["cases", "against", "ranks", "sizes", "json", "plot", "list"])]
     tune: bool,

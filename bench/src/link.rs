@@ -33,7 +33,7 @@ pub(crate) fn hear() -> tasuki::Result<String> {
 }
 
 /// Asks on standard output, and is answered on standard input.
-pub(super) fn ask(question: Question) -> tasuki::Result<Answer> {
+pub(super) fn call_with_reply(question: Question) -> tasuki::Result<Answer> {
     tell(Event::Ask(question));
     let line = hear()?;
     let wrong = |error| Error::new(Cause::Program(format!("the bench answered {line:?}: {error}")));

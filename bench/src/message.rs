@@ -6,7 +6,7 @@ use super::limit::Side;
 use super::measure::{Measure, peer, side, wrong};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use tasuki::{Communicator, Job, Rank, Receiving, Slot};
+use tasuki::{Communicator, Job, Rank, RecvRequest, Slot};
 
 /// Slots, by what goes over them.
 const WORD: Slot = Slot(0);
@@ -156,11 +156,11 @@ impl<'j, M: Measure> Posted<'j, M> {
         Posted { ends: Ends::new(job), measure }
     }
 
-    fn post(&self) -> tasuki::Result<Vec<Receiving<u64>>> {
+    fn post(&self) -> tasuki::Result<Vec<RecvRequest<u64>>> {
         OTHERS.map(|slot| self.ends.world.irecv(vec![0_u64], self.ends.peer, Slot(slot))).collect()
     }
 
-    fn finish(&self, others: Vec<Receiving<u64>>) -> tasuki::Result<()> {
+    fn finish(&self, others: Vec<RecvRequest<u64>>) -> tasuki::Result<()> {
         for slot in OTHERS {
             self.ends.world.send(&[u64::from(slot)], self.ends.peer, Slot(slot))?;
         }

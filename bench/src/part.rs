@@ -128,5 +128,5 @@ fn with_link<T>(job: &Job, body: impl FnOnce(Link<'_>) -> T) -> T {
             tell(event);
         }
     };
-    body(Link { tell: &tell_if_first, ask: &link::ask })
+    body(Link { tell: &tell_if_first, ask: &link::call_with_reply })
 }

@@ -8,7 +8,7 @@ use super::rooted::{Form, named};
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use tasuki::schedule::{Operation, Part as OfRank, Schedule, Shape};
+use tasuki::schedule::{CollectiveKind, RankPart as OfRank, Schedule, Shape};
 use tasuki::{Job, Sum};
 
 /// Among more ranks proofs take long.
@@ -16,8 +16,8 @@ pub(super) const RANKS: RangeInclusive<usize> = 2..=16;
 /// Bytes of what a rank gives.
 const BYTES: u64 = 8 << 10;
 /// What is prepared, and by which algorithm.
-const PLANS: [(&str, Operation, &str); 2] =
-    [("bcast", Operation::Bcast, "binary"), ("sum", Operation::Allreduce, "tree")];
+const PLANS: [(&str, CollectiveKind, &str); 2] =
+    [("bcast", CollectiveKind::Bcast, "binary"), ("sum", CollectiveKind::Allreduce, "tree")];
 /// What is told of what is left.
 const LEFT: &str = "plans_freed";
 /// Buffers begin at multiples of this many bytes.
@@ -38,15 +38,19 @@ pub(super) struct Told {
     pub(super) formula: Vec<f64>,
 }
 
-fn schedule(ranks: usize, of: (&str, Operation, &str), form: Form) -> tasuki::Result<(String, Schedule)> {
+fn schedule(
+    ranks: usize,
+    of: (&str, CollectiveKind, &str),
+    form: Form,
+) -> tasuki::Result<(String, Schedule)> {
     let (what, operation, name) = of;
     let spread = named(operation, name)?.schedule(&Shape::new(operation, ranks, 0, BYTES), 1);
     let ending = if form == Form::Rooted { "rooted" } else { "spread" };
-    let schedule = if form == Form::Rooted { spread.rooted(0) } else { spread };
+    let schedule = if form == Form::Rooted { spread.driven_by(0) } else { spread };
     Ok((format!("{what}_{ending}"), schedule))
 }
 
-fn all() -> impl Iterator<Item = ((&'static str, Operation, &'static str), Form)> {
+fn all() -> impl Iterator<Item = ((&'static str, CollectiveKind, &'static str), Form)> {
     PLANS.into_iter().flat_map(|plan| Form::ALL.map(|form| (plan, form)))
 }
 

@@ -3,7 +3,7 @@
 use super::clock::Stopwatch;
 use super::measure::{Measure, wrong};
 use std::time::Duration;
-use tasuki::{Array, Cause, Change, Command, Job, Queue, Rank, RemoteQueue, Signal};
+use tasuki::{Array, AtomicOp, Cause, Command, Job, Queue, Rank, RemoteQueue, Signal};
 
 /// Ranks: the one that the queue belongs to, and those that post.
 pub(super) const RANKS: usize = 17;
@@ -63,7 +63,7 @@ impl<'j> Pressure<'j> {
 
     /// This rank's commands, and one that says that these were all.
     fn post_all(&self, commands: u64) -> tasuki::Result<()> {
-        let add = Command::change(self.word.on(OWNER), Change::Add(1));
+        let add = Command::atomic(self.word.on(OWNER), AtomicOp::Add(1));
         (0..commands).try_for_each(|_| self.post(&add))?;
         self.post(&Command::nothing().then(self.done.on(OWNER).add(1)))
     }

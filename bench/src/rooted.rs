@@ -4,7 +4,7 @@
 
 use super::case::Case;
 use super::prepared::Plans;
-use tasuki::schedule::{ALGORITHMS, Algorithm, Operation, Shape};
+use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
 use tasuki::{Cause, Error, Job, Sum};
 
 /// What is prepared in both forms.
@@ -39,7 +39,7 @@ pub(super) fn beside_spread(variant: &str) -> Option<String> {
 }
 
 /// The algorithm of that name.
-pub(super) fn named(operation: Operation, name: &str) -> tasuki::Result<&'static Algorithm> {
+pub(super) fn named(operation: CollectiveKind, name: &str) -> tasuki::Result<&'static Algorithm> {
     let found = ALGORITHMS.iter().find(|one| one.operation == operation && one.name == name);
     found.ok_or_else(|| Error::new(Cause::Bug(format!("there is no {operation:?} by {name}"))))
 }
@@ -47,13 +47,13 @@ pub(super) fn named(operation: Operation, name: &str) -> tasuki::Result<&'static
 /// The plans of a form: one for each root, or the only one. Collective. Of blocks of `bytes` bytes.
 pub(super) fn plans(job: &Job, operation: Case, form: Form, bytes: u64) -> tasuki::Result<Plans> {
     let (what, name, roots) = match operation {
-        Case::Bcast => (Operation::Bcast, "binary", job.size()),
-        _ => (Operation::Allgather, "lists", 1),
+        Case::Bcast => (CollectiveKind::Bcast, "binary", job.size()),
+        _ => (CollectiveKind::Allgather, "lists", 1),
     };
     let algorithm = named(what, name)?;
     let plan = |root: usize| {
         let spread = algorithm.schedule(&Shape::new(what, job.size(), root, bytes), 1);
-        let schedule = if form == Form::Rooted { spread.rooted(root) } else { spread };
+        let schedule = if form == Form::Rooted { spread.driven_by(root) } else { spread };
         job.world().plan_with(&schedule, Sum)
     };
     Ok(Plans::made(operation, (0..roots).map(plan).collect::<tasuki::Result<_>>()?))

@@ -9,7 +9,7 @@ use tasuki::{Job, Rank};
 
 /// Each rank adds its number and one to a word of rank 0, all see the sum, and leave.
 pub(super) fn app(job: &Job) -> tasuki::Result<()> {
-    let word = job.starter(Rank(0))?.cast::<u64>();
+    let word = job.bootstrap_memory(Rank(0))?.cast::<u64>();
     job.fetch_add(word, u64::from(job.rank().0) + 1)?;
     job.barrier()?;
     let ranks = job.size() as u64;

@@ -5,7 +5,7 @@ use super::figure::Event;
 use super::memory::{self, PAGE};
 use super::part::Part;
 use anyhow::Context;
-use tasuki::{Job, Rank, Receiving, Sending, Slot};
+use tasuki::{Job, Rank, RecvRequest, SendRequest, Slot};
 
 /// More ranks than this are simulated.
 pub(super) const PROCESSES_MAX: usize = 256;
@@ -72,8 +72,8 @@ pub(super) fn app(job: &Job, tell: &dyn Fn(Event)) -> tasuki::Result<()> {
 /// has touched all lines that a pair may ever touch.
 fn exchange(job: &Job, peers: std::ops::Range<u32>) -> tasuki::Result<()> {
     let (me, world) = (job.rank(), job.world());
-    let mut receives: Vec<Receiving<u64>> = Vec::new();
-    let mut sends: Vec<Sending<u64>> = Vec::new();
+    let mut receives: Vec<RecvRequest<u64>> = Vec::new();
+    let mut sends: Vec<SendRequest<u64>> = Vec::new();
     if me == Rank(0) {
         for peer in peers.clone() {
             for slot in SLOTS {

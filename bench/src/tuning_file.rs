@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use tasuki_command::misuse;
-use tasuki_core::bootstrap::variables::{self as names, Environment};
+use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
 use tasuki_schedule::Costs;
 
 /// The file: machines by processor and kernel.

@@ -6,7 +6,7 @@ use super::link::Link;
 use super::measure::{Measure, wrong};
 use super::repetition::{Level, Patience, Repetition, Series};
 use std::time::Instant;
-use tasuki::{Job, LineReader, LineWriter, Rank};
+use tasuki::{Job, PayloadReader, PayloadWriter, Rank};
 
 /// A figure and who takes it.
 pub(super) type Entry<'m> = (Key, Player<'m>);
@@ -30,8 +30,8 @@ pub(super) struct Turns<'j> {
     /// Of the first two ranks.
     hand_over: Option<HandOver>,
     /// To each other rank; of the lead only.
-    orders: Vec<LineWriter<'j>>,
-    ordered: LineReader<'j>,
+    orders: Vec<PayloadWriter<'j>>,
+    ordered: PayloadReader<'j>,
     patience: Patience,
 }
 
@@ -60,7 +60,7 @@ impl<'j> Turns<'j> {
         hand_over: Option<HandOver>,
         patience: Patience,
     ) -> tasuki::Result<Turns<'j>> {
-        let (line, lead) = (job.line()?, Rank(0));
+        let (line, lead) = (job.payload_signal()?, Rank(0));
         let others = job.ranks().skip(1).filter(|_| job.rank() == lead);
         let orders = others.map(|rank| line.writer(rank)).collect::<tasuki::Result<_>>()?;
         Ok(Turns { job, hand_over, orders, ordered: line.reader(Some(lead)), patience })

@@ -1,8 +1,8 @@
-//! How the members of a communicator come to choose alike.
+//! CombineWith the members of a communicator come to choose alike.
 //!
 //! What a member chooses by may differ from what others choose by: nodes have files of their own, and a rank may have
 //! been started without any. So before the first plan of a communicator each tells all others a few words, and all draw
-//! the same conclusion from the same words. Where costs differ, all take the built-in ones. Where one has a helper, all
+//! the same conclusion from the same words. FaultSite costs differ, all take the built-in ones. Where one has a helper, all
 //! have their plans made for it. Where they see other crowds, the least, and where all are bound to processors, as many
 //! as are bound to one. Where other algorithms are forced, nobody has a plan. Communicators that are split from this
 //! one afterwards know it already. Costs an exchange of 40 bytes, once.
@@ -12,8 +12,8 @@ use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use tasuki_core::base::{Cause, Result};
-use tasuki_core::os::processors;
-use tasuki_schedule::{Costs, Operation, Selection, Shape};
+use tasuki_core::os::affinity;
+use tasuki_schedule::{CollectiveKind, Costs, Selection, Shape};
 
 /// What a member would choose by, and what all do, as soon as that is known.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Agreed {
 
 impl Agreed {
     /// Whether this member is told to take that algorithm.
-    pub(crate) fn is_forced(&self, operation: Operation, name: &str) -> bool {
+    pub(crate) fn is_forced(&self, operation: CollectiveKind, name: &str) -> bool {
         self.own.forced.of(operation).is_some_and(|algorithm| algorithm.name == name)
     }
 
@@ -36,7 +36,7 @@ impl Agreed {
 /// What each member tells all others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(C)]
-struct Word {
+struct MemberSelection {
     /// Its costs, as a number.
     costs: u64,
     /// What is forced on it, as a number.
@@ -45,15 +45,15 @@ struct Word {
     /// The processor that it is bound to, counted from 1; 0: to none.
     bound: u64,
     /// 1: nobody goes on with its plans but itself.
-    is_unaided: u64,
+    has_no_helper: u64,
 }
 
-impl Word {
-    fn of(selection: &Selection, allowed: &[usize]) -> Word {
-        let Selection { costs, ref forced, per_processor, is_unaided } = *selection;
+impl MemberSelection {
+    fn of(selection: &Selection, allowed: &[usize]) -> MemberSelection {
+        let Selection { costs, ref forced, per_processor, has_no_helper } = *selection;
         let bound = if let [only] = allowed { *only as u64 + 1 } else { 0 };
         let (costs, forced, per_processor) = (number(&costs), number(forced), per_processor as u64);
-        Word { costs, forced, per_processor, bound, is_unaided: is_unaided.into() }
+        MemberSelection { costs, forced, per_processor, bound, has_no_helper: has_no_helper.into() }
     }
 }
 
@@ -65,21 +65,22 @@ fn number(what: &impl Hash) -> u64 {
 
 /// What all choose by who have told these words; or the first member whose word tells of other algorithms forced
 /// than the one before it.
-fn selection_of_all(own: &Selection, words: &[Word]) -> Result<Selection, usize> {
-    let alike = |what: fn(&Word) -> u64| words.windows(2).position(|two| what(&two[0]) != what(&two[1]));
+fn selection_of_all(own: &Selection, words: &[MemberSelection]) -> Result<Selection, usize> {
+    let alike =
+        |what: fn(&MemberSelection) -> u64| words.windows(2).position(|two| what(&two[0]) != what(&two[1]));
     if let Some(before) = alike(|word| word.forced) {
         return Err(before + 1);
     }
     let costs = if alike(|word| word.costs).is_some() { Costs::default() } else { own.costs };
     let told = words.iter().map(|word| word.per_processor).min().unwrap_or(1);
     let per_processor = if told > 1 { told.min(most_bound(words)) as usize } else { 1 };
-    let is_unaided = words.iter().all(|word| word.is_unaided != 0);
-    Ok(Selection { costs, per_processor, is_unaided, forced: own.forced.clone() })
+    let has_no_helper = words.iter().all(|word| word.has_no_helper != 0);
+    Ok(Selection { costs, per_processor, has_no_helper, forced: own.forced.clone() })
 }
 
-/// How many members are bound to one processor, of that which most are bound to, but no fewer than two: there are more
+/// CombineWith many members are bound to one processor, of that which most are bound to, but no fewer than two: there are more
 /// ranks than processors. No limit where one is not bound.
-fn most_bound(words: &[Word]) -> u64 {
+fn most_bound(words: &[MemberSelection]) -> u64 {
     let mut bound: Vec<u64> = words.iter().map(|word| word.bound).collect();
     bound.sort_unstable();
     let most = bound.chunk_by(|one, next| one == next).map(<[u64]>::len).max().unwrap_or(0);
@@ -96,13 +97,13 @@ impl Communicator {
         }
         let call = || format!("{}_init()", shape.operation.name());
         let _held = self.begin(None, &call)?;
-        let is_unaided = agreed.own.is_unaided && self.machine().can_walk();
-        let own = Selection { is_unaided, ..(*agreed.own).clone() };
-        let words = self.allgather_steps(&[Word::of(&own, &processors::allowed())]);
+        let has_no_helper = agreed.own.has_no_helper && self.worker().can_execute();
+        let own = Selection { has_no_helper, ..(*agreed.own).clone() };
+        let words = self.allgather_steps(&[MemberSelection::of(&own, &affinity::allowed())]);
         let words = words.map_err(|error| self.step_failed(error, &call))?;
         let all = selection_of_all(&agreed.own, &words).map_err(|other| {
             let text = format!("members {} and {other} have different TASUKI_COLLECTIVES", other - 1);
-            self.machine().fault(Cause::Argument(text), call)
+            self.worker().fault(Cause::Argument(text), call)
         })?;
         Ok(agreed.all.get_or_init(|| all))
     }
@@ -118,7 +119,8 @@ mod tests {
         let costs = Costs { turn_ns: 1, ..Costs::default() };
         let quick = Selection { costs, per_processor: 7, ..Selection::default() };
         let of_all = |members: &[&Selection]| -> Vec<_> {
-            let words: Vec<Word> = members.iter().map(|member| Word::of(member, &[0, 1])).collect();
+            let words: Vec<MemberSelection> =
+                members.iter().map(|member| MemberSelection::of(member, &[0, 1])).collect();
             members.iter().map(|member| selection_of_all(member, &words)).collect()
         };
         assert_eq!(of_all(&[&quick, &quick]), vec![Ok(quick.clone()); 2]);
@@ -140,14 +142,15 @@ mod tests {
         // As a rank sees it that may use one processor alone.
         let own = Selection { per_processor: 5, ..Selection::default() };
         let of = |bound: &[&[usize]]| {
-            let words: Vec<Word> = bound.iter().map(|allowed| Word::of(&own, allowed)).collect();
+            let words: Vec<MemberSelection> =
+                bound.iter().map(|allowed| MemberSelection::of(&own, allowed)).collect();
             selection_of_all(&own, &words).unwrap().per_processor
         };
         assert_eq!(of(&[&[0], &[1], &[0], &[1], &[0]]), 3);
         assert_eq!(of(&[&[0], &[1]]), 2, "others of the job are there, too");
         assert_eq!(of(&[&[0], &[0, 1], &[0]]), 5);
         let alone = Selection::default();
-        let words = [Word::of(&alone, &[0]), Word::of(&alone, &[0])];
+        let words = [MemberSelection::of(&alone, &[0]), MemberSelection::of(&alone, &[0])];
         assert_eq!(selection_of_all(&alone, &words).unwrap().per_processor, 1);
     }
 }

@@ -1,77 +1,77 @@
 //! A communicator: members that exchange messages and make collective calls, each named by its place among them.
 
 use super::agreement::Agreed;
-use super::fuzzy::Fuzzy;
-use super::habit::{Habits, Kind};
-use super::link::{Link, SLOTS};
-use super::nonblocking::{self, Begun, Going};
-use super::offered::Offered;
-use super::plan::Plans;
-use super::roll::{KEPT, Noted, Roll, Watched};
-use super::stages::Stages;
+use crate::blocking::channel::{CollectiveChannel, SLOTS};
+use crate::cached::schedule_cache::{CallKind, ScheduleCache};
+use crate::dissemination::Dissemination;
+use crate::fabric_collectives::FabricCollectives;
+use crate::fuzzy_barrier::Fuzzy;
+use crate::mismatch::call_log::{CallLog, KEPT, LoggedCall, MismatchCheck};
+use crate::nonblocking::{self, ActiveCalls, Nonblocking};
+use crate::plan::Plans;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::Machine;
+use tasuki_core::engine::Worker;
 use tasuki_message::Context;
 use tasuki_schedule::selection::{MEMBERS_MAX, Selection};
 
-/// How many members a member and those that it tells in one round are. Telling one more costs less than a round.
-pub(super) const RADIX: usize = 8;
+/// CombineWith many members a member and those that it tells in one round are. Telling one more costs less than a round.
+pub(crate) const RADIX: usize = 8;
 
-/// Contexts of a communicator: for messages, for collective calls, and for those that were begun.
+/// Contexts of a communicator: for messages, for collective calls, and for those that were nonblocking.
 const CONTEXTS: u64 = 3;
 
 /// Members that exchange messages and make collective calls.
 #[derive(Debug)]
 pub struct Communicator {
     messages: Arc<Context>,
-    pub(super) link: Link,
-    /// Collective calls that were begun.
-    pub(super) begun: Begun,
+    pub(crate) channel: CollectiveChannel,
+    /// Collective calls that were nonblocking.
+    pub(crate) nonblocking: Nonblocking,
     rank: Rank,
     size: usize,
     /// What all communicators of the rank share.
-    of_rank: Arc<OfRank>,
+    of_rank: Arc<RankShared>,
     /// Whether a thread of this rank is in a collective call.
     called: AtomicU8,
     /// The first of the signals of its fuzzy barriers, if it is the same on all members.
-    pub(super) fuzzy_signals: Option<u32>,
+    pub(crate) fuzzy_signals: Option<u32>,
     /// Made at the first fuzzy barrier.
-    pub(super) fuzzy: OnceLock<Arc<Fuzzy>>,
+    pub(crate) fuzzy: OnceLock<Arc<Fuzzy>>,
     /// Whether a thread of this rank is making it.
-    pub(super) is_making_fuzzy: AtomicBool,
+    pub(crate) is_making_fuzzy: AtomicBool,
     /// Its plans.
     plans: Plans,
     /// What algorithms are chosen by.
-    pub(super) agreed: Agreed,
+    pub(crate) agreed: Agreed,
     /// The first of the signals by which members leave that have made plans.
-    pub(super) farewell: OnceLock<u32>,
+    pub(crate) plan_shutdown: OnceLock<u32>,
     /// That they do.
-    pub(super) leaving: OnceLock<()>,
+    pub(crate) leaving: OnceLock<()>,
     /// Which calls members are in; none where that cannot be told. Of all ranks from the first call on, else from the
     /// first plan on.
-    pub(super) watched: OnceLock<Option<Watched>>,
+    pub(crate) mismatch_check: OnceLock<Option<MismatchCheck>>,
     /// The first of this member's signals for that.
-    pub(super) roll: OnceLock<u32>,
+    pub(crate) call_log: OnceLock<u32>,
     /// Whether that is the same on all members.
-    is_roll_common: bool,
+    is_call_log_common: bool,
     /// What the fabric does of its own for all members; none before the first call that could use it, or where it does
     /// nothing.
-    pub(super) offered: OnceLock<Option<Offered>>,
+    pub(crate) fabric_collectives: OnceLock<Option<FabricCollectives>>,
     /// Calls that are made again and again.
-    pub(super) habits: Mutex<Habits>,
+    pub(crate) cache: Mutex<ScheduleCache>,
 }
 
 /// What all communicators of a rank share.
 #[derive(Debug)]
-struct OfRank {
+struct RankShared {
     /// Numbers of contexts that it has given out.
     contexts: AtomicU64,
     /// Bytes of its parts of plans.
     plan_bytes: Arc<AtomicU64>,
-    /// Collective calls that were begun.
-    going: Arc<Going>,
+    /// Collective calls that were nonblocking.
+    active_calls: Arc<ActiveCalls>,
 }
 
 /// No thread is in a collective call; one is; one is while a panic is under way; or none may be: a call was left by a
@@ -83,12 +83,12 @@ const LOST: u8 = 3;
 
 /// A collective call: while it lasts there is no other.
 // No more than that: words that were just stored by halves are slow to copy.
-pub(super) struct Ongoing<'c> {
+pub(crate) struct CallGuard<'c> {
     members: &'c Communicator,
-    _noted: Option<Noted>,
+    _logged: Option<LoggedCall>,
 }
 
-impl Drop for Ongoing<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         let next = if std::thread::panicking() { self.members.after_panic() } else { FREE };
         self.members.called.store(next, Ordering::Release); // SYNC one-call
@@ -98,7 +98,7 @@ impl Drop for Ongoing<'_> {
 /// What each member says in a split.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-struct Wish {
+struct SplitRequest {
     /// Which of the new communicators; none of them if it is not `is_member`.
     colour: u64,
     /// Its place there, by this and then by its present place.
@@ -112,36 +112,37 @@ struct Wish {
 impl Communicator {
     /// The communicator of all ranks, with so many slots for each pair and direction, and what this rank would choose
     /// algorithms by. The first one of a rank, and made before it tells others of signals that only it has.
-    pub fn world(machine: Arc<Machine>, slots: u32, by: Selection) -> Result<Communicator> {
-        let (rank, size) = (machine.rank(), machine.size());
-        let signals = machine.registry().untouched_signals(Stages::signals(Stages::count(size)))?;
-        let roll = OnceLock::from(machine.registry().untouched_signals(KEPT)?);
-        let messages = Arc::new(Context::first(machine, slots));
-        let link = Link::new(Arc::new(messages.for_steps(1, SLOTS, None)));
-        let going: Arc<Going> = Arc::default();
-        messages.owe(going.clone())?;
-        let steps = messages.for_steps(2, nonblocking::SLOTS, None);
-        let begun = Begun::new(Arc::new(steps), going.clone());
+    pub fn world(worker: Arc<Worker>, slots: u32, by: Selection) -> Result<Communicator> {
+        let (rank, size) = (worker.rank(), worker.size());
+        let signals =
+            worker.registry().untouched_signals(Dissemination::signals(Dissemination::count(size)))?;
+        let call_log = OnceLock::from(worker.registry().untouched_signals(KEPT)?);
+        let messages = Arc::new(Context::first(worker, slots));
+        let channel = CollectiveChannel::new(Arc::new(messages.for_collectives(1, SLOTS, None)));
+        let active_calls: Arc<ActiveCalls> = Arc::default();
+        messages.add_finalize_hook(active_calls.clone())?;
+        let steps = messages.for_collectives(2, nonblocking::SLOTS, None);
+        let nonblocking = Nonblocking::new(Arc::new(steps), active_calls.clone());
         let contexts = AtomicU64::new(CONTEXTS);
-        let of_rank = Arc::new(OfRank { contexts, plan_bytes: Arc::default(), going });
-        let world = Communicator::of(messages, link, begun, (rank, size), of_rank);
+        let of_rank = Arc::new(RankShared { contexts, plan_bytes: Arc::default(), active_calls });
+        let world = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank);
         let agreed = Agreed::new(by);
-        Ok(Communicator { fuzzy_signals: Some(signals), roll, is_roll_common: true, agreed, ..world })
+        Ok(Communicator { fuzzy_signals: Some(signals), call_log, is_call_log_common: true, agreed, ..world })
     }
 
     fn of(
         messages: Arc<Context>,
-        link: Link,
-        begun: Begun,
+        channel: CollectiveChannel,
+        nonblocking: Nonblocking,
         (rank, size): (Rank, usize),
-        of_rank: Arc<OfRank>,
+        of_rank: Arc<RankShared>,
     ) -> Communicator {
         let (called, is_making_fuzzy) = (AtomicU8::new(FREE), AtomicBool::new(false));
         let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
         Communicator {
             messages,
-            link,
-            begun,
+            channel,
+            nonblocking,
             rank,
             size,
             of_rank,
@@ -151,13 +152,13 @@ impl Communicator {
             is_making_fuzzy,
             plans,
             agreed: Agreed::default(),
-            farewell: OnceLock::new(),
+            plan_shutdown: OnceLock::new(),
             leaving: OnceLock::new(),
-            watched: OnceLock::new(),
-            roll: OnceLock::new(),
-            is_roll_common: false,
-            offered: OnceLock::new(),
-            habits: Mutex::default(),
+            mismatch_check: OnceLock::new(),
+            call_log: OnceLock::new(),
+            is_call_log_common: false,
+            fabric_collectives: OnceLock::new(),
+            cache: Mutex::default(),
         }
     }
 
@@ -172,42 +173,42 @@ impl Communicator {
         self.rank
     }
 
-    /// How many members there are.
+    /// CombineWith many members there are.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes that plans of this rank's communicators take, and calls that became habits: buffers and signals.
+    /// Bytes that plans of this rank's communicators take, and calls that became cache: buffers and signals.
     pub fn plan_bytes(&self) -> u64 {
         self.of_rank.plan_bytes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn plan_bytes_counted(&self) -> &Arc<AtomicU64> {
+    pub(crate) fn plan_bytes_counted(&self) -> &Arc<AtomicU64> {
         &self.of_rank.plan_bytes
     }
 
-    pub(super) fn plans(&self) -> &Plans {
+    pub(crate) fn plans(&self) -> &Plans {
         &self.plans
     }
 
-    pub(super) fn machine(&self) -> &Machine {
-        self.messages.machine()
+    pub(crate) fn worker(&self) -> &Worker {
+        self.messages.worker()
     }
 
     /// The member so many places further on, around the end: at most once around.
     #[inline]
-    pub(super) fn after(&self, member: Rank, steps: usize) -> Rank {
+    pub(crate) fn after(&self, member: Rank, steps: usize) -> Rank {
         let at = member.index() + steps;
         Rank(if at < self.size { at } else { at - self.size } as u32)
     }
 
     /// All others, the next one first.
-    pub(super) fn others(&self) -> impl Iterator<Item = Rank> + '_ {
+    pub(crate) fn others(&self) -> impl Iterator<Item = Rank> + '_ {
         (1..self.size).map(|steps| self.after(self.rank, steps))
     }
 
-    /// How far away the members are that a member has to do with in the round of `step`: 1 to 7 steps.
-    pub(super) fn partners(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
+    /// CombineWith far away the members are that a member has to do with in the round of `step`: 1 to 7 steps.
+    pub(crate) fn partners(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
         let size = self.size;
         (1..RADIX).map(move |times| times * step).take_while(move |&at| at < size)
     }
@@ -217,8 +218,8 @@ impl Communicator {
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
         // Numbers that are given in vain are never used again.
         let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
-        let own = u64::from(self.machine().rank().0) << 40 | next;
-        let wish = Wish {
+        let own = u64::from(self.worker().rank().0) << 40 | next;
+        let wish = SplitRequest {
             colour: colour.unwrap_or(0),
             key,
             context: own,
@@ -238,7 +239,7 @@ impl Communicator {
         let (least, most) = (wished().min().unwrap_or(0), wished().max().unwrap_or(0));
         if least != most {
             let cause = Cause::Disagree { what: "slots", least, most };
-            return Err(self.machine().fault(cause, || format!("split(colour {colour})")));
+            return Err(self.worker().fault(cause, || format!("split(colour {colour})")));
         }
         members.sort_by_key(|&place| (wishes[place as usize].key, place));
         let context = wishes[members[0] as usize].context;
@@ -249,12 +250,14 @@ impl Communicator {
             .collect();
         let size = ranks.len();
         let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
-        let for_steps = |number, slots| Arc::new(self.messages.for_steps(number, slots, Some(ranks.clone())));
-        let link = Link::new(for_steps(context + 1, SLOTS));
+        let for_collectives =
+            |number, slots| Arc::new(self.messages.for_collectives(number, slots, Some(ranks.clone())));
+        let channel = CollectiveChannel::new(for_collectives(context + 1, SLOTS));
         let of_rank = self.of_rank.clone();
-        let begun = Begun::new(for_steps(context + 2, nonblocking::SLOTS), of_rank.going.clone());
+        let nonblocking =
+            Nonblocking::new(for_collectives(context + 2, nonblocking::SLOTS), of_rank.active_calls.clone());
         let rank = Rank(rank as u32);
-        let made = Communicator::of(messages, link, begun, (rank, size), of_rank);
+        let made = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank);
         Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))
     }
 
@@ -264,8 +267,8 @@ impl Communicator {
     /// wrote for its partners has reached them, which is a hand-over. So two threads that call at the very same time
     /// may not be told; they are in error, and can confuse nothing but this communicator.
     #[inline]
-    pub(super) fn begin(&self, kind: Option<&Kind>, call: &dyn Fn() -> String) -> Result<Ongoing<'_>> {
-        self.machine().check().map_err(|cause| self.machine().fault(cause, call))?;
+    pub(crate) fn begin(&self, kind: Option<&CallKind>, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
+        self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
         // SYNC one-call: what the last call left, perhaps another thread's, is seen.
         let called = self.called.load(Ordering::Acquire);
         if called != FREE {
@@ -273,16 +276,20 @@ impl Communicator {
         }
         let called = if std::thread::panicking() { CALLED_IN_PANIC } else { CALLED };
         self.called.store(called, Ordering::Relaxed);
-        let watched = match self.watched.get() {
-            Some(watched) => watched.as_ref(),
-            None if self.is_roll_common => self.watch_from_now_on(),
+        let mismatch_check = match self.mismatch_check.get() {
+            Some(mismatch_check) => mismatch_check.as_ref(),
+            None if self.is_call_log_common => self.start_mismatch_check(),
             None => None,
         };
-        let noted = match watched {
-            Some(watched) => Some(watched.note(kind)),
-            None => self.offered.get().and_then(Option::as_ref).map(|offered| offered.note(kind)),
+        let noted = match mismatch_check {
+            Some(mismatch_check) => Some(mismatch_check.note(kind)),
+            None => self
+                .fabric_collectives
+                .get()
+                .and_then(Option::as_ref)
+                .map(|fabric_collectives| fabric_collectives.note(kind)),
         };
-        Ok(Ongoing { members: self, _noted: noted })
+        Ok(CallGuard { members: self, _logged: noted })
     }
 
     #[cold]
@@ -291,53 +298,54 @@ impl Communicator {
             LOST => "the operation of an earlier call panicked: this communicator is of no more use",
             _ => "another thread of this rank is in a collective call; their order must be known to all",
         };
-        self.machine().fault(Cause::Argument(text.into()), call)
+        self.worker().fault(Cause::Argument(text.into()), call)
     }
 
     /// What comes after a call whose thread panics. If that ends the call others wait for messages that it has not
-    /// sent, and would take those of a later call for them; so there is none, and they are told. If it was going its
+    /// sent, and would take those of a later call for them; so there is none, and they are told. If it was active_calls its
     /// own steps, those are refused.
     #[cold]
     fn after_panic(&self) -> u8 {
-        if self.called.load(Ordering::Relaxed) == CALLED_IN_PANIC || self.has_left_a_walk() {
+        if self.called.load(Ordering::Relaxed) == CALLED_IN_PANIC || self.was_left_by_panic() {
             return FREE;
         }
-        if let Some(watched) = self.watched.get().and_then(Option::as_ref) {
-            watched.note_panic();
+        if let Some(mismatch_check) = self.mismatch_check.get().and_then(Option::as_ref) {
+            mismatch_check.log_panic();
         }
         LOST
     }
 
     /// The first call of all ranks: from now on they find out who is in another one.
     #[cold]
-    fn watch_from_now_on(&self) -> Option<&Watched> {
-        let &first = self.roll.get()?;
+    fn start_mismatch_check(&self) -> Option<&MismatchCheck> {
+        let &first = self.call_log.get()?;
         let firsts: Vec<_> = Rank::all(self.size).map(|rank| (rank, first)).collect();
-        let _ = self.open_roll(&firsts); // one that cannot look hears of others' errors by messages
-        self.watched.get()?.as_ref()
+        let _ = self.open_call_log(&firsts); // one that cannot look hears of others' errors by messages
+        self.mismatch_check.get()?.as_ref()
     }
 
     /// From now on members find out who is in another call, where all reach each other's signals: `firsts` are their
     /// ranks, and the first of the signals that tell which calls they are in.
-    pub(super) fn open_roll(&self, firsts: &[(Rank, u32)]) -> Result<(), Cause> {
-        let machine = self.machine();
-        let is_for_all = firsts.len() <= MEMBERS_MAX && machine.reaches_words();
-        let roll = if is_for_all { Roll::new(machine, self.rank().index(), firsts) } else { Ok(None) };
-        let (roll, opened) = roll.map_or_else(|cause| (None, Err(cause)), |roll| (roll, Ok(())));
-        let _ = self.watched.set(roll.map(|roll| Watched::new(machine, roll)));
+    pub(crate) fn open_call_log(&self, firsts: &[(Rank, u32)]) -> Result<(), Cause> {
+        let worker = self.worker();
+        let is_for_all = firsts.len() <= MEMBERS_MAX && worker.reaches_words();
+        let call_log = if is_for_all { CallLog::new(worker, self.rank().index(), firsts) } else { Ok(None) };
+        let (call_log, opened) =
+            call_log.map_or_else(|cause| (None, Err(cause)), |call_log| (call_log, Ok(())));
+        let _ = self.mismatch_check.set(call_log.map(|call_log| MismatchCheck::new(worker, call_log)));
         opened
     }
 
     /// A member that is to be the root.
-    pub(super) fn check_root(&self, root: Rank, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn check_root(&self, root: Rank, call: &dyn Fn() -> String) -> Result<()> {
         if root.index() < self.size {
             return Ok(());
         }
-        Err(self.machine().fault(Cause::NoSuchRank { rank: root, size: self.size }, call))
+        Err(self.worker().fault(Cause::NoSuchRank { rank: root, size: self.size }, call))
     }
 
     /// Names the collective call in an error of one of its steps.
-    pub(super) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
+    pub(crate) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
         error.note(format!("in {}", call()))
     }
 }

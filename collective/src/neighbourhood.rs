@@ -1,8 +1,8 @@
 //! Neighbourhoods: whom each member exchanges blocks with, as it knows that itself; and exchanges that block.
 
-use super::communicator::Communicator;
-use super::lengths::Lengths;
-use super::partners::{Blocks, Partner};
+use crate::blocking::length_check::BlockLengths;
+use crate::communicator::Communicator;
+use crate::exchange_blocks::{ExchangeBlocks, Partner};
 use bytemuck::Pod;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,9 +22,9 @@ pub struct Neighbourhood {
 
 /// Partners that are as far away: behind this member, and before it. By their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Round {
-    pub(super) to: Option<usize>,
-    pub(super) from: Option<usize>,
+pub(crate) struct Round {
+    pub(crate) to: Option<usize>,
+    pub(crate) from: Option<usize>,
 }
 
 impl Neighbourhood {
@@ -62,13 +62,13 @@ impl Neighbourhood {
     }
 
     /// All members, in their order.
-    pub(super) fn everybody(me: usize, size: usize) -> Neighbourhood {
+    pub(crate) fn everybody(me: usize, size: usize) -> Neighbourhood {
         let all: Vec<usize> = (0..size).collect();
         Neighbourhood::new((me, size), &all, &all, &all)
     }
 
     /// On a grid whose shape is right.
-    pub(super) fn of_grid(me: usize, dims: &[usize], periodic: &[bool]) -> Neighbourhood {
+    pub(crate) fn of_grid(me: usize, dims: &[usize], periodic: &[bool]) -> Neighbourhood {
         let (sides, members): (Vec<usize>, Vec<usize>) = sides(dims, periodic, me).into_iter().unzip();
         let turns: Vec<usize> = sides.iter().map(|side| side ^ 1).collect();
         Neighbourhood::new((me, dims.iter().product()), &members, &turns, &members)
@@ -84,21 +84,21 @@ impl Neighbourhood {
         &self.destinations
     }
 
-    pub(super) fn partners(&self) -> &[Partner] {
+    pub(crate) fn partners(&self) -> &[Partner] {
         &self.partners
     }
 
-    pub(super) fn rounds(&self) -> &[Round] {
+    pub(crate) fn rounds(&self) -> &[Round] {
         &self.rounds
     }
 
     /// What blocks of so many values are.
-    pub(super) fn blocks(&self, gives: &[usize], gets: &[usize]) -> Blocks {
-        Blocks::new(gives, gets, self.partners.clone())
+    pub(crate) fn blocks(&self, gives: &[usize], gets: &[usize]) -> ExchangeBlocks {
+        ExchangeBlocks::new(gives, gets, self.partners.clone())
     }
 
     /// Whether there is a count for each block.
-    pub(super) fn fits(&self, gives: &[usize], gets: &[usize]) -> Result<(), Cause> {
+    pub(crate) fn fits(&self, gives: &[usize], gets: &[usize]) -> Result<(), Cause> {
         let wanted = (self.destinations.len(), self.sources.len());
         if (gives.len(), gets.len()) == wanted {
             return Ok(());
@@ -120,7 +120,7 @@ impl Communicator {
         (dims, periodic).hash(&mut hasher);
         let words = self.allgather_steps(&[hasher.finish()]);
         let words = words.map_err(|error| self.step_failed(error, &call))?;
-        let fault = |text: String| Err(self.machine().fault(Cause::Argument(text), call));
+        let fault = |text: String| Err(self.worker().fault(Cause::Argument(text), call));
         let own = words[self.rank().index()];
         if let Some(other) = words.iter().position(|&word| word != own) {
             return fault(format!("member {other} came with another grid"));
@@ -145,14 +145,14 @@ impl Communicator {
             ranks.iter().map(|rank| rank.index()).filter(|&place| place < size).collect()
         };
         let (from, to) = (known(sources), known(destinations));
-        // How many blocks this member gives each, and gets from it.
+        // CombineWith many blocks this member gives each, and gets from it.
         let mut edges = vec![[0_u32; 2]; size];
         to.iter().for_each(|&member| edges[member][0] += 1);
         from.iter().for_each(|&member| edges[member][1] += 1);
         let mut told = vec![[0_u32; 2]; size];
         let swapped = self.swap_blocks(bytemuck::cast_slice(&edges), bytemuck::cast_slice_mut(&mut told));
         swapped.map_err(|error| self.step_failed(error, &call))?;
-        let fault = |cause| self.machine().fault(cause, call);
+        let fault = |cause| self.worker().fault(cause, call);
         let differs = |&member: &usize| edges[member] != [told[member][1], told[member][0]];
         let all_known = sources.iter().chain(destinations).find(|rank| rank.index() >= size);
         let own = if let Some(&rank) = all_known {
@@ -166,13 +166,13 @@ impl Communicator {
         } else {
             Ok(())
         };
-        self.all_are_well(own, &call)?;
+        self.check_all(own, &call)?;
         Ok(Neighbourhood::new((me, size), &from, &vec![0; from.len()], &to))
     }
 
     /// Whether all members are well, within a collective call. Error, on all: this member's own, or that another one is
     /// not.
-    pub(super) fn all_are_well(&self, own: Result<()>, call: &dyn Fn() -> String) -> Result<()> {
+    pub(crate) fn check_all(&self, own: Result<()>, call: &dyn Fn() -> String) -> Result<()> {
         let all = self.allgather_steps(&[u64::from(own.is_ok())]);
         let all = all.map_err(|error| self.step_failed(error, call))?;
         own?;
@@ -181,7 +181,7 @@ impl Communicator {
             Some(other) => {
                 let text =
                     format!("member {other} was refused: its arguments do not agree with those of others");
-                Err(self.machine().fault(Cause::Argument(text), call))
+                Err(self.worker().fault(Cause::Argument(text), call))
             }
         }
     }
@@ -202,21 +202,21 @@ impl Communicator {
         let others = blocks.partners.iter().filter(|partner| partner.member != self.rank().index());
         let lengths = others.map(|partner| {
             let [gives, gets] = blocks.counts(partner);
-            Lengths::of::<T>(Rank(partner.member as u32), &gives, &gets)
+            BlockLengths::of::<T>(Rank(partner.member as u32), &gives, &gets)
         });
         self.agree_on_lengths(&lengths.collect::<Vec<_>>()).map_err(failed)?;
         with.rounds.iter().try_for_each(|&round| self.round(round, &blocks, values, all)).map_err(failed)
     }
 
     /// What is exchanged, if there is a count for each block, and as many values as they come to.
-    pub(super) fn check_exchange(
+    pub(crate) fn check_exchange(
         &self,
         with: &Neighbourhood,
         values: usize,
         (gives, gets): (&[usize], &[usize]),
         call: &dyn Fn() -> String,
-    ) -> Result<Blocks> {
-        let fault = |cause| self.machine().fault(cause, call);
+    ) -> Result<ExchangeBlocks> {
+        let fault = |cause| self.worker().fault(cause, call);
         with.fits(gives, gets).map_err(fault)?;
         let given: usize = gives.iter().sum();
         if given != values {
@@ -231,7 +231,7 @@ impl Communicator {
     fn round<T: Pod>(
         &self,
         Round { to, from }: Round,
-        blocks: &Blocks,
+        blocks: &ExchangeBlocks,
         values: &[T],
         all: &mut [T],
     ) -> Result<()> {
@@ -244,9 +244,9 @@ impl Communicator {
             let into = ins.get(turn).map(|&slot| blocks.gets[slot].clone());
             let into = into.map(|into| bytemuck::cast_slice_mut(&mut all[into]));
             match (out, into) {
-                (Some(out), Some(into)) => self.link.exchange(out, member(to), into, member(from))?,
-                (Some(out), None) => self.link.send(out, member(to))?,
-                (None, Some(into)) => self.link.recv(into, member(from))?,
+                (Some(out), Some(into)) => self.channel.exchange(out, member(to), into, member(from))?,
+                (Some(out), None) => self.channel.send(out, member(to))?,
+                (None, Some(into)) => self.channel.recv(into, member(from))?,
                 (None, None) => {}
             }
         }
@@ -257,7 +257,7 @@ impl Communicator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_schedule::neighbours::Neighbours;
+    use tasuki_schedule::neighbours::NeighbourGraph;
 
     /// What a member knows of itself is what the whole grid says of it.
     #[test]
@@ -270,7 +270,7 @@ mod tests {
             (&[5], &[true]),
         ];
         for (dims, periodic) in grids {
-            let whole = Neighbours::cartesian(dims, periodic, 1).expect("there are ranks");
+            let whole = NeighbourGraph::cartesian(dims, periodic, 1).expect("there are ranks");
             let of = |me| Neighbourhood::of_grid(me, dims, periodic);
             for me in 0..whole.ranks() {
                 let own = of(me);

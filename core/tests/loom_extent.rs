@@ -6,10 +6,10 @@
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use tasuki_core::segment::extent::{Extent, Facts};
+use tasuki_core::segment::extent::{Extent, ExtentInfo};
 
-fn facts(of: u64) -> Facts {
-    Facts { start: of, len: of, host: of }
+fn facts(of: u64) -> ExtentInfo {
+    ExtentInfo { start: of, len: of, host: of }
 }
 
 #[test]

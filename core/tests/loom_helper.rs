@@ -5,28 +5,28 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{Ordering, fence};
 use loom::thread;
-use tasuki_core::node::bulk::{Bulk, WORDS};
 use tasuki_core::node::park::{ASLEEP, Epoch, ParkLine, WakeMode};
-use tasuki_core::queue::ring::{LINE_WORDS, Line, Posters, Reader};
-use tasuki_core::queue::station::{Server, Serving};
+use tasuki_core::node::shared_copy::{SharedCopies, WORDS};
+use tasuki_core::queue::directory::{PollState, PollerKind};
+use tasuki_core::queue::ring::{LINE_WORDS, RingLine, RingReader, RingWriters};
 
 #[derive(Default)]
 struct Node {
     helper: ParkLine,
-    bulk: Bulk,
-    serving: Serving,
-    posters: Posters,
-    reader: Reader,
-    line: Line,
+    bulk: SharedCopies,
+    serving: PollState,
+    posters: RingWriters,
+    reader: RingReader,
+    line: RingLine,
 }
 
 impl Node {
     /// The helper falls asleep, if it finds nothing: on what.
     fn settle(&self, work: impl FnOnce() -> bool) -> Option<Epoch> {
         let rest = || {
-            self.serving.end(Server::Itself);
+            self.serving.end(PollerKind::Itself);
         };
-        self.helper.settle(rest, |line| line.lie_down(ASLEEP, || ()), work)
+        self.helper.settle(rest, |line| line.begin_sleep(ASLEEP, || ()), work)
     }
 }
 
@@ -35,12 +35,12 @@ impl Node {
 fn a_copy_that_is_offered_while_it_falls_asleep_is_seen() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin(Server::Itself);
+        node.serving.begin(PollerKind::Itself);
         let opener = {
             let node = node.clone();
             thread::spawn(move || {
                 assert!(node.bulk.open([1; WORDS], 1));
-                node.helper.roused(WakeMode::Fence)
+                node.helper.needs_wake(WakeMode::Fence)
             })
         };
         let asleep = node.settle(|| node.bulk.has_any());
@@ -54,7 +54,7 @@ fn a_copy_that_is_offered_while_it_falls_asleep_is_seen() {
 fn a_command_that_is_posted_while_it_falls_asleep_is_run() {
     loom::model(|| {
         let node = Arc::new(Node::default());
-        node.serving.begin(Server::Itself);
+        node.serving.begin(PollerKind::Itself);
         let poster = {
             let node = node.clone();
             thread::spawn(move || {
@@ -77,7 +77,7 @@ fn it_sleeps_again_after_it_was_woken() {
         let first = node.settle(|| false).expect("there is nothing to do");
         let waker = {
             let node = node.clone();
-            thread::spawn(move || node.helper.roused(WakeMode::Fence))
+            thread::spawn(move || node.helper.needs_wake(WakeMode::Fence))
         };
         let woken = !node.helper.keeps_asleep(first);
         assert!(waker.join().unwrap() && !node.helper.keeps_asleep(first), "woken once: {woken}");

@@ -7,10 +7,10 @@ use loom::thread;
 use tasuki_core::node::park::{ASLEEP, Epoch, ParkLine, WakeMode};
 
 /// The sleeper's part: the epoch it sleeps on, or nothing if it saw the signal.
-fn lie_down(line: &ParkLine, signal: &AtomicU64, barrier: impl FnOnce()) -> Option<Epoch> {
-    let epoch = line.lie_down(ASLEEP, barrier);
+fn begin_sleep(line: &ParkLine, signal: &AtomicU64, barrier: impl FnOnce()) -> Option<Epoch> {
+    let epoch = line.begin_sleep(ASLEEP, barrier);
     if signal.load(Ordering::Relaxed) == 1 {
-        line.get_up();
+        line.end_sleep();
         return None;
     }
     Some(epoch)
@@ -24,10 +24,10 @@ fn fence_mode_loses_no_wake_up() {
             let (line, signal) = (line.clone(), signal.clone());
             thread::spawn(move || {
                 signal.store(1, Ordering::Relaxed);
-                line.roused(WakeMode::Fence)
+                line.needs_wake(WakeMode::Fence)
             })
         };
-        let asleep = lie_down(&line, &signal, || ());
+        let asleep = begin_sleep(&line, &signal, || ());
         writer.join().unwrap();
         assert!(asleep.is_none_or(|epoch| !line.keeps_asleep(epoch)), "asleep for ever");
     });
@@ -43,11 +43,11 @@ fn of_two_writers_one_wakes_and_both_are_seen() {
                 let (line, signals) = (line.clone(), signals.clone());
                 thread::spawn(move || {
                     signals[i].store(1, Ordering::Relaxed);
-                    line.roused(WakeMode::Fence)
+                    line.needs_wake(WakeMode::Fence)
                 })
             })
             .collect();
-        let epoch = line.lie_down(ASLEEP, || ());
+        let epoch = line.begin_sleep(ASLEEP, || ());
         let seen = signals.iter().any(|signal| signal.load(Ordering::Relaxed) == 1);
         let woke =
             writers.into_iter().filter(|_| true).map(|w| w.join().unwrap()).filter(|&woke| woke).count();
@@ -97,11 +97,11 @@ fn barrier_mode_loses_no_wake_up_of_a_deep_sleeper() {
                 barrier.interrupt();
                 signal.store(1, Ordering::Relaxed);
                 barrier.interrupt();
-                line.roused(WakeMode::Barrier);
+                line.needs_wake(WakeMode::Barrier);
                 barrier.end();
             })
         };
-        let asleep = lie_down(&line, &signal, || barrier.execute());
+        let asleep = begin_sleep(&line, &signal, || barrier.execute());
         writer.join().unwrap();
         assert!(asleep.is_none_or(|epoch| !line.keeps_asleep(epoch)), "asleep for ever");
     });

@@ -3,19 +3,19 @@
 
 use loom::sync::Arc;
 use loom::thread;
-use tasuki_core::queue::ring::{LINE_WORDS, Line, Posters, Reader};
+use tasuki_core::queue::ring::{LINE_WORDS, RingLine, RingReader, RingWriters};
 
 const CAPACITY: u64 = 2;
 
 #[derive(Default)]
 struct Ring {
-    posters: Posters,
-    reader: Reader,
-    lines: [Line; CAPACITY as usize],
+    posters: RingWriters,
+    reader: RingReader,
+    lines: [RingLine; CAPACITY as usize],
 }
 
 impl Ring {
-    fn line(&self, position: u64) -> &Line {
+    fn line(&self, position: u64) -> &RingLine {
         &self.lines[(position % CAPACITY) as usize]
     }
 

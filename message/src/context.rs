@@ -1,19 +1,19 @@
-//! A context: ranks whose messages meet those of no other context. Here: its pages, and the way of nearly every
+//! A context: ranks whose messages meet those of no other context. Here: its banks, and the way of nearly every
 //! short message.
 
-use super::arena;
-use super::call::Call;
-use super::debt::Debt;
-use super::page::{ANY, Block, Page, SLOTS, page_number};
-use super::pump::Pump;
-use super::strays::Strays;
-use super::words::{self, SHORT_MAX};
+use crate::call_info::CallInfo;
+use crate::progress::engine::ProgressEngine;
+use crate::progress::finalize::FinalizeHook;
+use crate::protocol::late_match::LateMatches;
+use crate::slot::arena;
+use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
+use crate::slot::encoding::{self, SHORT_MAX};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tasuki_core::base::{Cause, Error, Numbered, Rank, Result, Roll};
-use tasuki_core::engine::Machine;
+use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result};
+use tasuki_core::engine::Worker;
 use tasuki_core::fabric::Refused;
 
 /// What came.
@@ -31,29 +31,29 @@ pub struct Received {
 /// still: then the message is for the next receive, too.
 const WITHDRAWALS: usize = 100;
 
-/// A short receive that was posted. Its slot is busy until [`Context::take`] or [`Context::forget_posted`].
+/// A short receive that was posted. Its slot is busy until [`Context::take`] or [`Context::discard_posted`].
 #[derive(Clone, Copy, Debug)]
-pub struct Posted<'c> {
-    page: &'c Page,
+pub struct PostedRecv<'c> {
+    bank: &'c SlotBank,
     /// The message's number, the block, and for how many bytes there is room, in one word: it is put together in a
     /// register and takes one place in the processor's queue of stores.
     word: u64,
 }
 
-impl<'c> Posted<'c> {
+impl<'c> PostedRecv<'c> {
     /// The receive of the message of that number.
     #[inline(always)]
-    pub(super) fn new(page: &'c Page, block: Block, number: u32, room: usize) -> Posted<'c> {
-        Posted { page, word: u64::from(number) << 32 | (block as u64) << 8 | room as u64 }
+    pub(crate) fn new(bank: &'c SlotBank, block: SlotIndex, number: u32, room: usize) -> PostedRecv<'c> {
+        PostedRecv { bank, word: u64::from(number) << 32 | (block as u64) << 8 | room as u64 }
     }
 
     #[inline(always)]
-    pub(super) fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         (self.word >> 32) as u32
     }
 
     #[inline(always)]
-    fn block(&self) -> Block {
+    fn block(&self) -> SlotIndex {
         usize::from((self.word >> 8) as u16)
     }
 
@@ -65,114 +65,114 @@ impl<'c> Posted<'c> {
 
     /// From whom, on which slot.
     pub fn on(&self) -> (Rank, u32) {
-        (self.page.member, self.page.slot(self.block()))
+        (self.bank.member, self.bank.slot(self.block()))
     }
 }
 
-/// A short message that was sent. Its slot is busy until [`Context::forget_sent`].
+/// A short message that was sent. Its slot is busy until [`Context::discard_sent`].
 #[derive(Clone, Copy, Debug)]
-pub struct Sent<'c> {
-    page: &'c Page,
-    block: Block,
+pub struct SentShort<'c> {
+    bank: &'c SlotBank,
+    block: SlotIndex,
 }
 
-impl<'c> Sent<'c> {
+impl<'c> SentShort<'c> {
     /// To whom, on which slot.
     pub fn on(&self) -> (Rank, u32) {
-        (self.page.member, self.page.slot(self.block))
+        (self.bank.member, self.bank.slot(self.block))
     }
 
-    /// The page, which all messages that were sent on 64 neighbouring slots share, and its bit there.
+    /// The bank, which all messages that were sent on 64 neighbouring slots share, and its bit there.
     #[inline(always)]
-    pub fn bit(&self) -> (SentPage<'c>, u64) {
-        (SentPage(self.page), 1 << self.block)
+    pub fn bit(&self) -> (SentBank<'c>, u64) {
+        (SentBank(self.bank), 1 << self.block)
     }
 }
 
 /// Neighbouring slots on which messages were sent.
 #[derive(Clone, Copy, Debug)]
-pub struct SentPage<'c>(&'c Page);
+pub struct SentBank<'c>(&'c SlotBank);
 
-impl<'c> SentPage<'c> {
+impl<'c> SentBank<'c> {
     /// Whether it is this one.
     #[inline(always)]
-    pub fn is(self, other: SentPage<'_>) -> bool {
+    pub fn is(self, other: SentBank<'_>) -> bool {
         std::ptr::eq(self.0, other.0)
     }
 
     /// The messages of these bits.
     #[inline(always)]
-    pub fn sent(self, mut bits: u64) -> impl Iterator<Item = Sent<'c>> {
+    pub fn sent(self, mut bits: u64) -> impl Iterator<Item = SentShort<'c>> {
         std::iter::from_fn(move || {
-            let block = (bits != 0).then_some(bits.trailing_zeros() as Block)?;
+            let block = (bits != 0).then_some(bits.trailing_zeros() as SlotIndex)?;
             bits &= bits - 1;
-            Some(Sent { page: self.0, block })
+            Some(SentShort { bank: self.0, block })
         })
     }
 }
 
 /// Ranks whose messages meet those of no other context. Each is named by its place among them.
 pub struct Context {
-    pub(super) machine: Arc<Machine>,
-    pub(super) pump: Arc<Pump>,
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) progress: Arc<ProgressEngine>,
     /// Unlike that of any other context of the job, ever.
-    pub(super) number: u64,
-    pub(super) slots: u32,
+    pub(crate) number: u64,
+    pub(crate) slots: u32,
     /// The members' ranks in the job; all of them, if none.
     members: Option<Arc<[Rank]>>,
-    pub(super) pages: Roll<Page>,
+    pub(crate) banks: IdMap<SlotBank>,
     /// Whether messages that wait go into the rank's spool.
-    pub(super) spools: bool,
-    pub(super) strays: Arc<Strays>,
+    pub(crate) buffers: bool,
+    pub(crate) late_matches: Arc<LateMatches>,
 }
 
 impl Context {
     /// Any slot, in a receive.
-    pub const ANY: u32 = Call::ANY;
+    pub const ANY: u32 = CallInfo::ANY;
 
     /// The first context of a job, of all its ranks. `slots`: how many messages of a pair can be outstanding in each
     /// direction.
-    pub fn first(machine: Arc<Machine>, slots: u32) -> Context {
-        let pump = Arc::new(Pump::default());
-        machine.employ(pump.clone());
-        Context::new(machine, pump, 0, slots, None)
+    pub fn first(worker: Arc<Worker>, slots: u32) -> Context {
+        let progress = Arc::new(ProgressEngine::default());
+        worker.set_agent(progress.clone());
+        Context::new(worker, progress, 0, slots, None)
     }
 
     /// Another context of the same rank, of these members, of which it is one.
     pub fn another(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
-        Context::new(self.machine.clone(), self.pump.clone(), number, slots, members)
+        Context::new(self.worker.clone(), self.progress.clone(), number, slots, members)
     }
 
     fn new(
-        machine: Arc<Machine>,
-        pump: Arc<Pump>,
+        worker: Arc<Worker>,
+        progress: Arc<ProgressEngine>,
         number: u64,
         slots: u32,
         members: Option<Arc<[Rank]>>,
     ) -> Context {
-        let (pages, strays) = (Roll::default(), Arc::default());
-        Context { machine, pump, number, slots, members, pages, spools: true, strays }
+        let (banks, late_matches) = (IdMap::default(), Arc::default());
+        Context { worker, progress, number, slots, members, banks, buffers: true, late_matches }
     }
 
     /// The same for messages whose receives stand ([`Context::tell`]): their turn is known by what was sent, so none
     /// goes into the spool.
-    pub fn for_steps(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
-        Context { spools: false, ..self.another(number, slots, members) }
+    pub fn for_collectives(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
+        Context { buffers: false, ..self.another(number, slots, members) }
     }
 
     /// Finds or makes the slots of the pair that this member and `peer` are, so that no later call need.
     pub fn prepare(&self, peer: Rank, slot: u32) -> Result<()> {
-        self.page(self.to("isend", peer, slot)).map(drop)
+        self.bank(self.to("isend", peer, slot)).map(drop)
     }
 
     /// The machine whose rank it is.
-    pub fn machine(&self) -> &Arc<Machine> {
-        &self.machine
+    pub fn worker(&self) -> &Arc<Worker> {
+        &self.worker
     }
 
     /// What moves on in waiting calls of the rank.
-    pub fn pump(&self) -> &Pump {
-        &self.pump
+    pub fn progress(&self) -> &ProgressEngine {
+        &self.progress
     }
 
     /// Unlike that of any other context of the job, ever.
@@ -181,19 +181,19 @@ impl Context {
     }
 
     /// The rank pays that when it leaves.
-    pub fn owe(&self, debt: Arc<dyn Debt>) -> Result<()> {
-        self.pump.owe(&self.machine, debt)
+    pub fn add_finalize_hook(&self, hook: Arc<dyn FinalizeHook>) -> Result<()> {
+        self.progress.add_finalize_hook(&self.worker, hook)
     }
 
     /// How many members it has.
     pub fn size(&self) -> usize {
-        self.members.as_ref().map_or(self.machine.size(), |members| members.len())
+        self.members.as_ref().map_or(self.worker.size(), |members| members.len())
     }
 
     /// The rank in the job of a member.
     pub fn rank_of(&self, member: Rank) -> Option<Rank> {
         match &self.members {
-            None => (member.index() < self.machine.size()).then_some(member),
+            None => (member.index() < self.worker.size()).then_some(member),
             Some(members) => members.get(member.index()).copied(),
         }
     }
@@ -206,8 +206,8 @@ impl Context {
     /// Sends bytes to `to` on a slot. Returns when they may be used again.
     #[inline(always)] // a value goes from register to line
     pub fn send(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
-        if let Some((page, block)) = self.ready(to, slot)
-            && page.send_short(block, bytes)
+        if let Some((bank, block)) = self.ready(to, slot)
+            && bank.send_short(block, bytes)
         {
             return Ok(());
         }
@@ -218,12 +218,12 @@ impl Context {
     #[inline(always)]
     pub fn recv(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
         if into.len() <= SHORT_MAX
-            && let Some((page, block)) = self.ready(from, slot)
-            && page.state(block).receiving.is_idle()
-            && let Ok(number) = page.post_short(block, into.len())
+            && let Some((bank, block)) = self.ready(from, slot)
+            && bank.state(block).receiving.is_idle()
+            && let Ok(number) = bank.post_short(block, into.len())
         {
-            page.state(block).receiving.set_busy();
-            return self.take("recv", Posted::new(page, block, number, into.len()), into);
+            bank.state(block).receiving.set_busy();
+            return self.take("recv", PostedRecv::new(bank, block, number, into.len()), into);
         }
         self.recv_slowly(into, from, slot, None)
     }
@@ -236,13 +236,13 @@ impl Context {
 
     /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot, whose message [`Context::take`] gives.
     #[inline(always)]
-    pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<Posted<'_>> {
-        if let Some((page, block)) = self.ready(from, slot)
-            && page.state(block).receiving.is_idle()
-            && let Ok(number) = page.post_short(block, room)
+    pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<PostedRecv<'_>> {
+        if let Some((bank, block)) = self.ready(from, slot)
+            && bank.state(block).receiving.is_idle()
+            && let Ok(number) = bank.post_short(block, room)
         {
-            page.state(block).receiving.set_busy();
-            return Ok(Posted::new(page, block, number, room));
+            bank.state(block).receiving.set_busy();
+            return Ok(PostedRecv::new(bank, block, number, room));
         }
         self.post_slowly(room, None, self.from("irecv", from, slot))
     }
@@ -250,91 +250,96 @@ impl Context {
     /// The same where something is in the way, for at most that long.
     #[cold]
     #[inline(never)]
-    pub(super) fn post_slowly(&self, room: usize, limit: Option<Duration>, call: Call) -> Result<Posted<'_>> {
-        let (page, block) = self.page(call)?;
-        self.occupy_receive(&page, block, limit, call)?;
+    pub(crate) fn post_slowly(
+        &self,
+        room: usize,
+        limit: Option<Duration>,
+        call: CallInfo,
+    ) -> Result<PostedRecv<'_>> {
+        let (bank, block) = self.bank(call)?;
+        self.occupy_receive(&bank, block, limit, call)?;
         loop {
-            match page.post_short(block, room) {
-                Ok(number) => return Ok(Posted::new(self.pages.kept(&page), block, number, room)),
+            match bank.post_short(block, room) {
+                Ok(number) => return Ok(PostedRecv::new(self.banks.kept(&bank), block, number, room)),
                 Err(refused) => {
-                    self.retry(refused, call).inspect_err(|_| self.suspect(&page, block))?;
+                    self.retry(refused, call).inspect_err(|_| self.suspect(&bank, block))?;
                 }
             }
         }
     }
 
     /// A receive that was posted is taken back: what is sent now waits for the next one.
-    pub fn forget_posted(&self, posted: Posted<'_>) {
-        if let Some(page) = self.pages.find(posted.page.number()) {
-            self.withdraw_short(&page, posted.block(), posted.number());
+    pub fn discard_posted(&self, posted: PostedRecv<'_>) {
+        if let Some(bank) = self.banks.find(posted.bank.number()) {
+            self.withdraw_short(&bank, posted.block(), posted.number());
         }
     }
 
     /// Takes a short receive back, that of a message's number. What was sent before the sender hears of it lies in the
     /// slot's line, for the next receive there.
     #[cold]
-    pub(super) fn withdraw_short(&self, page: &Arc<Page>, block: Block, number: u32) {
-        let withdrawn = words::withdrawn_posting(number, page.next_version(block));
+    pub(crate) fn withdraw_short(&self, bank: &Arc<SlotBank>, block: SlotIndex, number: u32) {
+        let withdrawn = encoding::withdrawn_posting(number, bank.next_version(block));
         for _ in 0..WITHDRAWALS {
-            if page.is_about(block, number) || self.machine.check().is_err() {
+            if bank.is_about(block, number) || self.worker.check().is_err() {
                 break;
             }
-            match page.write_posting(block, withdrawn) {
-                Err(Refused::Again | Refused::Relay) if !std::thread::panicking() => self.machine.pause(),
+            match bank.write_posting(block, withdrawn) {
+                Err(Refused::Again | Refused::Relay) if !std::thread::panicking() => self.worker.pause(),
                 _ => break,
             }
         }
-        self.suspect(page, block);
+        self.suspect(bank, block);
     }
 
     /// Frees the slot of a receive that has ended without its message. That may have come all the same, or come still.
     #[cold]
-    pub(super) fn suspect(&self, page: &Arc<Page>, block: Block) {
+    pub(crate) fn suspect(&self, bank: &Arc<SlotBank>, block: SlotIndex) {
         match block {
-            ANY => page.state(block).receiving.set_idle(), // it was claimed, so it knows
-            _ => self.strays.suspect(page, block),
+            ANY => bank.state(block).receiving.set_idle(), // it was claimed, so it knows
+            _ => self.late_matches.suspect(bank, block),
         }
-        self.machine.stir();
+        self.worker.stir();
     }
 
     /// Sends a short message if its receive stands there already. None: nothing was done.
     #[inline(always)]
-    pub fn send_now(&self, bytes: &[u8], to: Rank, slot: u32) -> Option<Sent<'_>> {
-        let (page, block) = self.ready(to, slot)?;
-        if !page.send_short(block, bytes) {
+    pub fn try_send_short(&self, bytes: &[u8], to: Rank, slot: u32) -> Option<SentShort<'_>> {
+        let (bank, block) = self.ready(to, slot)?;
+        if !bank.send_short(block, bytes) {
             return None;
         }
-        page.state(block).sending.set_busy();
-        Some(Sent { page, block })
+        bank.state(block).sending.set_busy();
+        Some(SentShort { bank, block })
     }
 
     /// The slot of a message that was sent at once can be used again.
     #[inline(always)]
-    pub fn forget_sent(&self, Sent { page, block }: Sent<'_>) {
-        page.state(block).sending.set_idle();
+    pub fn discard_sent(&self, SentShort { bank, block }: SentShort<'_>) {
+        bank.state(block).sending.set_idle();
     }
 
     /// Takes the message of a short receive that was posted by a call of that name.
     #[inline(always)]
-    pub fn take(&self, name: &'static str, posted: Posted<'_>, into: &mut [u8]) -> Result<Received> {
-        let (page, block, number) = (posted.page, posted.block(), posted.number());
-        for _ in 0..self.machine.spins(Some(page.peer)) {
-            if let Some(len) = page.take_short(block, number, into) {
-                return Ok(Received { slot: page.slot(block), source: page.member, len: len as u64 });
+    pub fn take(&self, name: &'static str, posted: PostedRecv<'_>, into: &mut [u8]) -> Result<Received> {
+        let (bank, block, number) = (posted.bank, posted.block(), posted.number());
+        for _ in 0..self.worker.spins(Some(bank.peer)) {
+            if let Some(len) = bank.take_short(block, number, into) {
+                return Ok(Received { slot: bank.slot(block), source: bank.member, len: len as u64 });
             }
             std::hint::spin_loop();
         }
-        self.wait_short(number, into, None, self.from(name, page.member, page.slot(block)))
+        self.wait_short(number, into, None, self.from(name, bank.member, bank.slot(block)))
     }
 
     /// A send by a call of that name.
-    pub(super) fn to(&self, name: &'static str, peer: Rank, slot: u32) -> Call {
-        Call::to(name, peer, slot).of_member(self.member(peer))
+    pub(crate) fn to(&self, name: &'static str, peer: Rank, slot: u32) -> CallInfo {
+        CallInfo::to(name, peer, slot).of_member(self.member(peer))
     }
 
     /// A receive by a call of that name.
-    pub(super) fn from(&self, name: &'static str, peer: Rank, slot: u32) -> Call {
-        Call::from(name, peer, slot).of_member(self.member(peer))
+    pub(crate) fn from(&self, name: &'static str, peer: Rank, slot: u32) -> CallInfo {
+        CallInfo::from(name, peer, slot).of_member(self.member(peer))
     }
 
     /// The rank in the job of a member of a part of it.
@@ -342,71 +347,79 @@ impl Context {
         self.members.as_ref().and_then(|members| members.get(peer.index()).copied())
     }
 
-    /// The page of a slot that was used lately, if calls are possible.
+    /// The bank of a slot that was used lately, if calls are possible.
     #[inline(always)]
-    pub(super) fn ready(&self, peer: Rank, slot: u32) -> Option<(&Page, Block)> {
-        if slot < self.slots && self.machine.check().is_ok() {
-            let page = self.pages.recent(page_number(peer, slot))?;
-            return Some((page, (slot % SLOTS) as usize));
+    pub(crate) fn ready(&self, peer: Rank, slot: u32) -> Option<(&SlotBank, SlotIndex)> {
+        if slot < self.slots && self.worker.check().is_ok() {
+            let bank = self.banks.recent(bank_number(peer, slot))?;
+            return Some((bank, (slot % SLOTS) as usize));
         }
         None
     }
 
-    /// The page and block of a slot, found or made.
-    pub(super) fn page(&self, call: Call) -> Result<(Arc<Page>, Block)> {
-        let Call { peer, slot, .. } = call;
-        self.machine.check().map_err(|cause| self.fault(cause, call))?;
+    /// The bank and block of a slot, found or made.
+    pub(crate) fn bank(&self, call: CallInfo) -> Result<(Arc<SlotBank>, SlotIndex)> {
+        let CallInfo { peer, slot, .. } = call;
+        self.worker.check().map_err(|cause| self.fault(cause, call))?;
         if self.rank_of(peer).is_none() {
             return Err(self.fault(Cause::NoSuchRank { rank: peer, size: self.size() }, call));
         }
-        if slot == Call::ANY && call.is_send() {
+        if slot == CallInfo::ANY && call.is_send() {
             let text = "a send names its slot: Slot::ANY is for receives";
             return Err(self.fault(Cause::Argument(text.into()), call));
         }
-        if slot == Call::ANY {
+        if slot == CallInfo::ANY {
             let pair = self.open(peer, 0, None, call)?;
-            for page in self.strays.closed_pages(peer) {
-                self.open_pages(&page, call)?;
+            for bank in self.late_matches.closed_banks(peer) {
+                self.open_banks(&bank, call)?;
             }
             return Ok((pair, ANY));
         }
         if slot >= self.slots {
             return Err(self.fault(Cause::NoSuchSlot { slot, slots: self.slots }, call));
         }
-        // The pair's first page comes with any: receives of any slot are posted there.
+        // The pair's first bank comes with any: receives of any slot are posted there.
         let pair = if slot < SLOTS { None } else { Some(self.open(peer, 0, None, call)?) };
         Ok((self.open(peer, slot, pair, call)?, (slot % SLOTS) as usize))
     }
 
-    fn open(&self, peer: Rank, slot: u32, pair: Option<Arc<Page>>, call: Call) -> Result<Arc<Page>> {
-        if let Some(page) = self.pages.recent_shared(page_number(peer, slot))
-            && page.holding().is_open()
+    fn open(
+        &self,
+        peer: Rank,
+        slot: u32,
+        pair: Option<Arc<SlotBank>>,
+        call: CallInfo,
+    ) -> Result<Arc<SlotBank>> {
+        if let Some(bank) = self.banks.recent_shared(bank_number(peer, slot))
+            && bank.bank_state().is_open()
         {
-            return Ok(page);
+            return Ok(bank);
         }
         let peer_rank = self.rank_of(peer).unwrap_or(peer);
-        let make = || Page::husk(&self.machine, (peer, peer_rank), slot / SLOTS, pair, &self.pump.pages);
-        let page = self
-            .pages
-            .get_or_make(page_number(peer, slot), make)
+        let make = || {
+            SlotBank::new_closed(&self.worker, (peer, peer_rank), slot / SLOTS, pair, &self.progress.banks)
+        };
+        let bank = self
+            .banks
+            .get_or_insert_with(bank_number(peer, slot), make)
             .map_err(|error| self.fault(error.cause().clone(), call))?;
-        if !page.holding().is_open() {
-            self.open_pages(&page, call)?;
+        if !bank.bank_state().is_open() {
+            self.open_banks(&bank, call)?;
         }
-        Ok(page)
+        Ok(bank)
     }
 
     /// Waits a moment where a fabric had no room.
-    pub(super) fn retry(&self, refused: Refused, call: Call) -> Result<()> {
+    pub(crate) fn retry(&self, refused: Refused, call: CallInfo) -> Result<()> {
         match refused {
             Refused::Never(cause) => Err(self.fault(*cause, call)),
-            Refused::Again | Refused::Relay => self.machine.relax(call.name()),
+            Refused::Again | Refused::Relay => self.worker.relax(call.name()),
         }
     }
 
     /// That a message is no whole number of values of so many bytes.
     #[cold]
-    pub fn no_values(&self, got: Received, size: u64) -> Error {
+    pub fn partial_value(&self, got: Received, size: u64) -> Error {
         let Received { slot, source, len } = got;
         let text = format!(
             "the message of {len} bytes is no whole number of values of {size} bytes: receive values of the type \
@@ -416,18 +429,18 @@ impl Context {
     }
 
     #[cold]
-    pub(super) fn fault(&self, cause: Cause, call: Call) -> Error {
-        self.machine.fault(cause, || call.to_string())
+    pub(crate) fn fault(&self, cause: Cause, call: CallInfo) -> Error {
+        self.worker.fault(cause, || call.to_string())
     }
 
     /// Bytes of slots in this rank's arena that any of its contexts has open.
     pub fn slot_bytes(&self) -> u64 {
-        self.pump.pages.open.load(Relaxed) as u64 * arena::UNIT
+        self.progress.banks.open.load(Relaxed) as u64 * arena::UNIT
     }
 
     /// Bytes of private memory that all contexts of the rank take for their peers.
     pub fn private_bytes(&self) -> u64 {
-        (self.pump.pages.made.load(Relaxed) * size_of::<Page>()) as u64
+        (self.progress.banks.made.load(Relaxed) * size_of::<SlotBank>()) as u64
     }
 }
 

@@ -1,33 +1,33 @@
 //! Messages that a rank begins and asks for later.
 
-use super::alarm;
-use super::blocking::until_ns;
-use super::call::Call;
-use super::context::{Context, Posted, Received};
-use super::operation::Operation;
-use super::page::{Block, Page};
-use super::place::Place;
-use super::receiving::Receiving;
-use super::sending::Sending;
-use super::way::{End, Progress, Way};
-use super::words::{self, Data, SHORT_MAX};
+use crate::blocking::until_ns;
+use crate::buffer::MessageBuffer;
+use crate::call_info::CallInfo;
+use crate::context::{Context, PostedRecv, Received};
+use crate::progress::operation::MessageOp;
+use crate::progress::waker_thread;
+use crate::protocol::receiver::RecvProtocol;
+use crate::protocol::sender::SendProtocol;
+use crate::protocol::state_machine::{Outcome, ProtocolState, StepResult};
+use crate::slot::bank::{SlotBank, SlotIndex};
+use crate::slot::encoding::{self, Data, SHORT_MAX};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::{Loan, View};
+use tasuki_core::engine::{BufferView, RevocableBuffer};
 use tasuki_core::segment::GlobalAddress;
 
 /// A send that was begun. Dropping it lets it end by itself.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct PendingSend {
     context: Arc<Context>,
-    call: Call,
-    page: Arc<Page>,
-    block: Block,
+    call: CallInfo,
+    bank: Arc<SlotBank>,
+    block: SlotIndex,
     /// None if it ended at once.
-    operation: Option<Arc<Operation>>,
+    operation: Option<Arc<MessageOp>>,
     begun_ns: u64,
     waited: bool,
 }
@@ -35,108 +35,113 @@ pub struct Outgoing {
 /// A receive that was begun. Dropping it takes it back: what is sent after that is for the next receive on the slot. If
 /// its message is on its way, dropping waits for it, and the message goes with it.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct PendingRecv {
     context: Arc<Context>,
-    call: Call,
-    page: Arc<Page>,
-    block: Block,
-    kind: Kind,
-    /// Watches for a short message for a task that awaits it.
-    watch: Mutex<Option<Arc<Operation>>>,
+    call: CallInfo,
+    bank: Arc<SlotBank>,
+    block: SlotIndex,
+    kind: RecvKind,
+    /// WaitProbes for a short message for a task that awaits it.
+    watch: Mutex<Option<Arc<MessageOp>>>,
     waited: bool,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum RecvKind {
     /// Its message comes into the slot's line.
     Short {
         number: AtomicU32,
         room: usize,
     },
-    Long(Arc<Operation>),
+    Long(Arc<MessageOp>),
 }
 
 impl Context {
     /// Begins a send of bytes that go at once, and so need not be lent. None: nothing was done, since they do not.
-    pub fn send_at_once(self: &Arc<Self>, bytes: &[u8], to: Rank, slot: u32) -> Result<Option<Outgoing>> {
+    pub fn send_at_once(self: &Arc<Self>, bytes: &[u8], to: Rank, slot: u32) -> Result<Option<PendingSend>> {
         let call = self.to("isend", to, slot);
-        let (page, block) = self.page(call)?;
-        let state = page.state(block);
-        let went = state.sending.is_idle() && page.send_short(block, bytes);
-        self.occupy_send(&page, block, call)?;
-        if went || self.send_straight(View::of(bytes), &page, block) {
-            return Ok(Some(self.outgoing(call, (page, block), None)));
+        let (bank, block) = self.bank(call)?;
+        let state = bank.state(block);
+        let went = state.sending.is_idle() && bank.send_short(block, bytes);
+        self.occupy_send(&bank, block, call)?;
+        if went || self.send_by_ring(BufferView::of(bytes), &bank, block) {
+            return Ok(Some(self.pending_send(call, (bank, block), None)));
         }
         state.sending.set_idle();
         Ok(None)
     }
 
     /// Begins a send.
-    pub fn begin_send(self: &Arc<Self>, from: Place, to: Rank, slot: u32) -> Result<Outgoing> {
+    pub fn begin_send(self: &Arc<Self>, from: MessageBuffer, to: Rank, slot: u32) -> Result<PendingSend> {
         let call = self.to("isend", to, slot);
-        let (page, block) = self.page(call)?;
-        self.occupy_send(&page, block, call)?;
-        let operation = self.start_send(Sending::new(from), &page, block);
-        Ok(self.outgoing(call, (page, block), operation))
+        let (bank, block) = self.bank(call)?;
+        self.occupy_send(&bank, block, call)?;
+        let operation = self.start_send(SendProtocol::new(from), &bank, block);
+        Ok(self.pending_send(call, (bank, block), operation))
     }
 
-    fn outgoing(
+    fn pending_send(
         self: &Arc<Self>,
-        call: Call,
-        (page, block): (Arc<Page>, Block),
-        operation: Option<Arc<Operation>>,
-    ) -> Outgoing {
-        let begun_ns = if operation.is_some() { self.machine.host().now_ns() } else { 0 };
-        Outgoing { context: self.clone(), call, page, block, operation, begun_ns, waited: false }
+        call: CallInfo,
+        (bank, block): (Arc<SlotBank>, SlotIndex),
+        operation: Option<Arc<MessageOp>>,
+    ) -> PendingSend {
+        let begun_ns = if operation.is_some() { self.worker.platform().now_ns() } else { 0 };
+        PendingSend { context: self.clone(), call, bank, block, operation, begun_ns, waited: false }
     }
 
     /// Sends as much as can be sent at once. What waiting calls move on after that; none if it has all gone.
-    fn start_send(&self, sending: Sending, page: &Arc<Page>, block: Block) -> Option<Arc<Operation>> {
-        let (mut way, behind) = (Way::Send(sending), self.last_spooled(page, block));
+    fn start_send(
+        &self,
+        sending: SendProtocol,
+        bank: &Arc<SlotBank>,
+        block: SlotIndex,
+    ) -> Option<Arc<MessageOp>> {
+        let (mut way, behind) = (ProtocolState::Send(sending), self.last_buffered(bank, block));
         if behind.is_none()
-            && matches!(way.step(&self.machine, page, block, &self.pump.rings), Progress::Ended)
+            && matches!(way.step(&self.worker, bank, block, &self.progress.rings), StepResult::Ended)
         {
-            let failed = matches!(way.end(), Some(End::Failed(_)));
-            return failed.then(|| Operation::ended(&self.pump.rings, page, block, way));
+            let failed = matches!(way.end(), Some(Outcome::Failed(_)));
+            return failed.then(|| MessageOp::ended(&self.progress.rings, bank, block, way));
         }
-        let operation = Operation::new(&self.pump.rings, page, block, way, behind);
-        self.pump.add(&operation);
-        self.machine.rouse_own_helper();
-        self.machine.progress();
+        let operation = MessageOp::new(&self.progress.rings, bank, block, way, behind);
+        self.progress.add(&operation);
+        self.worker.notify_own_helper();
+        self.worker.progress();
         Some(operation)
     }
 
-    /// Begins a receive. One of at most [`SHORT_MAX`] bytes on a slot needs no place: [`Incoming::take`] gives the
+    /// Begins a receive. One of at most [`SHORT_MAX`] bytes on a slot needs no place: [`PendingRecv::take`] gives the
     /// bytes.
     pub fn begin_recv(
         self: &Arc<Self>,
         room: usize,
-        into: impl FnOnce() -> Place,
+        into: impl FnOnce() -> MessageBuffer,
         from: Rank,
         slot: u32,
-    ) -> Result<Incoming> {
-        if room > SHORT_MAX || slot == Call::ANY {
+    ) -> Result<PendingRecv> {
+        if room > SHORT_MAX || slot == CallInfo::ANY {
             return self.begin_long_recv(into(), from, slot);
         }
         let call = self.from("irecv", from, slot);
-        let (page, block) = self.page(call)?;
+        let (bank, block) = self.bank(call)?;
         let number = AtomicU32::new(self.post(room, from, slot)?.number());
-        let kind = Kind::Short { number, room };
-        Ok(Incoming::new(self, call, (page, block), kind))
+        let kind = RecvKind::Short { number, room };
+        Ok(PendingRecv::new(self, call, (bank, block), kind))
     }
 
     /// Begins a receive whose message does not stay in the slot's line.
-    fn begin_long_recv(self: &Arc<Self>, into: Place, from: Rank, slot: u32) -> Result<Incoming> {
+    fn begin_long_recv(self: &Arc<Self>, into: MessageBuffer, from: Rank, slot: u32) -> Result<PendingRecv> {
         let call = self.from("irecv", from, slot);
-        let (page, block) = self.page(call)?;
-        self.occupy_receive(&page, block, None, call)?;
+        let (bank, block) = self.bank(call)?;
+        self.occupy_receive(&bank, block, None, call)?;
         let receiving =
-            self.receiving(into, &page, block, call).inspect_err(|_| self.suspect(&page, block))?;
-        let operation = self.start_receive(receiving, &page, block);
-        let incoming = Incoming::new(self, call, (page, block), Kind::Long(operation.clone()));
+            self.receiving(into, &bank, block, call).inspect_err(|_| self.suspect(&bank, block))?;
+        let operation = self.start_receive(receiving, &bank, block);
+        let incoming = PendingRecv::new(self, call, (bank, block), RecvKind::Long(operation.clone()));
         if !operation.is_over() {
-            self.pump.add(&operation); // there is somebody who takes it back, if this call does not return
-            self.machine.rouse_own_helper();
+            self.progress.add(&operation); // there is somebody who takes it back, if this call does not return
+            self.worker.notify_own_helper();
         }
         Ok(incoming)
     }
@@ -148,15 +153,15 @@ impl Context {
         len: u64,
         to: Rank,
         slot: u32,
-    ) -> Result<Outgoing> {
+    ) -> Result<PendingSend> {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return match self.send_at_once(bytes, to, slot)? {
                 Some(sent) => Ok(sent),
-                None => self.begin_send(Place::Own(Loan::of(bytes.to_vec())), to, slot),
+                None => self.begin_send(MessageBuffer::Own(RevocableBuffer::of(bytes.to_vec())), to, slot),
             };
         }
         self.check_job(from, len, self.to("isend", to, slot))?;
-        self.begin_send(Place::Job(from, len), to, slot)
+        self.begin_send(MessageBuffer::Job(from, len), to, slot)
     }
 
     /// Begins a receive into job memory of this rank's.
@@ -166,55 +171,59 @@ impl Context {
         len: u64,
         from: Rank,
         slot: u32,
-    ) -> Result<Incoming> {
+    ) -> Result<PendingRecv> {
         self.check_job(into, len, self.from("irecv", from, slot))?;
-        self.begin_long_recv(Place::Job(into, len), from, slot)
+        self.begin_long_recv(MessageBuffer::Job(into, len), from, slot)
     }
 
     /// Posts a receive. What waiting calls are to move on after that, if it has not ended.
-    fn start_receive(&self, receiving: Receiving, page: &Arc<Page>, block: Block) -> Arc<Operation> {
-        let mut way = Way::Receive(receiving);
-        match way.step(&self.machine, page, block, &self.pump.rings) {
-            Progress::Ended => Operation::ended(&self.pump.rings, page, block, way),
-            Progress::Waits { .. } => Operation::new(&self.pump.rings, page, block, way, None),
+    fn start_receive(
+        &self,
+        receiving: RecvProtocol,
+        bank: &Arc<SlotBank>,
+        block: SlotIndex,
+    ) -> Arc<MessageOp> {
+        let mut way = ProtocolState::Receive(receiving);
+        match way.step(&self.worker, bank, block, &self.progress.rings) {
+            StepResult::Ended => MessageOp::ended(&self.progress.rings, bank, block, way),
+            StepResult::Waits { .. } => MessageOp::new(&self.progress.rings, bank, block, way, None),
         }
     }
 
     /// Whether a message that waits for its receive went into the spool because its time is over; otherwise whoever
     /// awaits it is woken then.
-    fn spool_when_late(&self, operation: &Arc<Operation>, begun_ns: u64, call: Call) -> Result<bool> {
-        let Some(after) = self.spools_after() else { return Ok(false) };
+    fn buffer_when_late(&self, operation: &Arc<MessageOp>, begun_ns: u64, call: CallInfo) -> Result<bool> {
+        let Some(after) = self.buffers_after() else { return Ok(false) };
         let at_ns = until_ns(begun_ns, after);
-        operation.spool_at_ns().store(at_ns, Relaxed);
-        if self.machine.host().now_ns() < at_ns {
+        operation.buffer_at_ns().store(at_ns, Relaxed);
+        if self.worker.platform().now_ns() < at_ns {
             return Ok(false);
         }
-        operation.spool_at_ns().store(u64::MAX, Relaxed);
-        self.pump.remove(&self.machine, operation);
+        operation.buffer_at_ns().store(u64::MAX, Relaxed);
+        self.progress.remove(&self.worker, operation);
         if operation.is_over() {
             return Ok(false);
         }
-        if !operation.is_unmatched_send(&self.machine) {
-            self.pump.add(operation);
+        if !operation.is_unmatched_send(&self.worker) {
+            self.progress.add(operation);
             return Ok(false);
         }
-        self.spool(operation, call).map(|()| true)
+        self.buffered(operation, call).map(|()| true)
     }
 
     /// Whether an operation is over, or cannot end well; otherwise its waker will be woken then.
-    fn poll(&self, operation: &Arc<Operation>, waker: &Waker) -> Result<bool> {
+    fn poll(&self, operation: &Arc<MessageOp>, waker: &Waker) -> Result<bool> {
         if self.look(operation, waker) {
             return Ok(true);
         }
-        self.see_to(waker).map(|()| false)
+        self.ensure_progress(waker).map(|()| false)
     }
 
     /// The same for one whose end any waiting call of the rank tells of, if there is one.
-    fn look(&self, operation: &Arc<Operation>, waker: &Waker) -> bool {
-        self.machine.progress();
+    fn look(&self, operation: &Arc<MessageOp>, waker: &Waker) -> bool {
+        self.worker.progress();
         operation.set_waker(Some(waker)); // before the look: whoever ends it after that sees the waker
-        let over =
-            operation.is_over() || operation.is_hopeless(&self.machine) || self.machine.check().is_err();
+        let over = operation.is_over() || operation.is_hopeless(&self.worker) || self.worker.check().is_err();
         if over {
             operation.set_waker(None);
         }
@@ -222,17 +231,17 @@ impl Context {
     }
 
     /// Sees to it that messages which wake somebody go on though no call of the program's waits.
-    pub fn see_to(&self, waker: &Waker) -> Result<()> {
-        if self.machine.host().lets_threads_sleep() {
-            return alarm::set(&self.machine, &self.pump);
+    pub fn ensure_progress(&self, waker: &Waker) -> Result<()> {
+        if self.worker.platform().lets_threads_sleep() {
+            return waker_thread::start(&self.worker, &self.progress);
         }
-        self.machine.relax("await")?;
+        self.worker.relax("await")?;
         waker.wake_by_ref();
         Ok(())
     }
 }
 
-impl Outgoing {
+impl PendingSend {
     /// To whom, on which slot.
     pub fn on(&self) -> (Rank, u32) {
         (self.call.peer, self.call.slot)
@@ -245,16 +254,16 @@ impl Outgoing {
 
     /// Whether it has ended. Moves messages on.
     pub fn is_finished(&self) -> bool {
-        self.context.machine.progress();
+        self.context.worker.progress();
         self.operation.as_ref().is_none_or(|operation| operation.is_over())
     }
 
     /// Ready when the bytes may be used again; otherwise `waker` is woken when they may.
     pub fn poll(&mut self, waker: &Waker) -> Poll<Result<()>> {
         let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
-        match self.context.spool_when_late(&operation, self.begun_ns, self.call) {
+        match self.context.buffer_when_late(&operation, self.begun_ns, self.call) {
             Ok(false) => {}
-            spooled => return Poll::Ready(self.finished(spooled.map(drop))),
+            buffered => return Poll::Ready(self.finished(buffered.map(drop))),
         }
         match self.context.poll(&operation, waker) {
             Ok(true) => Poll::Ready(self.finish()),
@@ -264,7 +273,7 @@ impl Outgoing {
     }
 
     /// The same where waiting calls of the rank are enough to move it on; what is waited for goes into `awaited`.
-    pub fn look(&mut self, waker: &Waker, awaited: &mut Option<Arc<Operation>>) -> Poll<Result<()>> {
+    pub fn look(&mut self, waker: &Waker, awaited: &mut Option<Arc<MessageOp>>) -> Poll<Result<()>> {
         let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
         if self.context.look(&operation, waker) {
             return Poll::Ready(self.finish());
@@ -279,13 +288,13 @@ impl Outgoing {
         self.waited = true;
         if let Some(operation) = &self.operation {
             let _bound = self.context.bind(operation);
-            self.context.pump.remove(&self.context.machine, operation);
-            let is_known = || !operation.is_unmatched_send(&self.context.machine);
+            self.context.progress.remove(&self.context.worker, operation);
+            let is_known = || !operation.is_unmatched_send(&self.context.worker);
             if !operation.is_over() && !std::thread::panicking() && is_known() {
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
-        self.page.state(self.block).sending.set_idle();
+        self.bank.state(self.block).sending.set_idle();
     }
 
     /// Waits until the bytes may be used again.
@@ -298,9 +307,9 @@ impl Outgoing {
         let sent = match &self.operation {
             None => Ok(()),
             Some(operation) => {
-                let host = self.context.machine.host();
+                let host = self.context.worker.platform();
                 let waited = std::time::Duration::from_nanos(host.now_ns().saturating_sub(self.begun_ns));
-                let after = self.context.spools_after().map(|after| after.saturating_sub(waited));
+                let after = self.context.buffers_after().map(|after| after.saturating_sub(waited));
                 self.context.finish_send(operation, after, self.call)
             }
         };
@@ -312,17 +321,17 @@ impl Outgoing {
         let is_under_way =
             |error: &Error| matches!(error.cause(), Cause::SpoolFull { .. } | Cause::Full { .. });
         match &self.operation {
-            Some(operation) if sent.as_ref().is_err_and(is_under_way) => self.context.pump.add(operation),
+            Some(operation) if sent.as_ref().is_err_and(is_under_way) => self.context.progress.add(operation),
             _ => {
                 self.waited = true;
-                self.page.state(self.block).sending.set_idle();
+                self.bank.state(self.block).sending.set_idle();
             }
         }
         sent
     }
 }
 
-impl Drop for Outgoing {
+impl Drop for PendingSend {
     fn drop(&mut self) {
         if self.waited {
             return;
@@ -332,14 +341,27 @@ impl Drop for Outgoing {
                 operation.set_waker(None);
                 operation.detach();
             }
-            None => self.page.state(self.block).sending.set_idle(),
+            None => self.bank.state(self.block).sending.set_idle(),
         }
     }
 }
 
-impl Incoming {
-    fn new(context: &Arc<Context>, call: Call, (page, block): (Arc<Page>, Block), kind: Kind) -> Incoming {
-        Incoming { context: context.clone(), call, page, block, kind, watch: Mutex::default(), waited: false }
+impl PendingRecv {
+    fn new(
+        context: &Arc<Context>,
+        call: CallInfo,
+        (bank, block): (Arc<SlotBank>, SlotIndex),
+        kind: RecvKind,
+    ) -> PendingRecv {
+        PendingRecv {
+            context: context.clone(),
+            call,
+            bank,
+            block,
+            kind,
+            watch: Mutex::default(),
+            waited: false,
+        }
     }
 
     /// From whom, on which slot.
@@ -352,31 +374,31 @@ impl Incoming {
         &self.context
     }
 
-    /// Whether its message comes into the slot's line: then [`Incoming::take`] wants the buffer.
+    /// Whether its message comes into the slot's line: then [`PendingRecv::take`] wants the buffer.
     pub fn is_short(&self) -> bool {
-        matches!(self.kind, Kind::Short { .. })
+        matches!(self.kind, RecvKind::Short { .. })
     }
 
     /// Whether its message has come. Moves messages on.
     pub fn is_finished(&self) -> bool {
-        self.context.machine.progress();
+        self.context.worker.progress();
         match &self.kind {
             // What goes wrong here is told by `take`.
-            Kind::Short { number, room } => {
+            RecvKind::Short { number, room } => {
                 !matches!(self.renew(number, *room), Ok(true))
-                    && self.page.is_about(self.block, number.load(Relaxed))
+                    && self.bank.is_about(self.block, number.load(Relaxed))
             }
-            Kind::Long(operation) => operation.is_over(),
+            RecvKind::Long(operation) => operation.is_over(),
         }
     }
 
     /// Whether the receive of a short message was posted anew: what has come did not fit in one that was withdrawn.
     fn renew(&self, number: &AtomicU32, room: usize) -> Result<bool> {
-        let (page, block, old) = (&*self.page, self.block, number.load(Relaxed));
-        let now = words::version(page.state(block).version.load(Relaxed));
-        match words::read_data(page.data(block), old) {
+        let (bank, block, old) = (&*self.bank, self.block, number.load(Relaxed));
+        let now = encoding::version(bank.state(block).version.load(Relaxed));
+        match encoding::read_data(bank.data(block), old) {
             Data::TooLong { version } if version != now => {
-                number.store(self.context.post_again(page, block, old, room)?, Relaxed);
+                number.store(self.context.post_again(bank, block, old, room)?, Relaxed);
                 Ok(true)
             }
             _ => Ok(false),
@@ -399,7 +421,7 @@ impl Incoming {
         &mut self,
         into: &mut [u8],
         waker: &Waker,
-        awaited: &mut Option<Arc<Operation>>,
+        awaited: &mut Option<Arc<MessageOp>>,
     ) -> Poll<Result<Received>> {
         let operation = match self.operation() {
             Ok(operation) => operation,
@@ -413,10 +435,10 @@ impl Incoming {
     }
 
     /// Whose end says that its message is there.
-    fn operation(&self) -> Result<Arc<Operation>> {
+    fn operation(&self) -> Result<Arc<MessageOp>> {
         let (number, room) = match &self.kind {
-            Kind::Long(operation) => return Ok(operation.clone()),
-            Kind::Short { number, room } => (number, *room),
+            RecvKind::Long(operation) => return Ok(operation.clone()),
+            RecvKind::Short { number, room } => (number, *room),
         };
         if self.renew(number, room)? {
             self.forget_watch();
@@ -425,12 +447,12 @@ impl Incoming {
     }
 
     /// The operation that watches for the short message of that number.
-    fn watch(&self, number: u32) -> Arc<Operation> {
+    fn watch(&self, number: u32) -> Arc<MessageOp> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = || {
-            let (pump, page) = (&self.context.pump, &self.page);
-            let watch = Operation::new(&pump.rings, page, self.block, Way::watch(number), None);
-            pump.add(&watch);
+            let (progress, bank) = (&self.context.progress, &self.bank);
+            let watch = MessageOp::new(&progress.rings, bank, self.block, ProtocolState::watch(number), None);
+            progress.add(&watch);
             watch
         };
         watch.get_or_insert_with(begin).clone()
@@ -439,38 +461,38 @@ impl Incoming {
     fn forget_watch(&self) {
         let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(watch) = watch {
-            self.context.pump.remove(&self.context.machine, &watch);
+            self.context.progress.remove(&self.context.worker, &watch);
         }
     }
 
     /// Takes it back, or waits for its end if its message is on its way. Never waits in a panic.
     fn take_back(&self) {
-        if let Kind::Long(operation) = &self.kind {
+        if let RecvKind::Long(operation) = &self.kind {
             operation.set_waker(None);
             operation.withdraw();
             if std::thread::panicking() {
-                self.context.pump.remove(&self.context.machine, operation);
+                self.context.progress.remove(&self.context.worker, operation);
             } else {
                 let _bound = self.context.bind(operation);
                 let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
             }
         }
-        self.context.suspect(&self.page, self.block);
+        self.context.suspect(&self.bank, self.block);
     }
 
     /// Waits for its message, which goes into `into` if the receive is a short one.
     pub fn take(&mut self, into: &mut [u8]) -> Result<Received> {
         self.waited = true;
         match &self.kind {
-            Kind::Short { number, .. } => {
-                let posted = Posted::new(&self.page, self.block, number.load(Relaxed), into.len());
+            RecvKind::Short { number, .. } => {
+                let posted = PostedRecv::new(&self.bank, self.block, number.load(Relaxed), into.len());
                 self.context.take("irecv", posted, into)
             }
-            Kind::Long(operation) => {
+            RecvKind::Long(operation) => {
                 let received = self.context.finish_receive(operation, None, self.call);
                 match &received {
                     Ok(_) => operation.free_slot(),
-                    Err(_) => self.context.suspect(&self.page, self.block),
+                    Err(_) => self.context.suspect(&self.bank, self.block),
                 }
                 received
             }
@@ -478,7 +500,7 @@ impl Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for PendingRecv {
     fn drop(&mut self) {
         if self.watch.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
             self.forget_watch();
@@ -487,10 +509,10 @@ impl Drop for Incoming {
             return;
         }
         match &self.kind {
-            Kind::Short { number, .. } => {
-                self.context.withdraw_short(&self.page, self.block, number.load(Relaxed));
+            RecvKind::Short { number, .. } => {
+                self.context.withdraw_short(&self.bank, self.block, number.load(Relaxed));
             }
-            Kind::Long(_) => self.take_back(),
+            RecvKind::Long(_) => self.take_back(),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What a schedule is to achieve: what each rank gives, and what it must have in the end. A contract says nothing of
 //! the way, so an algorithm cannot agree with its own mistakes.
 
-use super::step::Buffer;
+use super::step::BufferId;
 
 /// Bytes of a buffer of one rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// Which buffer.
-    pub buffer: Buffer,
+    pub buffer: BufferId,
     /// Where they begin in it.
     pub offset: u64,
     /// How many.
@@ -20,7 +20,7 @@ pub struct Origin {
     /// Whose contributions; one where nothing is combined.
     pub ranks: Vec<u32>,
     /// Out of which buffer.
-    pub buffer: Buffer,
+    pub buffer: BufferId,
     /// Where the first byte lay there.
     pub offset: u64,
 }

@@ -9,7 +9,7 @@ pub enum Error {
     /// The text cannot be read: where, and why.
     Text(String),
     /// Operations of a GOAL text do not fit each other.
-    Unfit(String),
+    InvalidSchedule(String),
     /// GOAL has no words for the schedule.
     NoWords(String),
     /// A picture would have `asked` ranks, and has room for `max`.
@@ -35,7 +35,7 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Text(why) | Error::Unfit(why) | Error::NoWords(why) => f.write_str(why),
+            Error::Text(why) | Error::InvalidSchedule(why) | Error::NoWords(why) => f.write_str(why),
             Error::Ranks { asked, max } => {
                 write!(f, "{asked} ranks are too many for a picture, of {max} at most")
             }

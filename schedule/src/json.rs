@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::{
-    Buffer, Contract, Counter, Deed, Effect, Listed, ListedStep, Origin, Place, Queue, Room, Schedule,
-    Signal, Span, Trigger, Use,
+    BufferDecl, BufferId, BufferKind, Contract, ExplicitPart, ExplicitStep, Location, Origin, QueueId,
+    Schedule, SignalDecl, SignalId, Span, StepEffect, StepKind, StepTrigger,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
@@ -70,7 +70,7 @@ struct StepJson {
     queue: u16,
     when: TriggerJson,
     #[serde(rename = "do")]
-    deed: DeedJson,
+    action: ActionJson,
     then: Vec<EffectJson>,
 }
 
@@ -85,7 +85,7 @@ struct TriggerJson {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
-enum DeedJson {
+enum ActionJson {
     Nothing,
     Copy { from: PlaceJson, to: PlaceJson, bytes: u64 },
     Reduce { from: PlaceJson, to: PlaceJson, bytes: u64, in_front: bool },
@@ -177,40 +177,40 @@ fn json(what: &impl Serialize) -> io::Result<String> {
     Ok(serde_json::to_string(what)?)
 }
 
-fn buffer_json(room: &Room, rank: u32) -> BufferJson {
+fn buffer_json(room: &BufferDecl, rank: u32) -> BufferJson {
     let (turns, swapped) = match room.used {
-        Use::Program => (None, None),
-        Use::Turns(turns) => (Some(turns), None),
-        Use::Swapped(both) => (None, Some(Use::partner(both, rank))),
+        BufferKind::User => (None, None),
+        BufferKind::Turns(turns) => (Some(turns), None),
+        BufferKind::Swapped(both) => (None, Some(BufferKind::partner(both, rank))),
     };
     BufferJson { name: room.name.to_string(), bytes: room.bytes, turns, swapped }
 }
 
-fn signal_json(counter: &Counter) -> SignalJson {
+fn signal_json(counter: &SignalDecl) -> SignalJson {
     SignalJson { name: counter.name.to_string(), per_start: counter.per_start }
 }
 
-fn trigger_json(trigger: &Trigger) -> TriggerJson {
+fn trigger_json(trigger: &StepTrigger) -> TriggerJson {
     TriggerJson { signal: trigger.signal.index(), count: trigger.count, lag: trigger.lag }
 }
 
-fn step_json(step: &ListedStep) -> StepJson {
+fn step_json(step: &ExplicitStep) -> StepJson {
     let place =
-        |place: Place| PlaceJson { rank: place.rank, buffer: place.buffer.index(), offset: place.offset };
-    let deed = match step.deed {
-        Deed::Nothing => DeedJson::Nothing,
-        Deed::Copy { from, to, bytes } => DeedJson::Copy { from: place(from), to: place(to), bytes },
-        Deed::Reduce { from, to, bytes, in_front } => {
-            DeedJson::Reduce { from: place(from), to: place(to), bytes, in_front }
+        |place: Location| PlaceJson { rank: place.rank, buffer: place.buffer.index(), offset: place.offset };
+    let action = match step.action {
+        StepKind::Nothing => ActionJson::Nothing,
+        StepKind::Copy { from, to, bytes } => ActionJson::Copy { from: place(from), to: place(to), bytes },
+        StepKind::Reduce { from, to, bytes, in_front } => {
+            ActionJson::Reduce { from: place(from), to: place(to), bytes, in_front }
         }
     };
-    let effect = |effect: &Effect| EffectJson {
+    let effect = |effect: &StepEffect| EffectJson {
         rank: effect.rank,
         signal: effect.signal.index(),
         amount: effect.amount,
     };
     let (when, then) = (trigger_json(&step.trigger), step.effects.iter().map(effect).collect());
-    StepJson { queue: step.queue, when, deed, then }
+    StepJson { queue: step.queue, when, action, then }
 }
 
 fn contract_json(contract: &Contract) -> ContractJson {
@@ -263,7 +263,7 @@ fn read(text: &str) -> Result<Schedule, String> {
     });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     check_name(&file.name)?;
-    Schedule::from_list(file.name, parts).map_err(|unfit| unfit.to_string())
+    Schedule::from_parts(file.name, parts).map_err(|unfit| unfit.to_string())
 }
 
 /// Names are shown in lines, and in pictures.
@@ -286,24 +286,24 @@ fn explain(error: &serde_json::Error) -> String {
     }
 }
 
-fn listed(part: PartJson) -> Result<Listed, String> {
+fn listed(part: PartJson) -> Result<ExplicitPart, String> {
     let room = |BufferJson { name, bytes, turns, swapped }: BufferJson| {
         let used = match (turns, swapped) {
-            (None, None) => Use::Program,
-            (Some(turns), None) => Use::Turns(turns),
-            (None, Some(with)) => Use::swapped(part.rank as u32, with),
+            (None, None) => BufferKind::User,
+            (Some(turns), None) => BufferKind::Turns(turns),
+            (None, Some(with)) => BufferKind::swapped(part.rank as u32, with),
             (Some(_), Some(_)) => {
                 return Err(format!("buffer {name} takes turns, and is swapped: it can do one of both"));
             }
         };
         check_name(&name)?;
-        Ok(Room { name: name.into(), bytes, used })
+        Ok(BufferDecl { name: name.into(), bytes, used })
     };
     let counter = |SignalJson { name, per_start }: SignalJson| {
-        check_name(&name).map(|()| Counter { name: name.into(), per_start })
+        check_name(&name).map(|()| SignalDecl { name: name.into(), per_start })
     };
     let step = |(number, one): (usize, StepJson)| step(one).map_err(|why| format!("step {number}: {why}"));
-    Ok(Listed {
+    Ok(ExplicitPart {
         rooms: part.buffers.into_iter().map(room).collect::<Result<_, _>>()?,
         counters: part.signals.into_iter().map(counter).collect::<Result<_, _>>()?,
         steps: part.steps.into_iter().enumerate().map(step).collect::<Result<_, _>>()?,
@@ -312,24 +312,26 @@ fn listed(part: PartJson) -> Result<Listed, String> {
     })
 }
 
-fn step(step: StepJson) -> Result<ListedStep, String> {
-    let deed = match step.deed {
-        DeedJson::Nothing => Deed::Nothing,
-        DeedJson::Copy { from, to, bytes } => Deed::Copy { from: place(&from)?, to: place(&to)?, bytes },
-        DeedJson::Reduce { from, to, bytes, in_front } => {
-            Deed::Reduce { from: place(&from)?, to: place(&to)?, bytes, in_front }
+fn step(step: StepJson) -> Result<ExplicitStep, String> {
+    let action = match step.action {
+        ActionJson::Nothing => StepKind::Nothing,
+        ActionJson::Copy { from, to, bytes } => {
+            StepKind::Copy { from: place(&from)?, to: place(&to)?, bytes }
+        }
+        ActionJson::Reduce { from, to, bytes, in_front } => {
+            StepKind::Reduce { from: place(&from)?, to: place(&to)?, bytes, in_front }
         }
     };
     let effect = |one: EffectJson| Ok(signal(one.signal)?.on(one.rank as usize, one.amount));
     let effects = step.then.into_iter().map(effect).collect::<Result<_, String>>()?;
-    Ok(ListedStep { queue: Queue(step.queue).0, trigger: trigger(step.when)?, deed, effects })
+    Ok(ExplicitStep { queue: QueueId(step.queue).0, trigger: trigger(step.when)?, action, effects })
 }
 
-fn trigger(trigger: TriggerJson) -> Result<Trigger, String> {
+fn trigger(trigger: TriggerJson) -> Result<StepTrigger, String> {
     Ok(signal(trigger.signal)?.reaches(trigger.count).lagging(trigger.lag))
 }
 
-fn place(place: &PlaceJson) -> Result<Place, String> {
+fn place(place: &PlaceJson) -> Result<Location, String> {
     Ok(buffer(place.buffer)?.on(place.rank as usize, place.offset))
 }
 
@@ -349,19 +351,19 @@ fn contract(contract: ContractJson) -> Result<Contract, String> {
     })
 }
 
-fn buffer(number: usize) -> Result<Buffer, String> {
-    Buffer::numbered(number).ok_or_else(|| format!("buffer {number} is not there"))
+fn buffer(number: usize) -> Result<BufferId, String> {
+    BufferId::numbered(number).ok_or_else(|| format!("buffer {number} is not there"))
 }
 
-fn signal(number: usize) -> Result<Signal, String> {
-    Signal::numbered(number).ok_or_else(|| format!("signal {number} is not there"))
+fn signal(number: usize) -> Result<SignalId, String> {
+    SignalId::numbered(number).ok_or_else(|| format!("signal {number} is not there"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::algorithm::{ALGORITHMS, Algorithm};
-    use crate::shape::{Operation, Shape};
+    use crate::shape::{CollectiveKind, Shape};
 
     fn text(schedule: &Schedule) -> String {
         let mut bytes = Vec::new();
@@ -391,8 +393,9 @@ mod tests {
 
     #[test]
     fn a_buffer_takes_turns_or_is_swapped() {
-        let laid = |one: &&Algorithm| one.name == "laid" && one.operation == Operation::Allgather;
-        let shape = Shape::new(Operation::Allgather, 2, 0, 64);
+        let laid =
+            |one: &&Algorithm| one.name == "copy in copy out" && one.operation == CollectiveKind::Allgather;
+        let shape = Shape::new(CollectiveKind::Allgather, 2, 0, 64);
         let swapped = text(&ALGORITHMS.iter().find(laid).unwrap().schedule(&shape, 1));
         let both = swapped.replacen("\"swapped\":1", "\"turns\":2,\"swapped\":1", 1);
         assert_ne!(both, swapped);

@@ -17,37 +17,41 @@ mod check;
 mod contract;
 #[cfg(any(feature = "files", feature = "pictures"))]
 mod error;
+mod explicit;
 #[cfg(feature = "files")]
 pub mod goal;
 #[cfg(feature = "files")]
 pub mod json;
-mod listed;
 pub mod names;
 pub mod neighbours;
 pub mod network;
-mod part;
 #[cfg(feature = "pictures")]
 pub mod picture;
+mod rank_part;
 pub mod selection;
 pub mod shape;
 mod simulate;
 mod step;
 
 pub use algorithm::Algorithm;
-pub use builder::{Builder, Last, Named, Region, Written};
-pub use check::{Cause, Checked, Event, Fault, Graph, Node, Where};
+pub use builder::{AddedStep, Builder, NamedBuffer, Region, StepId};
+pub use check::{CheckReport, Dependency, Event, EventNode, Fault, FaultSite, Graph};
 pub use contract::{Contract, Origin, Span};
 #[cfg(any(feature = "files", feature = "pictures"))]
 pub use error::Error;
-pub use listed::{BYTES_MAX, COUNT_MAX, LAG_MAX, Listed, ListedStep, Unfit};
-pub use neighbours::{Edge, Got, Neighbours};
-pub use part::{Counter, Name, Part, Room, Use, started};
+pub use explicit::{BYTES_MAX, COUNT_MAX, ExplicitPart, ExplicitStep, InvalidSchedule, LAG_MAX};
+pub use neighbours::{Edge, Got, NeighbourGraph};
 #[cfg(feature = "pictures")]
 pub use picture::View;
-pub use selection::{Costs, Forced, Measured, Selection};
-pub use shape::{Counts, DATA, Operation, Placement, RESULT, Shape};
-pub use simulate::{Host, Progress, Simulated, Simulation, Stuck, Waiting};
-pub use step::{Buffer, Deed, EFFECTS_MAX, Effect, Place, Queue, START, Signal, Step, Trigger};
+pub use rank_part::{BufferDecl, BufferKind, Name, RankPart, SignalDecl, started};
+pub use selection::{Costs, Forced, Measurement, Selection};
+pub use shape::{CollectiveKind, Counts, DATA, Placement, RESULT, Shape};
+pub use simulate::{
+    BlockedStep, HostModel, Simulation, SimulationError, SimulationProgress, SimulationReport,
+};
+pub use step::{
+    BufferId, EFFECTS_MAX, Location, QueueId, START, SignalId, Step, StepEffect, StepKind, StepTrigger,
+};
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,9 +61,9 @@ use std::sync::Arc;
 pub struct Schedule {
     name: String,
     ranks: usize,
-    part: Arc<dyn Fn(&mut Part) + Send + Sync>,
+    part: Arc<dyn Fn(&mut RankPart) + Send + Sync>,
     contract: Arc<dyn Fn(usize) -> Contract + Send + Sync>,
-    is_seen_by_one: bool,
+    is_local_view: bool,
 }
 
 impl fmt::Debug for Schedule {
@@ -74,7 +78,7 @@ impl Schedule {
     pub fn new(
         name: impl Into<String>,
         ranks: usize,
-        part: impl Fn(&mut Part) + Send + Sync + 'static,
+        part: impl Fn(&mut RankPart) + Send + Sync + 'static,
         contract: impl Fn(usize) -> Contract + Send + Sync + 'static,
     ) -> Schedule {
         Schedule {
@@ -82,19 +86,19 @@ impl Schedule {
             ranks,
             part: Arc::new(part),
             contract: Arc::new(contract),
-            is_seen_by_one: false,
+            is_local_view: false,
         }
     }
 
     /// The same as one rank sees it: of the parts of others it knows no more than where their buffers lie that its own
     /// part names. So members that prepare it cannot compare parts: they have agreed on them before.
-    pub fn seen_by_one(self) -> Schedule {
-        Schedule { is_seen_by_one: true, ..self }
+    pub fn with_local_view(self) -> Schedule {
+        Schedule { is_local_view: true, ..self }
     }
 
     /// Whether it is as one rank sees it.
-    pub fn is_seen_by_one(&self) -> bool {
-        self.is_seen_by_one
+    pub fn is_local_view(&self) -> bool {
+        self.is_local_view
     }
 
     /// What it is called.
@@ -108,8 +112,8 @@ impl Schedule {
     }
 
     /// What that rank contributes. Costs time and memory for this part alone.
-    pub fn part(&self, rank: usize) -> Part {
-        let mut part = Part::new(rank);
+    pub fn part(&self, rank: usize) -> RankPart {
+        let mut part = RankPart::new(rank);
         (self.part)(&mut part);
         part
     }
@@ -121,7 +125,7 @@ impl Schedule {
 
     /// Proves that the schedule does what its contract says, in whatever order its steps happen and however often it is
     /// started; or the first fault. Costs memory that grows with the square of the number of steps.
-    pub fn check(&self) -> Result<Checked, Box<Fault>> {
+    pub fn check(&self) -> Result<CheckReport, Box<Fault>> {
         check::check(self)
     }
 

@@ -1,27 +1,27 @@
 //! Operations and algorithms as they are typed.
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
-use crate::shape::Operation;
+use crate::shape::CollectiveKind;
 
 /// All operations, each with what it is called.
-pub const OPERATIONS: [(&str, Operation); 12] = [
-    ("barrier", Operation::Barrier),
-    ("bcast", Operation::Bcast),
-    ("reduce", Operation::Reduce),
-    ("allreduce", Operation::Allreduce),
-    ("gather", Operation::Gather),
-    ("scatter", Operation::Scatter),
-    ("allgather", Operation::Allgather),
-    ("alltoall", Operation::Alltoall),
-    ("reduce_scatter", Operation::ReduceScatter),
-    ("scan", Operation::Scan),
-    ("exscan", Operation::Exscan),
-    ("neighbours", Operation::Neighbours),
+pub const OPERATIONS: [(&str, CollectiveKind); 12] = [
+    ("barrier", CollectiveKind::Barrier),
+    ("bcast", CollectiveKind::Bcast),
+    ("reduce", CollectiveKind::Reduce),
+    ("allreduce", CollectiveKind::Allreduce),
+    ("gather", CollectiveKind::Gather),
+    ("scatter", CollectiveKind::Scatter),
+    ("allgather", CollectiveKind::Allgather),
+    ("alltoall", CollectiveKind::Alltoall),
+    ("reduce_scatter", CollectiveKind::ReduceScatter),
+    ("scan", CollectiveKind::Scan),
+    ("exscan", CollectiveKind::Exscan),
+    ("neighbours", CollectiveKind::Neighbours),
 ];
 
-impl Operation {
+impl CollectiveKind {
     /// The one that is called so.
-    pub fn named(word: &str) -> Option<Operation> {
+    pub fn named(word: &str) -> Option<CollectiveKind> {
         OPERATIONS.iter().find(|(name, _)| *name == word).map(|(_, operation)| *operation)
     }
 
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn each_operation_has_a_name_and_an_algorithm() {
         for (name, operation) in OPERATIONS {
-            assert_eq!((operation.name(), Operation::named(name)), (name, Some(operation)));
+            assert_eq!((operation.name(), CollectiveKind::named(name)), (name, Some(operation)));
             assert!(operation.algorithms().next().is_some(), "{name}");
         }
     }

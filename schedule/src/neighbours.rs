@@ -29,17 +29,17 @@ pub struct Got {
 /// Who exchanges blocks with whom. Each rank gives one block for each of its edges, one behind the other, and gets one
 /// for each edge that leads to it, one behind the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Neighbours {
+pub struct NeighbourGraph {
     gives: Vec<Vec<Edge>>,
     /// From whom each block comes, which of those it gives it is there, and its bytes.
     gets: Vec<Vec<(usize, usize, u64)>>,
 }
 
-impl Neighbours {
+impl NeighbourGraph {
     /// A graph: for each rank whom it gives a block, and of how many bytes; and from whom it gets one, in the order in
     /// which they are to lie. Of several blocks between the same two the first given is the first got. `None`: the two
     /// do not fit together, or name ranks that are not there.
-    pub fn graph(gives: &[Vec<(usize, u64)>], gets: &[Vec<usize>]) -> Option<Neighbours> {
+    pub fn graph(gives: &[Vec<(usize, u64)>], gets: &[Vec<usize>]) -> Option<NeighbourGraph> {
         let ranks = gives.len();
         if gets.len() != ranks {
             return None;
@@ -55,7 +55,7 @@ impl Neighbours {
             }
         }
         let all = taken.iter().flatten().all(|&taken| taken);
-        all.then(|| Neighbours::of_edges(edges))
+        all.then(|| NeighbourGraph::of_edges(edges))
     }
 
     /// A grid of ranks, the last dimension changing fastest; each exchanges `bytes` with the one before and the one
@@ -63,7 +63,7 @@ impl Neighbours {
     /// after along the first dimension, then the second. `None`: no ranks.
     ///
     /// Source: MPI-4, neighbourhood collectives on Cartesian topologies.
-    pub fn cartesian(dims: &[usize], periodic: &[bool], bytes: u64) -> Option<Neighbours> {
+    pub fn cartesian(dims: &[usize], periodic: &[bool], bytes: u64) -> Option<NeighbourGraph> {
         let ranks = dims.iter().product::<usize>();
         if ranks == 0 || dims.len() != periodic.len() {
             return None;
@@ -74,10 +74,10 @@ impl Neighbours {
             Some(Edge { to, slot, bytes })
         };
         let edges = (0..ranks).map(|rank| sides(rank).into_iter().filter_map(edge).collect());
-        Some(Neighbours::of_edges(edges.collect()))
+        Some(NeighbourGraph::of_edges(edges.collect()))
     }
 
-    fn of_edges(gives: Vec<Vec<Edge>>) -> Neighbours {
+    fn of_edges(gives: Vec<Vec<Edge>>) -> NeighbourGraph {
         let mut gets: Vec<Vec<(usize, usize, u64)>> = vec![Vec::new(); gives.len()];
         for edge in gives.iter().flatten() {
             let slots = &mut gets[edge.to];
@@ -88,10 +88,10 @@ impl Neighbours {
                 gets[edge.to][edge.slot] = (rank, number, edge.bytes);
             }
         }
-        Neighbours { gives, gets }
+        NeighbourGraph { gives, gets }
     }
 
-    /// How many ranks there are.
+    /// CombineWith many ranks there are.
     pub fn ranks(&self) -> usize {
         self.gives.len()
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn around_two_ranks_each_gets_from_the_other_side() {
-        let ring = Neighbours::cartesian(&[2], &[true], 8).expect("there are ranks");
+        let ring = NeighbourGraph::cartesian(&[2], &[true], 8).expect("there are ranks");
         // What goes before comes from after.
         let given: Vec<(usize, usize)> = ring.given(0).map(|(edge, _)| (edge.to, edge.slot)).collect();
         assert_eq!(given, [(1, 1), (1, 0)]);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_corner_of_an_open_grid_has_two_neighbours() {
-        let grid = Neighbours::cartesian(&[3, 4], &[false, false], 1).expect("there are ranks");
+        let grid = NeighbourGraph::cartesian(&[3, 4], &[false, false], 1).expect("there are ranks");
         assert_eq!(grid.given(0).map(|(edge, _)| edge.to).collect::<Vec<_>>(), [4, 1]);
         assert_eq!(grid.given(5).map(|(edge, _)| edge.to).collect::<Vec<_>>(), [1, 9, 4, 6]);
         assert_eq!(grid.bytes(11), [2, 2]);
@@ -167,9 +167,9 @@ mod tests {
 
     #[test]
     fn a_graph_must_fit_together() {
-        assert!(Neighbours::graph(&[vec![(1, 5)], vec![]], &[vec![], vec![0]]).is_some());
-        assert!(Neighbours::graph(&[vec![(1, 5)], vec![]], &[vec![], vec![]]).is_none(), "not expected");
-        assert!(Neighbours::graph(&[vec![], vec![]], &[vec![], vec![0]]).is_none(), "not given");
-        assert!(Neighbours::graph(&[vec![(2, 5)], vec![]], &[vec![], vec![0]]).is_none(), "no such rank");
+        assert!(NeighbourGraph::graph(&[vec![(1, 5)], vec![]], &[vec![], vec![0]]).is_some());
+        assert!(NeighbourGraph::graph(&[vec![(1, 5)], vec![]], &[vec![], vec![]]).is_none(), "not expected");
+        assert!(NeighbourGraph::graph(&[vec![], vec![]], &[vec![], vec![0]]).is_none(), "not given");
+        assert!(NeighbourGraph::graph(&[vec![(2, 5)], vec![]], &[vec![], vec![0]]).is_none(), "no such rank");
     }
 }

@@ -1,13 +1,13 @@
 //! What a collective is asked to do: the operation, who takes part, and how much; and from that, what each rank gives
 //! and gets.
 
-use crate::neighbours::{Got, Neighbours};
-use crate::{Buffer, Builder, Contract, Origin, Schedule, Span};
+use crate::neighbours::{Got, NeighbourGraph};
+use crate::{BufferId, Builder, Contract, Origin, Schedule, Span};
 use std::sync::Arc;
 
 /// What a collective achieves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Operation {
+pub enum CollectiveKind {
     /// Nobody goes on before all have come.
     Barrier,
     /// The root's bytes, for everybody.
@@ -34,51 +34,51 @@ pub enum Operation {
     Neighbours,
 }
 
-impl Operation {
+impl CollectiveKind {
     /// What its call is named.
     pub fn name(self) -> &'static str {
         match self {
-            Operation::Barrier => "barrier",
-            Operation::Bcast => "bcast",
-            Operation::Reduce => "reduce",
-            Operation::Allreduce => "allreduce",
-            Operation::Gather => "gather",
-            Operation::Scatter => "scatter",
-            Operation::Allgather => "allgather",
-            Operation::Alltoall => "alltoall",
-            Operation::ReduceScatter => "reduce_scatter",
-            Operation::Scan => "scan",
-            Operation::Exscan => "exscan",
-            Operation::Neighbours => "neighbours",
+            CollectiveKind::Barrier => "barrier",
+            CollectiveKind::Bcast => "bcast",
+            CollectiveKind::Reduce => "reduce",
+            CollectiveKind::Allreduce => "allreduce",
+            CollectiveKind::Gather => "gather",
+            CollectiveKind::Scatter => "scatter",
+            CollectiveKind::Allgather => "allgather",
+            CollectiveKind::Alltoall => "alltoall",
+            CollectiveKind::ReduceScatter => "reduce_scatter",
+            CollectiveKind::Scan => "scan",
+            CollectiveKind::Exscan => "exscan",
+            CollectiveKind::Neighbours => "neighbours",
         }
     }
 
     /// Whether what it moves can be cut anywhere between values.
     pub fn is_divisible(self) -> bool {
-        use Operation::{Allreduce, Bcast, Exscan, Reduce, Scan};
+        use CollectiveKind::{Allreduce, Bcast, Exscan, Reduce, Scan};
         matches!(self, Bcast | Reduce | Allreduce | Scan | Exscan)
     }
 
     /// Whether one rank has another part in it than all others.
     pub fn is_rooted(self) -> bool {
-        use Operation::{Bcast, Gather, Reduce, Scatter};
+        use CollectiveKind::{Bcast, Gather, Reduce, Scatter};
         matches!(self, Bcast | Reduce | Gather | Scatter)
     }
 
     /// Whether values come together; else they are only moved.
     pub(super) fn combines(self) -> bool {
-        use Operation::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
+        use CollectiveKind::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
         matches!(self, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
     }
 
     /// Whether each rank takes from each other one.
     pub fn is_mutual(self) -> bool {
-        use Operation::{Allgather, Allreduce, Alltoall, Barrier, ReduceScatter};
+        use CollectiveKind::{Allgather, Allreduce, Alltoall, Barrier, ReduceScatter};
         matches!(self, Barrier | Allreduce | Allgather | Alltoall | ReduceScatter)
     }
 }
 
-/// How many bytes blocks have.
+/// CombineWith many bytes blocks have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Counts {
     /// All the same.
@@ -88,7 +88,7 @@ pub enum Counts {
     /// From each rank to each: row after row.
     Matrix(Arc<[u64]>),
     /// Of each edge of a graph.
-    Graph(Arc<Neighbours>),
+    Graph(Arc<NeighbourGraph>),
 }
 
 /// Where ranks are: so many one after the other on each node, and nodes in a torus.
@@ -114,8 +114,8 @@ impl Placement {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// What it achieves.
-    pub operation: Operation,
-    /// How many ranks take part.
+    pub operation: CollectiveKind,
+    /// CombineWith many ranks take part.
     pub ranks: usize,
     /// Who gives or gets, where that is one.
     pub root: usize,
@@ -130,13 +130,13 @@ pub struct Shape {
 }
 
 /// The buffer that a collective has where one does, and what is given where there are two.
-pub const DATA: Buffer = Buffer::FIRST;
+pub const DATA: BufferId = BufferId::FIRST;
 /// What is got where there are two buffers.
-pub const RESULT: Buffer = Buffer::SECOND;
+pub const RESULT: BufferId = BufferId::SECOND;
 
 impl Shape {
     /// A collective of blocks that are alike.
-    pub fn new(operation: Operation, ranks: usize, root: usize, bytes: u64) -> Shape {
+    pub fn new(operation: CollectiveKind, ranks: usize, root: usize, bytes: u64) -> Shape {
         let value_bytes = if bytes.is_multiple_of(8) { 8 } else { 1 };
         let (counts, placement) = (Counts::Equal(bytes), Placement::SPREAD);
         Shape { operation, ranks, root, counts, value_bytes, in_order: false, placement }
@@ -146,7 +146,7 @@ impl Shape {
     /// [`RESULT`].
     ///
     /// ```
-    /// use crate::{Operation, Shape};
+    /// use crate::{CollectiveKind, Shape};
     /// use crate::Builder;
     ///
     /// fn chain(b: &mut Builder) {
@@ -156,7 +156,7 @@ impl Shape {
     ///         b.copy(data.on(pair[0]), data.on(pair[1])).after(heard);
     ///     }
     /// }
-    /// let schedule = Shape::new(Operation::Bcast, 5, 3, 8192).build("my chain", chain);
+    /// let schedule = Shape::new(CollectiveKind::Bcast, 5, 3, 8192).build("my chain", chain);
     /// assert_eq!(schedule.check()?.depth, 4);
     /// # Ok::<(), Box<tasuki_schedule::Fault>>(())
     /// ```
@@ -174,7 +174,7 @@ impl Shape {
     pub fn block(&self, from: usize, to: usize) -> u64 {
         match &self.counts {
             Counts::Equal(bytes) => *bytes,
-            Counts::Each(each) => each[if self.operation == Operation::Scatter { to } else { from }],
+            Counts::Each(each) => each[if self.operation == CollectiveKind::Scatter { to } else { from }],
             Counts::Matrix(matrix) => matrix[from * self.ranks + to],
             Counts::Graph(_) => 0,
         }
@@ -237,7 +237,7 @@ impl Shape {
 
     /// Bytes of a rank's buffers: [`DATA`], [`RESULT`].
     pub fn rooms(&self, rank: usize) -> [u64; 2] {
-        use Operation::*;
+        use CollectiveKind::*;
         let (own, all) = (self.bytes_of(rank), self.bytes_of_all());
         match self.operation {
             Barrier => [0, 0],
@@ -258,7 +258,7 @@ impl Shape {
 
     /// What that rank gives and gets.
     pub fn contract(&self, rank: usize) -> Contract {
-        use Operation::*;
+        use CollectiveKind::*;
         let span = |offset, bytes| Span { buffer: DATA, offset, bytes };
         let from = |ranks: std::ops::Range<usize>, offset| Origin {
             ranks: ranks.map(|rank| rank as u32).collect(),

@@ -1,20 +1,20 @@
 //! Commands: what is to be done, when, and what follows.
 
-use crate::handlers::{Handler, inline};
+use crate::handler::registry::{Handler, inline};
 use crate::job::Job;
-use crate::word::Word;
-use crate::{Change, GlobalPtr, Pod, Rank};
+use crate::memory::word::Word;
+use crate::{AtomicOp, GlobalPtr, Pod, Rank};
 use std::fmt;
 use tasuki_core::base::Cause;
 use tasuki_core::fabric::{Atomic, AtomicKind};
-use tasuki_core::queue::call::{AnswerPlace, Args, Call};
 use tasuki_core::queue::command::{
-    Class, Command as Core, Deed, Effect as CoreEffect, Trigger as CoreTrigger,
+    Action, Class, Command as Core, Effect as CoreEffect, Trigger as CoreTrigger,
 };
-use tasuki_core::queue::inline::{INLINE_BYTES, Inline};
-use tasuki_core::queue::lines::Lines;
+use tasuki_core::queue::encoding::EncodedCommand;
+use tasuki_core::queue::handler_call::{Args, Call, ReplyAddress};
+use tasuki_core::queue::inline_data::{INLINE_BYTES, Inline};
 pub use tasuki_core::queue::reduction::Combine;
-use tasuki_core::queue::reduction::{Number, Reduction};
+use tasuki_core::queue::reduction::{ElementType, Reduction};
 
 /// A command that a [`Queue`](crate::Queue) takes: `(trigger) -> deed -> (effects)`.
 ///
@@ -47,7 +47,7 @@ use tasuki_core::queue::reduction::{Number, Reduction};
 #[must_use = "a command does nothing until it is posted"]
 pub struct Command {
     /// As it is posted: a post does no more than check and copy it.
-    lines: Lines,
+    lines: EncodedCommand,
     /// The job of its trigger, by the number of its machine.
     job: Option<u64>,
     wrong: Option<Box<Wrong>>,
@@ -75,20 +75,20 @@ pub struct Effect(pub(crate) CoreEffect);
 
 impl Trigger {
     pub(crate) fn new(job: &Job, signal: u32, threshold: u64) -> Trigger {
-        Trigger { core: CoreTrigger { signal, threshold }, job: job.machine.serial() }
+        Trigger { core: CoreTrigger { signal, threshold }, job: job.worker.serial() }
     }
 }
 
 /// Values that a command can combine on arrival.
 pub trait Reducible: Pod {
     /// Which type it is.
-    const NUMBER: Number;
+    const NUMBER: ElementType;
 }
 
 macro_rules! reducible {
     ($($type:ty: $number:ident),*) => {
         $(impl Reducible for $type {
-            const NUMBER: Number = Number::$number;
+            const NUMBER: ElementType = ElementType::$number;
         })*
     };
 }
@@ -97,8 +97,8 @@ reducible!(i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64
 
 impl Command {
     #[inline]
-    fn new(deed: Deed) -> Command {
-        let command = Command { lines: Lines::of(&deed), job: None, wrong: None };
+    fn new(deed: Action) -> Command {
+        let command = Command { lines: EncodedCommand::of(&deed), job: None, wrong: None };
         match deed.check() {
             Ok(()) => command,
             Err(cause) => Command::refused(cause, &Core::new(deed)),
@@ -109,7 +109,7 @@ impl Command {
     #[cold]
     fn refused(cause: Cause, asked: &dyn fmt::Display) -> Command {
         let wrong = Wrong { cause, asked: asked.to_string() };
-        Command { lines: Lines::of(&Deed::Nothing), job: None, wrong: Some(wrong.into()) }
+        Command { lines: EncodedCommand::of(&Action::Nothing), job: None, wrong: Some(wrong.into()) }
     }
 
     /// The same, if nothing was wrong.
@@ -130,7 +130,7 @@ impl Command {
     /// Long ones are run beside the queue: others of it go on meanwhile. Cost: one copy by whoever runs it.
     pub fn copy<T: Pod>(from: GlobalPtr<T>, to: GlobalPtr<T>, count: usize) -> Command {
         let len = (count as u64).saturating_mul(size_of::<T>() as u64);
-        Command::new(Deed::Copy { from: from.address(), to: to.address(), len })
+        Command::new(Action::Copy { from: from.address(), to: to.address(), len })
     }
 
     /// Writes values that the command carries, 48 bytes at most: they are read now.
@@ -138,7 +138,7 @@ impl Command {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         let to = to.address();
         match Inline::of(bytes) {
-            Some(bytes) => Command::new(Deed::Put { to, bytes }),
+            Some(bytes) => Command::new(Action::Put { to, bytes }),
             None => {
                 let (len, most) = (bytes.len(), INLINE_BYTES);
                 let text =
@@ -151,19 +151,19 @@ impl Command {
     /// Stores a word in one piece.
     pub fn store<W: Word>(at: GlobalPtr<W>, value: W) -> Command {
         let atomic = Atomic { kind: AtomicKind::Store, operand: value.to_bits(), width: W::WIDTH };
-        Command::new(Deed::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
+        Command::new(Action::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
     }
 
     /// Changes a word in one step, as [`Job::change`] does.
-    pub fn change<W: Word>(at: GlobalPtr<W>, change: Change<W>) -> Command {
+    pub fn atomic<W: Word>(at: GlobalPtr<W>, change: AtomicOp<W>) -> Command {
         let atomic = change.atomic();
-        Command::new(Deed::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
+        Command::new(Action::Atomic { at: at.address(), atomic, result: crate::GlobalAddress::NULL })
     }
 
     /// The same; what the word was is stored at `result`, anywhere, before the effects happen.
-    pub fn fetch<W: Word>(at: GlobalPtr<W>, change: Change<W>, result: GlobalPtr<W>) -> Command {
+    pub fn fetch_atomic<W: Word>(at: GlobalPtr<W>, change: AtomicOp<W>, result: GlobalPtr<W>) -> Command {
         let atomic = change.atomic();
-        Command::new(Deed::Atomic { at: at.address(), atomic, result: result.address() })
+        Command::new(Action::Atomic { at: at.address(), atomic, result: result.address() })
     }
 
     /// Combines `count` values at `from` into those at `to`, which become what they were and their partners. At most
@@ -177,7 +177,7 @@ impl Command {
     ) -> Command {
         let len = (count as u64).saturating_mul(size_of::<T>() as u64);
         match Reduction::new(T::NUMBER, combine) {
-            Some(how) => Command::new(Deed::Reduce { from: from.address(), to: to.address(), len, how }),
+            Some(how) => Command::new(Action::Reduce { from: from.address(), to: to.address(), len, how }),
             None => {
                 let text = format!("{combine:?} combines the bits of integers, not floating-point numbers");
                 let number = T::NUMBER;
@@ -210,12 +210,17 @@ impl Command {
     }
 
     fn calling(to: Rank, handler: Handler, args: Args) -> Command {
-        Command::new(Deed::Call(Call { peer: to, handler: handler.number, args, answer: AnswerPlace::NONE }))
+        Command::new(Action::Call(Call {
+            peer: to,
+            handler: handler.number,
+            args,
+            answer: ReplyAddress::NONE,
+        }))
     }
 
     /// Does nothing: only its trigger and effects count, which makes signals of signals.
     pub fn nothing() -> Command {
-        Command::new(Deed::Nothing)
+        Command::new(Action::Nothing)
     }
 
     /// It fires when that signal has reached its threshold, and at once without. Said twice it fires when both are met,
@@ -255,8 +260,8 @@ impl Command {
 
     /// Whether the machine of that job takes it.
     #[inline(always)]
-    pub(crate) fn check(&self, machine: u64) -> Result<(), Cause> {
-        let is_fine = self.wrong.is_none() && self.job.is_none_or(|job| job == machine);
+    pub(crate) fn check(&self, worker: u64) -> Result<(), Cause> {
+        let is_fine = self.wrong.is_none() && self.job.is_none_or(|job| job == worker);
         if is_fine { Ok(()) } else { Err(self.what_is_wrong()) }
     }
 
@@ -272,7 +277,7 @@ impl Command {
     }
 
     #[inline]
-    pub(crate) fn lines(&self) -> &Lines {
+    pub(crate) fn lines(&self) -> &EncodedCommand {
         &self.lines
     }
 }

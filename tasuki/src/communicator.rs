@@ -1,12 +1,12 @@
 //! Communicators: ranks that exchange messages.
 
-use crate::pending::{Receiving, Sending};
-use crate::scope::Scope;
+use crate::message::request::{RecvRequest, SendRequest};
+use crate::message::scope::Scope;
 use crate::start::Helper;
 use crate::{Cause, GlobalPtr, Pod, Rank, Result};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tasuki_core::engine::Machine;
+use tasuki_core::engine::Worker;
 use tasuki_message::Context;
 
 /// Slots of a communicator unless it is told otherwise.
@@ -42,7 +42,7 @@ pub struct Received {
 /// A message is matched at its sender: the receiver says where it may go, in a slot that belongs to sender, receiver,
 /// slot number and communicator; the sender writes it there. Nothing is queued or searched, and how many receives are
 /// outstanding costs nothing. A send returns when its values may be used again, which is after its receive was posted,
-/// unless the spool takes it ([`Job::set_spool`](crate::Job::set_spool)).
+/// unless the spool takes it ([`Job::set_send_buffer`](crate::Job::set_send_buffer)).
 ///
 /// Two calls that use one slot in one direction at once are an error, whatever the timing. Messages of at most 48
 /// bytes cost least.
@@ -70,12 +70,12 @@ pub struct Communicator {
 
 impl Communicator {
     pub(crate) fn world(
-        machine: &Arc<Machine>,
+        worker: &Arc<Worker>,
         helper: &Arc<Helper>,
         by: tasuki_schedule::Selection,
     ) -> Result<Communicator> {
-        let by = tasuki_schedule::Selection { is_unaided: !helper.may_come(), ..by };
-        let inner = Arc::new(tasuki_collective::Communicator::world(machine.clone(), SLOTS, by)?);
+        let by = tasuki_schedule::Selection { has_no_helper: !helper.may_come(), ..by };
+        let inner = Arc::new(tasuki_collective::Communicator::world(worker.clone(), SLOTS, by)?);
         Ok(Communicator { inner, helper: Arc::downgrade(helper) })
     }
 
@@ -128,7 +128,7 @@ impl Communicator {
     ) -> Result<Option<Communicator>> {
         if !(1..=SLOTS_MAX).contains(&slots) {
             let cause = Cause::Argument(format!("{slots} slots: a communicator has 1 to {SLOTS_MAX}"));
-            return Err(self.messages().machine().fault(cause, || "split_with_slots".into()));
+            return Err(self.messages().worker().fault(cause, || "split_with_slots".into()));
         }
         let made = self.inner.split(colour, key, slots)?;
         Ok(made.map(|inner| Communicator { inner: Arc::new(inner), helper: self.helper.clone() }))
@@ -196,24 +196,24 @@ impl Communicator {
         )
     }
 
-    /// Begins a send of `values`, which come back from [`Sending::wait`] or `.await`. Until then the slot is busy.
+    /// Begins a send of `values`, which come back from [`SendRequest::wait`] or `.await`. Until then the slot is busy.
     ///
     /// Does not wait. Any waiting call of the rank's moves it on; messages on a slot arrive in the order in which they
     /// were begun. Errors at once: the slot is busy or out of range, there is no such rank; the others come from the
     /// wait. Costs what [`Communicator::send`] costs, and a block on the heap if it cannot go at once.
-    pub fn isend<T: Pod>(&self, values: Vec<T>, to: Rank, slot: Slot) -> Result<Sending<T>> {
-        Sending::new(self.messages(), values, to, slot)
+    pub fn isend<T: Pod>(&self, values: Vec<T>, to: Rank, slot: Slot) -> Result<SendRequest<T>> {
+        SendRequest::new(self.messages(), values, to, slot)
     }
 
-    /// Begins a receive into `values`, which come back from [`Receiving::wait`] or `.await`. Until then the slot is
+    /// Begins a receive into `values`, which come back from [`RecvRequest::wait`] or `.await`. Until then the slot is
     /// busy.
     ///
     /// Does not wait. Any waiting call of the rank's moves it on. Dropping what this returns takes the receive back;
     /// that waits for the message, if it is on its way, and a message that does not fit in a line, or was received from
     /// [`Slot::ANY`], goes with it. Errors at once as of [`Communicator::isend`], later as of
     /// [`Communicator::recv`]. Up to 48 bytes cost what a receive costs; more, a block on the heap.
-    pub fn irecv<T: Pod>(&self, values: Vec<T>, from: Rank, slot: Slot) -> Result<Receiving<T>> {
-        Receiving::new(self.messages(), values, from, slot)
+    pub fn irecv<T: Pod>(&self, values: Vec<T>, from: Rank, slot: Slot) -> Result<RecvRequest<T>> {
+        RecvRequest::new(self.messages(), values, from, slot)
     }
 
     /// Lets go of what this rank holds for messages with `peer` in this communicator. What the slots take at both ends
@@ -283,7 +283,7 @@ impl Communicator {
 pub(crate) fn received<T>(context: &Context, got: tasuki_message::Received) -> Result<Received> {
     let (slot, source, size) = (Slot(got.slot), got.source, size_of::<T>().max(1) as u64);
     if !got.len.is_multiple_of(size) {
-        return Err(context.no_values(got, size));
+        return Err(context.partial_value(got, size));
     }
     Ok(Received { slot, source, count: (got.len / size) as usize })
 }

@@ -1,24 +1,24 @@
 //! The job: what a program's function is given.
 
-use crate::array::Array;
 use crate::communicator::Communicator;
-use crate::handlers::{Handlers, Locals};
-use crate::line::Line;
+use crate::handler::registry::{Handlers, Locals};
+use crate::memory::array::Array;
+use crate::payload_signal::PayloadSignal;
 use crate::signal::Signal;
-use crate::start::{Helper, Wishes};
+use crate::start::{Helper, RankOptions};
 use crate::{Error, GlobalAddress, GlobalPtr, Pod, Rank, Result};
 use std::sync::Arc;
 use std::time::Duration;
-use tasuki_collective::{Agreement, Meeting};
+use tasuki_collective::{BootstrapBarrier, MinMax};
 use tasuki_core::base::Cause;
-use tasuki_core::engine::Machine;
+use tasuki_core::engine::Worker;
 use tasuki_core::segment::{check_available, layout};
 
 /// One rank's membership in a job. Any thread of the rank may make any call; several jobs may live in one process.
 #[derive(Debug)]
 pub struct Job {
-    pub(crate) machine: Arc<Machine>,
-    meeting: Meeting,
+    pub(crate) worker: Arc<Worker>,
+    bootstrap_barrier: BootstrapBarrier,
     world: Communicator,
     pub(crate) locals: Arc<Locals>,
     pub(crate) helper: Arc<Helper>,
@@ -26,7 +26,7 @@ pub struct Job {
 
 /// What a rank's memory goes into, in bytes. The formula stands in docs/memory.md.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Memory {
+pub struct MemoryUsage {
     /// Job memory allocated alike on all ranks, this rank's part.
     pub symmetric: u64,
     /// Job memory allocated by this rank alone: the program's, buffers of plans, queues, and rings of messages, which
@@ -53,32 +53,32 @@ pub struct Memory {
 }
 
 impl Job {
-    pub(crate) fn new(machine: Machine, wishes: Wishes, handlers: &Handlers) -> Result<Job> {
-        let meeting = Meeting::new(&machine)?;
-        machine.open_inbox()?;
+    pub(crate) fn new(worker: Worker, rank_options: RankOptions, handlers: &Handlers) -> Result<Job> {
+        let bootstrap_barrier = BootstrapBarrier::new(&worker)?;
+        worker.open_inbox()?;
         let locals = Arc::new(handlers.make_locals());
         if !handlers.are_none() {
-            take_handlers(&machine, &meeting, handlers, &locals)?;
+            take_handlers(&worker, &bootstrap_barrier, handlers, &locals)?;
         }
-        let machine = Arc::new(machine);
-        let helper = Helper::new(&machine, wishes.helper);
-        let world = Communicator::world(&machine, &helper, wishes.selection)?;
+        let worker = Arc::new(worker);
+        let helper = Helper::new(&worker, rank_options.helper);
+        let world = Communicator::world(&worker, &helper, rank_options.selection)?;
         if !handlers.are_none() {
             helper.start();
         }
-        Ok(Job { machine, meeting, world, locals, helper })
+        Ok(Job { worker, bootstrap_barrier, world, locals, helper })
     }
 
     /// Which rank this is, `0 .. size`.
     #[inline]
     pub fn rank(&self) -> Rank {
-        self.machine.rank()
+        self.worker.rank()
     }
 
     /// How many ranks the job has.
     #[inline]
     pub fn size(&self) -> usize {
-        self.machine.size()
+        self.worker.size()
     }
 
     /// The rank `steps` further on, around the end; negative steps go back.
@@ -108,13 +108,13 @@ impl Job {
     /// Waits until the spool is empty. Errors: what is left in it is for ranks that have left, and was given up; a rank
     /// died. A capacity of 0 is the same as `None`. Costs: a message that goes into the spool is copied twice, into it
     /// and out of it; each looks through all that lie there.
-    pub fn set_spool(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
-        self.world.messages().set_spool(capacity, after)
+    pub fn set_send_buffer(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
+        self.world.messages().set_send_buffer(capacity, after)
     }
 
     /// Sends what is in the spool and whose receive is posted now: how many messages went, and how many remain.
-    pub fn check_spool(&self) -> Result<(usize, usize)> {
-        self.world.messages().check_spool()
+    pub fn check_send_buffer(&self) -> Result<(usize, usize)> {
+        self.world.messages().check_send_buffer()
     }
 
     /// Returns when all ranks have called it; what any rank did before is visible to all after.
@@ -148,20 +148,20 @@ impl Job {
         let bytes = self.bytes_of::<T>(count);
         self.agree_on_room(*bytes.as_ref().unwrap_or(&0), &call)?;
         let bytes = bytes.map_err(|error| error.in_call(|| call.clone()).on_rank(self.rank()))?;
-        let taken = match self.machine.registry().allocate_symmetric(bytes) {
+        let taken = match self.worker.registry().allocate_symmetric(bytes) {
             Ok(None) => self.freed_place(bytes, &call)?,
             Ok(Some(start)) => Ok(start),
             Err(error) => Err(error),
         };
         let taken = taken.and_then(|start| self.map(start, bytes));
-        Ok(Array::new(self.machine.clone(), self.unanimous(taken, &call)?, count))
+        Ok(Array::new(self.worker.clone(), self.unanimous(taken, &call)?, count))
     }
 
     /// All ranks ask for as much, and the node has room for all of it; else nobody takes anything.
     fn agree_on_room(&self, bytes: u64, call: &str) -> Result<()> {
         const NO_ROOM: u64 = u64::MAX;
         let room = check_available(bytes.saturating_mul(self.size() as u64));
-        let Agreement { least, most, .. } = self.agree(if room.is_ok() { bytes } else { NO_ROOM }, call)?;
+        let MinMax { least, most, .. } = self.agree(if room.is_ok() { bytes } else { NO_ROOM }, call)?;
         room.map_err(|error| error.in_call(|| call.to_string()).on_rank(self.rank()))?;
         let cause = match most {
             NO_ROOM => {
@@ -170,7 +170,7 @@ impl Job {
             _ if least != most => Cause::Disagree { what: "bytes", least, most },
             _ => return Ok(()),
         };
-        Err(self.machine.fault(cause, || call.to_string()))
+        Err(self.worker.fault(cause, || call.to_string()))
     }
 
     /// All fresh places are used up, on all ranks alike: agrees on one that every rank has freed. The inner error is
@@ -178,16 +178,16 @@ impl Job {
     fn freed_place(&self, bytes: u64, call: &str) -> Result<Result<u64>> {
         let mut from = 0;
         loop {
-            let ours = self.machine.registry().freed_symmetric(bytes, from);
-            let Agreement { least, most, busy } = self.agree(ours, call)?;
+            let ours = self.worker.registry().freed_symmetric(bytes, from);
+            let MinMax { least, most, busy } = self.agree(ours, call)?;
             if most == u64::MAX || busy {
                 let until = if busy { " until a rank's operations have ended" } else { "" };
                 let limit = format!("the range of addresses for symmetric memory{until}");
                 let cause = Cause::NoMemory { wanted: bytes, available: 0, limit };
-                return Err(self.machine.fault(cause, || call.to_string()));
+                return Err(self.worker.fault(cause, || call.to_string()));
             }
             if least == most {
-                return Ok(self.machine.registry().allocate_symmetric_at(most, bytes));
+                return Ok(self.worker.registry().allocate_symmetric_at(most, bytes));
             }
             from = most;
         }
@@ -199,17 +199,17 @@ impl Job {
     /// Not collective. Errors: `count` is 0; no room. Costs a system call.
     pub fn alloc_local<T: Pod>(&self, count: usize) -> Result<Array<T>> {
         let call = || format!("alloc_local({count} x {} bytes)", size_of::<T>());
-        self.machine.check().map_err(|cause| self.machine.fault(cause, call))?;
+        self.worker.check().map_err(|cause| self.worker.fault(cause, call))?;
         let offset = self.bytes_of::<T>(count).and_then(|bytes| {
-            let start = self.machine.registry().allocate_local(bytes)?;
+            let start = self.worker.registry().allocate_local(bytes)?;
             self.map(start, bytes)
         });
         let offset = offset.map_err(|error| error.in_call(call).on_rank(self.rank()))?;
-        Ok(Array::new(self.machine.clone(), offset, count))
+        Ok(Array::new(self.worker.clone(), offset, count))
     }
 
     /// Starter memory of `rank`: 64 KiB, zero at the start, at an address that everyone knows without being told.
-    pub fn starter(&self, rank: Rank) -> Result<GlobalPtr<u8>> {
+    pub fn bootstrap_memory(&self, rank: Rank) -> Result<GlobalPtr<u8>> {
         self.check_rank(rank, "starter")?;
         Ok(GlobalPtr::new(GlobalAddress::new(rank, layout::STARTER)))
     }
@@ -225,34 +225,34 @@ impl Job {
     /// Makes a line: a counter with up to 48 bytes of payload beside it, on every rank, for one writer each.
     ///
     /// All ranks must make their signals and lines in the same order. The quickest way to hand a few bytes over.
-    pub fn line(&self) -> Result<Line<'_>> {
-        Line::new(self, self.next_signal("line()")?)
+    pub fn payload_signal(&self) -> Result<PayloadSignal<'_>> {
+        PayloadSignal::new(self, self.next_signal("line()")?)
     }
 
     /// The job's clock, from some moment that all ranks of a node share: real, or virtual on sim.
     pub fn clock(&self) -> Duration {
-        Duration::from_nanos(self.machine.host().now_ns())
+        Duration::from_nanos(self.worker.platform().now_ns())
     }
 
     /// Lets `duration` of work pass: keeps the processor busy, or on sim lets virtual time go by.
     pub fn compute(&self, duration: Duration) {
-        self.machine.host().compute(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        self.worker.platform().compute(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// What this rank's memory goes into.
-    pub fn memory(&self) -> Memory {
-        let usage = self.machine.registry().usage();
-        Memory {
+    pub fn memory(&self) -> MemoryUsage {
+        let usage = self.worker.registry().usage();
+        MemoryUsage {
             symmetric: usage.symmetric,
             local: usage.local,
             registered: usage.registered,
             registrations: usage.extents,
             signals: usage.signals,
-            peers: self.machine.fabric().peer_bytes(),
+            peers: self.worker.fabric().peer_bytes(),
             slots: self.world.messages().slot_bytes(),
             pages: self.world.messages().private_bytes(),
             plans: self.world.inner().plan_bytes(),
-            file: self.machine.registry().window().file().backed(),
+            file: self.worker.registry().window().file().backed(),
         }
     }
 
@@ -264,19 +264,19 @@ impl Job {
 
     /// What carries this job's bytes: `shm` or `sim`.
     pub fn fabric(&self) -> &'static str {
-        self.machine.fabric().name()
+        self.worker.fabric().name()
     }
 
     /// What that fabric can do.
     pub fn capabilities(&self) -> tasuki_core::fabric::Capabilities {
-        self.machine.fabric().capabilities()
+        self.worker.fabric().capabilities()
     }
 
     /// Maps memory that was just allocated; gives it back if there are no addresses for it.
     fn map(&self, start: u64, bytes: u64) -> Result<u64> {
-        let mapped = self.machine.own_place(GlobalAddress::new(self.rank(), start), bytes);
+        let mapped = self.worker.own_place(GlobalAddress::new(self.rank(), start), bytes);
         mapped.map(|_| start).map_err(|cause| {
-            let _ = self.machine.registry().free(start); // the cause that counts is the first
+            let _ = self.worker.registry().free(start); // the cause that counts is the first
             Error::new(cause)
         })
     }
@@ -288,23 +288,23 @@ impl Job {
         if least == 1 {
             return Ok(own);
         }
-        self.machine.registry().free(own)?;
+        self.worker.registry().free(own)?;
         let other = Cause::Unsupported("another rank could not allocate its part; nobody has".into());
-        Err(self.machine.fault(other, || call.to_string()))
+        Err(self.worker.fault(other, || call.to_string()))
     }
 
     /// Meets all ranks. Where no rank had operations unfinished, memory that was freed before may be used again.
-    fn agree(&self, value: u64, call: &str) -> Result<Agreement> {
-        let agreed = self.meeting.agree(&self.machine, value, call)?;
+    fn agree(&self, value: u64, call: &str) -> Result<MinMax> {
+        let agreed = self.bootstrap_barrier.agree(&self.worker, value, call)?;
         if !agreed.busy {
-            self.machine.registry().met();
+            self.worker.registry().met();
         }
         Ok(agreed)
     }
 
     fn next_signal(&self, call: &str) -> Result<u32> {
-        self.machine.check().map_err(|cause| self.machine.fault(cause, || call.into()))?;
-        self.machine.registry().signal().map_err(|error| error.in_call(|| call.into()).on_rank(self.rank()))
+        self.worker.check().map_err(|cause| self.worker.fault(cause, || call.into()))?;
+        self.worker.registry().signal().map_err(|error| error.in_call(|| call.into()).on_rank(self.rank()))
     }
 
     fn bytes_of<T>(&self, count: usize) -> Result<u64> {
@@ -318,40 +318,40 @@ impl Job {
     }
 
     pub(crate) fn check_rank(&self, rank: Rank, call: &str) -> Result<()> {
-        self.machine
+        self.worker
             .check_rank(rank)
-            .map_err(|cause| self.machine.fault(cause, || format!("{call}(rank {rank})")))
+            .map_err(|cause| self.worker.fault(cause, || format!("{call}(rank {rank})")))
     }
 }
 
 /// Lets a rank's handlers be called. All ranks meet here: before that, nobody may call.
 fn take_handlers(
-    machine: &Machine,
-    meeting: &Meeting,
+    worker: &Worker,
+    bootstrap_barrier: &BootstrapBarrier,
     handlers: &Handlers,
     locals: &Arc<Locals>,
 ) -> Result<()> {
     let call = || "taking handlers".to_string();
-    let table = handlers.table(locals).map_err(|cause| machine.fault(cause, call))?;
-    let ours = machine.take_calls(table)?;
-    let agree = |value| meeting.agree(machine, value, "taking handlers");
-    let Agreement { least, most, .. } = agree(ours)?;
+    let table = handlers.table(locals).map_err(|cause| worker.fault(cause, call))?;
+    let ours = worker.take_calls(table)?;
+    let agree = |value| bootstrap_barrier.agree(worker, value, "taking handlers");
+    let MinMax { least, most, .. } = agree(ours)?;
     if least == most {
         return Ok(());
     }
     // All ranks know that they differ, and look where.
     for number in 0.. {
-        let Agreement { least, most, .. } = agree(machine.handler_fingerprint(number))?;
+        let MinMax { least, most, .. } = agree(worker.handler_fingerprint(number))?;
         if least != most {
-            let here = machine.describe_handler(number);
+            let here = worker.describe_handler(number);
             let text = format!("the ranks have different handlers: on this one number {number} is {here}");
-            return Err(machine.fault(Cause::Argument(text), call).note(SAME_HANDLERS));
+            return Err(worker.fault(Cause::Argument(text), call).note(SAME_HANDLERS));
         }
         if most == 0 {
             break;
         }
     }
-    Err(machine.fault(Cause::Bug("handlers that are equal lie at different places".into()), call))
+    Err(worker.fault(Cause::Bug("handlers that are equal lie at different places".into()), call))
 }
 
 /// The way out.
@@ -365,7 +365,7 @@ mod tests {
     fn a_used_up_range_is_used_again_where_all_ranks_have_freed() {
         crate::local(3, |job| {
             let mut arrays: Vec<Array<u8>> = (0..4).map(|_| job.alloc(100_000)).collect::<Result<_>>()?;
-            job.machine.registry().use_up_symmetric();
+            job.worker.registry().use_up_symmetric();
             assert!(matches!(job.alloc::<u8>(1).unwrap_err().cause(), Cause::NoMemory { .. }));
             let third = arrays[2].pointer();
             // Every rank frees two places, but only the third on all of them.

@@ -46,58 +46,44 @@
 //! Blocking calls end: with success, or with an [`Error`] that names the rank, the call, and what happened.
 #![warn(clippy::print_stdout)]
 
-mod array;
-mod begun;
-mod bits;
-mod buffered;
-mod call;
 mod collective;
 mod command;
 mod communicator;
-mod handlers;
+mod handler;
 mod job;
-mod line;
-mod located;
-mod neighbourhood;
+mod memory;
+mod message;
 pub mod nicam;
-mod nonblocking;
-mod onesided;
-mod operation;
-mod pending;
-mod plan;
-mod pointer;
+mod payload_signal;
 mod queue;
-mod registered;
-mod request;
-mod scope;
+mod reduction;
 mod signal;
 mod start;
 mod threads;
-mod uneven;
-mod word;
 
-pub use array::Array;
-pub use bits::{And, Bool, Or, Xor};
-pub use buffered::Buffered;
 pub use bytemuck::{self, Pod, Zeroable};
-pub use call::Answer;
+pub use collective::chunked_plan::ChunkedPlan;
+pub use collective::neighbourhood::Neighbourhood;
+pub use collective::nonblocking::CollectiveRequest;
+pub use collective::plan::{Plan, PlanReduceOp};
 pub use command::{Combine, Command, Effect, Reducible, Trigger};
 pub use communicator::{Communicator, Received, Slot};
-pub use handlers::{Handler, HandlerCx, HandlerName, Handlers};
-pub use job::{Job, Memory};
-pub use line::{Line, LineReader, LineWriter};
-pub use located::{Located, MaxLoc, MinLoc};
-pub use neighbourhood::Neighbourhood;
-pub use nonblocking::Collective;
-pub use onesided::Change;
-pub use operation::{Complex, Max, MaxAbs, Min, MinAbs, Operation, Product, Sum};
-pub use pending::{Receiving, Sending};
-pub use plan::{Plan, PlanOperation};
-pub use pointer::GlobalPtr;
-pub use queue::{Posted, Queue, RemoteQueue, Standing};
-pub use registered::{RawRegistration, Registered};
-pub use request::Request;
-pub use scope::Scope;
+pub use handler::call::Reply;
+pub use handler::registry::{Handler, HandlerCx, HandlerName, Handlers};
+pub use job::{Job, MemoryUsage};
+pub use memory::array::Array;
+pub use memory::one_sided::AtomicOp;
+pub use memory::pointer::GlobalPtr;
+pub use memory::registered::{RawRegistration, Registered};
+pub use memory::transfer_request::Request;
+pub use memory::word::Word;
+pub use message::request::{RecvRequest, SendRequest};
+pub use message::scope::Scope;
+pub use payload_signal::{PayloadReader, PayloadSignal, PayloadWriter};
+pub use queue::{Posted, Queue, QueueStats, RemoteQueue};
+pub use reduction::bitwise::{And, Bool, Or, Xor};
+pub use reduction::min_max_loc::{Located, MaxLoc, MinLoc};
+pub use reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, ReduceOp, Sum};
 pub use signal::{RemoteSignal, Signal};
 pub use start::{Simulated, local, local_with, main, main_with, sim, sim_with};
 pub use tasuki_collective::FuzzyBarrier;
@@ -106,7 +92,6 @@ pub use tasuki_core::engine::{After, Handle};
 pub use tasuki_core::fabric::Capabilities;
 pub use tasuki_core::segment::GlobalAddress;
 pub use tasuki_fabric_sim::Sim;
-pub use word::Word;
 
 /// Collectives as data: schedules, what they are to achieve, the algorithms that make them, and the networks on which
 /// they can be simulated.
@@ -132,13 +117,13 @@ pub mod schedule {
         Dragonfly, FatTree, Grid, Network, Parameters, Time, Topology, WrongTopology,
     };
     pub use tasuki_schedule::*;
-    pub use tasuki_schedule::{Counts, Neighbours, Operation, Placement, Shape};
+    pub use tasuki_schedule::{CollectiveKind, Counts, NeighbourGraph, Placement, Shape};
 }
 
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        After, Array, Change, Combine, Command, Communicator, FuzzyBarrier, GlobalPtr, Handle, HandlerCx,
+        After, Array, AtomicOp, Combine, Command, Communicator, FuzzyBarrier, GlobalPtr, Handle, HandlerCx,
         Handlers, Job, Max, Min, Pod, Queue, Rank, Signal, Slot, Sum,
     };
 }

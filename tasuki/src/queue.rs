@@ -6,8 +6,8 @@ use crate::{Error, Rank, Result, Signal};
 use std::borrow::Borrow;
 use std::sync::Arc;
 use tasuki_core::base::Cause;
-pub use tasuki_core::engine::Standing;
-use tasuki_core::engine::{Machine, OwnQueue, QueueName};
+pub use tasuki_core::engine::QueueStats;
+use tasuki_core::engine::{LocalQueue, QueueName, Worker};
 
 /// A queue of commands of this rank. Made by [`Job::queue`] or [`Job::session_queue`].
 ///
@@ -20,8 +20,8 @@ use tasuki_core::engine::{Machine, OwnQueue, QueueName};
 /// not waited for. Any thread may make any call, several at once.
 #[derive(Debug)]
 pub struct Queue {
-    machine: Arc<Machine>,
-    own: Arc<OwnQueue>,
+    worker: Arc<Worker>,
+    own: Arc<LocalQueue>,
 }
 
 /// A queue of some rank, as others post to it: 8 bytes, may be sent to anyone.
@@ -55,9 +55,9 @@ impl Job {
     /// 17 KiB of this rank's job memory.
     pub fn queue(&self, capacity: usize) -> Result<Queue> {
         self.helper.start();
-        let own = self.machine.make_queue(capacity, None);
-        let own = own.map_err(|cause| self.machine.fault(cause, || format!("queue({capacity})")))?;
-        Ok(Queue { machine: self.machine.clone(), own })
+        let own = self.worker.make_queue(capacity, None);
+        let own = own.map_err(|cause| self.worker.fault(cause, || format!("queue({capacity})")))?;
+        Ok(Queue { worker: self.worker.clone(), own })
     }
 
     /// Makes a queue whose head waits until `credit` lets it go on: the n-th command runs when that signal, as this
@@ -68,12 +68,12 @@ impl Job {
         let call = || format!("session_queue({capacity})");
         if !std::ptr::eq(credit.job(), self) {
             let cause = Cause::Argument("its credit is a signal of another job".into());
-            return Err(self.machine.fault(cause, call));
+            return Err(self.worker.fault(cause, call));
         }
         self.helper.start();
-        let own = self.machine.make_queue(capacity, Some(credit.index()));
-        let own = own.map_err(|cause| self.machine.fault(cause, call))?;
-        Ok(Queue { machine: self.machine.clone(), own })
+        let own = self.worker.make_queue(capacity, Some(credit.index()));
+        let own = own.map_err(|cause| self.worker.fault(cause, call))?;
+        Ok(Queue { worker: self.worker.clone(), own })
     }
 
     /// Posts a command to a queue of any rank. As [`Queue::post`].
@@ -83,13 +83,13 @@ impl Job {
 
     /// Posts commands to a queue of any rank. As [`Queue::post_many`].
     pub fn post_many(&self, queue: RemoteQueue, commands: &[Command]) -> Result<Posted> {
-        let posted = match check(&self.machine, commands) {
-            Ok(()) => self.machine.post_commands(queue.0, commands.iter().map(Command::lines)),
+        let posted = match check(&self.worker, commands) {
+            Ok(()) => self.worker.post_commands(queue.0, commands.iter().map(Command::lines)),
             Err(cause) => Err(cause),
         };
         match posted {
             Ok(position) => Ok(Posted { queue: queue.0, position }),
-            Err(cause) => Err(refusal(&self.machine, cause, commands, queue.rank())),
+            Err(cause) => Err(refusal(&self.worker, cause, commands, queue.rank())),
         }
     }
 }
@@ -107,17 +107,17 @@ impl Queue {
     /// Posts several commands, one behind the other, or none of them. The first of them, the only one that can be taken
     /// back; cheaper than one by one.
     pub fn post_many(&self, commands: &[Command]) -> Result<Posted> {
-        let posted = match check(&self.machine, commands) {
-            Ok(()) => self.machine.post_own(&self.own, commands.iter().map(Command::lines)),
+        let posted = match check(&self.worker, commands) {
+            Ok(()) => self.worker.post_own(&self.own, commands.iter().map(Command::lines)),
             Err(cause) => Err(cause),
         };
         match posted {
             Ok(position) => Ok(Posted { queue: self.own.name(), position }),
-            Err(cause) => Err(refusal(&self.machine, cause, commands, self.machine.rank())),
+            Err(cause) => Err(refusal(&self.worker, cause, commands, self.worker.rank())),
         }
     }
 
-    /// Takes a command back, whoever posted it. True: it never fires, and its signals are left alone. False: it has
+    /// ArgumentSize a command back, whoever posted it. True: it never fires, and its signals are left alone. False: it has
     /// fired, or will, once.
     ///
     /// Waits only for whoever runs the queue at the moment, for microseconds. Errors: the command is of another queue;
@@ -125,17 +125,17 @@ impl Queue {
     pub fn cancel(&self, posted: Posted) -> Result<bool> {
         let of_this = posted.queue == self.own.name();
         let cancelled = if of_this {
-            self.machine.cancel(&self.own, posted.position)
+            self.worker.cancel(&self.own, posted.position)
         } else {
             Err(Cause::Argument("a command of another queue".into()))
         };
-        cancelled.map_err(|cause| self.machine.fault(cause, || "cancel".into()))
+        cancelled.map_err(|cause| self.worker.fault(cause, || "cancel".into()))
     }
 
     /// A session queue begins anew after the commands posted up to now, again and again: credits go on counting, and
     /// nothing is reset. No command may have run, none can be posted any more ([`Cause::QueueRepeats`]).
     pub fn repeat(&self) -> Result<()> {
-        self.machine.repeat(&self.own).map_err(|cause| self.machine.fault(cause, || "repeat".into()))
+        self.worker.repeat(&self.own).map_err(|cause| self.worker.fault(cause, || "repeat".into()))
     }
 
     /// How others name it: 8 bytes, which may be sent to anyone.
@@ -149,20 +149,20 @@ impl Queue {
     }
 
     /// What is in it at the moment.
-    pub fn standing(&self) -> Standing {
-        self.machine.standing(&self.own)
+    pub fn standing(&self) -> QueueStats {
+        self.worker.standing(&self.own)
     }
 
     /// The first failure of one of its commands, if one failed: of the command itself ([`Cause::Failed`]), or of one
     /// before it ([`Cause::Poisoned`]). A failed command with effects poisons their signals, too.
     pub fn failure(&self) -> Option<Error> {
-        let cause = self.machine.first_failure(&self.own)?;
-        Some(self.machine.fault(cause, || "a command of a queue".into()))
+        let cause = self.worker.first_failure(&self.own)?;
+        Some(self.worker.fault(cause, || "a command of a queue".into()))
     }
 
     /// The same as whatever comes after that command is told it.
     pub(crate) fn failure_cause(&self) -> Option<Cause> {
-        Some(match self.machine.first_failure(&self.own)? {
+        Some(match self.worker.first_failure(&self.own)? {
             Cause::Failed { rank, cause } => Cause::Poisoned { origin: rank, cause },
             cause => cause,
         })
@@ -171,22 +171,22 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if !self.machine.life().is_forked() {
-            self.machine.drop_queue(&self.own);
+        if !self.worker.life().is_forked() {
+            self.worker.drop_queue(&self.own);
         }
     }
 }
 
 /// Whether the machine takes such commands.
 #[inline]
-fn check(machine: &Arc<Machine>, commands: &[Command]) -> Result<(), Cause> {
-    let serial = machine.serial();
+fn check(worker: &Arc<Worker>, commands: &[Command]) -> Result<(), Cause> {
+    let serial = worker.serial();
     commands.iter().try_for_each(|command| command.check(serial))
 }
 
 #[cold]
-fn refusal(machine: &Machine, cause: Cause, commands: &[Command], owner: Rank) -> Error {
-    machine.fault(cause, || match commands {
+fn refusal(worker: &Worker, cause: Cause, commands: &[Command], owner: Rank) -> Error {
+    worker.fault(cause, || match commands {
         [one] => format!("post({one} to a queue of rank {owner})"),
         many => {
             let wrong = many.iter().position(Command::is_wrong);

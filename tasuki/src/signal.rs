@@ -47,8 +47,8 @@ impl RemoteSignal {
 
 impl<'job> Signal<'job> {
     pub(crate) fn new(job: &'job Job, index: u32) -> Result<Signal<'job>> {
-        let cell = job.machine.fabric().own_signal(index);
-        let cell = cell.map_err(|cause| job.machine.fault(cause, || "signal()".into()))?;
+        let cell = job.worker.fabric().own_signal(index);
+        let cell = cell.map_err(|cause| job.worker.fault(cause, || "signal()".into()))?;
         Ok(Signal { job, index, cell })
     }
 
@@ -62,7 +62,7 @@ impl<'job> Signal<'job> {
     /// signal is poisoned: that is told by [`Signal::wait_at_least`] and [`Signal::wait_timeout`], not here.
     #[inline]
     pub fn value(&self) -> u64 {
-        self.job.machine.height(&self.cell)
+        self.job.worker.height(&self.cell)
     }
 
     /// Waits until this rank's counter has reached `threshold`; bytes that were put with the raises that make it up
@@ -85,7 +85,7 @@ impl<'job> Signal<'job> {
     /// holds. The signal is not changed by it.
     pub fn wait_timeout(&self, threshold: u64, limit: Duration) -> Result<()> {
         let condition = Condition::Signal(self.cell, threshold, None);
-        self.job.machine.wait(&condition, Some(limit), &|| self.call(threshold))
+        self.job.worker.wait(&condition, Some(limit), &|| self.call(threshold))
     }
 
     /// As a trigger: a command fires when this counter, of the rank whose queue it is posted to, has reached
@@ -97,12 +97,12 @@ impl<'job> Signal<'job> {
     /// As [`Signal::wait_at_least`], for a call of that name.
     #[inline]
     pub(crate) fn wait_in_call(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<()> {
-        self.job.machine.wait_signal(self.cell, threshold, None, None, call)
+        self.job.worker.wait_signal(self.cell, threshold, None, None, call)
     }
 
     /// Whether the counter has come that far. Moves the rank's work on; never waits. For a call of that name.
     pub(crate) fn test(&self, threshold: u64, call: &dyn Fn() -> String) -> Result<bool> {
-        self.job.machine.test(&Condition::Signal(self.cell, threshold, None), call)
+        self.job.worker.test(&Condition::Signal(self.cell, threshold, None), call)
     }
 
     pub(crate) fn index(&self) -> u32 {
@@ -144,12 +144,12 @@ impl Job {
         signal: RemoteSignal,
         amount: u64,
     ) -> Result<()> {
-        self.machine.put_signal(to.address(), bytemuck::cast_slice(values), signal.0, amount)
+        self.worker.put_signal(to.address(), bytemuck::cast_slice(values), signal.0, amount)
     }
 
     /// Raises a signal by `amount`.
     #[inline]
     pub fn raise(&self, signal: RemoteSignal, amount: u64) -> Result<()> {
-        self.machine.raise(signal.0, amount)
+        self.worker.raise(signal.0, amount)
     }
 }

@@ -38,9 +38,9 @@ impl Job {
     /// # Ok::<(), tasuki::Error>(())
     /// ```
     pub fn threads<T: Send>(&self, count: usize, body: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
-        self.machine
+        self.worker
             .check_alive()
-            .map_err(|cause| self.machine.fault(cause, || format!("threads({count})")))?;
+            .map_err(|cause| self.worker.fault(cause, || format!("threads({count})")))?;
         let outcomes: Vec<Mutex<Option<std::thread::Result<T>>>> =
             (0..count).map(|_| Mutex::default()).collect();
         let run = |index: usize| {
@@ -54,7 +54,7 @@ impl Job {
             // SAFETY: only the lifetime changes. `started` joins the thread before `run` and what it borrows go:
             // it is dropped before them, in every way out of this function.
             let thread: Box<dyn FnOnce() + Send> = unsafe { std::mem::transmute(thread) };
-            let join = self.machine.host().spawn(thread).map_err(|error| {
+            let join = self.worker.platform().spawn(thread).map_err(|error| {
                 Error::from_io("thread", &error).on_rank(self.rank()).in_call(|| format!("threads({count})"))
             })?;
             started.0.push(join);

@@ -9,12 +9,12 @@ pub(crate) fn tell_all<T: Pod>(job: &Job, value: T) -> Result<Vec<T>> {
 
 /// Tells every rank a list; what each of them told, by rank. Collective; the lists must have the same length.
 pub(crate) fn tell_all_of<T: Pod>(job: &Job, values: &[T]) -> Result<Vec<Vec<T>>> {
-    let board = job.alloc::<T>(values.len() * job.size())?;
+    let node_state = job.alloc::<T>(values.len() * job.size())?;
     for rank in job.ranks() {
-        job.put(board.on(rank).at(job.rank().index() * values.len()), values)?;
+        job.put(node_state.on(rank).at(job.rank().index() * values.len()), values)?;
     }
     job.barrier()?;
-    let all = board.to_vec()?;
+    let all = node_state.to_vec()?;
     Ok(all.chunks(values.len()).map(<[T]>::to_vec).collect())
 }
 

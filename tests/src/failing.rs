@@ -6,7 +6,7 @@ use crate::gate::{Gate, KEEPER};
 use crate::patience::{Idle, stay_away};
 use crate::{Body, Ways};
 use std::time::Duration;
-use tasuki::{After, Cause, Change, Error, GlobalPtr, Handle, Handlers, Job, Rank, Result, Signal, Slot};
+use tasuki::{After, AtomicOp, Cause, Error, GlobalPtr, Handle, Handlers, Job, Rank, Result, Signal, Slot};
 
 /// A job that fails.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ fn an_error_ends_all(job: &Job) -> Result<()> {
 /// The keeper of a gate dies. Every other rank is in another kind of wait by then, and each ends.
 fn every_wait_ends_when_a_rank_dies(job: &Job) -> Result<()> {
     let (gate, ready, never) = (Gate::new(job)?, job.signal()?, job.signal()?);
-    let line = job.line()?;
+    let line = job.payload_signal()?;
     let waits = || job.raise(ready.on(KEEPER), 1);
     let long = Duration::from_secs(3600);
     let ends = |outcome: Result<()>| ended_by(job, KEEPER, outcome);
@@ -237,7 +237,7 @@ fn a_signal_that_nobody_can_raise(job: &Job) -> Result<()> {
 
 /// The one writer of a line leaves, the others stay.
 fn a_line_whose_writer_left(job: &Job) -> Result<()> {
-    let (line, end) = (job.line()?, job.signal()?);
+    let (line, end) = (job.payload_signal()?, job.signal()?);
     if job.rank() == last(job) {
         return line.writer(Rank(0))?.put(&5_u64);
     }
@@ -282,7 +282,7 @@ fn calling_what_panics_beyond_its_call(job: &Job) -> Result<()> {
         (0..1000).for_each(|_| stay_away(job));
         return never.wait_at_least(1);
     }
-    let outcome = job.ask::<_, ()>(KEEPER, "comes apart", &())?.wait();
+    let outcome = job.call_with_reply::<_, ()>(KEEPER, "comes apart", &())?.wait();
     drop(queue);
     ended_by(job, KEEPER, outcome)
 }
@@ -301,7 +301,7 @@ fn a_rank_that_leaves_unanswered(job: &Job) -> Result<()> {
         }
         return Ok(());
     }
-    let request = job.ichange(word, Change::Add(1), GlobalPtr::NULL, After::Nothing)?;
+    let request = job.iatomic(word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
     job.raise(asked.on(KEEPER), 1)?;
     let outcome = job.complete(request);
     // It may have been answered after all, at the latest when the keeper left; then others are not.
@@ -359,7 +359,7 @@ fn a_message_that_nobody_receives(job: &Job) -> Result<()> {
 fn a_message_that_nobody_takes(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == Rank(0) {
-        job.set_spool(10_000, Some(Duration::ZERO))?;
+        job.set_send_buffer(10_000, Some(Duration::ZERO))?;
         for slot in [4, 5, 6] {
             world.send(&[u64::from(slot); 100], Rank(2), Slot(slot))?;
         }

@@ -6,7 +6,7 @@
 
 use crate::exchange::{is_simulated, tell_all};
 use crate::patience::stay_away;
-use tasuki::{After, Array, Change, GlobalPtr, Handle, Job, Rank, Registered, Result};
+use tasuki::{After, Array, AtomicOp, GlobalPtr, Handle, Job, Rank, Registered, Result};
 
 /// Who issues what a gate holds back.
 pub(crate) const ISSUER: Rank = Rank(0);
@@ -39,7 +39,7 @@ impl Gate {
         while job.load(self.away.pointer())? == 0 {
             stay_away(job);
         }
-        job.ichange(self.word, Change::Add(1), GlobalPtr::NULL, After::Nothing)
+        job.iatomic(self.word, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)
     }
 
     /// The issuer opens the gate.

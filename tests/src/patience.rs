@@ -25,7 +25,7 @@ pub(crate) fn may_be_helped(job: &Job) -> bool {
 pub(crate) struct Idle<'job>(Signal<'job>);
 
 impl<'job> Idle<'job> {
-    /// Collective, like all signals.
+    /// CollectiveRequest, like all signals.
     pub(crate) fn new(job: &'job Job) -> Result<Idle<'job>> {
         job.signal().map(Idle)
     }

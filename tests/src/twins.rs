@@ -10,8 +10,8 @@ use crate::pattern;
 use crate::watchdog::Watchdog;
 use std::ops::Range;
 use std::time::Duration;
-use tasuki::schedule::{Buffer, Contract, Origin, Part, Schedule, Span, started};
-use tasuki::{After, Array, Change, Command, Handle, Job, Request, Result, Sim};
+use tasuki::schedule::{BufferId, Contract, Origin, RankPart, Schedule, Span, started};
+use tasuki::{After, Array, AtomicOp, Command, Handle, Job, Request, Result, Sim};
 
 /// A program in two forms: in the order that makes it right, and without. How often it found something stale.
 pub type Twin = fn(&Job, Order) -> Result<usize>;
@@ -199,7 +199,7 @@ pub fn c10_result_before_dependent_copy(job: &Job, order: Order) -> Result<usize
         let words = job.alloc_local::<u64>(2)?;
         words.fill(u64::MAX)?;
         let (result, copied) = (words.pointer(), words.pointer().at(1));
-        let atomic = job.ichange(word.on(KEEPER), Change::Add(1), result, After::Nothing)?;
+        let atomic = job.iatomic(word.on(KEEPER), AtomicOp::Add(1), result, After::Nothing)?;
         job.complete(job.copy(result, copied, 1, order.after(After::Exact(atomic)))?)?;
         stale += usize::from(words.get(1)? != round);
     }
@@ -269,7 +269,7 @@ const SEGMENTS: u64 = 4;
 
 /// A broadcast along a chain, in segments. `ready`: how a member says that its buffer is free.
 fn chain(ranks: usize, ready: Ready) -> Schedule {
-    let part = move |part: &mut Part| {
+    let part = move |part: &mut RankPart| {
         let (me, last) = (part.rank(), part.rank() + 1 == ranks);
         let data = part.buffer("data", LEN as u64);
         let beside = u64::from(ready == Ready::AddedToData && !last);
@@ -301,8 +301,8 @@ fn chain(ranks: usize, ready: Ready) -> Schedule {
         }
     };
     let contract = |rank| {
-        let span = Span { buffer: Buffer::FIRST, offset: 0, bytes: LEN as u64 };
-        let origin = Origin { ranks: vec![0], buffer: Buffer::FIRST, offset: 0 };
+        let span = Span { buffer: BufferId::FIRST, offset: 0, bytes: LEN as u64 };
+        let origin = Origin { ranks: vec![0], buffer: BufferId::FIRST, offset: 0 };
         let gives = if rank == 0 { vec![span] } else { Vec::new() };
         Contract { gives, gets: vec![(span, origin)], ..Contract::default() }
     };

@@ -64,7 +64,7 @@ fn kill(victim: usize, variables: &[(&str, &str)]) -> Vec<Ended> {
 #[test]
 fn a_death_ends_the_others_calls_and_is_named() {
     for (victim, variables) in
-        [(2, &[][..]), (0, &[]), (2, &[("TASUKI_DENY", "pidfd")]), (0, &[("TASUKI_DENY", "pidfd")])]
+        [(2, &[][..]), (0, &[]), (2, &[("TASUKI_DISABLE", "pidfd")]), (0, &[("TASUKI_DISABLE", "pidfd")])]
     {
         for Ended { status, said } in kill(victim, variables) {
             let named = said.contains(&format!("rank {victim} died (process "));

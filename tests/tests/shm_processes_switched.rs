@@ -11,10 +11,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 const COUNTS: [usize; 2] = [2, 4];
 
 const FENCE: Switches = &[("TASUKI_WAKE", "fence")];
-const BARRIER: Switches = &[("TASUKI_WAKE", "barrier")];
-const ASKED: Switches = &[("TASUKI_OWN_MEMORY", "asked")];
-const VIA: Switches = &[("TASUKI_DIRECT", "off")];
-const DENIED: Switches = &[("TASUKI_DENY", "membarrier,pidfd,process_vm")];
+const BARRIER: Switches = &[("TASUKI_WAKE", "membarrier")];
+const ASKED: Switches = &[("TASUKI_OWN_MEMORY", "request")];
+const VIA: Switches = &[("TASUKI_DIRECT_SIGNALS", "off")];
+const DENIED: Switches = &[("TASUKI_DISABLE", "membarrier,pidfd,process_vm")];
 const HELPER_NODE: Switches = &[("TASUKI_HELPER", "node")];
 const HELPER_RANK: Switches = &[("TASUKI_HELPER", "rank")];
 

@@ -9,17 +9,17 @@ use tasuki_tests::{each_case, run};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
 
 const FENCE: Switches = &[("TASUKI_WAKE", "fence")];
-const BARRIER: Switches = &[("TASUKI_WAKE", "barrier")];
-const ASKED: Switches = &[("TASUKI_OWN_MEMORY", "asked")];
-const VIA: Switches = &[("TASUKI_DIRECT", "off")];
-const DENIED: Switches = &[("TASUKI_DENY", "membarrier,pidfd,process_vm")];
+const BARRIER: Switches = &[("TASUKI_WAKE", "membarrier")];
+const ASKED: Switches = &[("TASUKI_OWN_MEMORY", "request")];
+const VIA: Switches = &[("TASUKI_DIRECT_SIGNALS", "off")];
+const DENIED: Switches = &[("TASUKI_DISABLE", "membarrier,pidfd,process_vm")];
 const HELPER_NODE: Switches = &[("TASUKI_HELPER", "node")];
 const HELPER_RANK: Switches = &[("TASUKI_HELPER", "rank")];
 const POOREST: Switches = &[
     ("TASUKI_WAKE", "fence"),
-    ("TASUKI_OWN_MEMORY", "asked"),
-    ("TASUKI_DIRECT", "off"),
-    ("TASUKI_DENY", "membarrier,pidfd,process_vm"),
+    ("TASUKI_OWN_MEMORY", "request"),
+    ("TASUKI_DIRECT_SIGNALS", "off"),
+    ("TASUKI_DISABLE", "membarrier,pidfd,process_vm"),
 ];
 
 /// A test of a case in a set of switches, if the set is thrown for the case's file.

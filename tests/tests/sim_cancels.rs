@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tasuki::{Change, Command, HandlerCx, Handlers, Job, Rank, Result, Sim};
+use tasuki::{AtomicOp, Command, HandlerCx, Handlers, Job, Rank, Result, Sim};
 use tasuki_tests::machines::MACHINES;
 use tasuki_tests::watchdog::Watchdog;
 
@@ -11,7 +11,7 @@ use tasuki_tests::watchdog::Watchdog;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Deed {
     /// A word on the other rank is changed.
-    Change,
+    Atomic,
     /// Bytes go to the other rank, in pieces where the machine has room for few.
     Copy,
     /// A handler of the other rank is called.
@@ -39,7 +39,7 @@ fn taken_back(job: &Job, deed: Deed, step: Duration, delay: Duration) -> Result<
     let (me, other) = (job.rank(), Rank(1));
     let queue = job.queue(4)?;
     let doing = match deed {
-        Deed::Change | Deed::Join => Command::change(word.on(other), Change::Add(1)),
+        Deed::Atomic | Deed::Join => Command::atomic(word.on(other), AtomicOp::Add(1)),
         Deed::Copy => Command::copy(bytes.on(me), bytes.on(other), LEN),
         Deed::Call => Command::call(other, job.handler("count")?, &()),
     };
@@ -84,7 +84,7 @@ fn taken_back(job: &Job, deed: Deed, step: Duration, delay: Duration) -> Result<
     job.barrier()?;
     let fired = u64::from(!cancelled);
     assert_eq!((word.get(0)?, done.value()), (fired, fired), "{place}, taken back: {cancelled}");
-    assert_eq!(queue.standing(), tasuki::Standing::default());
+    assert_eq!(queue.standing(), tasuki::QueueStats::default());
     Ok(Some(((if is_met { "met" } else { "not met" }, place), cancelled)))
 }
 
@@ -114,7 +114,7 @@ fn at_every_moment(name: &str, deed: Deed, step: Duration) -> Met {
 fn on(name: &str, step: Duration, moments: &[Moment]) {
     let _watched = Watchdog::over(format!("commands taken back at every moment, {name}"));
     let mut all = Met::new();
-    for deed in [Deed::Change, Deed::Copy, Deed::Call, Deed::Join] {
+    for deed in [Deed::Atomic, Deed::Copy, Deed::Call, Deed::Join] {
         for (moment, [cancelled, fired]) in at_every_moment(name, deed, step) {
             let may_wait =
                 matches!(moment, (_, "waits" | "not read")) || deed == Deed::Join && moment.1 == "in hand";

@@ -100,17 +100,17 @@ fn commands_for_a_rank_that_leaves_are_run_from_here() {
             let (data, me) = (job.alloc::<u8>(64)?, job.rank());
             let (done, failed) = (job.signal()?, job.signal()?);
             let leaver = Rank(2);
-            job.put(job.starter(me)?, &[10 + me.0 as u8; 64])?;
+            job.put(job.bootstrap_memory(me)?, &[10 + me.0 as u8; 64])?;
             job.barrier()?;
             if me == leaver {
-                job.set_spool(10_000, Some(Duration::ZERO))?;
+                job.set_send_buffer(10_000, Some(Duration::ZERO))?;
                 job.world().send(&[7_u64; 100], Rank(1), Slot(1))?;
                 return Ok(());
             }
             if me == Rank(1) {
                 job.compute(Duration::from_millis(1)); // until it leaves
                 let queue = job.queue(4)?;
-                let source = job.starter(leaver)?;
+                let source = job.bootstrap_memory(leaver)?;
                 for (at, bound) in [false, true].into_iter().enumerate() {
                     let copy = Command::copy(source, data.on(Rank(0)).at(32 * at), 32);
                     let copy = if bound { copy.by_source() } else { copy };

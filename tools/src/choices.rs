@@ -7,10 +7,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 use tasuki_bench::tuning_file::{Tuning, costs};
 use tasuki_command::misuse;
-use tasuki_core::bootstrap::variables::{self as names, Environment};
-use tasuki_core::os::processors;
+use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
+use tasuki_core::os::affinity;
 use tasuki_schedule::names::OPERATIONS;
-use tasuki_schedule::{Algorithm, Counts, Neighbours, Operation, Selection, Shape};
+use tasuki_schedule::{Algorithm, CollectiveKind, Counts, NeighbourGraph, Selection, Shape};
 
 /// Sizes that are shown: of what a rank gives, or of a block.
 const SIZES: [(u64, &str); 4] = [(8, "8 B"), (8 << 10, "8 KiB"), (1 << 20, "1 MiB"), (8 << 20, "8 MiB")];
@@ -61,19 +61,19 @@ impl Choices {
         let forced = environment.get(names::COLLECTIVES).unwrap_or_default();
         let forced =
             forced.parse().map_err(|why| misuse(format!("{}={forced}: {why}", names::COLLECTIVES)))?;
-        let processors = processors::usable();
+        let processors = affinity::usable();
         let ranks = ranks.unwrap_or(processors);
         let costs_from = tuning.costs().map_or("built-in".into(), |_| tuning.to_string());
         let costs = tuning.costs().unwrap_or_default();
         let per_processor = ranks.div_ceil(processors);
         // As a rank knows that has no helper unless there is a processor for it.
-        let is_unaided = ranks >= processors;
-        let selection = Selection { costs, forced, per_processor, is_unaided };
+        let has_no_helper = ranks >= processors;
+        let selection = Selection { costs, forced, per_processor, has_no_helper };
         Ok(Choices::of(ranks, processors, costs_from, &selection))
     }
 
     fn of(ranks: usize, processors: usize, costs_from: String, selection: &Selection) -> Choices {
-        let sizes = |operation| if operation == Operation::Barrier { &[(0, "")][..] } else { &SIZES };
+        let sizes = |operation| if operation == CollectiveKind::Barrier { &[(0, "")][..] } else { &SIZES };
         let all = OPERATIONS.iter().flat_map(|(_, operation)| {
             sizes(*operation).iter().map(|(bytes, _)| choice(*operation, ranks, *bytes, selection))
         });
@@ -121,10 +121,11 @@ impl Choices {
     }
 }
 
-fn choice(operation: Operation, ranks: usize, bytes: u64, selection: &Selection) -> Choice {
+fn choice(operation: CollectiveKind, ranks: usize, bytes: u64, selection: &Selection) -> Choice {
     let shape = Shape::new(operation, ranks, 0, bytes);
     // Neighbours of a ring stand for all.
-    let ring = (operation == Operation::Neighbours).then(|| Neighbours::cartesian(&[ranks], &[true], bytes));
+    let ring = (operation == CollectiveKind::Neighbours)
+        .then(|| NeighbourGraph::cartesian(&[ranks], &[true], bytes));
     let counts = ring.flatten().map_or(shape.counts.clone(), |ring| Counts::Graph(Arc::new(ring)));
     let shape = Shape { counts, ..shape };
     let chosen = selection.choose(&shape);

@@ -4,11 +4,11 @@ use crate::choices::{self, Choices};
 use serde::Serialize;
 use std::fmt::Write;
 use tasuki_command::{print, warn};
+use tasuki_core::bootstrap::environment_variables::{self, Environment, Row};
 use tasuki_core::bootstrap::settings::Settings;
-use tasuki_core::bootstrap::variables::{self, Environment, Row};
-use tasuki_core::os::denied::Denied;
-use tasuki_core::os::membarrier::{self, Group};
-use tasuki_core::os::{memory, process, process_vm, processors};
+use tasuki_core::os::disabled_features::DisabledFeatures;
+use tasuki_core::os::membarrier::{self, FenceScope};
+use tasuki_core::os::{affinity, available_memory, process, process_vm};
 use tasuki_core::segment::layout;
 
 const EXAMPLE: &str = "\
@@ -99,15 +99,15 @@ fn json(what: &impl Serialize) -> anyhow::Result<String> {
 }
 
 fn machine() -> Machine {
-    let available = memory::available();
+    let available = available_memory::available();
     Machine {
         version: env!("CARGO_PKG_VERSION"),
         protocol: layout::PROTOCOL,
         layout: format!("{:016x}", layout::HASH),
         architecture: std::env::consts::ARCH,
         kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string(),
-        processors_allowed: processors::allowed(),
-        processors_usable: processors::usable(),
+        processors_allowed: affinity::allowed(),
+        processors_usable: affinity::usable(),
         memory_available_bytes: available.bytes,
         memory_limit: available.limit,
         facilities: facilities(),
@@ -116,9 +116,9 @@ fn machine() -> Machine {
 
 fn facilities() -> Vec<Facility> {
     // A switch for tests takes facilities away; a wrong value of it is somebody else's to tell.
-    let denied =
-        Settings::parse(&Environment::current()).map_or(Denied::default(), |settings| settings.denied);
-    let barrier = membarrier::register(Group::Registered, denied);
+    let denied = Settings::parse(&Environment::current())
+        .map_or(DisabledFeatures::default(), |settings| settings.denied);
+    let barrier = membarrier::register(FenceScope::Registered, denied);
     let pidfd = process::pidfd(std::process::id(), denied).is_some();
     let copies = process_vm::permitted(denied);
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
@@ -179,8 +179,8 @@ fn environment() -> Vec<Variable> {
 }
 
 fn variable(row: Row) -> Variable {
-    let variables::Variable { name, default, allowed, meaning, .. } = *row.variable;
-    let hidden = name == variables::KEY && !row.value.is_empty();
+    let environment_variables::Variable { name, default, allowed, meaning, .. } = *row.variable;
+    let hidden = name == environment_variables::KEY && !row.value.is_empty();
     let value = if hidden { "(secret)".into() } else { row.value };
     Variable { name, default, value, origin: row.origin, allowed, meaning }
 }

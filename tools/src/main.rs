@@ -15,7 +15,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use tasuki_bench as bench;
 use tasuki_command as say;
-use tasuki_core::bootstrap::nearest::nearest;
+use tasuki_core::bootstrap::did_you_mean::nearest;
 
 /// Programs of many processes: start them, see what they wait for.
 #[derive(Parser)]

@@ -1,12 +1,12 @@
 //! `tasuki ps`: the jobs that run here, and what their ranks wait for.
 
-use crate::run::{Seat, Snapshot};
+use crate::run::{RankState, Snapshot};
 use std::fmt::Write;
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 use tasuki_command::print;
-use tasuki_core::bootstrap::door::prefix;
-use tasuki_core::bootstrap::launched::ask;
+use tasuki_core::bootstrap::rendezvous_client::ask;
+use tasuki_core::bootstrap::rendezvous_server::prefix;
 use tasuki_core::os::process::effective_user;
 
 const EXAMPLE: &str = "\
@@ -81,21 +81,23 @@ fn table(job: &Snapshot, width: Option<usize>) -> String {
     let (uptime, launcher) = (time(job.uptime_s), job.launcher);
     let head = format!("{count} {ranks} ({}) for {uptime}, launcher {launcher}: {}", job.way, job.program);
     let mut text = folded(&format!("job {}: ", job.job), &head, 2, width);
-    let stages = job.ranks.iter().map(|seat| seat.stage.chars().count()).max().unwrap_or(0).max(5);
+    let stages =
+        job.ranks.iter().map(|rank_state| rank_state.stage.chars().count()).max().unwrap_or(0).max(5);
     let _ = writeln!(text, "{:>6} {:>8}  {:<stages$}  {:>8}  in", "rank", "pid", "stage", "for");
-    for seat in &job.ranks {
-        text.push_str(&row(seat, stages, width));
-        for queue in &seat.queues {
+    for rank_state in &job.ranks {
+        text.push_str(&row(rank_state, stages, width));
+        for queue in &rank_state.queues {
             text.push_str(&folded(&" ".repeat(QUEUES), &queue.to_string(), QUEUES + 2, width));
         }
     }
     text
 }
 
-fn row(seat: &Seat, stages: usize, width: Option<usize>) -> String {
-    let waited = seat.waited_s.map_or(String::new(), time);
-    let head = format!("{:>6} {:>8}  {:<stages$}  {waited:>8}  ", seat.rank, seat.pid, seat.stage);
-    match &seat.waits_in {
+fn row(rank_state: &RankState, stages: usize, width: Option<usize>) -> String {
+    let waited = rank_state.waited_s.map_or(String::new(), time);
+    let head =
+        format!("{:>6} {:>8}  {:<stages$}  {waited:>8}  ", rank_state.rank, rank_state.pid, rank_state.stage);
+    match &rank_state.waits_in {
         Some(call) => folded(&head, call, head.chars().count() + 2, width),
         None => format!("{}\n", head.trim_end()),
     }
@@ -147,7 +149,7 @@ mod tests {
     fn snapshot() -> Snapshot {
         let long =
             "wait(signal 7 >= 4) of the farthest neighbour of all that this rank has had in a long time";
-        let seat = |rank, call: Option<&str>| Seat {
+        let rank_state = |rank, call: Option<&str>| RankState {
             rank,
             pid: 4_194_304,
             stage: if call.is_some() { "waiting" } else { "running" }.into(),
@@ -155,7 +157,8 @@ mod tests {
             waits_in: call.map(Into::into),
             queues: Vec::new(),
         };
-        let mut ranks = vec![seat(0, Some("wait(signal 7 >= 4)")), seat(63, Some(long)), seat(2, None)];
+        let mut ranks =
+            vec![rank_state(0, Some("wait(signal 7 >= 4)")), rank_state(63, Some(long)), rank_state(2, None)];
         let queue = serde_json::json!({
             "queue": 1, "capacity": 64, "unread": 0, "waiting": 3, "under_way": 4, "failed": 0, "run_by": [0],
             "awaits": { "signal": 3, "value": 2, "wanted": 4, "is_credit": false },

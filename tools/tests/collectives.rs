@@ -87,7 +87,7 @@ fn disagree(variable: &str, value: &str) -> Ended {
 
 #[test]
 fn members_with_other_costs_choose_alike() {
-    disagree("TASUKI_COSTS", "turn_ns=1,step_ns=100000").expect(0);
+    disagree("TASUKI_COST_PARAMETERS", "turn_ns=1,step_ns=100000").expect(0);
 }
 
 #[test]
@@ -99,6 +99,6 @@ fn members_of_which_other_algorithms_are_forced_are_told() {
 
 #[test]
 fn a_rank_that_was_told_nonsense_says_so() {
-    let ended = disagree("TASUKI_COSTS", "turns=1").expect(1);
-    assert!(ended.err.contains("TASUKI_COSTS=turns=1: there is no cost 'turns'"), "{}", ended.err);
+    let ended = disagree("TASUKI_COST_PARAMETERS", "turns=1").expect(1);
+    assert!(ended.err.contains("TASUKI_COST_PARAMETERS=turns=1: there is no cost 'turns'"), "{}", ended.err);
 }

@@ -49,7 +49,7 @@ fn a_killed_rank_ends_the_job_with_one_message() {
 #[test]
 fn without_pidfd_it_is_the_same() {
     let mut command = tasuki_run(&["-n", "3", rank_program(), "join", "meet", "wait"]);
-    command.env("TASUKI_DENY", "pidfd,membarrier");
+    command.env("TASUKI_DISABLE", "pidfd,membarrier");
     let mut running = Running::start(command);
     until_said(&mut running, "ranks 0-2: waiting");
     send(running.ranks()[2], Signal::KILL);

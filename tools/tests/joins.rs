@@ -14,7 +14,11 @@ fn ps(args: &[&str]) -> String {
 fn socket_of(running: &mut Running) -> String {
     let rank = running.ranks()[0];
     let variables = environment(rank);
-    variables.iter().find_map(|variable| variable.strip_prefix("TASUKI_JOB=")).unwrap_or_default().to_string()
+    variables
+        .iter()
+        .find_map(|variable| variable.strip_prefix("TASUKI_JOB_SOCKET="))
+        .unwrap_or_default()
+        .to_string()
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn threads_are_one_process_that_is_told_so() {
 
 #[test]
 fn ranks_are_bound_as_asked() {
-    let allowed = tasuki_core::os::processors::allowed();
+    let allowed = tasuki_core::os::affinity::allowed();
     let last = allowed[allowed.len() - 1];
     let list = format!("{last},{},{last}", allowed[0]);
     let script = "echo $TASUKI_RANK $(grep Cpus_allowed_list /proc/self/status | cut -f 2)";

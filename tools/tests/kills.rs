@@ -93,7 +93,7 @@ fn ranks_killed_while_messages_are_under_way() {
             std::thread::yield_now();
         }
         let victim = running.ranks()[dice.below(RANKS) as usize];
-        let [rank, job] = ["TASUKI_RANK", "TASUKI_JOB"].map(|name| variable(victim, name));
+        let [rank, job] = ["TASUKI_RANK", "TASUKI_JOB_SOCKET"].map(|name| variable(victim, name));
         assert!(has_socket(&job), "round {round}: the job has no socket");
         send(victim, Signal::KILL);
         let ended = running.wait();

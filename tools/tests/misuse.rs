@@ -57,7 +57,7 @@ fn a_file_that_is_no_program_is_told() {
 
 #[test]
 fn wrong_variables_are_told_once() {
-    for (name, value) in [("TASUKI_LOG", "loud"), ("TASUKI_WAKE", "never"), ("TASUKI_DENY", "sleep")] {
+    for (name, value) in [("TASUKI_LOG", "loud"), ("TASUKI_WAKE", "never"), ("TASUKI_DISABLE", "sleep")] {
         let mut command = tasuki_run(&["-n", "4", "true"]);
         command.env(name, value);
         let ended = Running::start(command).wait().expect(2);
@@ -106,7 +106,7 @@ fn info_tells_machine_and_variables() {
 #[test]
 fn denied_facilities_show() {
     let mut command = Command::new(TASUKI);
-    command.arg("info").env("TASUKI_DENY", "membarrier,pidfd,process_vm");
+    command.arg("info").env("TASUKI_DISABLE", "membarrier,pidfd,process_vm");
     let table = Running::start(command).wait().expect(0).out;
     assert_eq!(
         table.lines().filter(|line| line.contains("no: ") || line.contains(" no")).count(),

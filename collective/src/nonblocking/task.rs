@@ -1,4 +1,4 @@
-//! The steps of a collective call that was begun, as a future. Its own messages wake it, and whichever call of the rank
+//! The steps of a collective call that was nonblocking, as a future. Its own messages wake it, and whichever call of the rank
 //! moved them on runs it, as it wakes the program's tasks: when nothing of the rank's is being moved on.
 
 use std::collections::VecDeque;
@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{self, Poll, Wake, Waker};
 use tasuki_core::base::{Error, Rank, Result};
-use tasuki_core::engine::board::Stage;
-use tasuki_core::engine::{Condition, Event, Machine};
-use tasuki_message::{Context, Debt, Operation};
+use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::{Condition, WaitEvent, Worker};
+use tasuki_message::{Context, FinalizeHook, MessageOp};
 
 /// The steps.
-type Steps = Pin<Box<dyn Future<Output = ()> + Send>>;
+type StepsFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The message that a call waits for at the moment.
-pub(super) type Awaited = Arc<Mutex<Option<Arc<Operation>>>>;
+pub(super) type Awaited = Arc<Mutex<Option<Arc<MessageOp>>>>;
 
-/// A call that was begun.
+/// A call that was nonblocking.
 pub(super) struct Task {
     context: Arc<Context>,
-    going: Arc<Going>,
+    active_calls: Arc<ActiveCalls>,
     /// None while a thread is at them, and when they are over. No lock is held then: they call the program's code.
-    steps: Mutex<Option<Steps>>,
+    steps: Mutex<Option<StepsFuture>>,
     /// Something happened since a thread began to be at them.
     is_woken: AtomicBool,
     is_over: AtomicBool,
@@ -32,44 +32,44 @@ pub(super) struct Task {
     waker: Mutex<Option<Waker>>,
 }
 
-/// The calls that a rank has begun.
+/// The calls that a rank has nonblocking.
 #[derive(Debug, Default)]
-pub(crate) struct Going {
+pub(crate) struct ActiveCalls {
     /// Those to go on with.
     ready: Mutex<VecDeque<Arc<Task>>>,
     /// Whether a thread goes on with them: one call's step may wake another, but not run within it.
     is_running: AtomicBool,
     /// All that may not be over.
-    begun: Mutex<Vec<Weak<Task>>>,
+    nonblocking: Mutex<Vec<Weak<Task>>>,
 }
 
 impl Task {
     /// A call of which no step was taken yet. `awaited`: where its steps say what they wait for.
     pub(super) fn new(
         context: &Arc<Context>,
-        going: &Arc<Going>,
+        active_calls: &Arc<ActiveCalls>,
         awaited: Awaited,
         steps: impl Future<Output = ()> + Send + 'static,
     ) -> Arc<Task> {
         let task = Arc::new(Task {
             context: context.clone(),
-            going: going.clone(),
+            active_calls: active_calls.clone(),
             steps: Mutex::new(Some(Box::pin(steps))),
             is_woken: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             awaited,
             waker: Mutex::default(),
         });
-        let mut begun = lock(&going.begun);
-        begun.retain(|task| task.strong_count() > 0);
-        begun.push(Arc::downgrade(&task));
-        drop(begun);
+        let mut nonblocking = lock(&active_calls.nonblocking);
+        nonblocking.retain(|task| task.strong_count() > 0);
+        nonblocking.push(Arc::downgrade(&task));
+        drop(nonblocking);
         task
     }
 
     /// Whether it is over, well or not.
     pub(super) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire) // SYNC begun-over
+        self.is_over.load(Ordering::Acquire) // SYNC nonblocking-over
     }
 
     /// Goes on with it as far as can be; never waits. If another thread is at it, that does.
@@ -84,21 +84,21 @@ impl Task {
             }
         }
         // Another thread may wait for it, or none of the program's: both see to what it waits for now.
-        self.context.machine().stir();
+        self.context.worker().stir();
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker
             && !self.is_over()
-            && self.context.machine().host().lets_threads_sleep()
-            && self.context.see_to(&waker).is_err()
+            && self.context.worker().platform().lets_threads_sleep()
+            && self.context.ensure_progress(&waker).is_err()
         {
             waker.wake(); // its task finds out
         }
     }
 
     /// Whether they are not over.
-    fn poll(self: &Arc<Self>, mut steps: Steps) -> bool {
+    fn poll(self: &Arc<Self>, mut steps: StepsFuture) -> bool {
         // Also if the program's operation panics: nobody is to wait for it then.
-        let ending = Ending(self);
+        let ending = TaskEndGuard(self);
         let waker = Waker::from(self.clone());
         let polled = steps.as_mut().poll(&mut task::Context::from_waker(&waker));
         if polled.is_pending() {
@@ -119,21 +119,21 @@ impl Task {
                 return Ok(());
             }
             waited?;
-            let condition = Condition::Event(Arc::new(Waiting(self.clone())));
-            waited = self.context.machine().wait(&condition, None, call);
+            let condition = Condition::Event(Arc::new(TaskDone(self.clone())));
+            waited = self.context.worker().wait(&condition, None, call);
         }
     }
 
     /// Whether it is over; otherwise `waker` is woken then.
     pub(super) fn poll_over(self: &Arc<Self>, waker: &Waker) -> Poll<Result<()>> {
-        self.context.machine().progress();
+        self.context.worker().progress();
         let before = lock(&self.waker).replace(waker.clone()); // before the look, as for a message
         drop(before);
         self.step();
         if self.is_over() {
             return Poll::Ready(Ok(()));
         }
-        match self.context.see_to(waker) {
+        match self.context.ensure_progress(waker) {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
@@ -148,9 +148,9 @@ impl Task {
 
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
-        let going = self.going.clone();
-        lock(&going.ready).push_back(self);
-        going.run();
+        let active_calls = self.active_calls.clone();
+        lock(&active_calls.ready).push_back(self);
+        active_calls.run();
     }
 }
 
@@ -161,26 +161,26 @@ impl fmt::Debug for Task {
 }
 
 /// Says that a call is over.
-struct Ending<'t>(&'t Arc<Task>);
+struct TaskEndGuard<'t>(&'t Arc<Task>);
 
-impl Drop for Ending<'_> {
+impl Drop for TaskEndGuard<'_> {
     fn drop(&mut self) {
         *lock(&self.0.awaited) = None;
-        self.0.is_over.store(true, Ordering::Release); // SYNC begun-over
+        self.0.is_over.store(true, Ordering::Release); // SYNC nonblocking-over
         let waker = lock(&self.0.waker).take();
         waker.into_iter().for_each(Waker::wake);
-        self.0.context.machine().stir();
+        self.0.context.worker().stir();
     }
 }
 
-impl Going {
+impl ActiveCalls {
     /// Goes on with what is to go on, unless a thread does.
     fn run(&self) {
         while !lock(&self.ready).is_empty() {
             if self.is_running.swap(true, Ordering::SeqCst) {
                 return; // that thread looks again when it has said that it does not run any more
             }
-            let _running = Running(&self.is_running);
+            let _running = TaskRunGuard(&self.is_running);
             while let Some(task) = { lock(&self.ready).pop_front() } {
                 task.step();
             }
@@ -189,27 +189,27 @@ impl Going {
 }
 
 /// A thread that goes on with calls: no longer when it panics.
-struct Running<'g>(&'g AtomicBool);
+struct TaskRunGuard<'g>(&'g AtomicBool);
 
-impl Drop for Running<'_> {
+impl Drop for TaskRunGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::SeqCst);
     }
 }
 
-impl Debt for Going {
-    fn is_paid(&self, _machine: &Machine) -> bool {
+impl FinalizeHook for ActiveCalls {
+    fn is_finalized(&self, _machine: &Worker) -> bool {
         true
     }
 
     /// What is not over when its rank leaves ends here: the others are told that the rank has left.
-    fn pay(&self, _machine: &Machine) -> Result<()> {
-        let begun = std::mem::take(&mut *lock(&self.begun));
-        for task in begun.iter().filter_map(Weak::upgrade) {
+    fn finalize(&self, _machine: &Worker) -> Result<()> {
+        let nonblocking = std::mem::take(&mut *lock(&self.nonblocking));
+        for task in nonblocking.iter().filter_map(Weak::upgrade) {
             let steps = lock(&task.steps).take();
             if steps.is_some() {
                 drop(steps);
-                drop(Ending(&task));
+                drop(TaskEndGuard(&task));
             }
         }
         Ok(())
@@ -218,16 +218,16 @@ impl Debt for Going {
 
 /// That a call is over, or can go on.
 #[derive(Debug)]
-struct Waiting(Arc<Task>);
+struct TaskDone(Arc<Task>);
 
-impl Event for Waiting {
+impl WaitEvent for TaskDone {
     fn happened(&self) -> bool {
         let awaited = lock(&self.0.awaited).clone();
-        let machine = self.0.context.machine();
-        awaited.is_some_and(|message| message.happened() || message.is_hopeless(machine)) || self.0.is_over()
+        let worker = self.0.context.worker();
+        awaited.is_some_and(|message| message.happened() || message.is_hopeless(worker)) || self.0.is_over()
     }
 
-    fn hopeless_from(&self) -> Option<(Rank, Stage)> {
+    fn impossible_after(&self) -> Option<(Rank, Stage)> {
         None // the step that waits for one who has gone fails
     }
 }
@@ -238,7 +238,7 @@ pub(super) fn lost(context: &Context, call: &dyn Fn() -> String) -> Error {
     let text =
         "its result was given already, the operation that combines values panicked, or the rank has left";
     let cause = tasuki_core::base::Cause::Argument(text.into());
-    context.machine().fault(cause, call)
+    context.worker().fault(cause, call)
 }
 
 /// For locks that are held a moment.

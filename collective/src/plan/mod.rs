@@ -4,39 +4,30 @@
 //! prepares its steps as programs of its engine. A start raises one signal of the member's own. From there the programs
 //! go on by what arrives, run by whoever is there: the member in its calls, a peer that raised a signal, a helper.
 
-mod arrange;
-mod counts;
-mod farewell;
-mod held;
-mod layout;
-mod leaves;
-mod lower;
-mod passing;
-mod quarantine;
-mod sealed;
-mod seen;
-mod starts;
-mod walked;
-mod walking;
+pub(crate) mod compile;
+pub(crate) mod end;
+pub(crate) mod run;
+pub(crate) mod setup;
+pub(crate) mod state;
 
 use super::communicator::Communicator;
-pub(super) use arrange::{Arranged, Made};
-use held::{Form, Held};
-pub use passing::{Passed, Passing};
-use quarantine::Quarantine;
+use end::deferred_free::DeferredFree;
+pub use run::chunked::{ChunkShape, ChunkedRun};
+use run::in_calls::{CallData, InCallsState};
+pub(crate) use setup::negotiate::{PlanKind, PreparedPlan};
+use state::{Form, PlanState};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::{Caching, View};
+use tasuki_core::engine::{BufferView, CachePolicy};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Cut;
 use tasuki_schedule::shape::Shape;
-use tasuki_schedule::{Buffer, Room, START, Schedule};
-use walking::{Content, Walker};
+use tasuki_schedule::{BufferDecl, BufferId, START, Schedule};
 
-/// How the values of a plan are combined.
+/// CombineWith the values of a plan are combined.
 pub enum Combining {
     /// They are not.
     Nothing,
@@ -58,21 +49,21 @@ impl Combining {
 }
 
 /// The plans of a communicator that are there or wait to be freed.
-pub(crate) type Plans = Arc<Mutex<Quarantine>>;
+pub(crate) type Plans = Arc<Mutex<DeferredFree>>;
 
 /// A schedule that the members of a communicator have prepared.
 ///
 /// One start is under way at a time. Dropping it frees all, as soon as nobody can reach it any more: when all members
 /// have dropped it, and the next plan is made or all [quiesce](Communicator::quiesce).
 pub struct Plan {
-    held: Arc<Held>,
+    held: Arc<PlanState>,
     /// Its buffers and steps, if it is run by this rank alone.
-    walker: Option<Walker>,
+    walker: Option<InCallsState>,
     number: u64,
     plans: Plans,
     messages: Arc<Context>,
     name: String,
-    rooms: Box<[Room]>,
+    rooms: Box<[BufferDecl]>,
     /// Bytes of the largest of its buffers.
     largest: u64,
     ended: u64,
@@ -93,7 +84,7 @@ impl Communicator {
     pub fn plan(&self, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
         let call = || format!("plan({})", schedule.name());
         let _held = self.begin(None, &call)?;
-        let fault = |cause| self.machine().fault(cause, call);
+        let fault = |cause| self.worker().fault(cause, call);
         if schedule.ranks() != self.size() {
             let (ranks, size) = (schedule.ranks(), self.size());
             return Err(fault(Cause::Argument(format!(
@@ -102,7 +93,7 @@ impl Communicator {
         }
         prepare();
         let part = schedule.part(self.rank().index());
-        let arranged = self.arrange(schedule, &part, Made::Programs(how), &call)?.map_err(fault)?;
+        let arranged = self.arrange(schedule, &part, PlanKind::Programs(how), &call)?.map_err(fault)?;
         Ok(self.plan_of(arranged, schedule, part.rooms().into()))
     }
 
@@ -110,28 +101,28 @@ impl Communicator {
     pub fn plan_for(&self, shape: &Shape, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
         match selection.walk(shape, matches!(how, Combining::Own(..))) {
-            Some(cut) => self.plan_walk(shape, &cut, how),
+            Some(cut) => self.plan_in_calls(shape, &cut, how),
             None => self.plan(&selection.choose(shape).schedule(shape, 1), how, prepare),
         }
     }
 
-    fn plan_walk(&self, shape: &Shape, cut: &Cut, how: Combining) -> Result<Plan> {
+    fn plan_in_calls(&self, shape: &Shape, cut: &Cut, how: Combining) -> Result<Plan> {
         let schedule = cut.schedule();
         let call = || format!("plan({})", schedule.name());
         let _held = self.begin(None, &call)?;
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.rooms(me));
-        let content = Content::new(bytes, cut, how);
-        let arranged = self.arrange(&schedule, &part, Made::Walk(content), &call)?;
-        let arranged = arranged.map_err(|cause| self.machine().fault(cause, call))?;
-        if let Form::Walk(walking) = &arranged.held.form {
-            self.messages().pump().follow(walking.clone());
+        let content = CallData::new(bytes, cut, how);
+        let arranged = self.arrange(&schedule, &part, PlanKind::Execution(content), &call)?;
+        let arranged = arranged.map_err(|cause| self.worker().fault(cause, call))?;
+        if let Form::Execution(walking) = &arranged.held.form {
+            self.messages().progress().add_continuation(walking.clone());
         }
-        let rooms = part.rooms().iter().zip(bytes).map(|(room, bytes)| Room { bytes, ..room.clone() });
+        let rooms = part.rooms().iter().zip(bytes).map(|(room, bytes)| BufferDecl { bytes, ..room.clone() });
         Ok(self.plan_of(arranged, &schedule, rooms.collect()))
     }
 
-    fn plan_of(&self, arranged: Arranged, schedule: &Schedule, rooms: Box<[Room]>) -> Plan {
+    fn plan_of(&self, arranged: PreparedPlan, schedule: &Schedule, rooms: Box<[BufferDecl]>) -> Plan {
         Plan {
             held: arranged.held,
             walker: arranged.walker,
@@ -146,7 +137,7 @@ impl Communicator {
     }
 
     /// A plan is of no more use to this member.
-    pub(super) fn give_up(&self, number: u64) {
+    pub(crate) fn give_up(&self, number: u64) {
         self.lock_plans().take(number);
     }
 
@@ -158,7 +149,7 @@ impl Communicator {
     pub fn quiesce(&self) -> Result<()> {
         let call = || "quiesce()".to_string();
         let _held = self.begin(None, &call)?;
-        self.forget_habits();
+        self.clear_cache();
         loop {
             let dropped = self.dropped_by_all(&call)?;
             self.settle_all(&dropped, &call)?;
@@ -173,7 +164,7 @@ impl Communicator {
     }
 
     /// What all members have dropped. Error: they have not started it as often.
-    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<(u64, Arc<Held>)>> {
+    fn dropped_by_all(&self, call: &dyn Fn() -> String) -> Result<Vec<(u64, Arc<PlanState>)>> {
         let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
         let word = self.lock_plans().dropped_word();
         let words = told(word)?;
@@ -187,14 +178,14 @@ impl Communicator {
             if least < most {
                 self.lock_plans().lose(*number);
                 let cause = Cause::Disagree { what: "how often a plan was started", least, most };
-                return Err(self.machine().fault(cause, call));
+                return Err(self.worker().fault(cause, call));
             }
         }
         Ok(dropped)
     }
 
     /// Waits until all starts of those plans are over on all members. Error: on one of them one has failed.
-    fn settle_all(&self, dropped: &[(u64, Arc<Held>)], call: &dyn Fn() -> String) -> Result<()> {
+    fn settle_all(&self, dropped: &[(u64, Arc<PlanState>)], call: &dyn Fn() -> String) -> Result<()> {
         let any = |is_so: bool| {
             let words = self.allgather_steps(&[u64::from(is_so)]);
             words.map(|words| words.contains(&1)).map_err(|error| self.step_failed(error, call))
@@ -207,22 +198,22 @@ impl Communicator {
             if is_vain || any(settled.is_err())? {
                 self.lock_plans().lose(*number);
                 let text = "a start of a plan that all have dropped has failed";
-                let failed = || Err(self.machine().fault(Cause::Argument(text.into()), call));
+                let failed = || Err(self.worker().fault(Cause::Argument(text.into()), call));
                 outcome = settled.and_then(|()| failed());
             }
         }
         outcome
     }
 
-    fn lock_plans(&self) -> std::sync::MutexGuard<'_, Quarantine> {
+    fn lock_plans(&self) -> std::sync::MutexGuard<'_, DeferredFree> {
         self.plans().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn free_what_is_over(&self, words: impl Iterator<Item = u64>) {
         let over = self.lock_plans().settle(words);
         for plan in over {
-            if let Form::Walk(walking) = &plan.form {
-                self.messages().pump().forget_follower(&**walking);
+            if let Form::Execution(walking) = &plan.form {
+                self.messages().progress().remove_continuation(&**walking);
             }
             plan.free();
         }
@@ -235,21 +226,21 @@ impl Plan {
     /// Error: the start before has not ended, as [`Plan::wait`] or [`Plan::test`] say.
     #[inline]
     pub fn start(&mut self) -> Result<()> {
-        let machine = &self.held.machine;
+        let worker = &self.held.worker;
         let last = self.held.started.load(Ordering::Relaxed);
         if last != self.ended {
             let text =
                 "it was started and has not ended: wait for it, or test it, before it is started again";
             return Err(self.refused("start", text));
         }
-        machine.check().map_err(|cause| machine.fault(cause, || self.call("start")))?;
+        worker.check().map_err(|cause| worker.fault(cause, || self.call("start")))?;
         self.held.started.store(last + 1, Ordering::Relaxed);
         let started = match (&self.held.form, &mut self.walker) {
-            (Form::Walk(walking), Some(walker)) => {
-                walking.start(walker).map_err(|cause| machine.fault(cause, String::new))
+            (Form::Execution(walking), Some(walker)) => {
+                walking.start(walker).map_err(|cause| worker.fault(cause, String::new))
             }
             (Form::Programs(programs, _), _) if !programs.is_empty() => {
-                machine.start_programs(programs, self.held.own.signal(START), self.largest)
+                worker.start_repeating_queues(programs, self.held.own.signal(START), self.largest)
             }
             _ => Ok(()),
         };
@@ -271,7 +262,7 @@ impl Plan {
     #[inline]
     fn end(&mut self, call: &str) -> Result<()> {
         if self.is_broken() {
-            return Err(self.held.machine.fault(walking::broken(), || self.call(call)));
+            return Err(self.held.worker.fault(run::in_calls::broken(), || self.call(call)));
         }
         self.ended += 1;
         Ok(())
@@ -296,7 +287,7 @@ impl Plan {
 
     /// Whether its steps were left in their midst, by a panic.
     fn is_broken(&self) -> bool {
-        self.walker.as_ref().is_some_and(walking::is_broken)
+        self.walker.as_ref().is_some_and(run::in_calls::is_broken)
     }
 
     /// Whether a start is under way, as far as this member has asked.
@@ -305,45 +296,45 @@ impl Plan {
     }
 
     /// Bytes of a buffer on this member.
-    pub fn bytes(&self, buffer: Buffer) -> u64 {
+    pub fn bytes(&self, buffer: BufferId) -> u64 {
         self.rooms.get(buffer.index()).map_or(0, |room| room.bytes)
     }
 
     /// Writes into a buffer, before a start. Error: a start is under way; they are more bytes than there are.
     #[inline]
-    pub fn write(&mut self, buffer: Buffer, at: u64, bytes: &[u8]) -> Result<()> {
+    pub fn write(&mut self, buffer: BufferId, at: u64, bytes: &[u8]) -> Result<()> {
         self.check_place(buffer, at, bytes.len(), "write")?;
         if let Some(walker) = &mut self.walker {
             let at = at as usize;
-            let place = walker.kept_mut().map(|state| &mut state.buffer_mut(buffer)[at..at + bytes.len()]);
+            let place = walker.owned_mut().map(|state| &mut state.buffer_mut(buffer)[at..at + bytes.len()]);
             place.into_iter().for_each(|place| place.copy_from_slice(bytes));
             return Ok(());
         }
         let (to, len) = (self.held.own.byte(buffer, at, 0), bytes.len() as u64);
-        let machine = &self.held.machine;
-        let is_done = len == 0 || machine.copy_out(View::of(bytes), 0, to, len, Caching::Cached);
-        if is_done { Ok(()) } else { machine.put(to, bytes) }
+        let worker = &self.held.worker;
+        let is_done = len == 0 || worker.copy_out(BufferView::of(bytes), 0, to, len, CachePolicy::Cached);
+        if is_done { Ok(()) } else { worker.put(to, bytes) }
     }
 
     /// Reads out of a buffer, when no start is under way.
     #[inline]
-    pub fn read(&self, buffer: Buffer, at: u64, into: &mut [u8]) -> Result<()> {
+    pub fn read(&self, buffer: BufferId, at: u64, into: &mut [u8]) -> Result<()> {
         self.check_place(buffer, at, into.len(), "read")?;
         if let Some(walker) = &self.walker {
             let at = at as usize;
-            let place = walker.kept().map(|state| &state.buffer(buffer)[at..at + into.len()]);
+            let place = walker.owned().map(|state| &state.buffer(buffer)[at..at + into.len()]);
             place.into_iter().for_each(|place| into.copy_from_slice(place));
             return Ok(());
         }
         let (from, len) = (self.held.own.byte(buffer, at, 0), into.len() as u64);
-        let machine = &self.held.machine;
-        let is_done = len == 0 || machine.copy_in(from, View::of_mut(into), 0, len, Caching::Cached);
-        if is_done { Ok(()) } else { machine.get(from, into) }
+        let worker = &self.held.worker;
+        let is_done = len == 0 || worker.copy_in(from, BufferView::of_mut(into), 0, len, CachePolicy::Cached);
+        if is_done { Ok(()) } else { worker.get(from, into) }
     }
 
     #[inline]
-    fn check_place(&self, buffer: Buffer, at: u64, len: usize, call: &str) -> Result<()> {
-        let fault = |text: String| Err(self.held.machine.fault(Cause::Argument(text), || self.call(call)));
+    fn check_place(&self, buffer: BufferId, at: u64, len: usize, call: &str) -> Result<()> {
+        let fault = |text: String| Err(self.held.worker.fault(Cause::Argument(text), || self.call(call)));
         if self.is_active() {
             return fault("a start is under way: its buffers are the plan's until it has ended".into());
         }
@@ -357,7 +348,7 @@ impl Plan {
     /// What a call that cannot be made so ends with.
     #[cold]
     pub fn refused(&self, call: &str, text: &str) -> Error {
-        self.held.machine.fault(Cause::Argument(text.into()), || self.call(call))
+        self.held.worker.fault(Cause::Argument(text.into()), || self.call(call))
     }
 
     #[cold]

@@ -88,7 +88,7 @@ pub enum Cause {
         /// The largest value given.
         most: u64,
     },
-    /// Machine, container or address range has no room for a request.
+    /// Worker, container or address range has no room for a request.
     NoMemory {
         /// Bytes asked for.
         wanted: u64,

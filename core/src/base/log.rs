@@ -45,13 +45,13 @@ impl Log {
     }
 
     /// Whether a remark of that level would be heard.
-    pub fn hears(&self, level: Level) -> bool {
+    pub fn is_enabled(&self, level: Level) -> bool {
         level as u32 <= self.level.load(Ordering::Relaxed)
     }
 
     /// Says one line, if the level is heard. A closed standard error is no reason to fail.
     pub fn say(&self, level: Level, text: fmt::Arguments<'_>) {
-        if self.hears(level) {
+        if self.is_enabled(level) {
             let word = match level {
                 Level::Error => "error",
                 Level::Warn => "warning",

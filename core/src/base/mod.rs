@@ -2,15 +2,15 @@
 
 pub mod error;
 pub mod hint;
+mod id_map;
 pub mod log;
-mod panic;
-mod planted;
+mod panic_message;
+mod planted_fault;
 mod rank;
-mod roll;
 pub mod sync;
 
 pub use error::{Blame, Cause, Error, Result};
-pub use panic::panic_message;
-pub use planted::{planted, relaxed_if_planted};
+pub use id_map::{IdMap, Numbered};
+pub use panic_message::panic_message;
+pub use planted_fault::{planted, relaxed_if_planted};
 pub use rank::Rank;
-pub use roll::{Numbered, Roll};

@@ -5,7 +5,7 @@
 use super::settings::Key;
 use super::wire::{Answer, Greeting, Request};
 use crate::base::{Rank, Result};
-use crate::engine::board::Board;
+use crate::engine::node_state::NodeState;
 use crate::engine::park::WakeMode;
 use crate::os::memfile::MemFile;
 use crate::os::socket::{Credentials, DESCRIPTORS_A_MESSAGE};
@@ -87,7 +87,7 @@ struct Applicant {
 #[derive(Debug)]
 pub struct Rendezvous {
     terms: Terms,
-    board: Arc<Board>,
+    node_state: Arc<NodeState>,
     seats: Vec<Option<Applicant>>,
     wake: Option<WakeMode>,
     processors: usize,
@@ -98,13 +98,13 @@ impl Rendezvous {
     /// Waits for `size` ranks. `wake` is what the user asked for; otherwise the mode follows from what the ranks
     /// can do and whether each of them finds one of the `processors` for itself.
     pub fn new(terms: Terms, size: usize, wake: Option<WakeMode>, processors: usize) -> Result<Rendezvous> {
-        let board = Arc::new(Board::create(size)?);
-        Ok(Rendezvous { terms, board, seats: vec![None; size], wake, processors, complete: false })
+        let node_state = Arc::new(NodeState::create(size)?);
+        Ok(Rendezvous { terms, node_state, seats: vec![None; size], wake, processors, complete: false })
     }
 
-    /// The board that all will share.
-    pub fn board(&self) -> &Arc<Board> {
-        &self.board
+    /// The node state that all will share.
+    pub fn node_state(&self) -> &Arc<NodeState> {
+        &self.node_state
     }
 
     /// What a process must show.
@@ -127,7 +127,7 @@ impl Rendezvous {
         match self.applicant(hello, from, files) {
             Err(why) => Verdict::Refused(why),
             Ok((rank, applicant)) => {
-                self.board.seat(rank).set_pid(applicant.pid);
+                self.node_state.rank_state(rank).set_pid(applicant.pid);
                 self.seats[rank.index()] = Some(applicant);
                 if self.seats.iter().any(Option::is_none) {
                     return Verdict::Waits;
@@ -135,7 +135,7 @@ impl Rendezvous {
                 match self.decide_wake_mode() {
                     Err(why) => Verdict::Refused(why),
                     Ok(mode) => {
-                        self.board.set_wake_mode(mode);
+                        self.node_state.set_wake_mode(mode);
                         self.complete = true;
                         Verdict::Complete
                     }
@@ -160,10 +160,10 @@ impl Rendezvous {
                 "TASUKI_SIZE is {told} for rank {rank}, and the job has {size}: leave that variable to `tasuki run`"
             ));
         }
-        let Some(seat) = self.seats.get(rank.index()) else {
+        let Some(rank_state) = self.seats.get(rank.index()) else {
             return Err(format!("there is no rank {rank} in this job of {size}"));
         };
-        if let Some(Applicant { pid, executable, .. }) = seat {
+        if let Some(Applicant { pid, executable, .. }) = rank_state {
             if *pid == from.pid {
                 return Err(format!(
                     "this process has joined as rank {rank} already: tasuki::main is called once; jobs inside a \
@@ -172,7 +172,7 @@ impl Rendezvous {
             }
             return Err(format!(
                 "rank {rank} has joined already, as process {pid} ({executable}): only one program can be a rank. \
-                 Unset TASUKI_RANK, TASUKI_SIZE, TASUKI_JOB and TASUKI_KEY for a program that a rank starts"
+                 Unset TASUKI_RANK, TASUKI_SIZE, TASUKI_JOB_SOCKET and TASUKI_KEY for a program that a rank starts"
             ));
         }
         let [file]: [OwnedFd; 1] =
@@ -184,10 +184,13 @@ impl Rendezvous {
     }
 
     fn decide_wake_mode(&self) -> Result<WakeMode, String> {
-        let cannot = self.seats.iter().position(|seat| seat.as_ref().is_some_and(|seat| !seat.barrier));
+        let cannot = self
+            .seats
+            .iter()
+            .position(|rank_state| rank_state.as_ref().is_some_and(|rank_state| !rank_state.barrier));
         match (self.wake, cannot) {
             (Some(WakeMode::Barrier), Some(rank)) => Err(format!(
-                "TASUKI_WAKE=barrier cannot be had: rank {rank} may not use membarrier(2) here; unset it"
+                "TASUKI_WAKE=membarrier cannot be had: rank {rank} may not use membarrier(2) here; unset it"
             )),
             (Some(mode), _) => Ok(mode),
             (None, None) if self.seats.len() <= self.processors => Ok(WakeMode::Barrier),
@@ -202,15 +205,19 @@ impl Rendezvous {
         }
     }
 
-    /// Part `index` of what each rank gets, with its descriptors: the board, then the files by rank. `None` after
+    /// Part `index` of what each rank gets, with its descriptors: the node state, then the files by rank. `None` after
     /// the last part, or before all are there.
     pub fn part(&self, index: usize) -> Option<(Answer, Vec<BorrowedFd<'_>>)> {
         if !self.complete {
             return None;
         }
-        let files =
-            self.seats.iter().flatten().filter_map(|seat| seat.file.as_ref()).map(|file| file.as_fd());
-        let all = std::iter::once(self.board.file().as_fd()).chain(files);
+        let files = self
+            .seats
+            .iter()
+            .flatten()
+            .filter_map(|rank_state| rank_state.file.as_ref())
+            .map(|file| file.as_fd());
+        let all = std::iter::once(self.node_state.file().as_fd()).chain(files);
         let part: Vec<_> = all.skip(index * DESCRIPTORS_A_MESSAGE).take(DESCRIPTORS_A_MESSAGE).collect();
         let (size, descriptors) = (self.seats.len() as u32, part.len() as u32);
         match (index, descriptors) {
@@ -227,14 +234,14 @@ impl Rendezvous {
 
     /// Everybody has all parts: whoever handed them out needs the files no more.
     pub fn release(&mut self) {
-        self.seats.iter_mut().flatten().for_each(|seat| seat.file = None);
+        self.seats.iter_mut().flatten().for_each(|rank_state| rank_state.file = None);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::Window;
+    use crate::segment::MappedRange;
 
     const USER: u32 = 1000;
     const KEY: Key = Key([1; 16]);
@@ -265,7 +272,7 @@ mod tests {
     }
 
     fn files() -> Vec<OwnedFd> {
-        vec![Window::create_file().unwrap().as_fd().try_clone_to_owned().unwrap()]
+        vec![MappedRange::create_file().unwrap().as_fd().try_clone_to_owned().unwrap()]
     }
 
     fn come(to: &mut Rendezvous, hello: Request) -> Verdict {
@@ -286,7 +293,7 @@ mod tests {
         let (answer, descriptors) = meeting.part(0).unwrap();
         assert_eq!((answer, descriptors.len()), (Answer::Welcome { size: 2, descriptors: 3 }, 3));
         assert!(meeting.part(1).is_none());
-        assert_eq!(meeting.board().wake_mode(), WakeMode::Barrier);
+        assert_eq!(meeting.node_state().wake_mode(), WakeMode::Barrier);
     }
 
     #[test]
@@ -299,7 +306,7 @@ mod tests {
         let parts: Vec<_> =
             (0..).map_while(|part| meeting.part(part).map(|(_, files)| files.len())).collect();
         assert_eq!(parts, [DESCRIPTORS_A_MESSAGE, 2]);
-        assert_eq!(meeting.board().wake_mode(), WakeMode::Fence, "there are two processors");
+        assert_eq!(meeting.node_state().wake_mode(), WakeMode::Fence, "there are two processors");
     }
 
     #[test]
@@ -307,7 +314,7 @@ mod tests {
         let mut meeting = rendezvous(2, None);
         come(&mut meeting, hello(0, true));
         assert_eq!(come(&mut meeting, hello(1, false)), Verdict::Complete);
-        assert_eq!(meeting.board().wake_mode(), WakeMode::Fence);
+        assert_eq!(meeting.node_state().wake_mode(), WakeMode::Fence);
         let mut meeting = rendezvous(2, Some(WakeMode::Barrier));
         come(&mut meeting, hello(0, true));
         assert!(refusal(come(&mut meeting, hello(1, false))).contains("rank 1 may not use membarrier"));

@@ -1,13 +1,13 @@
 //! What the environment asks for, as types: read once when a rank starts.
 
-use super::foreign;
-use super::helper::Helper;
-use super::variables::{self as names, Environment};
+use super::environment_variables::{self as names, Environment};
+use super::foreign_launcher;
+use super::helper_setting::Helper;
 use crate::base::log::Level;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::park::WakeMode;
 use crate::engine::trace::{EVENTS, EVENTS_MAX, TraceTo};
-use crate::os::denied::Denied;
+use crate::os::disabled_features::DisabledFeatures;
 use std::fmt;
 
 /// Ranks that a job can have: their numbers are 24 bits of an address.
@@ -19,11 +19,11 @@ pub struct Settings {
     /// How much is said on standard error.
     pub log: Level,
     /// System facilities to do without.
-    pub denied: Denied,
+    pub denied: DisabledFeatures,
     /// How sleepers are found; `None` leaves it to what the machine can do.
     pub wake: Option<WakeMode>,
     /// Reach memory outside the job by asking its owner, also where the kernel would let us.
-    pub own_memory_asked: bool,
+    pub own_memory_by_request: bool,
     /// Write lines of peers by plain stores where they can be.
     pub direct: bool,
     /// From how many bytes on receives in a program's own memory are written by the sender instead of staged.
@@ -46,15 +46,15 @@ pub enum Start {
     /// A job of one: nobody started it as part of something.
     Alone,
     /// One rank of several, started by `tasuki run`.
-    Launched(Launched),
+    LauncherSettings(LauncherSettings),
     /// One rank of several, started by a launcher that speaks PMI-1: the `mpiexec` of MPICH or Intel MPI.
     Managed(Managed),
     /// All ranks are threads of this process.
     Threads {
         /// How many.
         ranks: usize,
-        /// The launcher that wants to see the board, if `tasuki run --threads` started it.
-        door: Option<Door>,
+        /// The launcher that wants to see the node state, if `tasuki run --threads` started it.
+        door: Option<ServerAddress>,
     },
     /// All ranks are threads of this process, in simulated time.
     Simulated {
@@ -62,20 +62,20 @@ pub enum Start {
         ranks: usize,
         /// Which run.
         seed: u64,
-        /// The launcher that wants to see the board, if `tasuki run --fabric sim` started it.
-        door: Option<Door>,
+        /// The launcher that wants to see the node state, if `tasuki run --fabric sim` started it.
+        door: Option<ServerAddress>,
     },
 }
 
 /// What `tasuki run` tells each rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Launched {
+pub struct LauncherSettings {
     /// Which rank this process is.
     pub rank: Rank,
     /// How many there are.
     pub size: usize,
     /// Where the launcher is.
-    pub door: Door,
+    pub door: ServerAddress,
 }
 
 /// What a launcher that speaks PMI-1 tells each rank.
@@ -91,7 +91,7 @@ pub struct Managed {
 
 /// Where a launcher listens, and what it wants to be shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Door {
+pub struct ServerAddress {
     /// Name of its socket in the abstract name space.
     pub socket: String,
     /// What shows that a process belongs to the job.
@@ -153,14 +153,14 @@ impl Settings {
 
     fn parse_with(
         environment: &Environment,
-        start: impl FnOnce(&Reader<'_>) -> Result<Start>,
+        start: impl FnOnce(&EnvironmentReader<'_>) -> Result<Start>,
     ) -> Result<Settings> {
-        let from = Reader(environment);
+        let from = EnvironmentReader(environment);
         Ok(Settings {
             log: from.read(names::LOG, Level::named)?.unwrap_or(Level::Warn),
-            denied: from.read(names::DENY, |list| Denied::parse(list).ok())?.unwrap_or_default(),
+            denied: from.read(names::DENY, |list| DisabledFeatures::parse(list).ok())?.unwrap_or_default(),
             wake: from.read(names::WAKE, wake_mode)?.flatten(),
-            own_memory_asked: from.choice(names::OWN_MEMORY, "asked", "auto")?,
+            own_memory_by_request: from.choice(names::OWN_MEMORY, "request", "auto")?,
             direct: !from.choice(names::DIRECT, "off", "on")?,
             direct_from: from.read(names::TUNED, |text| text.parse().ok())?.unwrap_or(u64::MAX),
             costs: environment.get(names::COSTS).unwrap_or_default().into(),
@@ -176,15 +176,15 @@ fn wake_mode(word: &str) -> Option<Option<WakeMode>> {
     match word {
         "auto" => Some(None),
         "fence" => Some(Some(WakeMode::Fence)),
-        "barrier" => Some(Some(WakeMode::Barrier)),
+        "membarrier" => Some(Some(WakeMode::Barrier)),
         _ => None,
     }
 }
 
 /// Reads single variables.
-struct Reader<'e>(&'e Environment);
+struct EnvironmentReader<'e>(&'e Environment);
 
-impl Reader<'_> {
+impl EnvironmentReader<'_> {
     /// The variable's value as `parse` reads it; `None` if it is not set.
     fn read<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>> {
         let Some(value) = self.0.get(name) else { return Ok(None) };
@@ -220,7 +220,7 @@ impl Reader<'_> {
             (true, None) if simulated => {
                 Err(half(names::RANK, names::FABRIC, "=sim needs all ranks in one process"))
             }
-            (true, None) => self.launched().map(Start::Launched),
+            (true, None) => self.launched().map(Start::LauncherSettings),
             (false, Some(ranks)) if simulated => {
                 Ok(Start::Simulated { ranks, seed: seed.unwrap_or(0), door: self.door()? })
             }
@@ -229,14 +229,14 @@ impl Reader<'_> {
             (false, None) if self.door()?.is_some() => {
                 Err(half(names::JOB, names::RANK, "is set with it by `tasuki run`, and is missing"))
             }
-            (false, None) => match foreign::managed(self.0)? {
+            (false, None) => match foreign_launcher::managed(self.0)? {
                 Some(managed) => Ok(Start::Managed(managed)),
-                None => foreign::refuse(self.0).map(|()| Start::Alone),
+                None => foreign_launcher::refuse(self.0).map(|()| Start::Alone),
             },
         }
     }
 
-    fn launched(&self) -> Result<Launched> {
+    fn launched(&self) -> Result<LauncherSettings> {
         let missing =
             |name| move || half(names::RANK, name, "is set with it by `tasuki run`, and is missing");
         let size = self.count(names::SIZE)?.ok_or_else(missing(names::SIZE))?;
@@ -246,13 +246,13 @@ impl Reader<'_> {
             half(names::SIZE, names::RANK, "is set with it by `tasuki run`, and is missing")
         })?;
         let door = self.door()?.ok_or_else(missing(names::JOB))?;
-        Ok(Launched { rank, size, door })
+        Ok(LauncherSettings { rank, size, door })
     }
 
-    fn door(&self) -> Result<Option<Door>> {
+    fn door(&self) -> Result<Option<ServerAddress>> {
         let key = self.read(names::KEY, Key::parse)?;
         match (self.0.get(names::JOB), key) {
-            (Some(socket), Some(key)) => Ok(Some(Door { socket: socket.to_string(), key })),
+            (Some(socket), Some(key)) => Ok(Some(ServerAddress { socket: socket.to_string(), key })),
             (None, None) => Ok(None),
             (Some(_), None) => {
                 Err(half(names::JOB, names::KEY, "is set with it by `tasuki run`, and is missing"))
@@ -300,22 +300,24 @@ mod tests {
         let settings = parse(&[
             ("TASUKI_LOG", "debug"),
             ("TASUKI_WAKE", "fence"),
-            ("TASUKI_OWN_MEMORY", "asked"),
-            ("TASUKI_DIRECT", "off"),
-            ("TASUKI_DENY", "pidfd"),
+            ("TASUKI_OWN_MEMORY", "request"),
+            ("TASUKI_DIRECT_SIGNALS", "off"),
+            ("TASUKI_DISABLE", "pidfd"),
             ("TASUKI_TRACE", "run.json"),
             ("TASUKI_TRACE_EVENTS", "77"),
         ])
         .unwrap();
         assert_eq!(settings.trace, Some(TraceTo { file: "run.json".into(), events: 77 }));
         assert_eq!((settings.log, settings.wake), (Level::Debug, Some(WakeMode::Fence)));
-        assert!(settings.own_memory_asked && !settings.direct && settings.denied.pidfd);
+        assert!(settings.own_memory_by_request && !settings.direct && settings.denied.pidfd);
     }
 
     #[test]
     fn wrong_values_name_variable_value_and_what_is_allowed() {
         assert_eq!(fault(&[("TASUKI_LOG", "loud")]), "TASUKI_LOG=loud: allowed is error, warn, info, debug");
-        for name in ["TASUKI_WAKE", "TASUKI_OWN_MEMORY", "TASUKI_DIRECT", "TASUKI_DENY", "TASUKI_FABRIC"] {
+        for name in
+            ["TASUKI_WAKE", "TASUKI_OWN_MEMORY", "TASUKI_DIRECT_SIGNALS", "TASUKI_DISABLE", "TASUKI_FABRIC"]
+        {
             assert!(fault(&[(name, "nonsense")]).starts_with(&format!("{name}=nonsense: allowed is ")));
         }
         for value in ["0", "-1", "16777217", "two"] {
@@ -326,9 +328,13 @@ mod tests {
 
     #[test]
     fn the_launcher_s_variables_come_together() {
-        let all =
-            [("TASUKI_RANK", "1"), ("TASUKI_SIZE", "4"), ("TASUKI_JOB", "tasuki-0-ab"), ("TASUKI_KEY", KEY)];
-        let Start::Launched(launched) = parse(&all).unwrap().start else { panic!("not launched") };
+        let all = [
+            ("TASUKI_RANK", "1"),
+            ("TASUKI_SIZE", "4"),
+            ("TASUKI_JOB_SOCKET", "tasuki-0-ab"),
+            ("TASUKI_KEY", KEY),
+        ];
+        let Start::LauncherSettings(launched) = parse(&all).unwrap().start else { panic!("not launched") };
         assert_eq!(
             (launched.rank, launched.size, launched.door.socket.as_str()),
             (Rank(1), 4, "tasuki-0-ab")

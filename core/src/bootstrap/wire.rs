@@ -6,14 +6,14 @@
 //! ```text
 //! rank                            launcher
 //!   Hello + memory file     ->
-//!                           <-      Refused | Dead | Welcome + board + files (first part)
+//!                           <-      Refused | Dead | Welcome + node state + files (first part)
 //!   Taken                   ->
 //!                           <-      More + files (next part)
 //!   Taken                   ->
 //!   ... the socket stays open while the rank lives ...
 //! ```
 //!
-//! A process whose ranks are threads shows its board instead (`Host` + board, answered by an empty Welcome), and
+//! A process whose ranks are threads shows its node state instead (`Host` + node state, answered by an empty Welcome), and
 //! `tasuki ps` asks (`Ask`, answered by a Report). What begins a conversation starts with a [`Greeting`], whose form
 //! never changes, so that any two versions can tell each other what they are.
 
@@ -70,7 +70,7 @@ pub enum Request {
         /// Whether it has registered for fences by membarrier.
         barrier: bool,
     },
-    /// A process that runs all ranks as threads shows its board, which comes along.
+    /// A process that runs all ranks as threads shows its node state, which comes along.
     Host {
         /// Who it is.
         greeting: Greeting,
@@ -94,7 +94,7 @@ pub enum Request {
 pub enum Answer {
     /// No, and why.
     Refused(String),
-    /// All ranks are there. The board and the first memory files come along.
+    /// All ranks are there. The node state and the first memory files come along.
     Welcome {
         /// How many ranks the job has.
         size: u32,
@@ -132,22 +132,22 @@ impl Request {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Request::Hello { greeting, layout, key, rank, size, barrier } => {
-                let said = Writer::new(HELLO).greeting(greeting).u64(*layout).bytes(&key.0);
+                let said = MessageWriter::new(HELLO).greeting(greeting).u64(*layout).bytes(&key.0);
                 said.u32(rank.0).u32(*size).u32(u32::from(*barrier)).done()
             }
             Request::Host { greeting, layout, key, size } => {
-                Writer::new(HOST).greeting(greeting).u64(*layout).bytes(&key.0).u32(*size).done()
+                MessageWriter::new(HOST).greeting(greeting).u64(*layout).bytes(&key.0).u32(*size).done()
             }
-            Request::Taken => Writer::new(TAKEN).done(),
+            Request::Taken => MessageWriter::new(TAKEN).done(),
             Request::Ask(greeting) | Request::Stranger(greeting) => {
-                Writer::new(ASK).greeting(greeting).done()
+                MessageWriter::new(ASK).greeting(greeting).done()
             }
         }
     }
 
     /// Reads a message, without its length. What makes no sense is an error, never a panic.
     pub fn decode(message: &[u8]) -> Result<Request> {
-        let mut from = Reader(message);
+        let mut from = MessageReader(message);
         let kind = from.u8()?;
         if kind == TAKEN {
             return from.end(Request::Taken);
@@ -177,17 +177,19 @@ impl Answer {
     /// The message as bytes.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Answer::Refused(why) => Writer::new(REFUSED).text(why).done(),
-            Answer::Welcome { size, descriptors } => Writer::new(WELCOME).u32(*size).u32(*descriptors).done(),
-            Answer::More { descriptors } => Writer::new(MORE).u32(*descriptors).done(),
-            Answer::Dead { rank, how } => Writer::new(DEAD).u32(rank.0).text(how).done(),
-            Answer::Report(text) => Writer::new(REPORT).text(text).done(),
+            Answer::Refused(why) => MessageWriter::new(REFUSED).text(why).done(),
+            Answer::Welcome { size, descriptors } => {
+                MessageWriter::new(WELCOME).u32(*size).u32(*descriptors).done()
+            }
+            Answer::More { descriptors } => MessageWriter::new(MORE).u32(*descriptors).done(),
+            Answer::Dead { rank, how } => MessageWriter::new(DEAD).u32(rank.0).text(how).done(),
+            Answer::Report(text) => MessageWriter::new(REPORT).text(text).done(),
         }
     }
 
     /// Reads a message, without its length. What makes no sense is an error, never a panic.
     pub fn decode(message: &[u8]) -> Result<Answer> {
-        let mut from = Reader(message);
+        let mut from = MessageReader(message);
         let answer = match from.u8()? {
             REFUSED => Answer::Refused(from.text(ANSWER_BYTES_MAX)?),
             WELCOME => Answer::Welcome { size: from.u32()?, descriptors: from.u32()? },
@@ -216,31 +218,31 @@ fn malformed(why: &str) -> Error {
 }
 
 /// Puts a message together.
-struct Writer(Vec<u8>);
+struct MessageWriter(Vec<u8>);
 
-impl Writer {
-    fn new(kind: u8) -> Writer {
-        Writer(vec![0, 0, 0, 0, kind])
+impl MessageWriter {
+    fn new(kind: u8) -> MessageWriter {
+        MessageWriter(vec![0, 0, 0, 0, kind])
     }
 
-    fn bytes(mut self, bytes: &[u8]) -> Writer {
+    fn bytes(mut self, bytes: &[u8]) -> MessageWriter {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    fn u32(self, number: u32) -> Writer {
+    fn u32(self, number: u32) -> MessageWriter {
         self.bytes(&number.to_le_bytes())
     }
 
-    fn u64(self, number: u64) -> Writer {
+    fn u64(self, number: u64) -> MessageWriter {
         self.bytes(&number.to_le_bytes())
     }
 
-    fn text(self, text: &str) -> Writer {
+    fn text(self, text: &str) -> MessageWriter {
         self.u32(text.len() as u32).bytes(text.as_bytes())
     }
 
-    fn greeting(self, greeting: &Greeting) -> Writer {
+    fn greeting(self, greeting: &Greeting) -> MessageWriter {
         self.u64(MAGIC).u32(greeting.protocol).text(&greeting.version).text(&greeting.executable)
     }
 
@@ -252,9 +254,9 @@ impl Writer {
 }
 
 /// Takes a message apart.
-struct Reader<'m>(&'m [u8]);
+struct MessageReader<'m>(&'m [u8]);
 
-impl<'m> Reader<'m> {
+impl<'m> MessageReader<'m> {
     fn bytes(&mut self, count: usize) -> Result<&'m [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| malformed("it is too short"))?;
         self.0 = rest;

@@ -22,20 +22,20 @@
 //!
 //! Fabrics never wait and never call the engine: they are polled. Death of a peer comes from the bootstrap.
 
-mod arming;
-mod group;
-mod line;
+mod fabric_collectives;
 mod operation;
 mod poison;
-mod slots;
-pub mod words;
+mod signal;
+mod signal_control;
+pub mod signal_line;
+mod slot_lines;
 
-pub use arming::{Arming, BOUND, NOBODY, SEVERAL, plainly_reached, reached};
-pub use group::{Group, GroupMember};
-pub use line::{DirectCell, DirectLine, Line, LinePayload, SignalCell, ViaLine};
+pub use fabric_collectives::{FabricGroup, FabricGroupMember};
 pub use operation::{Accept, Atomic, AtomicKind, CommandWrite, Posted, Refused, Token, Width};
 pub use poison::Poison;
-pub use slots::{DirectSlots, SLOT_PAYLOAD, SlotLine, SlotWord, SlotWrite, Slots};
+pub use signal::{DirectCell, DirectLine, FabricLine, LinePayload, SignalCell, SignalLine};
+pub use signal_control::{BOUND, NOBODY, SEVERAL, SignalControl, plainly_reached, reached};
+pub use slot_lines::{DirectSlots, SLOT_PAYLOAD, SlotLine, SlotWord, SlotWrite, Slots};
 
 use crate::base::{Cause, Rank};
 use crate::segment::{GlobalAddress, Registry};
@@ -77,7 +77,7 @@ pub struct Limits {
 
 /// How far the way to a peer is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Connection {
+pub enum ConnectionState {
     /// Operations will be accepted.
     Ready,
     /// Poll, and ask again.
@@ -112,7 +112,7 @@ pub trait Fabric: Send + Sync + Debug {
 
     /// Makes or looks at the way to `peer`. Operations may be posted without it and are then refused with
     /// `Again` until the way is there.
-    fn connect(&self, peer: Rank) -> Result<Connection, Cause>;
+    fn connect(&self, peer: Rank) -> Result<ConnectionState, Cause>;
 
     /// Looks at an access of `len` bytes, as far as this rank can see. Asked before the first piece of a transfer
     /// that is cut, so that one which ends outside moves nothing.
@@ -178,7 +178,7 @@ pub trait Fabric: Send + Sync + Debug {
     ) -> Result<Posted, Refused>;
 
     /// Raises `signal` by `amount`. Where that is done at once, the answer is whose commands wait for the signal
-    /// ([`Arming::look_after_add`]); elsewhere its owner looks itself.
+    /// ([`SignalControl::look_after_add`]); elsewhere its owner looks itself.
     fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused>;
 
     /// Poisons `signal`, if it is sound. Ends as [`Fabric::raise`] does.
@@ -188,9 +188,9 @@ pub trait Fabric: Send + Sync + Debug {
     fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Posted, Refused>;
 
     /// The signal line at `signal`, of which this rank is the one writer.
-    fn line(&self, signal: GlobalAddress) -> Result<Line<'_>, Cause>;
+    fn line(&self, signal: GlobalAddress) -> Result<SignalLine<'_>, Cause>;
 
-    /// Writes payload and counter of a line in one piece; only through [`Line::Via`].
+    /// Writes payload and counter of a line in one piece; only through [`SignalLine::Via`].
     fn write_line(&self, signal: GlobalAddress, payload: LinePayload, value: u64) -> Result<(), Refused>;
 
     /// A signal of this rank's own.
@@ -215,7 +215,7 @@ pub trait Fabric: Send + Sync + Debug {
     /// # Safety
     /// As many bytes at `here` may be read, or written; the other rank keeps its own as long, and lets nobody else
     /// write them, nor read what is written.
-    unsafe fn copy_shown(
+    unsafe fn copy_exposed(
         &self,
         _of: Rank,
         _there: u64,
@@ -238,19 +238,19 @@ pub trait Fabric: Send + Sync + Debug {
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64;
 
     /// Writes a command into a ring, at places that were reserved for it: lines arrive whole, the first one last. Its
-    /// owner hears of it.
+    /// owner is_enabled of it.
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused>;
 
     /// Opens this rank's part of a group. Each member does; none may use it before it knows that all have. The places
     /// stay registered until it is closed. Error: there is no room for another group, or it can be none.
-    fn open_group(&self, _group: &Group<'_>) -> Result<(), Cause> {
+    fn open_group(&self, _group: &FabricGroup<'_>) -> Result<(), Cause> {
         Err(Cause::Unsupported(format!("groups of ranks on fabric {}", self.name())))
     }
 
     /// This member comes to the next meeting of a group. When all have come, each one's signal `met` is raised by 1.
     ///
     /// It comes to one at a time: again only when its signal has told of the last. A meeting carries nothing and pushes
-    /// nothing: what a member sent before is visible after it to all, if it [has settled](Fabric::is_settled) before
+    /// nothing: what a member sent before is visible after it to all, if it [has settled](Fabric::is_quiescent) before
     /// that member came. Not promised: that anybody is told of a member that does not come, or that it has ended for a
     /// member before others who were told have left. Refused like an operation.
     fn meet(&self, _group: u64) -> Result<(), Refused> {
@@ -261,7 +261,7 @@ pub trait Fabric: Send + Sync + Debug {
     /// `brought` there by 1 after they are visible. `len` is at least 1.
     ///
     /// The bytes are read until they have arrived, which the sender is told by nothing but a later meeting, or by
-    /// [`Fabric::is_settled`]. Multicasts are not ordered, neither those of one member: who sends must know that all
+    /// [`Fabric::is_quiescent`]. Multicasts are not ordered, neither those of one member: who sends must know that all
     /// have taken what was sent before. Refused like an operation.
     fn multicast(&self, _group: u64, _len: u64) -> Result<(), Refused> {
         Err(Refused::Never(Box::new(Cause::Unsupported(format!("multicasts on fabric {}", self.name())))))
@@ -279,7 +279,7 @@ pub trait Fabric: Send + Sync + Debug {
 
     /// Whether all that this rank sent has arrived, lines and what ended before it was visible included. A rank
     /// leaves only then: whoever waits for what it sent would otherwise hear that it left instead.
-    fn is_settled(&self) -> bool {
+    fn is_quiescent(&self) -> bool {
         true
     }
 
@@ -294,7 +294,7 @@ pub trait Fabric: Send + Sync + Debug {
 
     /// That this rank itself is dead, where it can hear of that: one that is simulated and was killed, and unwinds. All
     /// that it had accepted ends by itself, later operations are refused, and so nothing is waited for.
-    fn cut_off(&self) -> Option<Cause> {
+    fn is_cut_off(&self) -> Option<Cause> {
         None
     }
 

@@ -1,7 +1,7 @@
-//! What the ranks of one node share besides memory: a board that says who is there, sleeps, waits or died.
+//! What the ranks of one node share besides memory: a node state that says who is there, sleeps, waits or died.
 
-pub mod board;
-pub mod bulk;
+pub mod node_state;
 pub mod park;
-pub mod room;
-pub mod slot;
+pub mod request_slot;
+pub mod shared_copy;
+pub mod waiters;

@@ -60,9 +60,9 @@ impl Default for ParkLine {
 impl ParkLine {
     /// The writer's part, after it has stored a signal of this rank: true if it must wake the futex.
     #[inline]
-    pub fn roused(&self, mode: WakeMode) -> bool {
+    pub fn needs_wake(&self, mode: WakeMode) -> bool {
         match mode {
-            // SYNC park-look: pairs with the sleeper's fence in `lie_down`.
+            // SYNC park-look: pairs with the sleeper's fence in `begin_sleep`.
             WakeMode::Fence if planted("park_writer_fence") => {}
             WakeMode::Fence => fence(Ordering::SeqCst),
             WakeMode::Barrier => compiler_fence(Ordering::SeqCst),
@@ -72,9 +72,9 @@ impl ParkLine {
 
     /// The same after the signal was raised by a read-modify-write, which on x86_64 is a full fence itself.
     #[inline]
-    pub fn roused_after_add(&self, mode: WakeMode) -> bool {
+    pub fn needs_wake_after_add(&self, mode: WakeMode) -> bool {
         let fenced = cfg!(all(target_arch = "x86_64", not(loom)));
-        self.roused(if fenced { WakeMode::Barrier } else { mode })
+        self.needs_wake(if fenced { WakeMode::Barrier } else { mode })
     }
 
     /// Marks the rank awake and moves its futex on. True for the one caller that did it and must wake the sleeper.
@@ -95,10 +95,10 @@ impl ParkLine {
 
     /// The sleeper's part: says how it is going to sleep, so that writers see it. It must look at all its
     /// conditions again after `barrier` (which this calls) and before it sleeps on the epoch.
-    pub fn lie_down(&self, state: u32, barrier: impl FnOnce()) -> Epoch {
+    pub fn begin_sleep(&self, state: u32, barrier: impl FnOnce()) -> Epoch {
         let epoch = Epoch(self.futex.load(Ordering::Acquire));
         self.state.store(state, Ordering::Relaxed);
-        // SYNC park-look: pairs with the writer's fence in `roused`, or is executed on its processor for it.
+        // SYNC park-look: pairs with the writer's fence in `needs_wake`, or is executed on its processor for it.
         if !planted("park_sleeper_fence") {
             fence(Ordering::SeqCst);
         }
@@ -111,27 +111,27 @@ impl ParkLine {
     pub fn settle<S>(
         &self,
         rest: impl FnOnce(),
-        lie_down: impl FnOnce(&ParkLine) -> S,
+        begin_sleep: impl FnOnce(&ParkLine) -> S,
         work: impl FnOnce() -> bool,
     ) -> Option<S> {
         let (found, sleep);
         if planted("helper_looks_first") {
             found = work();
             rest();
-            sleep = lie_down(self);
+            sleep = begin_sleep(self);
         } else {
             rest();
-            sleep = lie_down(self);
+            sleep = begin_sleep(self);
             found = work(); // SYNC park-look, and serving
         }
         if found {
-            self.get_up();
+            self.end_sleep();
         }
         (!found).then_some(sleep)
     }
 
     /// The sleeper is up again, for whatever reason.
-    pub fn get_up(&self) {
+    pub fn end_sleep(&self) {
         self.state.store(AWAKE, Ordering::Relaxed);
     }
 

@@ -2,21 +2,16 @@
 //!
 //! Everything here is thin: one system facility a file, safe where it can be, and no decision taken.
 
-pub mod children;
 pub mod clock;
-pub mod copy;
-pub mod denied;
-pub mod futex;
-pub mod mapping;
-pub mod membarrier;
-pub mod memfile;
-pub mod memory;
-pub mod outward;
+pub mod disabled_features;
+mod memory;
 pub mod poll;
-pub mod prefetch;
 pub mod process;
-pub mod process_vm;
-pub mod processors;
 pub mod random;
+pub mod simd;
 pub mod socket;
-pub mod wide;
+mod sync;
+
+pub use memory::{available_memory, copy, mapping, memfile, prefetch, process_vm, store_policy};
+pub use process::{affinity, child_status};
+pub use sync::{futex, membarrier};

@@ -8,19 +8,19 @@ use std::time::Instant;
 
 /// Everything that is waited for at a time; each descriptor with what it stands for.
 #[derive(Debug)]
-pub struct Watch<'f, S> {
+pub struct PollSet<'f, S> {
     sources: Vec<S>,
     descriptors: Vec<libc::pollfd>,
     borrowed: PhantomData<BorrowedFd<'f>>,
 }
 
-impl<S> Default for Watch<'_, S> {
+impl<S> Default for PollSet<'_, S> {
     fn default() -> Self {
-        Watch { sources: Vec::new(), descriptors: Vec::new(), borrowed: PhantomData }
+        PollSet { sources: Vec::new(), descriptors: Vec::new(), borrowed: PhantomData }
     }
 }
 
-impl<'f, S: Copy> Watch<'f, S> {
+impl<'f, S: Copy> PollSet<'f, S> {
     /// Waits for something to read, or the end.
     pub fn read(&mut self, source: S, descriptor: BorrowedFd<'f>) {
         self.add(source, descriptor, libc::POLLIN);
@@ -66,14 +66,14 @@ mod tests {
     fn what_is_ready_is_found_and_a_deadline_ends_the_wait() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let ready = |deadline| {
-            let mut watch = Watch::default();
+            let mut watch = PollSet::default();
             watch.read('r', far.as_fd());
             watch.wait(deadline)
         };
         assert!(ready(Some(Instant::now())).is_empty());
         near.write_all(b"x").unwrap();
         assert_eq!(ready(None), ['r']);
-        let mut watch = Watch::default();
+        let mut watch = PollSet::default();
         watch.write('w', near.as_fd());
         assert_eq!(watch.wait(None), ['w']);
     }

@@ -76,7 +76,7 @@ pub fn inherited(descriptor: RawFd) -> Result<UnixStream> {
     }
 }
 
-/// Room for the control message of the most descriptors, aligned as its header wants.
+/// Waiters for the control message of the most descriptors, aligned as its header wants.
 #[repr(align(8))]
 struct Control([u8; 8 * DESCRIPTORS_A_MESSAGE + 64]);
 

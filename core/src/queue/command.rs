@@ -1,7 +1,7 @@
 //! A command: when it fires, what it does, and what follows. How it is written: `lines`.
 
-use super::call::{Args, BUFFER_MAX, Call};
-use super::inline::Inline;
+use super::handler_call::{Args, BUFFER_MAX, Call};
+use super::inline_data::Inline;
 use super::reduction::Reduction;
 use crate::base::{Cause, Rank};
 use crate::fabric::Atomic;
@@ -24,7 +24,7 @@ pub enum Class {
 /// When a command fires: when a signal of the queue's rank has reached a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trigger {
-    /// Number of the signal.
+    /// ElementType of the signal.
     pub signal: u32,
     /// The value, compared across the wrap of the counter.
     pub threshold: u64,
@@ -46,7 +46,7 @@ pub const SECOND_AMOUNT_MAX: u32 = (1 << 24) - 1;
 
 /// What a command does.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Deed {
+pub enum Action {
     /// Nothing: only its effects count.
     Nothing,
     /// Copies bytes from anywhere to anywhere.
@@ -67,7 +67,7 @@ pub enum Deed {
     },
     /// Changes a word; what it was goes to `result`, if that is not null.
     Atomic {
-        /// Which word.
+        /// QueueKind word.
         at: GlobalAddress,
         /// How.
         atomic: Atomic,
@@ -89,18 +89,18 @@ pub enum Deed {
     Call(Call),
 }
 
-impl Deed {
+impl Action {
     /// What can be said against it, whoever is to do it.
     pub fn check(&self) -> Result<(), Cause> {
         match *self {
-            Deed::Copy { len, .. } | Deed::Reduce { len, .. } if len >= WINDOW => {
+            Action::Copy { len, .. } | Action::Reduce { len, .. } if len >= WINDOW => {
                 Err(Cause::Argument(format!("a command moves less than 2^40 bytes, not {len}")))
             }
-            Deed::Call(Call { args: Args::At { len, .. }, .. }) if len > BUFFER_MAX => {
+            Action::Call(Call { args: Args::At { len, .. }, .. }) if len > BUFFER_MAX => {
                 let text = format!("a call brings at most {BUFFER_MAX} bytes along, not {len}");
                 Err(Cause::Argument(text))
             }
-            Deed::Reduce { len, .. } if len > REDUCE_BYTES_MAX => Err(Cause::Argument(format!(
+            Action::Reduce { len, .. } if len > REDUCE_BYTES_MAX => Err(Cause::Argument(format!(
                 "a reduction combines at most {REDUCE_BYTES_MAX} bytes, not {len}"
             ))),
             _ => Ok(()),
@@ -119,36 +119,38 @@ pub struct Command {
     /// of each other a sum does not say which has come.
     pub also: Option<Trigger>,
     /// What it does.
-    pub deed: Deed,
+    pub deed: Action,
     /// What follows when it has ended well. What fails poisons these signals.
     pub effects: [Option<Effect>; 2],
 }
 
 impl Command {
     /// A command of that deed, with nothing else said.
-    pub fn new(deed: Deed) -> Command {
+    pub fn new(deed: Action) -> Command {
         Command { class: Class::Any, trigger: None, also: None, deed, effects: [None, None] }
     }
 
     /// The call that it is, if it is one.
     #[inline(always)]
     pub fn calls(&self) -> Option<&Call> {
-        if let Deed::Call(call) = &self.deed { Some(call) } else { None }
+        if let Action::Call(call) = &self.deed { Some(call) } else { None }
     }
 
     /// Whether it combines values with others.
     #[inline(always)]
     pub fn reduces(&self) -> bool {
-        matches!(self.deed, Deed::Reduce { .. })
+        matches!(self.deed, Action::Reduce { .. })
     }
 
     /// Whose processor has to run it, if only one may.
     pub fn runner(&self) -> Option<Rank> {
         match (self.class, self.deed) {
-            (Class::Any, _) | (_, Deed::Nothing | Deed::Call(_)) => None,
-            (Class::Source, Deed::Copy { from, .. } | Deed::Reduce { from, .. }) => Some(from.rank()),
-            (_, Deed::Copy { to, .. } | Deed::Put { to, .. } | Deed::Reduce { to, .. }) => Some(to.rank()),
-            (_, Deed::Atomic { at, .. }) => Some(at.rank()),
+            (Class::Any, _) | (_, Action::Nothing | Action::Call(_)) => None,
+            (Class::Source, Action::Copy { from, .. } | Action::Reduce { from, .. }) => Some(from.rank()),
+            (_, Action::Copy { to, .. } | Action::Put { to, .. } | Action::Reduce { to, .. }) => {
+                Some(to.rank())
+            }
+            (_, Action::Atomic { at, .. }) => Some(at.rank()),
         }
     }
 }
@@ -156,17 +158,17 @@ impl Command {
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.deed {
-            Deed::Nothing => write!(f, "nothing")?,
-            Deed::Copy { from, to, len } => write!(f, "copy({len} bytes from {from} to {to})")?,
-            Deed::Put { to, bytes } => write!(f, "put({} bytes to {to})", bytes.len())?,
-            Deed::Atomic { at, atomic, .. } => {
+            Action::Nothing => write!(f, "nothing")?,
+            Action::Copy { from, to, len } => write!(f, "copy({len} bytes from {from} to {to})")?,
+            Action::Put { to, bytes } => write!(f, "put({} bytes to {to})", bytes.len())?,
+            Action::Atomic { at, atomic, .. } => {
                 let name = format!("{:?}", atomic.kind).to_lowercase();
                 write!(f, "atomic {}({at})", name.split(' ').next().unwrap_or_default())?;
             }
-            Deed::Reduce { from, to, len, how } => {
+            Action::Reduce { from, to, len, how } => {
                 write!(f, "{how}({len} bytes from {from} into {to})")?;
             }
-            Deed::Call(Call { peer, handler, args, .. }) => {
+            Action::Call(Call { peer, handler, args, .. }) => {
                 write!(f, "call(handler {handler} of rank {peer}, {} bytes)", args.len())?;
             }
         }

@@ -16,18 +16,18 @@
 //! | signal: armed, poison | the lease's holder; raisers | raisers; holder | `fabric/arming` |
 //! | station: serving | the rank | raisers and posters | `station` |
 
-mod anew;
-pub mod area;
-mod atomics;
-pub mod call;
+mod atomic_encoding;
 pub mod command;
-pub mod flights;
-pub mod inline;
-pub mod lease;
-pub mod lines;
-pub mod parked;
-pub mod reduction;
-pub mod ring;
+pub mod directory;
+pub mod encoding;
+pub mod handler_call;
+pub mod in_flight;
+pub mod inline_data;
 #[cfg(not(loom))]
-pub mod sight;
-pub mod station;
+pub mod inspect;
+pub mod layout;
+pub mod lease;
+pub mod reduction;
+mod repeating;
+pub mod ring;
+pub mod triggered;

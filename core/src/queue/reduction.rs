@@ -1,8 +1,8 @@
-//! How values are combined on arrival: the usual types and operations, or an operator of the rank's own.
+//! ReductionKind values are combined on arrival: the usual types and operations, or an operator of the rank's own.
 #![allow(unsafe_code)]
 //! Unsafe: values are read where they lie, by a pointer, for others may have that memory, too.
 
-use crate::os::wide::wide;
+use crate::os::simd::vectorized;
 use bytemuck::Pod;
 use std::fmt;
 
@@ -104,13 +104,13 @@ impl Values<'_> {
         }
         let bytes = into.len();
         let values = into.chunks_exact_mut(size_of::<T>()).enumerate();
-        wide(bytes, move || values.for_each(move |(at, own)| one(own, at)));
+        vectorized(bytes, move || values.for_each(move |(at, own)| one(own, at)));
     }
 }
 
 /// The type of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Number {
+pub enum ElementType {
     /// Signed, 1 byte.
     I8,
     /// Signed, 2 bytes.
@@ -137,7 +137,7 @@ pub enum Number {
     C64,
 }
 
-/// How two values become one. Sums and products of integers wrap.
+/// ReductionKind two values become one. Sums and products of integers wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Combine {
     /// Their sum.
@@ -160,18 +160,18 @@ pub enum Combine {
     Xor,
 }
 
-/// How values are combined with others.
+/// ReductionKind values are combined with others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reduction {
-    how: How,
+    how: ReductionKind,
     /// What comes stands before what is there, where that makes a difference.
     in_front: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum How {
+enum ReductionKind {
     /// As everybody knows.
-    Known(Number, Combine),
+    Known(ElementType, Combine),
     /// As an operator of the rank knows whose command it is: its number there, and bytes of a value.
     Own(u32, u32),
 }
@@ -183,19 +183,19 @@ pub trait Operator: Send + Sync {
     fn combine(&self, left: &mut [u8], right: &[u8]);
 }
 
-const NUMBERS: [Number; 12] = [
-    Number::I8,
-    Number::I16,
-    Number::I32,
-    Number::I64,
-    Number::U8,
-    Number::U16,
-    Number::U32,
-    Number::U64,
-    Number::F32,
-    Number::F64,
-    Number::C32,
-    Number::C64,
+const NUMBERS: [ElementType; 12] = [
+    ElementType::I8,
+    ElementType::I16,
+    ElementType::I32,
+    ElementType::I64,
+    ElementType::U8,
+    ElementType::U16,
+    ElementType::U32,
+    ElementType::U64,
+    ElementType::F32,
+    ElementType::F64,
+    ElementType::C32,
+    ElementType::C64,
 ];
 
 const COMBINES: [Combine; 9] = [
@@ -214,23 +214,25 @@ const COMBINES: [Combine; 9] = [
 const OWN: u8 = 127;
 const _: () = assert!(NUMBERS.len() * COMBINES.len() <= OWN as usize);
 
-impl Number {
+impl ElementType {
     /// Bytes of a value.
     pub fn bytes(self) -> u64 {
         match self {
-            Number::I8 | Number::U8 => 1,
-            Number::I16 | Number::U16 => 2,
-            Number::I32 | Number::U32 | Number::F32 => 4,
-            Number::I64 | Number::U64 | Number::F64 | Number::C32 => 8,
-            Number::C64 => 16,
+            ElementType::I8 | ElementType::U8 => 1,
+            ElementType::I16 | ElementType::U16 => 2,
+            ElementType::I32 | ElementType::U32 | ElementType::F32 => 4,
+            ElementType::I64 | ElementType::U64 | ElementType::F64 | ElementType::C32 => 8,
+            ElementType::C64 => 16,
         }
     }
 
     /// Whether values of that type can be combined so.
     fn knows(self, combine: Combine) -> bool {
         match self {
-            Number::F32 | Number::F64 => !matches!(combine, Combine::And | Combine::Or | Combine::Xor),
-            Number::C32 | Number::C64 => {
+            ElementType::F32 | ElementType::F64 => {
+                !matches!(combine, Combine::And | Combine::Or | Combine::Xor)
+            }
+            ElementType::C32 | ElementType::C64 => {
                 matches!(combine, Combine::Sum | Combine::Product | Combine::MinAbs | Combine::MaxAbs)
             }
             _ => true,
@@ -241,13 +243,15 @@ impl Number {
 impl Reduction {
     /// Such a reduction; `None` where the type has no such operation: bits of floating-point numbers, an order of
     /// complex ones.
-    pub fn new(number: Number, combine: Combine) -> Option<Reduction> {
-        number.knows(combine).then_some(Reduction { how: How::Known(number, combine), in_front: false })
+    pub fn new(number: ElementType, combine: Combine) -> Option<Reduction> {
+        number
+            .knows(combine)
+            .then_some(Reduction { how: ReductionKind::Known(number, combine), in_front: false })
     }
 
     /// By an operator of the rank's own, of values of so many bytes. Only that rank can carry it out.
     pub fn own(operator: u32, bytes: u32) -> Reduction {
-        Reduction { how: How::Own(operator, bytes.max(1)), in_front: false }
+        Reduction { how: ReductionKind::Own(operator, bytes.max(1)), in_front: false }
     }
 
     /// The same, with what comes before what is there, or behind it.
@@ -263,14 +267,14 @@ impl Reduction {
     /// Bytes of a value.
     pub fn bytes(self) -> u64 {
         match self.how {
-            How::Known(number, _) => number.bytes(),
-            How::Own(_, bytes) => bytes.into(),
+            ReductionKind::Known(number, _) => number.bytes(),
+            ReductionKind::Own(_, bytes) => bytes.into(),
         }
     }
 
     /// The operator that it needs, if it is a rank's own.
     pub fn operator(self) -> Option<u32> {
-        if let How::Own(operator, _) = self.how { Some(operator) } else { None }
+        if let ReductionKind::Own(operator, _) = self.how { Some(operator) } else { None }
     }
 
     /// Whether what comes stands before what is there.
@@ -281,8 +285,8 @@ impl Reduction {
     /// Bit 7: in front. Below: type and operation; all ones for an operator, which is in the second number.
     pub(super) fn numbers(self) -> (u8, u64) {
         let (low, second) = match self.how {
-            How::Known(number, combine) => (number as u8 * COMBINES.len() as u8 + combine as u8, 0),
-            How::Own(operator, bytes) => (OWN, u64::from(operator) | u64::from(bytes) << 32),
+            ReductionKind::Known(number, combine) => (number as u8 * COMBINES.len() as u8 + combine as u8, 0),
+            ReductionKind::Own(operator, bytes) => (OWN, u64::from(operator) | u64::from(bytes) << 32),
         };
         (low | u8::from(self.in_front) << 7, second)
     }
@@ -300,13 +304,13 @@ impl Reduction {
     /// `operator` if it needs one. `from` may be changed.
     pub fn apply(self, into: &mut [u8], from: &mut [u8], operator: Option<&dyn Operator>) {
         match (self.how, operator) {
-            (How::Known(..), _) => self.combine(into, from),
-            (How::Own(..), Some(operator)) if self.in_front => {
+            (ReductionKind::Known(..), _) => self.combine(into, from),
+            (ReductionKind::Own(..), Some(operator)) if self.in_front => {
                 operator.combine(from, into);
                 into.copy_from_slice(from);
             }
-            (How::Own(..), Some(operator)) => operator.combine(into, from),
-            (How::Own(..), None) => {}
+            (ReductionKind::Own(..), Some(operator)) => operator.combine(into, from),
+            (ReductionKind::Own(..), None) => {}
         }
     }
 
@@ -323,35 +327,37 @@ impl Reduction {
     /// # Safety
     /// As many bytes as `into` has can be read there.
     pub unsafe fn combine_from(self, into: &mut [u8], from: *const u8) {
-        if let How::Known(number, combine) = self.how {
+        if let ReductionKind::Known(number, combine) = self.how {
             combine_known(number, combine, Values { into, from, in_front: self.in_front });
         }
     }
 }
 
 /// Each value becomes itself with its partner.
-fn combine_known(number: Number, how: Combine, values: Values<'_>) {
+fn combine_known(number: ElementType, how: Combine, values: Values<'_>) {
     match number {
-        Number::I8 => integer!(i8, how, values, magnitude),
-        Number::I16 => integer!(i16, how, values, magnitude),
-        Number::I32 => integer!(i32, how, values, magnitude),
-        Number::I64 => integer!(i64, how, values, magnitude),
-        Number::U8 => integer!(u8, how, values, itself),
-        Number::U16 => integer!(u16, how, values, itself),
-        Number::U32 => integer!(u32, how, values, itself),
-        Number::U64 => integer!(u64, how, values, itself),
-        Number::F32 => float!(f32, how, values),
-        Number::F64 => float!(f64, how, values),
-        Number::C32 => complex!(f32, how, values),
-        Number::C64 => complex!(f64, how, values),
+        ElementType::I8 => integer!(i8, how, values, magnitude),
+        ElementType::I16 => integer!(i16, how, values, magnitude),
+        ElementType::I32 => integer!(i32, how, values, magnitude),
+        ElementType::I64 => integer!(i64, how, values, magnitude),
+        ElementType::U8 => integer!(u8, how, values, itself),
+        ElementType::U16 => integer!(u16, how, values, itself),
+        ElementType::U32 => integer!(u32, how, values, itself),
+        ElementType::U64 => integer!(u64, how, values, itself),
+        ElementType::F32 => float!(f32, how, values),
+        ElementType::F64 => float!(f64, how, values),
+        ElementType::C32 => complex!(f32, how, values),
+        ElementType::C64 => complex!(f64, how, values),
     }
 }
 
 impl fmt::Display for Reduction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.how {
-            How::Known(number, combine) => write!(f, "{combine:?} of {number:?}"),
-            How::Own(operator, bytes) => write!(f, "operator {operator} of values of {bytes} bytes"),
+            ReductionKind::Known(number, combine) => write!(f, "{combine:?} of {number:?}"),
+            ReductionKind::Own(operator, bytes) => {
+                write!(f, "operator {operator} of values of {bytes} bytes")
+            }
         }
     }
 }
@@ -360,7 +366,7 @@ impl fmt::Display for Reduction {
 mod tests {
     use super::*;
 
-    fn reduce<T: Pod>(number: Number, combine: Combine, into: &[T], from: &[T]) -> Vec<T> {
+    fn reduce<T: Pod>(number: ElementType, combine: Combine, into: &[T], from: &[T]) -> Vec<T> {
         let mut into = into.to_vec();
         let reduction = Reduction::new(number, combine).expect("they go together");
         let mut from = from.to_vec();
@@ -383,25 +389,25 @@ mod tests {
             (Combine::Xor, [3 ^ -3, -5 ^ 4, 7 ^ -7]),
         ];
         for (combine, values) in expected {
-            assert_eq!(reduce(Number::I32, combine, &a, &b), values, "{combine:?}");
+            assert_eq!(reduce(ElementType::I32, combine, &a, &b), values, "{combine:?}");
         }
     }
 
     #[test]
     fn sums_of_integers_wrap_and_floats_know_no_bits() {
-        assert_eq!(reduce(Number::U8, Combine::Sum, &[255_u8], &[2]), [1]);
-        assert_eq!(reduce(Number::I64, Combine::MaxAbs, &[1_i64], &[i64::MIN]), [i64::MIN]);
-        assert_eq!(reduce(Number::F64, Combine::MinAbs, &[-2.5_f64], &[1.5]), [1.5]);
-        assert_eq!(Reduction::new(Number::F32, Combine::Xor), None);
+        assert_eq!(reduce(ElementType::U8, Combine::Sum, &[255_u8], &[2]), [1]);
+        assert_eq!(reduce(ElementType::I64, Combine::MaxAbs, &[1_i64], &[i64::MIN]), [i64::MIN]);
+        assert_eq!(reduce(ElementType::F64, Combine::MinAbs, &[-2.5_f64], &[1.5]), [1.5]);
+        assert_eq!(Reduction::new(ElementType::F32, Combine::Xor), None);
     }
 
     #[test]
     fn complex_numbers_are_added_and_multiplied() {
-        let reduce = |combine| reduce(Number::C64, combine, &[[1.0_f64, 2.0]], &[[3.0, -1.0]]);
+        let reduce = |combine| reduce(ElementType::C64, combine, &[[1.0_f64, 2.0]], &[[3.0, -1.0]]);
         assert_eq!(reduce(Combine::Sum), [[4.0, 1.0]]);
         assert_eq!(reduce(Combine::Product), [[5.0, 5.0]]);
         assert_eq!(reduce(Combine::MaxAbs), [[3.0, -1.0]]);
-        assert_eq!(Reduction::new(Number::C32, Combine::Min), None);
+        assert_eq!(Reduction::new(ElementType::C32, Combine::Min), None);
     }
 
     struct Minus;
@@ -420,7 +426,7 @@ mod tests {
             assert_eq!(into, result);
         }
         let mut into = [-5_i8, 4];
-        let first = Reduction::new(Number::I8, Combine::MaxAbs).expect("they go together").placed(true);
+        let first = Reduction::new(ElementType::I8, Combine::MaxAbs).expect("they go together").placed(true);
         first.apply(bytemuck::cast_slice_mut(&mut into), bytemuck::cast_slice_mut(&mut [5_i8, -3]), None);
         assert_eq!(into, [5, 4], "of equals the first");
     }

@@ -9,7 +9,7 @@
 //!
 //! A poster *reserves* positions by one compare-and-swap on a line that no reader looks at while it runs commands,
 //! writes the lines, and stores the number of the position, plus one, into each (`SYNC ring-posted`). The reader sees
-//! by that number that a line is there, and never writes to it. Lines are used again when the reader has gone past them
+//! by that number that a line is there, and never writes to it. EncodedCommand are used again when the reader has gone past them
 //! (`SYNC ring-read`). That there is no room is known before anything was reserved.
 //!
 //! Positions are numbers that only grow; 64 bits of them do not run out.
@@ -25,22 +25,22 @@ pub const LINE_WORDS: usize = 7;
 /// One line of a command.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Line {
+pub struct RingLine {
     /// One more than the position of what lies here.
     number: AtomicU64,
     words: [AtomicU64; LINE_WORDS],
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<RingLine>() == 64);
 
-impl Default for Line {
-    fn default() -> Line {
-        Line { number: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
+impl Default for RingLine {
+    fn default() -> RingLine {
+        RingLine { number: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 
-impl Line {
+impl RingLine {
     /// Whether what belongs to `position` is there.
     #[inline(always)]
     pub fn holds(&self, position: u64) -> bool {
@@ -48,7 +48,7 @@ impl Line {
         self.number.load(order) == position + 1
     }
 
-    /// The words, after [`Line::holds`] said that they are there.
+    /// The words, after [`RingLine::holds`] said that they are there.
     #[inline(always)]
     pub fn read(&self) -> [u64; LINE_WORDS] {
         std::array::from_fn(|word| self.words[word].load(Ordering::Relaxed))
@@ -67,7 +67,7 @@ impl Line {
 
 /// What there is at a position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum RingLineState {
     /// Nobody has reserved it.
     Nothing,
     /// It was reserved, and not written when it was looked at.
@@ -79,7 +79,7 @@ pub enum Found {
 /// The posters' line.
 #[repr(C, align(128))]
 #[derive(Debug)]
-pub struct Posters {
+pub struct RingWriters {
     /// Positions that were given out.
     reserved: AtomicU64,
     /// As far as the reader had come when a poster last looked. Any poster writes it; it is never ahead.
@@ -89,27 +89,27 @@ pub struct Posters {
 /// The reader's line.
 #[repr(C, align(128))]
 #[derive(Debug)]
-pub struct Reader {
+pub struct RingReader {
     /// Positions that were read.
     read: AtomicU64,
 }
 
-impl Default for Posters {
-    fn default() -> Posters {
-        Posters { reserved: AtomicU64::new(0), seen: AtomicU64::new(0) }
+impl Default for RingWriters {
+    fn default() -> RingWriters {
+        RingWriters { reserved: AtomicU64::new(0), seen: AtomicU64::new(0) }
     }
 }
 
-impl Default for Reader {
-    fn default() -> Reader {
-        Reader { read: AtomicU64::new(0) }
+impl Default for RingReader {
+    fn default() -> RingReader {
+        RingReader { read: AtomicU64::new(0) }
     }
 }
 
-impl Posters {
+impl RingWriters {
     /// Takes `count` positions in a row; the first of them. `None`: there is no room for so many.
     #[inline(always)]
-    pub fn reserve(&self, count: u64, capacity: u64, reader: &Reader) -> Option<u64> {
+    pub fn reserve(&self, count: u64, capacity: u64, reader: &RingReader) -> Option<u64> {
         let mut first = self.reserved.load(Ordering::Relaxed);
         loop {
             let most = capacity + u64::from(planted("ring_overrun"));
@@ -127,7 +127,7 @@ impl Posters {
 
     /// Looks how far the reader has come.
     #[cold]
-    fn look(&self, reader: &Reader) -> u64 {
+    fn look(&self, reader: &RingReader) -> u64 {
         let read = reader.read.load(Ordering::Acquire); // SYNC ring-read
         // Another poster may have seen more: this one goes back then, and somebody looks once more.
         self.seen.store(read, Ordering::Release); // SYNC ring-read: whoever takes it from here has it from the reader
@@ -150,12 +150,16 @@ impl Posters {
     /// What there is at a position, whose line that is. Looks at the line once: what is written between two looks would
     /// be neither there at the first nor missing at the second.
     #[inline(always)]
-    pub fn found_at(&self, position: u64, line: &Line) -> Found {
+    pub fn found_at(&self, position: u64, line: &RingLine) -> RingLineState {
         if line.holds(position) {
-            return Found::Written;
+            return RingLineState::Written;
         }
-        let is_missing = || !(planted("serving_looks_twice") && line.holds(position));
-        if self.reserved() > position && is_missing() { Found::Reserved } else { Found::Nothing }
+        let is_missing = || !(planted("queue_polled_once_more") && line.holds(position));
+        if self.reserved() > position && is_missing() {
+            RingLineState::Reserved
+        } else {
+            RingLineState::Nothing
+        }
     }
 
     /// Whether no more are given out.
@@ -172,14 +176,14 @@ impl Posters {
 /// No position is as large: with it in `reserved` there is room for nothing.
 pub const CLOSED: u64 = 1 << 62;
 
-impl Reader {
+impl RingReader {
     /// Positions that were read.
     #[inline(always)]
     pub fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Lines up to that position may be used again. Only the reader.
+    /// EncodedCommand up to that position may be used again. Only the reader.
     #[inline(always)]
     pub fn set_read(&self, read: u64) {
         self.read.store(read, Ordering::Release); // SYNC ring-read

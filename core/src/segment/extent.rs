@@ -43,7 +43,7 @@ const _: u64 = EXTENT_BYTES;
 
 /// What a live entry says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts {
+pub struct ExtentInfo {
     /// First byte as an offset in the range.
     pub start: u64,
     /// Length in bytes.
@@ -52,7 +52,7 @@ pub struct Facts {
     pub host: u64,
 }
 
-impl Facts {
+impl ExtentInfo {
     /// How far inside all of `offset .. offset + bytes` begins, if it lies in there.
     #[inline]
     pub fn inside(&self, offset: u64, bytes: u64) -> Option<u64> {
@@ -76,9 +76,9 @@ impl Default for Extent {
 impl Extent {
     /// What the entry says, if it lives.
     #[inline]
-    pub fn facts(&self) -> Option<Facts> {
+    pub fn facts(&self) -> Option<ExtentInfo> {
         let state = self.state.load(Ordering::Acquire); // SYNC extent-live
-        let facts = Facts {
+        let facts = ExtentInfo {
             start: self.start.load(Ordering::Relaxed),
             len: self.len.load(Ordering::Relaxed),
             host: self.host.load(Ordering::Relaxed),
@@ -90,7 +90,7 @@ impl Extent {
     }
 
     /// The owner registers something in an entry that does not live.
-    pub fn publish(&self, facts: Facts) {
+    pub fn publish(&self, facts: ExtentInfo) {
         let generation = (self.state.load(Ordering::Relaxed) | STATE).wrapping_add(1);
         self.start.store(facts.start, Ordering::Relaxed);
         self.len.store(facts.len, Ordering::Relaxed);

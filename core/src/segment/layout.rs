@@ -87,7 +87,7 @@ const _: () = {
 /// when the meaning of a shared word changes without its place.
 pub const PROTOCOL: u32 = 7;
 
-/// A fingerprint of all places above and of the board's.
+/// A fingerprint of all places above and of the node state's.
 pub const HASH: u64 = {
     let numbers = [
         PROTOCOL as u64,

@@ -1,15 +1,15 @@
 //! Memory that other ranks may reach: addresses, the range of a rank, what is registered in it.
 
 mod address;
-mod directory;
 pub mod extent;
+mod extent_table;
+mod free_list;
 pub mod layout;
-mod places;
+mod mapped_range;
+mod region;
 mod registry;
-mod window;
-mod zone;
 
 pub use address::GlobalAddress;
-pub use directory::{Directory, Kind, Place, Section};
+pub use extent_table::{ExtentLocation, ExtentTable, Kind, Section};
+pub use mapped_range::{MappedRange, PieceView};
 pub use registry::{Registry, Usage, check_available};
-pub use window::{View, Window};

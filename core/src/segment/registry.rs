@@ -5,17 +5,17 @@
 
 mod signals;
 
-use super::directory::Directory;
-use super::extent::{Extent, Facts};
+use super::extent::{Extent, ExtentInfo};
+use super::extent_table::ExtentTable;
 use super::layout::{
     ARENA, ARENA_BYTES, EXTENTS, GRANULE, LOCAL, PAGE, REGISTERED, SIGNALS_MAX, STARTER, STARTER_BYTES,
     SYMMETRIC,
 };
-use super::window::Window;
-use super::zone::Zone;
+use super::mapped_range::MappedRange;
+use super::region::Region;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Cause, Error, Result};
-use crate::os::memory;
+use crate::os::available_memory;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -42,18 +42,18 @@ pub struct Usage {
 /// up: what was freed is punched out of the file, and a late store meets a page that nobody reads.
 #[derive(Debug)]
 pub struct Registry {
-    window: Arc<Window>,
-    directory: Directory,
+    window: Arc<MappedRange>,
+    directory: ExtentTable,
     /// How often the whole job has met: what was freed before may be used again.
     meetings: AtomicU64,
-    books: Mutex<Books>,
+    books: Mutex<RegistryState>,
 }
 
 #[derive(Debug)]
-struct Books {
-    symmetric: Zone,
-    local: Zone,
-    registered: Zone,
+struct RegistryState {
+    symmetric: Region,
+    local: Region,
+    registered: Region,
     signals: u64,
     /// Signals taken from the other end of signal memory.
     private: u64,
@@ -66,13 +66,13 @@ struct Books {
 }
 
 impl Registry {
-    /// The registry of the rank that owns `window`, whose file was made by [`Window::create_file`].
-    pub fn new(window: Arc<Window>) -> Result<Registry> {
+    /// The registry of the rank that owns `window`, whose file was made by [`MappedRange::create_file`].
+    pub fn new(window: Arc<MappedRange>) -> Result<Registry> {
         let directory = window.directory()?;
-        let books = Books {
-            symmetric: Zone::new(SYMMETRIC),
-            local: Zone::new(LOCAL),
-            registered: Zone::new(REGISTERED),
+        let books = RegistryState {
+            symmetric: Region::new(SYMMETRIC),
+            local: Region::new(LOCAL),
+            registered: Region::new(REGISTERED),
             signals: 0,
             private: 0,
             given_back: BTreeMap::new(),
@@ -140,14 +140,14 @@ impl Registry {
     }
 
     /// Gives a place back to its zone.
-    fn give_back(&self, books: &mut Books, offset: u64, bytes: u64) {
+    fn give_back(&self, books: &mut RegistryState, offset: u64, bytes: u64) {
         books.give_back(offset, bytes, self.meetings());
         self.empty_quieted(books);
     }
 
     /// Gives back what late stores left in places that have become quiet. To be called before the books are closed, and
     /// before what was taken from them is backed.
-    fn empty_quieted(&self, books: &mut Books) {
+    fn empty_quieted(&self, books: &mut RegistryState) {
         for place in books.symmetric.quieted().chain(books.local.quieted()) {
             self.window.file().punch(place.start, place.end - place.start);
         }
@@ -216,14 +216,14 @@ impl Registry {
     }
 
     /// The owner's own view of its range.
-    pub fn window(&self) -> &Arc<Window> {
+    pub fn window(&self) -> &Arc<MappedRange> {
         &self.window
     }
 
     /// Writes an extent and its granules, in the order that a reader may rely on.
-    fn enter(&self, books: &mut Books, start: u64, bytes: u64, host: u64) -> Result<()> {
+    fn enter(&self, books: &mut RegistryState, start: u64, bytes: u64, host: u64) -> Result<()> {
         let number = books.new_extent()?;
-        self.directory.extent(number).publish(Facts { start, len: bytes, host });
+        self.directory.extent(number).publish(ExtentInfo { start, len: bytes, host });
         self.directory.name_granules(start, bytes, number);
         *books.usage_of(start) += bytes;
         books.usage.extents += 1;
@@ -237,12 +237,12 @@ impl Registry {
         self.meetings.fetch_add(0, Ordering::AcqRel) // SYNC meetings
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, RegistryState> {
         self.books.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-impl Books {
+impl RegistryState {
     /// A new entry of the extent table, or the one that has been dead for longest.
     fn new_extent(&mut self) -> Result<u32> {
         if u64::from(self.next_extent) < EXTENTS {
@@ -294,7 +294,7 @@ fn wait_for_sections(extent: &Extent, death: &dyn Fn() -> Option<Cause>) -> Resu
 
 /// Whether `bytes` can be had from machine and container, leaving them a sixty-fourth to live on.
 pub fn check_available(bytes: u64) -> Result<()> {
-    let available = memory::available();
+    let available = available_memory::available();
     if bytes > available.bytes - available.bytes / 64 {
         return Err(
             Cause::NoMemory { wanted: bytes, available: available.bytes, limit: available.limit }.into()
@@ -309,10 +309,10 @@ const STARTER_EXTENT: u32 = 1;
 const ARENA_EXTENT: u32 = 2;
 
 /// Registers in a new range what peers may use before its owner runs.
-pub(super) fn register_first(directory: &Directory) {
+pub(super) fn register_first(directory: &ExtentTable) {
     for (number, start, len) in [(STARTER_EXTENT, STARTER, STARTER_BYTES), (ARENA_EXTENT, ARENA, ARENA_BYTES)]
     {
-        directory.extent(number).publish(Facts { start, len, host: 0 });
+        directory.extent(number).publish(ExtentInfo { start, len, host: 0 });
         directory.name_granules(start, len, number);
     }
 }
@@ -332,7 +332,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     fn registry() -> Registry {
-        Registry::new(Arc::new(Window::new(Window::create_file().unwrap(), 0))).unwrap()
+        Registry::new(Arc::new(MappedRange::new(MappedRange::create_file().unwrap(), 0))).unwrap()
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
         let start = registry.register(host, 10).unwrap();
         assert_eq!(start % 8, host % 8);
         let place = registry.directory.find(start + 4, 6, 0).unwrap();
-        assert_eq!(place.kind, super::super::directory::Kind::Own(host + 4));
+        assert_eq!(place.kind, super::super::extent_table::Kind::Own(host + 4));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use clap::Parser;
 use std::collections::VecDeque;
 use std::process::ExitCode;
 use tasuki::prelude::*;
-use tasuki::{Cause, Error, Receiving, Sending};
+use tasuki::{Cause, Error, RecvRequest, SendRequest};
 
 /// Frames that may be under way between two ranks: as many slots in turn.
 const DEPTH: usize = 4;
@@ -26,8 +26,8 @@ struct Options {
 struct Stage<'job> {
     job: &'job Job,
     frames: usize,
-    incoming: VecDeque<Receiving<u8>>,
-    outgoing: VecDeque<Sending<u8>>,
+    incoming: VecDeque<RecvRequest<u8>>,
+    outgoing: VecDeque<SendRequest<u8>>,
     /// Receives posted.
     posted: usize,
     bytes: usize,

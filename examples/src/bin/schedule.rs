@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tasuki::prelude::*;
-use tasuki::schedule::{BYTES_MAX, Builder, Network, Operation, Shape, Topology};
+use tasuki::schedule::{BYTES_MAX, Builder, CollectiveKind, Network, Shape, Topology};
 use tasuki_schedule::{View, picture};
 
 /// Prove, draw, simulate and run a broadcast that was written in twelve lines.
@@ -46,7 +46,7 @@ fn two_trees(b: &mut Builder) {
 }
 
 fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
-    let shape = |ranks| Shape::new(Operation::Bcast, ranks, 0, options.bytes);
+    let shape = |ranks| Shape::new(CollectiveKind::Bcast, ranks, 0, options.bytes);
     if job.rank() == Rank(0) {
         study(options, shape).map_err(tasuki::Error::program)?;
     }

@@ -9,7 +9,7 @@ use super::exchange::Exchange;
 use super::moved::Moved;
 use super::strip::Strip;
 use tasuki::prelude::*;
-use tasuki::{Receiving, Sending};
+use tasuki::{RecvRequest, SendRequest};
 
 /// One slot is enough: a pair of ranks has one of each number in each direction.
 const ROWS: Slot = Slot(0);
@@ -25,7 +25,7 @@ struct Neighbour {
 #[derive(Debug)]
 enum State {
     Idle(Vec<f64>, Vec<f64>),
-    UnderWay(Receiving<f64>, Sending<f64>),
+    UnderWay(RecvRequest<f64>, SendRequest<f64>),
 }
 
 /// The exchange of one rank with the ranks above and below.

@@ -8,34 +8,34 @@
 #![allow(unsafe_code)]
 //! Unsafe: copies between buffers that callers promise and places that [`memory`] has found to be mapped; see each.
 
-mod memory;
-mod recent;
-mod requests;
+mod owner_requests;
+mod peer_memory;
+mod piece_cache;
 mod transfer;
 
-use memory::Peers;
-use requests::Requests;
+use owner_requests::Requests;
+use peer_memory::Peers;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
-use tasuki_core::fabric::words::PAYLOAD_WORDS;
+use tasuki_core::fabric::signal_line::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, CommandWrite, Connection, DirectCell, DirectSlots, Fabric, Limits, Line,
-    LinePayload, Poison, Posted, Refused, SignalCell, Sink, SlotWrite, ViaLine, Width,
+    Accept, Atomic, Capabilities, CommandWrite, ConnectionState, DirectCell, DirectSlots, Fabric, FabricLine,
+    Limits, LinePayload, Poison, Posted, Refused, SignalCell, SignalLine, Sink, SlotWrite, Width,
 };
-use tasuki_core::node::board::Board;
+use tasuki_core::node::node_state::NodeState;
 use tasuki_core::node::park::WakeMode;
-use tasuki_core::os::denied::Denied;
-use tasuki_core::os::process_vm::Way;
+use tasuki_core::os::disabled_features::DisabledFeatures;
+use tasuki_core::os::process_vm::Direction;
 use tasuki_core::segment::{GlobalAddress, Registry};
 
 /// Switches that tests use to walk the paths for poorer systems.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Facilities of the system to treat as refused.
-    pub denied: Denied,
+    pub denied: DisabledFeatures,
     /// Never use process_vm: own memory of peers is reached by asking them.
     pub ask_owners: bool,
     /// Give signals and lines out as pointers; otherwise each access goes through the fabric.
@@ -46,7 +46,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { denied: Denied::default(), ask_owners: false, direct: true, direct_from: u64::MAX }
+        Options {
+            denied: DisabledFeatures::default(),
+            ask_owners: false,
+            direct: true,
+            direct_from: u64::MAX,
+        }
     }
 }
 
@@ -54,7 +59,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct ShmFabric {
     rank: Rank,
-    board: Arc<Board>,
+    node_state: Arc<NodeState>,
     mode: WakeMode,
     peers: Peers,
     registry: Registry,
@@ -71,8 +76,8 @@ impl ShmFabric {
         let registry = Registry::new(peers.window(membership.rank).clone())?;
         Ok(ShmFabric {
             rank: membership.rank,
-            board: membership.board.clone(),
-            mode: membership.board.wake_mode(),
+            node_state: membership.node_state.clone(),
+            mode: membership.node_state.wake_mode(),
             requests: Requests::new(peers.window(membership.rank).system()?),
             peers,
             registry,
@@ -83,7 +88,7 @@ impl ShmFabric {
 
     /// Wakes the helper of a rank that was just asked for something.
     fn wake_helper(&self, rank: Rank) {
-        self.board.seat(rank).rouse_helper(self.mode);
+        self.node_state.rank_state(rank).notify_helper(self.mode);
     }
 
     /// Raises a signal; whose commands wait for it.
@@ -97,9 +102,9 @@ impl ShmFabric {
     /// Wakes the owner of a signal that was just raised by a read-modify-write.
     #[inline]
     fn wake(&self, owner: Rank) {
-        let seat = self.board.seat(owner);
-        if seat.park().roused_after_add(self.mode) {
-            seat.wake_futex();
+        let rank_state = self.node_state.rank_state(owner);
+        if rank_state.park().needs_wake_after_add(self.mode) {
+            rank_state.wake_futex();
         }
     }
 }
@@ -123,11 +128,11 @@ impl Fabric for ShmFabric {
     }
 
     fn limits(&self) -> Limits {
-        Limits { transfer_bytes_max: u64::MAX, outstanding_max: requests::SLOTS }
+        Limits { transfer_bytes_max: u64::MAX, outstanding_max: owner_requests::SLOTS }
     }
 
-    fn connect(&self, peer: Rank) -> Result<Connection, Cause> {
-        self.peers.check(peer).map(|()| Connection::Ready)
+    fn connect(&self, peer: Rank) -> Result<ConnectionState, Cause> {
+        self.peers.check(peer).map(|()| ConnectionState::Ready)
     }
 
     fn check(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
@@ -209,12 +214,12 @@ impl Fabric for ShmFabric {
         Ok(Posted::Done(0))
     }
 
-    fn line(&self, signal: GlobalAddress) -> Result<Line<'_>, Cause> {
+    fn line(&self, signal: GlobalAddress) -> Result<SignalLine<'_>, Cause> {
         if !self.options.direct {
             self.peers.find_signal(signal)?;
-            return Ok(Line::Via(ViaLine { fabric: self, signal }));
+            return Ok(SignalLine::Via(FabricLine { fabric: self, signal }));
         }
-        self.direct_line(signal).map(Line::Direct)
+        self.direct_line(signal).map(SignalLine::Direct)
     }
 
     fn write_line(&self, signal: GlobalAddress, payload: LinePayload, value: u64) -> Result<(), Refused> {
@@ -223,7 +228,7 @@ impl Fabric for ShmFabric {
     }
 
     fn own_signal(&self, index: u32) -> Result<SignalCell, Cause> {
-        let signal = memory::signal_address(self.rank, index);
+        let signal = peer_memory::signal_address(self.rank, index);
         let cell = self.peers.find_signal(signal)?;
         Ok(if self.options.direct { SignalCell::Direct(cell) } else { SignalCell::Via(signal) })
     }
@@ -240,7 +245,7 @@ impl Fabric for ShmFabric {
         if self.options.direct { self.peers.mapped(at, len) } else { None }
     }
 
-    unsafe fn copy_shown(
+    unsafe fn copy_exposed(
         &self,
         of: Rank,
         there: u64,
@@ -249,20 +254,28 @@ impl Fabric for ShmFabric {
         is_into: bool,
     ) -> Result<(), Cause> {
         // SAFETY: the caller's promise.
-        unsafe { self.copy_by_kernel(of, there, here, len, if is_into { Way::Write } else { Way::Read }) }
+        unsafe {
+            self.copy_by_kernel(
+                of,
+                there,
+                here,
+                len,
+                if is_into { Direction::Write } else { Direction::Read },
+            )
+        }
     }
 
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {
-        if self.options.direct { self.peers.slots(at, lines, &self.board).map(Some) } else { Ok(None) }
+        if self.options.direct { self.peers.slots(at, lines, &self.node_state).map(Some) } else { Ok(None) }
     }
 
     fn write_slot(&self, line: GlobalAddress, write: &SlotWrite<'_>) -> Result<(), Refused> {
-        self.peers.slots(line, 1, &self.board)?.write_first(write);
+        self.peers.slots(line, 1, &self.node_state)?.write_first(write);
         Ok(())
     }
 
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
-        self.peers.slots(line, 1, &self.board).map_or(0, |slot| slot.look(word))
+        self.peers.slots(line, 1, &self.node_state).map_or(0, |slot| slot.look(word))
     }
 
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {
@@ -279,7 +292,7 @@ impl Fabric for ShmFabric {
     }
 
     fn has_work(&self) -> bool {
-        self.requests.has_work(&self.board)
+        self.requests.has_work(&self.node_state)
     }
 
     fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
@@ -291,8 +304,8 @@ impl Fabric for ShmFabric {
 
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
         match self.peers.resolve(at, len).ok()? {
-            memory::Target::Mapped(place) => Some(place),
-            memory::Target::Own { .. } => None,
+            peer_memory::Target::Mapped(place) => Some(place),
+            peer_memory::Target::Own { .. } => None,
         }
     }
 

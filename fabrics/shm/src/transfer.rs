@@ -4,16 +4,16 @@
 //! process_vm whose remote side the kernel checks.
 
 use crate::ShmFabric;
-use crate::memory::Target;
-use crate::requests::{Ask, Errand};
+use crate::owner_requests::{PendingRequest, RequestKind};
+use crate::peer_memory::Target;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{Accept, Atomic, Fabric, Posted, Refused, check_same_rank};
-use tasuki_core::node::board::Stage;
+use tasuki_core::node::node_state::Stage;
 use tasuki_core::os::copy;
-use tasuki_core::os::process_vm::{self, Refusal, Way};
-use tasuki_core::segment::{GlobalAddress, Place, Window};
+use tasuki_core::os::process_vm::{self, CopyRefusal, Direction};
+use tasuki_core::segment::{ExtentLocation, GlobalAddress, MappedRange};
 
 /// Bytes of the buffer through which memory passes that two peers merely own.
 const BOUNCE: usize = 64 * 1024;
@@ -36,7 +36,10 @@ impl ShmFabric {
         }
         // SAFETY: the caller's promise for `from`, which is only read.
         unsafe {
-            self.bytes(accept, Errand { ask: Ask::Put, local: from.cast_mut(), at: to, len, then: None })
+            self.bytes(
+                accept,
+                PendingRequest { ask: RequestKind::Put, local: from.cast_mut(), at: to, len, then: None },
+            )
         }
     }
 
@@ -56,10 +59,12 @@ impl ShmFabric {
             return Ok(Posted::Done(0));
         }
         // SAFETY: the caller's promise for `to`.
-        unsafe { self.bytes(accept, Errand { ask: Ask::Get, local: to, at: from, len, then: None }) }
+        unsafe {
+            self.bytes(accept, PendingRequest { ask: RequestKind::Get, local: to, at: from, len, then: None })
+        }
     }
 
-    /// A put with a signal that [`Peers::mapped_with_signal`](crate::memory::Peers) does not know: of no bytes, to
+    /// A put with a signal that [`Peers::mapped_with_signal`](crate::peer_memory::Peers) does not know: of no bytes, to
     /// memory that is not mapped yet or not of the job, or a wrong one.
     ///
     /// # Safety
@@ -79,8 +84,13 @@ impl ShmFabric {
             check_same_rank(to, signal)?;
         }
         self.peers.find_signal(signal)?;
-        let errand =
-            Errand { ask: Ask::Put, local: from.cast_mut(), at: to, len, then: Some((signal, amount)) };
+        let errand = PendingRequest {
+            ask: RequestKind::Put,
+            local: from.cast_mut(),
+            at: to,
+            len,
+            then: Some((signal, amount)),
+        };
         // SAFETY: the caller's promise for `from`, which is only read.
         match unsafe { self.bytes(accept, errand)? } {
             Posted::Started => Ok(Posted::Started),
@@ -93,15 +103,15 @@ impl ShmFabric {
     /// # Safety
     /// `errand.local` is valid until the operation has ended, for reading or writing as its way says.
     #[cold]
-    unsafe fn bytes(&self, accept: Accept<'_>, errand: Errand) -> Result<Posted, Refused> {
-        let Errand { ask, local, at, len, .. } = errand;
+    unsafe fn bytes(&self, accept: Accept<'_>, errand: PendingRequest) -> Result<Posted, Refused> {
+        let PendingRequest { ask, local, at, len, .. } = errand;
         if len == 0 {
             return Ok(Posted::Done(0));
         }
         match self.peers.resolve(at, len)? {
             Target::Mapped(place) => {
                 let place = place.as_ptr();
-                let (from, to) = if ask == Ask::Get { (place, local) } else { (local, place) };
+                let (from, to) = if ask == RequestKind::Get { (place, local) } else { (local, place) };
                 // SAFETY: `local` by the caller's promise, the place was just found.
                 unsafe { bulk(from, to, len) };
                 Ok(Posted::Done(0))
@@ -119,17 +129,17 @@ impl ShmFabric {
         &self,
         accept: Accept<'_>,
         target: Target<'_>,
-        errand: Errand,
+        errand: PendingRequest,
     ) -> Result<Posted, Refused> {
         let Target::Own { window, place, host } = target else {
             unreachable!("mapped memory is copied at once")
         };
-        let Errand { ask, local, at, len, .. } = errand;
+        let PendingRequest { ask, local, at, len, .. } = errand;
         // SAFETY: the caller's promise; a section keeps the remote side registered.
         match unsafe { self.by_kernel(ask.way(), window, &place, local, at, host, len) } {
             Ok(()) => Ok(Posted::Done(0)),
-            Err(Unreached::Failed(cause)) => Err(cause.into()),
-            Err(Unreached::Forbidden) => self.post_request(accept, errand),
+            Err(NotMapped::Failed(cause)) => Err(cause.into()),
+            Err(NotMapped::Forbidden) => self.post_request(accept, errand),
         }
     }
 
@@ -140,42 +150,42 @@ impl ShmFabric {
     #[allow(clippy::too_many_arguments)]
     unsafe fn by_kernel(
         &self,
-        way: Way,
-        window: &Window,
-        place: &Place,
+        way: Direction,
+        window: &MappedRange,
+        place: &ExtentLocation,
         local: *mut u8,
         at: GlobalAddress,
         host: u64,
         len: u64,
-    ) -> Result<(), Unreached> {
+    ) -> Result<(), NotMapped> {
         let own = at.rank() == self.rank;
         if !own && self.refused.load(Ordering::Relaxed) {
-            return Err(Unreached::Forbidden);
+            return Err(NotMapped::Forbidden);
         }
-        let directory = window.directory().map_err(crate::memory::cause).map_err(Unreached::Failed)?;
-        let section = directory.enter(place, at.offset(), len, at.bits()).map_err(Unreached::Failed)?;
+        let directory = window.directory().map_err(crate::peer_memory::cause).map_err(NotMapped::Failed)?;
+        let section = directory.enter(place, at.offset(), len, at.bits()).map_err(NotMapped::Failed)?;
         if own {
             let host = host as *mut u8;
             let (from, to) =
-                if way == Way::Read { (host.cast_const(), local) } else { (local.cast_const(), host) };
+                if way == Direction::Read { (host.cast_const(), local) } else { (local.cast_const(), host) };
             // SAFETY: own registered memory, held by the section; `local` by the caller's promise.
             unsafe { bulk(from, to, len) };
             return Ok(());
         }
-        let pid = self.board.seat(at.rank()).pid();
+        let pid = self.node_state.rank_state(at.rank()).pid();
         // SAFETY: `local` by the caller's promise.
         let done = unsafe { process_vm::copy(way, pid, local, host, len as usize, self.options.denied) };
         drop(section);
         match done {
             Ok(()) => Ok(()),
-            Err(Refusal::Permission) => {
+            Err(CopyRefusal::Permission) => {
                 self.refused.store(true, Ordering::Relaxed);
-                Err(Unreached::Forbidden)
+                Err(NotMapped::Forbidden)
             }
-            Err(Refusal::Fault) => {
-                Err(Unreached::Failed(Cause::OutOfRange { address: at.bits(), bytes: len }))
+            Err(CopyRefusal::Fault) => {
+                Err(NotMapped::Failed(Cause::OutOfRange { address: at.bits(), bytes: len }))
             }
-            Err(Refusal::Gone) => Err(Unreached::Failed(self.gone(at.rank()))),
+            Err(CopyRefusal::Gone) => Err(NotMapped::Failed(self.gone(at.rank()))),
         }
     }
 
@@ -189,30 +199,30 @@ impl ShmFabric {
         there: u64,
         here: *mut u8,
         len: usize,
-        way: Way,
+        way: Direction,
     ) -> Result<(), Cause> {
         let refused =
             || Cause::Unsupported(format!("the kernel does not let this process at rank {rank}'s memory"));
-        let pid = self.board.seat(rank).pid();
+        let pid = self.node_state.rank_state(rank).pid();
         // SAFETY: the caller's promise; the kernel checks the other side.
         let copy = || unsafe { process_vm::copy(way, pid, here, there, len, self.options.denied) };
         // Whether the kernel has refused another rank's memory says nothing of this one's.
-        match if self.options.ask_owners { Err(Refusal::Permission) } else { copy() } {
+        match if self.options.ask_owners { Err(CopyRefusal::Permission) } else { copy() } {
             Ok(()) => Ok(()),
-            Err(Refusal::Permission) => Err(refused()),
-            Err(Refusal::Fault) => {
+            Err(CopyRefusal::Permission) => Err(refused()),
+            Err(CopyRefusal::Fault) => {
                 let text =
                     format!("what rank {rank} gave to the call is memory that the kernel does not copy");
                 Err(Cause::Unsupported(text))
             }
-            Err(Refusal::Gone) => Err(self.gone(rank)),
+            Err(CopyRefusal::Gone) => Err(self.gone(rank)),
         }
     }
 
     /// The process of a rank is gone: it left, or it died and the launcher has not told yet.
     #[cold]
     fn gone(&self, peer: Rank) -> Cause {
-        if self.board.seat(peer).stage() >= Stage::Leaving {
+        if self.node_state.rank_state(peer).stage() >= Stage::Leaving {
             return Cause::PeerLeft { peer };
         }
         Cause::PeerDied { peer, how: "its process is gone".into(), ago: std::time::Duration::ZERO }
@@ -238,11 +248,11 @@ impl ShmFabric {
             }
             // SAFETY: the mapped side was just found, the other is checked.
             (Target::Own { window, place, host }, Target::Mapped(to)) => unsafe {
-                self.by_kernel(Way::Read, window, &place, to.as_ptr(), from, host, len)
+                self.by_kernel(Direction::Read, window, &place, to.as_ptr(), from, host, len)
             },
             // SAFETY: as above.
             (Target::Mapped(source), Target::Own { window, place, host }) => unsafe {
-                self.by_kernel(Way::Write, window, &place, source.as_ptr(), to, host, len)
+                self.by_kernel(Direction::Write, window, &place, source.as_ptr(), to, host, len)
             },
             (Target::Own { host: source, .. }, Target::Own { host: target, .. }) => {
                 // The owner's addresses tell of overlap, also where the memory was registered twice.
@@ -252,12 +262,12 @@ impl ShmFabric {
         };
         match moved {
             Ok(()) => Ok(Posted::Done(0)),
-            Err(Unreached::Failed(cause)) => Err(cause.into()),
-            Err(Unreached::Forbidden) if from.rank() == to.rank() && both_own => {
-                let (ask, local) = (Ask::Copy { to: to.offset() }, std::ptr::null_mut());
-                self.post_request(accept, Errand { ask, local, at: from, len, then: None })
+            Err(NotMapped::Failed(cause)) => Err(cause.into()),
+            Err(NotMapped::Forbidden) if from.rank() == to.rank() && both_own => {
+                let (ask, local) = (RequestKind::Copy { to: to.offset() }, std::ptr::null_mut());
+                self.post_request(accept, PendingRequest { ask, local, at: from, len, then: None })
             }
-            Err(Unreached::Forbidden) => Err(Refused::Relay),
+            Err(NotMapped::Forbidden) => Err(Refused::Relay),
         }
     }
 
@@ -269,17 +279,17 @@ impl ShmFabric {
         to: GlobalAddress,
         len: u64,
         upwards: bool,
-    ) -> Result<(), Unreached> {
+    ) -> Result<(), NotMapped> {
         let mut buffer = vec![0_u8; BOUNCE.min(len as usize)];
         let pieces = len.div_ceil(buffer.len() as u64);
         for piece in 0..pieces {
             let at = (if upwards { pieces - 1 - piece } else { piece }) * buffer.len() as u64;
             let size = (len - at).min(buffer.len() as u64);
-            for (way, address) in [(Way::Read, from.add(at)), (Way::Write, to.add(at))] {
+            for (way, address) in [(Direction::Read, from.add(at)), (Direction::Write, to.add(at))] {
                 let Target::Own { window, place, host } =
-                    self.peers.resolve(address, size).map_err(Unreached::Failed)?
+                    self.peers.resolve(address, size).map_err(NotMapped::Failed)?
                 else {
-                    return Err(Unreached::Failed(Cause::Stale { address: address.bits() }));
+                    return Err(NotMapped::Failed(Cause::Stale { address: address.bits() }));
                 };
                 // SAFETY: the buffer is ours and at least that long.
                 unsafe { self.by_kernel(way, window, &place, buffer.as_mut_ptr(), address, host, size)? };
@@ -311,7 +321,7 @@ impl ShmFabric {
                 let local = std::ptr::null_mut();
                 self.post_request(
                     accept,
-                    Errand { ask: Ask::Atomic(*atomic), local, at, len: bytes, then: None },
+                    PendingRequest { ask: RequestKind::Atomic(*atomic), local, at, len: bytes, then: None },
                 )
             }
         }
@@ -319,7 +329,7 @@ impl ShmFabric {
 }
 
 /// Why the kernel did not copy.
-enum Unreached {
+enum NotMapped {
     /// It may not: ask the owner.
     Forbidden,
     /// The access is wrong.

@@ -2,66 +2,53 @@
 //! from one seed.
 //!
 //! [`simulate`] runs a function once for each rank, each on a thread of its own, of which only one runs at a time. A
-//! rank reaches the others through a [`SimFabric`] and waits on a [`SimHost`]; every call of either is a scheduling
+//! rank reaches the others through a [`SimFabric`] and waits on a [`SimPlatform`]; every call of either is a scheduling
 //! point and costs virtual time. The memories of ranks are separate files, and only the simulator copies between
 //! them: an operation's source is read piece by piece at random moments, the pieces land in random order, and only
 //! then are its signal raised and its end told. The same [`Sim`] and the same program give the same run, event by
 //! event, in any process: [`Report::trace_hash`] says so.
 //!
-//! What to simulate stands in [`Sim`]: each capability of a fabric present or absent, faults of real networks, and
+//! EventKind to simulate stands in [`Sim`]: each capability of a fabric present or absent, faults of real networks, and
 //! *twins*, which break one promise of a fabric on purpose, so that what is built on the promise can be shown to
 //! need it.
 #![warn(clippy::print_stdout)]
 #![allow(unsafe_code)]
 //! Unsafe: only declared here, in the trait's signatures: callers promise for their buffers, `transfer` relies on it.
 
-mod actor;
-mod admission;
-mod agenda;
-mod baton;
-mod call;
-mod completion;
-mod costs;
-mod draws;
-mod flight;
-mod groups;
-mod host;
-mod life;
-mod memory;
+mod network;
 mod options;
-mod order;
+mod platform;
+mod random;
+mod run_hash;
+mod scheduler;
 mod simulate;
-mod stuck;
-mod trace;
-mod transfer;
-mod turn;
-mod words;
-mod world;
+mod state;
 
-pub use host::SimHost;
 pub use options::Sim;
+pub use platform::SimPlatform;
+pub use scheduler::Killed;
 pub use simulate::{Member, Outcome, Report, simulate};
-pub use turn::Killed;
 
-use call::Call;
-use flight::{End, Task};
+use network::in_flight::{End, Task};
+use scheduler::Scheduler;
+use scheduler::call_kind::CallKind;
+use state::SimState;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Local;
-use tasuki_core::fabric::words::PAYLOAD_WORDS;
+use tasuki_core::fabric::signal_line::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, CommandWrite, Connection, DirectSlots, Fabric, Group, Limits, Line,
-    LinePayload, Poison, Posted, Refused, SLOT_PAYLOAD, SignalCell, Sink, SlotWrite, ViaLine,
+    Accept, Atomic, Capabilities, CommandWrite, ConnectionState, DirectSlots, Fabric, FabricGroup,
+    FabricLine, Limits, LinePayload, Poison, Posted, Refused, SLOT_PAYLOAD, SignalCell, SignalLine, Sink,
+    SlotWrite,
 };
 use tasuki_core::segment::{GlobalAddress, Registry};
-use turn::Run;
-use world::World;
 
 /// One simulated rank's way to the memory of all.
 #[derive(Debug)]
 pub struct SimFabric {
-    run: Arc<Run>,
+    run: Arc<Scheduler>,
     rank: Rank,
     registry: Registry,
     can: Capabilities,
@@ -70,7 +57,7 @@ pub struct SimFabric {
 
 impl SimFabric {
     /// The fabric of a rank of the run, before the run starts.
-    fn new(run: Arc<Run>, rank: Rank, can: Capabilities, limits: Limits) -> Result<SimFabric> {
+    fn new(run: Arc<Scheduler>, rank: Rank, can: Capabilities, limits: Limits) -> Result<SimFabric> {
         let window = run.lock().memory.window(rank).clone();
         Ok(SimFabric { run, rank, registry: Registry::new(window)?, can, limits })
     }
@@ -78,31 +65,31 @@ impl SimFabric {
     /// Hands an operation over.
     fn post(&self, accept: Accept<'_>, task: Task) -> Result<Posted, Refused> {
         let me = self.run.check_thread()?;
-        self.run.enter(self.rank, Call::Post).admit(self.rank, &task)?;
+        self.run.enter(self.rank, CallKind::Post).admit(self.rank, &task)?;
         let token = accept(); // takes a lock of the engine's; it is still this thread's turn
-        let mut world = self.run.lock();
-        world.launch(self.rank, Some(token), task);
-        world.actors[me].breaks = 0;
-        world.stir(me);
+        let mut state = self.run.lock();
+        state.launch(self.rank, Some(token), task);
+        state.actors[me].breaks = 0;
+        state.stir(me);
         Ok(Posted::Started)
     }
 
     /// Hands something over of whose end nobody is told.
     fn tell(&self, task: Task) -> Result<(), Refused> {
         let me = self.run.check_thread()?;
-        let mut world = self.run.enter(self.rank, Call::Post);
-        world.admit(self.rank, &task)?;
-        world.launch(self.rank, None, task);
-        world.actors[me].breaks = 0;
+        let mut state = self.run.enter(self.rank, CallKind::Post);
+        state.admit(self.rank, &task)?;
+        state.launch(self.rank, None, task);
+        state.actors[me].breaks = 0;
         Ok(())
     }
 
     /// Does something in a group, if there is room.
-    fn of_group(&self, act: impl FnOnce(&mut World) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn of_group(&self, act: impl FnOnce(&mut SimState) -> Result<(), Refused>) -> Result<(), Refused> {
         let me = self.run.check_thread()?;
-        let mut world = self.run.enter(self.rank, Call::Post);
-        act(&mut world)?;
-        world.actors[me].breaks = 0;
+        let mut state = self.run.enter(self.rank, CallKind::Post);
+        act(&mut state)?;
+        state.actors[me].breaks = 0;
         Ok(())
     }
 
@@ -113,21 +100,21 @@ impl SimFabric {
         to: GlobalAddress,
         len: u64,
     ) -> Option<Result<Posted, Refused>> {
-        let world = self.run.enter(self.rank, Call::Post);
-        if let Some(cause) = world.why_over(self.rank) {
+        let state = self.run.enter(self.rank, CallKind::Post);
+        if let Some(cause) = state.why_over(self.rank) {
             return Some(Err(cause.into()));
         }
-        let probe = |world: &World| [from, to].into_iter().try_for_each(|end| world.probe(end, len));
-        if let Err(refused) = probe(&world) {
+        let probe = |state: &SimState| [from, to].into_iter().try_for_each(|end| state.probe(end, len));
+        if let Err(refused) = probe(&state) {
             return Some(Err(refused));
         }
-        world.memory.mapped(from, len)?;
-        world.memory.mapped(to, len)?;
-        let takes = world.transfer_ns(len);
-        drop(world);
+        state.memory.mapped(from, len)?;
+        state.memory.mapped(to, len)?;
+        let takes = state.transfer_ns(len);
+        drop(state);
         // The time passes first: the copy is made in one piece at its end, if the places are still there.
-        let world = self.run.enter(self.rank, Call::Compute(takes));
-        let copied = probe(&world).and_then(|()| Ok(world.memory.copy(from, to, len)?));
+        let state = self.run.enter(self.rank, CallKind::Compute(takes));
+        let copied = probe(&state).and_then(|()| Ok(state.memory.copy(from, to, len)?));
         Some(copied.map(|()| Posted::Done(0)))
     }
 }
@@ -151,12 +138,12 @@ impl Fabric for SimFabric {
         self.limits
     }
 
-    fn connect(&self, peer: Rank) -> Result<Connection, Cause> {
-        self.run.enter(self.rank, Call::Ask).connection(self.rank, peer)
+    fn connect(&self, peer: Rank) -> Result<ConnectionState, Cause> {
+        self.run.enter(self.rank, CallKind::Ask).connection(self.rank, peer)
     }
 
     fn check(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
-        match self.run.enter(self.rank, Call::Post).probe(at, len) {
+        match self.run.enter(self.rank, CallKind::Post).probe(at, len) {
             Err(Refused::Never(cause)) => Err(*cause),
             _ => Ok(()),
         }
@@ -243,34 +230,34 @@ impl Fabric for SimFabric {
         self.post(accept, Task::Flush { peer })
     }
 
-    fn line(&self, signal: GlobalAddress) -> Result<Line<'_>, Cause> {
-        self.run.enter(self.rank, Call::Ask).memory.signal(signal)?;
-        Ok(Line::Via(ViaLine { fabric: self, signal }))
+    fn line(&self, signal: GlobalAddress) -> Result<SignalLine<'_>, Cause> {
+        self.run.enter(self.rank, CallKind::Ask).memory.signal(signal)?;
+        Ok(SignalLine::Via(FabricLine { fabric: self, signal }))
     }
 
     fn write_line(&self, signal: GlobalAddress, payload: LinePayload, value: u64) -> Result<(), Refused> {
-        self.tell(Task::Line { signal, payload, value })
+        self.tell(Task::SignalLine { signal, payload, value })
     }
 
     fn own_signal(&self, index: u32) -> Result<SignalCell, Cause> {
-        let signal = memory::signal_address(self.rank, index);
-        self.run.enter(self.rank, Call::Ask).memory.signal(signal)?;
+        let signal = network::memory::signal_address(self.rank, index);
+        self.run.enter(self.rank, CallKind::Ask).memory.signal(signal)?;
         Ok(SignalCell::Via(signal))
     }
 
     fn read_signal(&self, signal: GlobalAddress) -> u64 {
         use tasuki_core::base::sync::Ordering;
-        let world = self.run.enter(self.rank, Call::Look);
-        world.memory.signal(signal).map_or(0, |cell| cell.counter().load(Ordering::Acquire)) // SYNC signal-raise
+        let state = self.run.enter(self.rank, CallKind::Look);
+        state.memory.signal(signal).map_or(0, |cell| cell.counter().load(Ordering::Acquire)) // SYNC signal-raise
     }
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
-        self.run.enter(self.rank, Call::Look).memory.signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
+        self.run.enter(self.rank, CallKind::Look).memory.signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
     }
 
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {
-        let world = self.run.enter(self.rank, Call::Ask);
-        world.memory.slots(at, lines, &world.board).map(|_| None)
+        let state = self.run.enter(self.rank, CallKind::Ask);
+        state.memory.slots(at, lines, &state.node_state).map(|_| None)
     }
 
     fn write_slot(&self, line: GlobalAddress, write: &SlotWrite<'_>) -> Result<(), Refused> {
@@ -281,24 +268,24 @@ impl Fabric for SimFabric {
     }
 
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
-        let world = self.run.enter(self.rank, Call::Look);
-        world.memory.slots(line, 1, &world.board).map_or(0, |slot| slot.look(word))
+        let state = self.run.enter(self.rank, CallKind::Look);
+        state.memory.slots(line, 1, &state.node_state).map_or(0, |slot| slot.look(word))
     }
 
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {
         self.tell(Task::Command(*write))
     }
 
-    fn open_group(&self, group: &Group<'_>) -> Result<(), Cause> {
-        self.run.enter(self.rank, Call::Ask).open_group(self.rank, group)
+    fn open_group(&self, group: &FabricGroup<'_>) -> Result<(), Cause> {
+        self.run.enter(self.rank, CallKind::Ask).open_group(self.rank, group)
     }
 
     fn meet(&self, group: u64) -> Result<(), Refused> {
-        self.of_group(|world| world.meet(self.rank, group))
+        self.of_group(|state| state.meet(self.rank, group))
     }
 
     fn multicast(&self, group: u64, len: u64) -> Result<(), Refused> {
-        self.of_group(|world| world.multicast(self.rank, group, len))
+        self.of_group(|state| state.multicast(self.rank, group, len))
     }
 
     fn close_group(&self, group: u64) {
@@ -306,26 +293,26 @@ impl Fabric for SimFabric {
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {
-        let mut world = self.run.enter(self.rank, Call::Poll);
-        let me = world.running;
-        let news = world.news_of(self.rank);
-        world.actors[me].seen = news;
-        let ended = std::mem::take(&mut world.rank_mut(self.rank).completions);
+        let mut state = self.run.enter(self.rank, CallKind::Poll);
+        let me = state.running;
+        let news = state.news_of(self.rank);
+        state.actors[me].seen = news;
+        let ended = std::mem::take(&mut state.rank_mut(self.rank).completions);
         if !ended.is_empty() {
-            world.stir(me);
+            state.stir(me);
         }
-        drop(world);
+        drop(state);
         ended.into_iter().for_each(|(token, outcome)| sink(token, outcome));
     }
 
     fn has_work(&self) -> bool {
-        let world = self.run.enter(self.rank, Call::Look);
-        let state = world.rank(self.rank);
+        let state = self.run.enter(self.rank, CallKind::Look);
+        let state = state.rank(self.rank);
         !state.completions.is_empty() || !state.inbox.is_empty()
     }
 
-    fn is_settled(&self) -> bool {
-        self.run.enter(self.rank, Call::Look).rank(self.rank).flying == 0
+    fn is_quiescent(&self) -> bool {
+        self.run.enter(self.rank, CallKind::Look).rank(self.rank).flying == 0
     }
 
     fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
@@ -333,17 +320,17 @@ impl Fabric for SimFabric {
     }
 
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
-        let world = self.run.enter(self.rank, Call::Ask);
-        if self.can.map { world.memory.mapped(at, len) } else { None }
+        let state = self.run.enter(self.rank, CallKind::Ask);
+        if self.can.map { state.memory.mapped(at, len) } else { None }
     }
 
     fn fail_all(&self, cause: &Cause) {
-        let mut world = self.run.enter(self.rank, Call::Post);
-        world.rank_mut(self.rank).over.get_or_insert_with(|| cause.clone());
-        world.sever(self.rank, Some(cause));
+        let mut state = self.run.enter(self.rank, CallKind::Post);
+        state.rank_mut(self.rank).over.get_or_insert_with(|| cause.clone());
+        state.sever(self.rank, Some(cause));
     }
 
-    fn cut_off(&self) -> Option<Cause> {
+    fn is_cut_off(&self) -> Option<Cause> {
         self.run.lock().killed(self.rank) // costs nothing: it is asked for in every wait
     }
 

@@ -1,4 +1,4 @@
-//! What is simulated: how many ranks, what their fabric can do, how long things take, what goes wrong.
+//! EventKind is simulated: how many ranks, what their fabric can do, how long things take, what goes wrong.
 
 use tasuki_core::base::Rank;
 use tasuki_core::base::log::Level;
@@ -17,7 +17,7 @@ pub struct Sim {
     pub(crate) limits: Limits,
     pub(crate) network: Network,
     pub(crate) faults: Faults,
-    pub(crate) twins: Twins,
+    pub(crate) twins: BrokenPromises,
     pub(crate) stack_bytes: usize,
     pub(crate) time_max_ns: u64,
     pub(crate) in_step: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Network {
     pub(crate) passive_targets: bool,
 }
 
-/// What goes wrong though nobody is to blame.
+/// EventKind goes wrong though nobody is to blame.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) again: f64,
@@ -56,7 +56,7 @@ pub(crate) struct Death {
 
 /// Promises of the fabric that are broken on purpose.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Twins {
+pub(crate) struct BrokenPromises {
     pub(crate) unordered_signals: bool,
     pub(crate) early_flush: bool,
     pub(crate) early_ends: bool,
@@ -94,7 +94,7 @@ impl Sim {
             limits: Limits { transfer_bytes_max: 1 << 30, outstanding_max: 1024 },
             network,
             faults,
-            twins: Twins::default(),
+            twins: BrokenPromises::default(),
             stack_bytes: 2 << 20, // as Rust's other threads have
             time_max_ns: 600_000_000_000,
             in_step: false,
@@ -200,7 +200,7 @@ impl Sim {
         self
     }
 
-    /// What has ended is visible at its target. Otherwise a put ends when its source has been read, long before its
+    /// EventKind has ended is visible at its target. Otherwise a put ends when its source has been read, long before its
     /// bytes arrive, and only a flush tells of those.
     #[must_use]
     pub fn remote_completion(mut self, yes: bool) -> Sim {
@@ -271,14 +271,14 @@ impl Sim {
         self
     }
 
-    /// From a death to the board's telling of it, in ns of virtual time.
+    /// From a death to the node state's telling of it, in ns of virtual time.
     #[must_use]
     pub fn detection_ns(mut self, ns: u64) -> Sim {
         self.faults.detection_ns = ns;
         self
     }
 
-    /// Twin: a put's signal may be raised before its bytes are there. What rests on that order must fail.
+    /// Twin: a put's signal may be raised before its bytes are there. EventKind rests on that order must fail.
     #[must_use]
     pub fn unordered_signals(mut self, yes: bool) -> Sim {
         self.twins.unordered_signals = yes;
@@ -292,7 +292,7 @@ impl Sim {
         self
     }
 
-    /// Twin: operations end before their bytes are visible although the capabilities say otherwise. What rests on
+    /// Twin: operations end before their bytes are visible although the capabilities say otherwise. EventKind rests on
     /// completion, such as order handles, must fail.
     #[must_use]
     pub fn early_ends(mut self, yes: bool) -> Sim {
@@ -337,7 +337,7 @@ impl Sim {
 
     /// Takes the threads of all ranks in the strict order of virtual time. Otherwise one may run ahead of those of
     /// other ranks by the latency, which no program can tell but by what ranks share besides the fabric, such as the
-    /// board; it saves nine changes of thread in ten.
+    /// node state; it saves nine changes of thread in ten.
     #[must_use]
     pub fn in_step(mut self, yes: bool) -> Sim {
         self.in_step = yes;

@@ -1,30 +1,30 @@
 //! A run from its first event to its report.
 
-use crate::host::{Fate, live};
 use crate::options::Sim;
-use crate::turn::Run;
-use crate::world::World;
-use crate::{SimFabric, SimHost};
+use crate::platform::{ThreadEnd, live};
+use crate::scheduler::Scheduler;
+use crate::state::SimState;
+use crate::{SimFabric, SimPlatform};
 use std::sync::Arc;
 use std::time::Duration;
 use tasuki_core::base::log::{Level, Log};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_core::engine::Machine;
-use tasuki_core::node::board::{Board, Stage};
+use tasuki_core::engine::Worker;
+use tasuki_core::node::node_state::{NodeState, Stage};
 use tasuki_core::node::park::WakeMode;
-use tasuki_core::os::{process, processors};
+use tasuki_core::os::{affinity, process};
 
-/// What one rank of a run is made of.
+/// EventKind one rank of a run is made of.
 #[derive(Debug)]
 pub struct Member {
     /// Which rank it is.
     pub rank: Rank,
-    /// The board of the run, with a seat for each rank.
-    pub board: Arc<Board>,
+    /// The node state of the run, with a rank state for each rank.
+    pub node_state: Arc<NodeState>,
     /// Its way to the others' memory.
     pub fabric: Arc<SimFabric>,
     /// Its clock and pause.
-    pub host: Arc<SimHost>,
+    pub platform: Arc<SimPlatform>,
 }
 
 /// How one rank of a run ended.
@@ -38,7 +38,7 @@ pub enum Outcome<R> {
     Panicked(String),
 }
 
-/// What is known of a run that has ended.
+/// EventKind is known of a run that has ended.
 #[derive(Debug)]
 pub struct Report<R> {
     /// How each rank ended, by rank.
@@ -63,7 +63,7 @@ pub struct Report<R> {
 }
 
 impl<R> Report<R> {
-    /// What all ranks returned, by rank; the run's failure, or that a rank ended otherwise.
+    /// EventKind all ranks returned, by rank; the run's failure, or that a rank ended otherwise.
     pub fn values(self) -> Result<Vec<R>> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -87,11 +87,11 @@ impl<R> Report<R> {
 
 impl Member {
     /// The rank joins: its machine, ready for calls. `log` is its voice.
-    pub fn join(self, log: Log) -> Result<Machine> {
-        let seat = self.board.seat(self.rank);
-        seat.set_pid(std::process::id());
-        seat.set_stage(Stage::Joined);
-        Machine::new(self.rank, self.board, self.fabric, self.host, log)
+    pub fn join(self, log: Log) -> Result<Worker> {
+        let rank_state = self.node_state.rank_state(self.rank);
+        rank_state.set_pid(std::process::id());
+        rank_state.set_stage(Stage::Joined);
+        Worker::new(self.rank, self.node_state, self.fabric, self.platform, log)
     }
 }
 
@@ -104,7 +104,7 @@ const MEASURE: Duration = Duration::from_secs(1);
 ///
 /// Each rank has a thread, and one of them runs at a time, all on the processor where the call began. They must not
 /// wait for each other but by their fabrics and hosts, and threads of a rank come from
-/// [`Host::spawn`](tasuki_core::engine::Host::spawn). Errors: no ranks, or the system has no room for so many files or
+/// [`Platform::spawn`](tasuki_core::engine::Platform::spawn). Errors: no ranks, or the system has no room for so many files or
 /// threads. Costs 0.1 us a call, some us for each change of thread.
 ///
 /// ```
@@ -115,11 +115,11 @@ const MEASURE: Duration = Duration::from_secs(1);
 ///
 /// let report = simulate(&Sim::seed(7).ranks(64), |member| {
 ///     let machine = member.join(Log::new("doc", Level::Warn))?;
-///     let next = Rank((machine.rank().0 + 1) % 64);
+///     let next = Rank((worker.rank().0 + 1) % 64);
 ///     let inbox = GlobalAddress::new(next, layout::STARTER);
-///     machine.put_signal(inbox, &[7; 8], GlobalAddress::new(next, layout::signal_offset(0)), 1)?;
-///     machine.wait_signal(machine.fabric().own_signal(0)?, 1, None, None, &|| "wait".into())?;
-///     machine.leave()
+///     worker.put_signal(inbox, &[7; 8], GlobalAddress::new(next, layout::signal_offset(0)), 1)?;
+///     worker.wait_signal(worker.fabric().own_signal(0)?, 1, None, None, &|| "wait".into())?;
+///     worker.leave()
 /// })?;
 /// assert!(report.end_ns > 1_000); // one latency at least, in virtual time
 /// report.values()?.into_iter().collect::<Result<Vec<()>, _>>()?;
@@ -134,14 +134,14 @@ pub fn simulate<R: Send>(sim: &Sim, body: impl Fn(Member) -> R + Sync) -> Result
         return Err(Cause::NoSuchRank { rank: death.rank, size: sim.ranks }.into());
     }
     process::allow_descriptors(sim.ranks as u64)?;
-    let board = Arc::new(Board::create(sim.ranks)?);
-    board.set_wake_mode(WakeMode::Fence);
-    let run = Arc::new(Run::new(World::new(sim, board.clone())?));
+    let node_state = Arc::new(NodeState::create(sim.ranks)?);
+    node_state.set_wake_mode(WakeMode::Fence);
+    let run = Arc::new(Scheduler::new(SimState::new(sim, node_state.clone())?));
     let members: Result<Vec<Member>> = Rank::all(sim.ranks)
         .map(|rank| {
             let fabric = Arc::new(SimFabric::new(run.clone(), rank, sim.can, sim.limits)?);
-            let host = Arc::new(SimHost::new(run.clone(), rank));
-            Ok(Member { rank, board: board.clone(), fabric, host })
+            let platform = Arc::new(SimPlatform::new(run.clone(), rank));
+            Ok(Member { rank, node_state: node_state.clone(), fabric, platform })
         })
         .collect();
     let fates = run_all(sim, &run, members?, &body)?;
@@ -160,11 +160,11 @@ pub fn simulate<R: Send>(sim: &Sim, body: impl Fn(Member) -> R + Sync) -> Result
 /// Starts a thread for each rank, lets them run, and waits for all threads of the run.
 fn run_all<R: Send>(
     sim: &Sim,
-    run: &Run,
+    run: &Scheduler,
     members: Vec<Member>,
     body: &(impl Fn(Member) -> R + Sync),
-) -> Result<Vec<Result<R, Fate>>> {
-    let here = processors::current();
+) -> Result<Vec<Result<R, ThreadEnd>>> {
+    let here = affinity::current();
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut refused = None;
@@ -176,14 +176,14 @@ fn run_all<R: Send>(
                 live(run, actor, || body(member))
             };
             let thread = builder.stack_size(sim.stack_bytes).spawn_scoped(scope, life);
-            let mut world = run.lock();
+            let mut state = run.lock();
             match thread {
                 Ok(thread) => {
-                    world.resume_at(actor, 0);
+                    state.resume_at(actor, 0);
                     threads.push(thread);
                 }
                 Err(error) => {
-                    world.retire(actor, None);
+                    state.retire(actor, None);
                     refused = Some(Error::from_io("thread", &error));
                     break;
                 }
@@ -194,7 +194,8 @@ fn run_all<R: Send>(
         }
         run.start();
         watch(run, &Log::new("sim", sim.log));
-        let fates = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Fate::Killed))).collect();
+        let fates =
+            threads.into_iter().map(|thread| thread.join().unwrap_or(Err(ThreadEnd::Killed))).collect();
         refused.map_or(Ok(fates), Err)
     })
 }
@@ -202,44 +203,44 @@ fn run_all<R: Send>(
 /// Keeps the calling thread, and those that it begins, to that processor. One of a run's threads runs at a time: on one
 /// processor they take turns two to three times as fast, for none wakes a processor for the next one.
 fn stay_on(processor: Option<u32>) {
-    let _ = processor.map(|processor| processors::bind(processor as usize)); // unbound it is slower, and as right
+    let _ = processor.map(|processor| affinity::bind(processor as usize)); // unbound it is slower, and as right
 }
 
 /// Waits for the end of the run, and names a rank that keeps all others from running.
-fn watch(run: &Run, log: &Log) {
-    let mut world = run.lock();
+fn watch(run: &Scheduler, log: &Log) {
+    let mut state = run.lock();
     let (mut steps, mut silent) = (0, Duration::ZERO);
-    while world.alive > 0 {
-        let waited = run.ended.wait_timeout(world, MEASURE);
-        world = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
-        silent = if world.counts.steps == steps { silent + MEASURE } else { Duration::ZERO };
-        steps = world.counts.steps;
+    while state.alive > 0 {
+        let waited = run.ended.wait_timeout(state, MEASURE);
+        state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        silent = if state.counts.steps == steps { silent + MEASURE } else { Duration::ZERO };
+        steps = state.counts.steps;
         if silent == SILENCE {
-            let rank = world.actors[world.running].rank;
+            let rank = state.actors[state.running].rank;
             let text = "has run for 10 s without a call: it loops, or waits for another rank by other means";
             log.say(Level::Warn, format_args!("rank {rank} {text}"));
         }
     }
 }
 
-fn report<R>(run: &Run, fates: Vec<Result<R, Fate>>) -> Report<R> {
-    let mut world = run.lock();
-    let outcome = |(rank, fate): (usize, Result<R, Fate>)| match fate {
-        Ok(_) if world.ranks[rank].dead => Outcome::Killed, // it caught its own death and made no more calls
+fn report<R>(run: &Scheduler, fates: Vec<Result<R, ThreadEnd>>) -> Report<R> {
+    let mut state = run.lock();
+    let outcome = |(rank, fate): (usize, Result<R, ThreadEnd>)| match fate {
+        Ok(_) if state.ranks[rank].dead => Outcome::Killed, // it caught its own death and made no more calls
         Ok(value) => Outcome::Returned(value),
-        Err(Fate::Killed) => Outcome::Killed,
-        Err(Fate::Panicked(message)) => Outcome::Panicked(message),
+        Err(ThreadEnd::Killed) => Outcome::Killed,
+        Err(ThreadEnd::Panicked(message)) => Outcome::Panicked(message),
     };
     let outcomes = fates.into_iter().enumerate().map(outcome).collect();
     Report {
         outcomes,
-        failure: world.watch.failure.take(),
-        trace_hash: world.trace.hash(),
-        end_ns: world.now,
-        steps: world.counts.steps,
-        events: world.counts.events,
-        switches: world.counts.switches,
-        rescues: world.watch.rescues,
-        trace: world.trace.take_lines(),
+        failure: state.watch.failure.take(),
+        trace_hash: state.trace.hash(),
+        end_ns: state.now,
+        steps: state.counts.steps,
+        events: state.counts.events,
+        switches: state.counts.switches,
+        rescues: state.watch.rescues,
+        trace: state.trace.take_lines(),
     }
 }

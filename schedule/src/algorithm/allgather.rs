@@ -1,9 +1,9 @@
 //! Gathering everybody's blocks at everybody.
 
-use super::barrier::{meet, name_rounds};
-use super::{Algorithm, Make, Operation};
+use super::{Algorithm, CollectiveKind, Make};
+use crate::algorithm::barrier::{meet, name_rounds};
 use crate::shape::{DATA, Shape};
-use crate::{Part, started};
+use crate::{RankPart, started};
 
 /// Around a ring: each rank hands on what it got last.
 pub(super) const RING: Algorithm = algorithm("ring", |_| true, ring);
@@ -21,13 +21,17 @@ pub(super) const BRUCK: Algorithm = algorithm("bruck", |_| true, bruck);
 /// so on, by copies between others.
 ///
 /// Source: the collective interface of the ACP library, figure 6.
-pub(super) const LISTS: Algorithm = algorithm("lists", |_| true, lists);
+pub(super) const LISTS: Algorithm = algorithm("command lists", |_| true, lists);
 
-const fn algorithm(name: &'static str, fits: fn(&Shape) -> bool, make: fn(&Shape, &mut Part)) -> Algorithm {
-    Algorithm { name, operation: Operation::Allgather, fits, make: Make::Whole(make) }
+const fn algorithm(
+    name: &'static str,
+    fits: fn(&Shape) -> bool,
+    make: fn(&Shape, &mut RankPart),
+) -> Algorithm {
+    Algorithm { name, operation: CollectiveKind::Allgather, fits, make: Make::Whole(make) }
 }
 
-fn ring(shape: &Shape, part: &mut Part) {
+fn ring(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let steps = ranks as u64 - 1;
     let (next, before) = ((me + 1) % ranks, (me + ranks - 1) % ranks);
@@ -51,7 +55,7 @@ fn ring(shape: &Shape, part: &mut Part) {
     part.finish(sent.reaches(steps));
 }
 
-fn doubling(shape: &Shape, part: &mut Part) {
+fn doubling(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let rounds = ranks.trailing_zeros() as usize;
     part.buffer("data", shape.rooms(me)[0]);
@@ -77,7 +81,7 @@ fn doubling(shape: &Shape, part: &mut Part) {
     part.finish(sent.reaches(rounds as u64));
 }
 
-fn bruck(shape: &Shape, part: &mut Part) {
+fn bruck(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let rounds = ranks.next_power_of_two().trailing_zeros() as usize;
     // Where the block of the rank so many behind `rank` begins in its row.
@@ -86,7 +90,7 @@ fn bruck(shape: &Shape, part: &mut Part) {
     };
     part.buffer("data", shape.rooms(me)[0]);
     let blocks = part.scratch("row", shape.bytes_of_all(), 2);
-    let laid = part.signal("laid", 1);
+    let laid = part.signal("copied_in", 1);
     let sent = part.signal("sent", rounds as u64);
     let placed = part.signal("placed", ranks as u64 - 1);
     let arrived: Vec<_> = (0..rounds).map(|_| part.signal("arrived", 1)).collect();
@@ -113,7 +117,7 @@ fn bruck(shape: &Shape, part: &mut Part) {
     arrived.iter().for_each(|arrived| part.finish(arrived.reaches(1)));
 }
 
-fn lists(shape: &Shape, part: &mut Part) {
+fn lists(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let others = ranks as u64 - 1;
     part.buffer("data", shape.rooms(me)[0]);
@@ -137,7 +141,7 @@ fn lists(shape: &Shape, part: &mut Part) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Deed;
+    use crate::StepKind;
 
     /// Of 7 ranks, relative to the rank whose list it is, as printed: to, from, after which.
     const PRINTED: [(usize, usize, Option<usize>); 6] =
@@ -148,18 +152,19 @@ mod tests {
     #[test]
     fn j11_lists_are_those_of_the_paper() {
         for ranks in [1, 2, 3, 5, 7, 8] {
-            let shape = Shape::new(Operation::Allgather, ranks, 0, 24);
+            let shape = Shape::new(CollectiveKind::Allgather, ranks, 0, 24);
             let schedule = LISTS.schedule(&shape, 1);
             schedule.check().unwrap_or_else(|fault| panic!("{ranks} ranks: {fault}"));
             for me in 0..ranks {
                 let part = schedule.part(me);
-                let moves: Vec<_> = part.steps().iter().filter(|step| step.deed != Deed::Nothing).collect();
+                let moves: Vec<_> =
+                    part.steps().iter().filter(|step| step.action != StepKind::Nothing).collect();
                 assert_eq!(moves.len(), ranks - 1);
                 for (number, step) in moves.iter().enumerate() {
                     let place = number + 1;
                     let on = |place: usize| DATA.on((me + place) % ranks, 24 * me as u64);
-                    let deed = Deed::Copy { from: on(place / 2), to: on(place), bytes: 24 };
-                    assert_eq!(step.deed, deed, "copy {number} of rank {me} of {ranks}");
+                    let action = StepKind::Copy { from: on(place / 2), to: on(place), bytes: 24 };
+                    assert_eq!(step.action, action, "copy {number} of rank {me} of {ranks}");
                     // After as many copies as it takes until one has brought the block to where it is taken from.
                     let is_done = part.counters()[step.trigger.signal.index()].name == "done";
                     assert_eq!((is_done, step.trigger.count), (true, (place / 2) as u64));
@@ -171,10 +176,12 @@ mod tests {
     /// The printed list waits for more than the data need, in commands 2 and 4: ours never waits for more than it.
     #[test]
     fn j11_no_command_waits_for_more_than_the_printed_one() {
-        let shape = Shape::new(Operation::Allgather, 7, 0, 24);
+        let shape = Shape::new(CollectiveKind::Allgather, 7, 0, 24);
         let part = LISTS.schedule(&shape, 1).part(0);
-        let moves = part.steps().iter().filter_map(|step| match step.deed {
-            Deed::Copy { from, to, .. } => Some((to.rank as usize, from.rank as usize, step.trigger.count)),
+        let moves = part.steps().iter().filter_map(|step| match step.action {
+            StepKind::Copy { from, to, .. } => {
+                Some((to.rank as usize, from.rank as usize, step.trigger.count))
+            }
             _ => None,
         });
         let ours: Vec<_> = moves.collect();

@@ -1,9 +1,9 @@
 //! A block of everybody's for everybody.
 
-use super::neighbours::Given;
-use super::{Algorithm, Make, Operation, doublings, tell_all};
+use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
+use crate::algorithm::neighbours::GivenBlock;
 use crate::shape::{Counts, DATA, RESULT, Shape};
-use crate::{Buffer, Part, Place, Signal, started};
+use crate::{BufferId, Location, RankPart, SignalId, started};
 
 /// Everybody puts each block where it belongs, beginning with its neighbour's.
 pub(super) const PAIRWISE: Algorithm = algorithm("pairwise", |_| true, pairwise);
@@ -15,14 +15,18 @@ pub(super) const PAIRWISE: Algorithm = algorithm("pairwise", |_| true, pairwise)
 pub(super) const BRUCK: Algorithm =
     algorithm("bruck", |shape| matches!(shape.counts, Counts::Equal(_)), bruck);
 
-const fn algorithm(name: &'static str, fits: fn(&Shape) -> bool, make: fn(&Shape, &mut Part)) -> Algorithm {
-    Algorithm { name, operation: Operation::Alltoall, fits, make: Make::Whole(make) }
+const fn algorithm(
+    name: &'static str,
+    fits: fn(&Shape) -> bool,
+    make: fn(&Shape, &mut RankPart),
+) -> Algorithm {
+    Algorithm { name, operation: CollectiveKind::Alltoall, fits, make: Make::Whole(make) }
 }
 
-fn pairwise(shape: &Shape, part: &mut Part) {
+fn pairwise(shape: &Shape, part: &mut RankPart) {
     let me = part.rank();
     name_buffers(shape, part);
-    give_all(part, shape.ranks, |to| Given {
+    put_all(part, shape.ranks, |to| GivenBlock {
         to,
         from: shape.sent_before(me, to),
         into: shape.got_before(me, to),
@@ -31,14 +35,14 @@ fn pairwise(shape: &Shape, part: &mut Part) {
 }
 
 /// Gives all ranks their blocks, as soon as all are ready.
-pub fn give_all(part: &mut Part, ranks: usize, block: impl Fn(usize) -> Given) {
+pub fn put_all(part: &mut RankPart, ranks: usize, block: impl Fn(usize) -> GivenBlock) {
     let (me, others) = (part.rank(), ranks as u64 - 1);
     let ready = part.signal("ready", others);
     let arrived = part.signal("arrived", ranks as u64);
     let sent = part.signal("sent", others);
-    tell_all(part, (1..ranks).map(|step| ready.on((me + step) % ranks, 1)));
+    signal_all(part, (1..ranks).map(|step| ready.on((me + step) % ranks, 1)));
     for step in 0..ranks {
-        let Given { to, from, into, bytes } = block((me + step) % ranks);
+        let GivenBlock { to, from, into, bytes } = block((me + step) % ranks);
         let trigger = if step == 0 { started() } else { ready.reaches(others) };
         let copy = part.copy(trigger, DATA.on(me, from), RESULT.on(to, into), bytes);
         copy.then(arrived.on(to, 1));
@@ -50,7 +54,7 @@ pub fn give_all(part: &mut Part, ranks: usize, block: impl Fn(usize) -> Given) {
     part.finish(sent.reaches(others));
 }
 
-fn name_buffers(shape: &Shape, part: &mut Part) {
+fn name_buffers(shape: &Shape, part: &mut RankPart) {
     let [data, result] = shape.rooms(part.rank());
     part.buffer("data", data);
     part.buffer("result", result);
@@ -61,15 +65,15 @@ const TURNS: u32 = 2;
 
 /// Where blocks are packed to travel, and where they arrive, round after round.
 struct Rounds {
-    packed: Buffer,
-    incoming: Buffer,
-    laid: Signal,
-    sent: Signal,
-    placed: Signal,
-    arrived: Vec<Signal>,
+    packed: BufferId,
+    incoming: BufferId,
+    laid: SignalId,
+    sent: SignalId,
+    placed: SignalId,
+    arrived: Vec<SignalId>,
 }
 
-fn bruck(shape: &Shape, part: &mut Part) {
+fn bruck(shape: &Shape, part: &mut RankPart) {
     let (ranks, me, bytes) = (shape.ranks, part.rank(), shape.block(0, 0));
     name_buffers(shape, part);
     let rounds = doublings(ranks);
@@ -78,13 +82,13 @@ fn bruck(shape: &Shape, part: &mut Part) {
     let names = Rounds {
         packed: part.scratch("packed", all * bytes, TURNS),
         incoming: part.scratch("incoming", all * bytes, TURNS),
-        laid: part.signal("laid", all),
+        laid: part.signal("copied_in", all),
         sent: part.signal("sent", rounds as u64),
         placed: part.signal("placed", ranks as u64),
         arrived: (0..rounds).map(|_| part.signal("arrived", 1)).collect(),
     };
     // Where the block is now that has so far to go from here.
-    let mut places: Vec<Place> =
+    let mut places: Vec<Location> =
         (0..ranks).map(|way| DATA.on(me, shape.sent_before(me, (me + way) % ranks))).collect();
     let mut laid = 0;
     for (round, arrived) in names.arrived.iter().enumerate() {

@@ -8,33 +8,37 @@
 //! ready; a place is used again when its owner has said, for the start so many before, that it is free. Each pair has
 //! a signal for that: added up, one that is ahead would stand for another.
 
-use super::{Algorithm, Make, Operation, tell_all};
+use super::{Algorithm, CollectiveKind, Make, signal_all};
 use crate::shape::{DATA, Shape};
-use crate::{Part, Signal, started};
+use crate::{RankPart, SignalId, started};
 
 /// All tell rank 0, which tells all.
-pub(super) const BARRIER: Algorithm = algorithm("central", Operation::Barrier, barrier);
+pub(super) const BARRIER: Algorithm = algorithm("central", CollectiveKind::Barrier, barrier);
 /// The root lays its bytes out once, and everybody takes them from there: one copy for each, by whoever it is for.
-pub(super) const STAGED: Algorithm = algorithm("staged", Operation::Bcast, staged);
+pub(super) const STAGED: Algorithm = algorithm("staged", CollectiveKind::Bcast, staged);
 /// The root gives each its bytes.
-pub(super) const EAGER: Algorithm = algorithm("eager", Operation::Bcast, eager);
+pub(super) const EAGER: Algorithm = algorithm("eager", CollectiveKind::Bcast, eager);
 /// Everybody gives the root its values, which are combined outwards from its own.
-pub(super) const REDUCE: Algorithm = algorithm("flat", Operation::Reduce, reduce);
+pub(super) const REDUCE: Algorithm = algorithm("flat", CollectiveKind::Reduce, reduce);
 /// The root combines everybody's values where they lie, and says when it has: nobody else may change them before.
-pub(super) const REDUCE_DIRECT: Algorithm = algorithm("direct", Operation::Reduce, reduce_direct);
+pub(super) const REDUCE_DIRECT: Algorithm = algorithm("direct", CollectiveKind::Reduce, reduce_direct);
 /// Everybody gives rank 0 its values, and gets the result from there.
-pub(super) const ALLREDUCE: Algorithm = algorithm("flat", Operation::Allreduce, allreduce);
+pub(super) const ALLREDUCE: Algorithm = algorithm("flat", CollectiveKind::Allreduce, allreduce);
 /// Everybody gives rank 0 its block, and gets all from there.
-pub(super) const ALLGATHER: Algorithm = algorithm("flat", Operation::Allgather, allgather);
+pub(super) const ALLGATHER: Algorithm = algorithm("flat", CollectiveKind::Allgather, allgather);
 
-const fn algorithm(name: &'static str, operation: Operation, make: fn(&Shape, &mut Part)) -> Algorithm {
+const fn algorithm(
+    name: &'static str,
+    operation: CollectiveKind,
+    make: fn(&Shape, &mut RankPart),
+) -> Algorithm {
     Algorithm { name, operation, fits: |_| true, make: Make::Whole(make) }
 }
 
 /// Starts that a place serves in turn.
 const TURNS: u32 = 4;
 
-fn barrier(shape: &Shape, part: &mut Part) {
+fn barrier(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     part.buffer("data", 0);
     let come = part.signal("come", if me == 0 { ranks as u64 } else { 0 });
@@ -42,13 +46,13 @@ fn barrier(shape: &Shape, part: &mut Part) {
     part.join(started()).then(come.on(0, 1));
     if me == 0 {
         part.join(come.reaches(ranks as u64));
-        tell_all(part, (1..ranks).chain([0]).map(|rank| go.on(rank, 1)));
+        signal_all(part, (1..ranks).chain([0]).map(|rank| go.on(rank, 1)));
     }
     part.finish(go.reaches(1));
 }
 
 /// The signals by which the other ranks tell that one that its places with them, or theirs with it, are free.
-fn name_free(shape: &Shape, middle: usize, part: &mut Part) -> Vec<Signal> {
+fn name_free(shape: &Shape, middle: usize, part: &mut RankPart) -> Vec<SignalId> {
     let is_middle = part.rank() == middle;
     let of = |rank: usize| u64::from(is_middle && rank != middle);
     (0..shape.ranks).map(|rank| part.signal("free", of(rank))).collect()
@@ -58,12 +62,12 @@ fn others(shape: &Shape, middle: usize) -> impl Iterator<Item = usize> + use<> {
     (0..shape.ranks).filter(move |&rank| rank != middle)
 }
 
-fn staged(shape: &Shape, part: &mut Part) {
+fn staged(shape: &Shape, part: &mut RankPart) {
     let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
     let is_root = me == root;
     part.buffer("data", bytes);
     let stage = part.scratch("stage", if is_root { bytes } else { 0 }, TURNS);
-    let laid = part.signal("laid", u64::from(is_root));
+    let laid = part.signal("copied_in", u64::from(is_root));
     let staged = part.signal("staged", u64::from(!is_root));
     let taken = part.signal("taken", u64::from(!is_root));
     let free = name_free(shape, root, part);
@@ -79,11 +83,11 @@ fn staged(shape: &Shape, part: &mut Part) {
     }
     part.copy(started(), DATA.on(me, 0), stage.on(me, 0), bytes).then(laid.on(me, 1));
     part.join(laid.reaches(1));
-    tell_all(part, others(shape, root).map(|rank| staged.on(rank, 1)));
+    signal_all(part, others(shape, root).map(|rank| staged.on(rank, 1)));
     part.finish(laid.reaches(1));
 }
 
-fn eager(shape: &Shape, part: &mut Part) {
+fn eager(shape: &Shape, part: &mut RankPart) {
     let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
     let (is_root, count) = (me == root, shape.ranks as u64 - 1);
     part.buffer("data", bytes);
@@ -121,10 +125,10 @@ fn outwards(ranks: usize, middle: usize) -> impl Iterator<Item = (usize, bool)> 
 fn combine(
     shape: &Shape,
     middle: usize,
-    arrived: &[Signal],
-    (places, combined): (crate::Buffer, Signal),
-    free: Option<Signal>,
-    part: &mut Part,
+    arrived: &[SignalId],
+    (places, combined): (crate::BufferId, SignalId),
+    free: Option<SignalId>,
+    part: &mut RankPart,
 ) {
     let bytes = shape.bytes_of(0);
     for (number, (from, in_front)) in outwards(shape.ranks, middle).enumerate() {
@@ -139,7 +143,7 @@ fn combine(
     }
 }
 
-fn reduce(shape: &Shape, part: &mut Part) {
+fn reduce(shape: &Shape, part: &mut RankPart) {
     let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
     let (is_root, count) = (me == root, shape.ranks as u64 - 1);
     part.buffer("data", bytes);
@@ -161,7 +165,7 @@ fn reduce(shape: &Shape, part: &mut Part) {
     part.finish(sent.reaches(1));
 }
 
-fn reduce_direct(shape: &Shape, part: &mut Part) {
+fn reduce_direct(shape: &Shape, part: &mut RankPart) {
     let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
     let (is_root, count) = (me == root, shape.ranks as u64 - 1);
     part.buffer("data", bytes);
@@ -186,7 +190,7 @@ fn reduce_direct(shape: &Shape, part: &mut Part) {
     }
 }
 
-fn allreduce(shape: &Shape, part: &mut Part) {
+fn allreduce(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let (is_middle, count) = (me == 0, shape.ranks as u64 - 1);
     part.buffer("data", bytes);
@@ -215,7 +219,7 @@ fn allreduce(shape: &Shape, part: &mut Part) {
     }
 }
 
-fn allgather(shape: &Shape, part: &mut Part) {
+fn allgather(shape: &Shape, part: &mut RankPart) {
     let (me, ranks, all) = (part.rank(), shape.ranks as u64, shape.bytes_of_all());
     let is_middle = me == 0;
     part.buffer("data", shape.rooms(me)[0]);

@@ -1,20 +1,24 @@
 //! Gathering everybody's blocks at one rank.
 
-use super::rows::Rows;
-use super::{Algorithm, Make, Operation, doublings, tell_all};
+use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
+use crate::algorithm::layout::subtree_blocks::SubtreeBlocks;
 use crate::shape::{DATA, Shape};
-use crate::{Part, started};
+use crate::{RankPart, started};
 
 /// Everybody puts its block where it belongs.
 pub(super) const FLAT: Algorithm =
-    Algorithm { name: "flat", operation: Operation::Gather, fits: |_| true, make: Make::Whole(flat) };
+    Algorithm { name: "flat", operation: CollectiveKind::Gather, fits: |_| true, make: Make::Whole(flat) };
 /// Up a binomial tree, with all blocks of those below.
 ///
 /// Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
-pub(super) const BINOMIAL: Algorithm =
-    Algorithm { name: "binomial", operation: Operation::Gather, fits: |_| true, make: Make::Whole(binomial) };
+pub(super) const BINOMIAL: Algorithm = Algorithm {
+    name: "binomial",
+    operation: CollectiveKind::Gather,
+    fits: |_| true,
+    make: Make::Whole(binomial),
+};
 
-fn flat(shape: &Shape, part: &mut Part) {
+fn flat(shape: &Shape, part: &mut RankPart) {
     let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
     part.buffer("data", shape.rooms(me)[0]);
     let is_root = me == root;
@@ -22,7 +26,7 @@ fn flat(shape: &Shape, part: &mut Part) {
     let arrived = part.signal("arrived", if is_root { others } else { 0 });
     let sent = part.signal("sent", u64::from(!is_root));
     if is_root {
-        tell_all(part, (0..shape.ranks).filter(|&rank| rank != root).map(|rank| ready.on(rank, 1)));
+        signal_all(part, (0..shape.ranks).filter(|&rank| rank != root).map(|rank| ready.on(rank, 1)));
         part.finish(arrived.reaches(others));
     } else {
         part.copy(ready.reaches(1), DATA.on(me, 0), DATA.on(root, shape.offset_of(me)), shape.bytes_of(me))
@@ -35,10 +39,10 @@ fn flat(shape: &Shape, part: &mut Part) {
 /// Starts that a row serves in turn.
 const TURNS: u32 = 2;
 
-fn binomial(shape: &Shape, part: &mut Part) {
+fn binomial(shape: &Shape, part: &mut RankPart) {
     let (me, root) = (part.rank(), shape.root);
     part.buffer("data", shape.rooms(me)[0]);
-    let mut rows = Rows { shape, row: DATA };
+    let mut rows = SubtreeBlocks { shape, row: DATA };
     // A rank without children sends its block from where it is.
     let has_row = me != root && rows.size(me) > 1;
     rows.row = part.scratch("row", if has_row { rows.row_bytes(me) } else { 0 }, TURNS);
@@ -55,13 +59,13 @@ fn binomial(shape: &Shape, part: &mut Part) {
     }
     let counts = arrived.clone();
     let arrived: Vec<_> = arrived.into_iter().map(|count| part.signal("arrived", count)).collect();
-    let all_there = |part: &mut Part| {
+    let all_there = |part: &mut RankPart| {
         for &child in &children {
             part.join(arrived[turn(child)].reaches(counts[turn(child)]));
         }
     };
     let Some(parent) = rows.parent(me) else {
-        tell_all(part, children.iter().map(|&child| free.on(child, 1)));
+        signal_all(part, children.iter().map(|&child| free.on(child, 1)));
         for &child in &children {
             part.finish(arrived[turn(child)].reaches(counts[turn(child)]));
         }
@@ -77,7 +81,7 @@ fn binomial(shape: &Shape, part: &mut Part) {
     }
     if !children.is_empty() {
         part.join(sent.reaches(sends));
-        tell_all(part, children.iter().map(|&child| free.on(child, 1)));
+        signal_all(part, children.iter().map(|&child| free.on(child, 1)));
     }
     part.finish(sent.reaches(sends));
 }

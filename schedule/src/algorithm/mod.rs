@@ -1,38 +1,30 @@
 //! Algorithms: each makes the part of one rank of a collective, from the shape alone. One file each.
 
-mod allgather;
-mod allreduce;
-mod alltoall;
-mod barrier;
-mod between;
-mod broadcast;
-mod flat;
-mod gather;
-mod halves;
-mod laid;
-mod leaders;
-mod neighbours;
-mod pairs;
-mod reduce;
-mod reduce_scatter;
-mod rows;
-mod scan;
-mod scatter;
-mod scatter_allgather;
-mod session;
-mod trees;
-mod trinaryx3;
-mod two_level;
-mod work;
+pub(crate) mod allgather;
+pub(crate) mod allreduce;
+pub(crate) mod alltoall;
+pub(crate) mod barrier;
+pub(crate) mod bcast;
+pub(crate) mod copy_in_copy_out;
+pub(crate) mod flat;
+pub(crate) mod gather;
+pub(crate) mod layout;
+pub(crate) mod neighbours;
+pub(crate) mod reduce;
+pub(crate) mod reduce_scatter;
+pub(crate) mod scan;
+pub(crate) mod scatter;
+pub(crate) mod two_level;
+pub(crate) mod work;
 
-pub use alltoall::give_all;
-pub use neighbours::{Given, give_straight};
-pub use session::streams;
+pub use alltoall::put_all;
+pub use bcast::session::streams;
+pub use neighbours::{GivenBlock, put_blocks};
 pub use work::{Load, Work};
 
 use crate::selection::Selection;
-use crate::shape::{Operation, Shape};
-use crate::{Effect, Part, Schedule, started};
+use crate::shape::{CollectiveKind, Shape};
+use crate::{RankPart, Schedule, StepEffect, started};
 
 /// A way to do a collective.
 #[derive(Clone, Copy, Debug)]
@@ -40,20 +32,20 @@ pub struct Algorithm {
     /// What it is called.
     pub name: &'static str,
     /// What it does.
-    pub operation: Operation,
+    pub operation: CollectiveKind,
     /// Whether it does it for such a shape.
     pub fits: fn(&Shape) -> bool,
-    /// How the part of a rank is made.
+    /// CombineWith the part of a rank is made.
     make: Make,
 }
 
-/// How the part of a rank is made.
+/// CombineWith the part of a rank is made.
 #[derive(Clone, Copy, Debug)]
 enum Make {
     /// What moves, moves whole.
-    Whole(fn(&Shape, &mut Part)),
+    Whole(fn(&Shape, &mut RankPart)),
     /// It moves in so many segments.
-    Cut(fn(&Shape, u64, &mut Part)),
+    Cut(fn(&Shape, u64, &mut RankPart)),
 }
 
 /// All of them.
@@ -61,15 +53,15 @@ pub const ALGORITHMS: &[Algorithm] = &[
     barrier::DISSEMINATION,
     flat::BARRIER,
     two_level::BARRIER,
-    broadcast::BINARY,
-    broadcast::BINOMIAL,
-    broadcast::CHAIN,
-    broadcast::PIPELINED,
-    scatter_allgather::SCATTER_ALLGATHER,
+    bcast::tree::BINARY,
+    bcast::tree::BINOMIAL,
+    bcast::tree::CHAIN,
+    bcast::tree::PIPELINED,
+    bcast::scatter_allgather::SCATTER_ALLGATHER,
     flat::STAGED,
     flat::EAGER,
-    trinaryx3::BUCKET,
-    trinaryx3::TWO_PHASE,
+    bcast::trinaryx3::BUCKET,
+    bcast::trinaryx3::TWO_PHASE,
     two_level::BCAST,
     allgather::RING,
     allgather::DOUBLING,
@@ -98,23 +90,23 @@ pub const ALGORITHMS: &[Algorithm] = &[
     scan::INCLUSIVE,
     scan::EXCLUSIVE,
     neighbours::DIRECT,
-    laid::BCAST,
-    laid::SCATTER,
-    laid::GATHER,
-    laid::REDUCE,
-    laid::ALLREDUCE,
-    laid::SHARED,
-    laid::REDUCE_SCATTER,
-    laid::ALLGATHER,
-    laid::ALLTOALL,
-    laid::SCAN,
-    laid::EXSCAN,
-    laid::BARRIER,
-    halves::BCAST,
+    copy_in_copy_out::BCAST,
+    copy_in_copy_out::SCATTER,
+    copy_in_copy_out::GATHER,
+    copy_in_copy_out::REDUCE,
+    copy_in_copy_out::ALLREDUCE,
+    copy_in_copy_out::SHARED,
+    copy_in_copy_out::REDUCE_SCATTER,
+    copy_in_copy_out::ALLGATHER,
+    copy_in_copy_out::ALLTOALL,
+    copy_in_copy_out::SCAN,
+    copy_in_copy_out::EXSCAN,
+    copy_in_copy_out::BARRIER,
+    bcast::split_copy::BCAST,
 ];
 
 /// Steps that raise all of these, as soon as those before them in their queue have begun.
-fn tell_all(part: &mut Part, effects: impl Iterator<Item = Effect>) {
+fn signal_all(part: &mut RankPart, effects: impl Iterator<Item = StepEffect>) {
     let mut effects = effects;
     while let Some(effect) = effects.next() {
         let step = part.join(started());
@@ -125,7 +117,7 @@ fn tell_all(part: &mut Part, effects: impl Iterator<Item = Effect>) {
     }
 }
 
-/// How often 1 must be doubled to be no less than that.
+/// CombineWith often 1 must be doubled to be no less than that.
 fn doublings(ranks: usize) -> usize {
     ranks.next_power_of_two().trailing_zeros() as usize
 }
@@ -144,13 +136,13 @@ impl Algorithm {
 
     /// Whether it is for calls, and plans that each rank runs alone.
     pub(super) fn is_for_calls(&self) -> bool {
-        matches!(self.name, "laid" | "told" | "shared" | "halves")
+        matches!(self.name, "copy in copy out" | "all to all" | "reduce scatter allgather" | "split copy")
     }
 
     /// The schedule of a shape, cut into so many segments where the algorithm cuts.
     pub fn schedule(&self, shape: &Shape, segments: u64) -> Schedule {
         let (make, of, for_contract) = (self.make, shape.clone(), shape.clone());
-        let part = move |part: &mut Part| match make {
+        let part = move |part: &mut RankPart| match make {
             Make::Whole(make) => make(&of, part),
             Make::Cut(make) => make(&of, segments, part),
         };
@@ -159,10 +151,4 @@ impl Algorithm {
 }
 
 #[cfg(test)]
-mod proofs;
-#[cfg(test)]
-mod rooted;
-#[cfg(test)]
-mod textbook;
-#[cfg(test)]
-mod turning;
+mod tests;

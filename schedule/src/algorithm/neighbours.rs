@@ -1,39 +1,39 @@
 //! Exchanges among neighbours: each puts its blocks where they belong as soon as all of its neighbours are ready.
 
-use super::{Algorithm, Make, Operation, tell_all};
-use crate::Part;
+use super::{Algorithm, CollectiveKind, Make, signal_all};
+use crate::RankPart;
 use crate::neighbours::Edge;
 use crate::shape::{Counts, DATA, RESULT, Shape};
 
 /// Straight to each.
 pub(super) const DIRECT: Algorithm = Algorithm {
     name: "direct",
-    operation: Operation::Neighbours,
+    operation: CollectiveKind::Neighbours,
     fits: |shape| matches!(shape.counts, Counts::Graph(_)),
     make: Make::Whole(direct),
 };
 
-fn direct(shape: &Shape, part: &mut Part) {
+fn direct(shape: &Shape, part: &mut RankPart) {
     let me = part.rank();
     let [data, result] = shape.rooms(me);
     part.buffer("data", data);
     part.buffer("result", result);
     let Counts::Graph(neighbours) = &shape.counts else { return };
-    let given = |(edge, from): (Edge, u64)| Given {
+    let given = |(edge, from): (Edge, u64)| GivenBlock {
         to: edge.to,
         from,
         into: neighbours.slot_offset(edge.to, edge.slot),
         bytes: edge.bytes,
     };
-    let gives: Vec<Given> = neighbours.given(me).map(given).collect();
+    let gives: Vec<GivenBlock> = neighbours.given(me).map(given).collect();
     let gets: Vec<(usize, usize)> = neighbours.got(me).map(|got| (got.from, got.number)).collect();
     let most = (0..shape.ranks).map(|rank| neighbours.given(rank).count()).max().unwrap_or(0);
-    give_straight(part, &gives, &gets, most);
+    put_blocks(part, &gives, &gets, most);
 }
 
 /// A block that is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Given {
+pub struct GivenBlock {
     /// To whom.
     pub to: usize,
     /// Where it begins in [`DATA`] here.
@@ -46,14 +46,14 @@ pub struct Given {
 
 /// Gives those blocks, each as soon as who gets it is ready, and gets others: from whom, and which of the blocks that
 /// one gives. No rank whose signals are named gives more than `most`.
-pub fn give_straight(part: &mut Part, gives: &[Given], gets: &[(usize, usize)], most: usize) {
+pub fn put_blocks(part: &mut RankPart, gives: &[GivenBlock], gets: &[(usize, usize)], most: usize) {
     let me = part.rank();
     let arrived = part.signal("arrived", gets.len() as u64);
     let sent = part.signal("sent", gives.len() as u64);
     // One for each block that is given: one neighbour that is ahead would stand for another.
     let ready: Vec<_> = (0..most).map(|at| part.signal("ready", u64::from(at < gives.len()))).collect();
-    tell_all(part, gets.iter().map(|&(from, number)| ready[number].on(from, 1)));
-    for (&Given { to, from, into, bytes }, ready) in gives.iter().zip(&ready) {
+    signal_all(part, gets.iter().map(|&(from, number)| ready[number].on(from, 1)));
+    for (&GivenBlock { to, from, into, bytes }, ready) in gives.iter().zip(&ready) {
         part.copy(ready.reaches(1), DATA.on(me, from), RESULT.on(to, into), bytes)
             .then(arrived.on(to, 1))
             .then(sent.on(me, 1));

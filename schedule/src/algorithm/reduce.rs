@@ -4,27 +4,27 @@
 //! goes to a place of its own for each child, which two starts take in turns; a child writes there again when its
 //! parent has combined what it wrote two starts before.
 
-use super::leaders::Leaders;
-use super::trees::Tree;
-use super::{Algorithm, Make, Operation};
+use super::{Algorithm, CollectiveKind, Make};
+use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::tree::Tree;
 use crate::shape::{DATA, Shape};
-use crate::{Buffer, Part, Signal, Trigger, started};
+use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
 /// Up a binomial tree. Where the order counts, to rank 0 and from there to the root.
 pub(super) const TREE: Algorithm =
-    Algorithm { name: "tree", operation: Operation::Reduce, fits: |_| true, make: Make::Whole(tree) };
+    Algorithm { name: "tree", operation: CollectiveKind::Reduce, fits: |_| true, make: Make::Whole(tree) };
 
 /// Starts that an incoming place serves in turn.
 const TURNS: u32 = 2;
 
-fn tree(shape: &Shape, part: &mut Part) {
+fn tree(shape: &Shape, part: &mut RankPart) {
     part.buffer("data", shape.bytes_of(0));
     climb_to_root(shape, &Leaders::all(shape.ranks), started(), part);
 }
 
 /// Up a tree of ranks, and to the root. Each of these has its values when `had` says so; those of others have gone
 /// then.
-pub(super) fn climb_to_root(shape: &Shape, among: &Leaders, had: Trigger, part: &mut Part) {
+pub(super) fn climb_to_root(shape: &Shape, among: &Leaders, had: StepTrigger, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let number = if shape.in_order { 0 } else { among.node_of(shape.root) };
     let first = among.rank_of(number);
@@ -59,16 +59,16 @@ pub(super) struct Up {
     parent: Option<(usize, usize)>,
     /// The nearest first, so that what is combined comes in the order of ranks.
     pub(super) children: Vec<usize>,
-    incoming: Buffer,
-    free: Signal,
-    summed: Signal,
-    pub(super) sent: Signal,
-    arrived: Vec<Signal>,
+    incoming: BufferId,
+    free: SignalId,
+    summed: SignalId,
+    pub(super) sent: SignalId,
+    arrived: Vec<SignalId>,
 }
 
 impl Up {
     /// Names what it needs. The tree is that of ranks from number `root` on, around the end.
-    pub(super) fn name(among: &Leaders, root: usize, bytes: u64, part: &mut Part) -> Up {
+    pub(super) fn name(among: &Leaders, root: usize, bytes: u64, part: &mut RankPart) -> Up {
         let count = among.count();
         let rank_of = |place: usize| among.rank_of((place + root) % count);
         let place = among.number_of(part.rank()).map(|number| (number + count - root) % count);
@@ -90,7 +90,7 @@ impl Up {
 
     /// Combines what comes in with the own values, there when `had` says so, and hands it on. At the root: when all is
     /// combined.
-    pub(super) fn climb(&self, had: Trigger, bytes: u64, part: &mut Part) -> Option<Trigger> {
+    pub(super) fn climb(&self, had: StepTrigger, bytes: u64, part: &mut RankPart) -> Option<StepTrigger> {
         let me = part.rank();
         for (at, (&child, arrived)) in self.children.iter().zip(&self.arrived).enumerate() {
             let from = self.incoming.on(me, at as u64 * bytes);

@@ -1,8 +1,8 @@
 //! Everybody's values combined, each rank with a block of the result, where it stood.
 
-use super::{Algorithm, Make, Operation};
+use super::{Algorithm, CollectiveKind, Make};
 use crate::shape::{DATA, Shape};
-use crate::{Part, started};
+use crate::{RankPart, started};
 
 /// Everybody gives each its block, who combines them in the order of ranks.
 pub(super) const PAIRWISE: Algorithm = algorithm("pairwise", |_| true, pairwise);
@@ -11,14 +11,18 @@ pub(super) const PAIRWISE: Algorithm = algorithm("pairwise", |_| true, pairwise)
 /// Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (2009).
 pub(super) const RING: Algorithm = algorithm("ring", |shape| !shape.in_order, ring);
 
-const fn algorithm(name: &'static str, fits: fn(&Shape) -> bool, make: fn(&Shape, &mut Part)) -> Algorithm {
-    Algorithm { name, operation: Operation::ReduceScatter, fits, make: Make::Whole(make) }
+const fn algorithm(
+    name: &'static str,
+    fits: fn(&Shape) -> bool,
+    make: fn(&Shape, &mut RankPart),
+) -> Algorithm {
+    Algorithm { name, operation: CollectiveKind::ReduceScatter, fits, make: Make::Whole(make) }
 }
 
 /// Starts that a place for what comes in serves in turn.
 const TURNS: u32 = 2;
 
-fn pairwise(shape: &Shape, part: &mut Part) {
+fn pairwise(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let (count, own) = (ranks as u64 - 1, shape.bytes_of(me));
     part.buffer("data", shape.rooms(me)[0]);
@@ -51,7 +55,7 @@ fn pairwise(shape: &Shape, part: &mut Part) {
     }
 }
 
-fn ring(shape: &Shape, part: &mut Part) {
+fn ring(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let (steps, next) = (ranks - 1, (me + 1) % ranks);
     let count = steps as u64;

@@ -6,17 +6,21 @@
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
-use super::{Algorithm, Make, Operation, doublings, tell_all};
+use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
 use crate::shape::{DATA, Shape};
-use crate::{Part, Place, Trigger, started};
+use crate::{Location, RankPart, StepTrigger, started};
 
 /// Up to each rank.
-pub(super) const INCLUSIVE: Algorithm =
-    Algorithm { name: "doubling", operation: Operation::Scan, fits: |_| true, make: Make::Whole(inclusive) };
+pub(super) const INCLUSIVE: Algorithm = Algorithm {
+    name: "doubling",
+    operation: CollectiveKind::Scan,
+    fits: |_| true,
+    make: Make::Whole(inclusive),
+};
 /// Up to the one before each rank: that is a scan of the values of those before.
 pub(super) const EXCLUSIVE: Algorithm = Algorithm {
     name: "doubling",
-    operation: Operation::Exscan,
+    operation: CollectiveKind::Exscan,
     fits: |_| true,
     make: Make::Whole(exclusive),
 };
@@ -24,13 +28,13 @@ pub(super) const EXCLUSIVE: Algorithm = Algorithm {
 /// Starts that a place serves in turn.
 const TURNS: u32 = 2;
 
-fn inclusive(shape: &Shape, part: &mut Part) {
+fn inclusive(shape: &Shape, part: &mut RankPart) {
     let me = part.rank();
     part.buffer("data", shape.bytes_of(0));
     rounds(shape, 0, DATA.on(me, 0), started(), part);
 }
 
-fn exclusive(shape: &Shape, part: &mut Part) {
+fn exclusive(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
     let (has_before, has_next) = (u64::from(me > 0), u64::from(me + 1 < shape.ranks));
@@ -60,7 +64,13 @@ fn exclusive(shape: &Shape, part: &mut Part) {
 
 /// A scan among the ranks from `first` on, of what they have at `have` when `ready`; the result goes to the data. When
 /// the rank has done with `have`.
-fn rounds(shape: &Shape, first: usize, have: Place, ready: Trigger, part: &mut Part) -> Trigger {
+fn rounds(
+    shape: &Shape,
+    first: usize,
+    have: Location,
+    ready: StepTrigger,
+    part: &mut RankPart,
+) -> StepTrigger {
     let (ranks, me, bytes) = (shape.ranks, part.rank(), shape.bytes_of(0));
     let rounds = doublings(ranks - first);
     let takes_part = me >= first;
@@ -102,7 +112,7 @@ fn rounds(shape: &Shape, first: usize, have: Place, ready: Trigger, part: &mut P
     part.copy(ready, have, DATA.on(me, 0), bytes).then(done.on(me, 1));
     part.join(done.reaches(1));
     let sources = (0..rounds).filter(|&round| has_source(round));
-    tell_all(part, sources.map(|round| free[round].on(me - (1 << round), 1)));
+    signal_all(part, sources.map(|round| free[round].on(me - (1 << round), 1)));
     part.finish(done.reaches(1));
     done.reaches(1)
 }

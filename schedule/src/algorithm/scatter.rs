@@ -1,24 +1,24 @@
 //! Scattering one rank's blocks.
 
-use super::rows::Rows;
-use super::{Algorithm, Make, Operation, doublings, tell_all};
+use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
+use crate::algorithm::layout::subtree_blocks::SubtreeBlocks;
 use crate::shape::{DATA, Shape};
-use crate::{Part, started};
+use crate::{RankPart, started};
 
 /// The root puts each block where it belongs.
 pub(super) const FLAT: Algorithm =
-    Algorithm { name: "flat", operation: Operation::Scatter, fits: |_| true, make: Make::Whole(flat) };
+    Algorithm { name: "flat", operation: CollectiveKind::Scatter, fits: |_| true, make: Make::Whole(flat) };
 /// Down a binomial tree, with all blocks of those below.
 ///
 /// Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 pub(super) const BINOMIAL: Algorithm = Algorithm {
     name: "binomial",
-    operation: Operation::Scatter,
+    operation: CollectiveKind::Scatter,
     fits: |_| true,
     make: Make::Whole(binomial),
 };
 
-fn flat(shape: &Shape, part: &mut Part) {
+fn flat(shape: &Shape, part: &mut RankPart) {
     let (me, root, others) = (part.rank(), shape.root, shape.ranks as u64 - 1);
     part.buffer("data", shape.rooms(me)[0]);
     let is_root = me == root;
@@ -48,10 +48,10 @@ fn flat(shape: &Shape, part: &mut Part) {
 /// Starts that a row serves in turn.
 const TURNS: u32 = 2;
 
-fn binomial(shape: &Shape, part: &mut Part) {
+fn binomial(shape: &Shape, part: &mut RankPart) {
     let (me, root) = (part.rank(), shape.root);
     part.buffer("data", shape.rooms(me)[0]);
-    let mut rows = Rows { shape, row: DATA };
+    let mut rows = SubtreeBlocks { shape, row: DATA };
     rows.row = part.scratch("row", rows.row_bytes(me), TURNS);
     let children = rows.children(me);
     // All of a subtree's blocks come into its row, its first rank's own too.
@@ -78,7 +78,7 @@ fn binomial(shape: &Shape, part: &mut Part) {
         part.copy(started(), rows.row.on(me, 0), DATA.on(me, 0), shape.bytes_of(me)).then(taken.on(me, 1));
         part.join(sent.reaches(sends));
         part.join(taken.reaches(1));
-        tell_all(part, std::iter::once(free[turn(me)].on(parent, 1)));
+        signal_all(part, std::iter::once(free[turn(me)].on(parent, 1)));
         part.finish(taken.reaches(1));
     }
     if sends > 0 {

@@ -7,39 +7,39 @@
 //! until then. So what is right in one start is right in any number of them. What is not said, two steps that write the
 //! same bytes in no order, say, the proof finds ([`Schedule::check`]).
 
-mod known;
-mod making;
-mod rooted;
-mod writes;
+mod emit;
+mod last_writes;
+mod rank_set;
+mod single_driver;
 
-use super::part::{Part, Room, Use};
-use super::step::{Buffer, Deed, Place};
+use super::rank_part::{BufferDecl, BufferKind, RankPart};
+use super::step::{BufferId, Location, StepKind};
 use super::{Contract, Schedule};
-use making::Whole;
+use emit::AllParts;
+use last_writes::Writes;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use writes::Writes;
 
 /// A step that was written down.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Written(usize);
+pub struct StepId(usize);
 
 /// Bytes of a buffer of one rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Region {
-    place: Place,
+    place: Location,
     bytes: u64,
 }
 
 /// A buffer that all ranks have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Named {
-    buffer: Buffer,
+pub struct NamedBuffer {
+    buffer: BufferId,
     bytes: u64,
 }
 
-impl Named {
+impl NamedBuffer {
     /// All of it, on that rank.
     pub fn on(self, rank: usize) -> Region {
         Region { place: self.buffer.on(rank, 0), bytes: self.bytes }
@@ -51,7 +51,7 @@ impl Region {
     pub fn part(self, bytes: Range<u64>) -> Region {
         let end = bytes.end.min(self.bytes);
         let start = bytes.start.min(end);
-        let place = Place { offset: self.place.offset + start, ..self.place };
+        let place = Location { offset: self.place.offset + start, ..self.place };
         Region { place, bytes: end - start }
     }
 
@@ -71,16 +71,16 @@ impl Region {
 #[derive(Clone, Debug)]
 struct Draft {
     by: usize,
-    deed: Deed,
+    action: StepKind,
     after: BTreeSet<usize>,
 }
 
 impl Draft {
     /// Whose memory it reads or writes.
     fn touches(&self) -> impl Iterator<Item = usize> + use<> {
-        let ranks = match self.deed {
-            Deed::Nothing => [None, None],
-            Deed::Copy { from, to, .. } | Deed::Reduce { from, to, .. } => {
+        let ranks = match self.action {
+            StepKind::Nothing => [None, None],
+            StepKind::Copy { from, to, .. } | StepKind::Reduce { from, to, .. } => {
                 [Some(from.rank), Some(to.rank).filter(|&rank| rank != from.rank)]
             }
         };
@@ -94,9 +94,9 @@ impl Draft {
     }
 
     fn writes(&self) -> Option<Region> {
-        match self.deed {
-            Deed::Nothing => None,
-            Deed::Copy { to, bytes, .. } | Deed::Reduce { to, bytes, .. } => {
+        match self.action {
+            StepKind::Nothing => None,
+            StepKind::Copy { to, bytes, .. } | StepKind::Reduce { to, bytes, .. } => {
                 Some(Region { place: to, bytes })
             }
         }
@@ -109,7 +109,7 @@ pub struct Builder {
     ranks: usize,
     first: usize,
     bytes: u64,
-    rooms: Vec<Room>,
+    rooms: Vec<BufferDecl>,
     drafts: Vec<Draft>,
     writes: Writes,
     by: Option<usize>,
@@ -117,11 +117,11 @@ pub struct Builder {
 
 /// The step that was written down last, to which something may be added.
 #[derive(Debug)]
-pub struct Last<'b>(&'b mut Builder);
+pub struct AddedStep<'b>(&'b mut Builder);
 
-impl Last<'_> {
+impl AddedStep<'_> {
     /// It begins when that has ended. More than one may be named, and none.
-    pub fn after(self, step: impl IntoIterator<Item = Written>) -> Self {
+    pub fn after(self, step: impl IntoIterator<Item = StepId>) -> Self {
         if let Some(draft) = self.0.drafts.last_mut() {
             draft.after.extend(step.into_iter().map(|step| step.0));
         }
@@ -129,8 +129,8 @@ impl Last<'_> {
     }
 
     /// What others may come after.
-    pub fn written(self) -> Written {
-        Written(self.0.drafts.len() - 1)
+    pub fn written(self) -> StepId {
+        StepId(self.0.drafts.len() - 1)
     }
 }
 
@@ -152,18 +152,18 @@ impl Builder {
 
     /// A buffer of the program's, of so many bytes on each rank. The first one named is what a program writes and
     /// reads.
-    pub fn buffer(&mut self, name: &'static str, bytes: u64) -> Named {
-        self.room(name, bytes, Use::Program)
+    pub fn buffer(&mut self, name: &'static str, bytes: u64) -> NamedBuffer {
+        self.room(name, bytes, BufferKind::User)
     }
 
     /// A buffer of the schedule's own.
-    pub fn scratch(&mut self, name: &'static str, bytes: u64) -> Named {
-        self.room(name, bytes, Use::Turns(1))
+    pub fn scratch(&mut self, name: &'static str, bytes: u64) -> NamedBuffer {
+        self.room(name, bytes, BufferKind::Turns(1))
     }
 
-    fn room(&mut self, name: &'static str, bytes: u64, used: Use) -> Named {
-        self.rooms.push(Room { name: name.into(), bytes, used });
-        Named { buffer: Buffer((self.rooms.len() - 1) as u32), bytes }
+    fn room(&mut self, name: &'static str, bytes: u64, used: BufferKind) -> NamedBuffer {
+        self.rooms.push(BufferDecl { name: name.into(), bytes, used });
+        NamedBuffer { buffer: BufferId((self.rooms.len() - 1) as u32), bytes }
     }
 
     /// Steps from here on are prepared by that rank, whoever has the memory; `None`: each by who has what is moved, or
@@ -173,38 +173,38 @@ impl Builder {
     }
 
     /// Bytes are moved, as many as both regions have.
-    pub fn copy(&mut self, from: Region, to: Region) -> Last<'_> {
+    pub fn copy(&mut self, from: Region, to: Region) -> AddedStep<'_> {
         let bytes = from.bytes.min(to.bytes);
-        let deed = Deed::Copy { from: from.place, to: to.place, bytes };
-        self.draft(from.place.rank, if bytes > 0 { deed } else { Deed::Nothing })
+        let action = StepKind::Copy { from: from.place, to: to.place, bytes };
+        self.draft(from.place.rank, if bytes > 0 { action } else { StepKind::Nothing })
     }
 
     /// Values are combined with those at the destination, where the result stays: in front of those, or behind.
-    pub fn reduce(&mut self, from: Region, to: Region, in_front: bool) -> Last<'_> {
+    pub fn reduce(&mut self, from: Region, to: Region, in_front: bool) -> AddedStep<'_> {
         let bytes = from.bytes.min(to.bytes);
-        let deed = Deed::Reduce { from: from.place, to: to.place, bytes, in_front };
-        self.draft(to.place.rank, if bytes > 0 { deed } else { Deed::Nothing })
+        let action = StepKind::Reduce { from: from.place, to: to.place, bytes, in_front };
+        self.draft(to.place.rank, if bytes > 0 { action } else { StepKind::Nothing })
     }
 
     /// A step of that rank that does nothing, for others to come after.
-    pub fn join(&mut self, rank: usize) -> Last<'_> {
-        self.draft(rank as u32, Deed::Nothing)
+    pub fn join(&mut self, rank: usize) -> AddedStep<'_> {
+        self.draft(rank as u32, StepKind::Nothing)
     }
 
-    fn draft(&mut self, by: u32, deed: Deed) -> Last<'_> {
+    fn draft(&mut self, by: u32, action: StepKind) -> AddedStep<'_> {
         let by = self.by.unwrap_or(by as usize);
-        let draft = Draft { by, deed, after: BTreeSet::new() };
+        let draft = Draft { by, action, after: BTreeSet::new() };
         if let Some(region) = draft.writes() {
             self.writes.add(region, self.drafts.len());
         }
         self.drafts.push(draft);
-        Last(self)
+        AddedStep(self)
     }
 
     /// The step that was the last to write into that region; `None`: so far nobody has. Takes no longer the more was
     /// written elsewhere.
-    pub fn last_write(&self, region: Region) -> Option<Written> {
-        self.writes.last(&region).map(Written)
+    pub fn last_write(&self, region: Region) -> Option<StepId> {
+        self.writes.last(&region).map(StepId)
     }
 
     fn is_ours(&self, draft: &Draft) -> bool {
@@ -225,8 +225,8 @@ impl Schedule {
         write: impl Fn(&mut Builder) + Send + Sync + 'static,
         contract: impl Fn(usize) -> Contract + Send + Sync + 'static,
     ) -> Schedule {
-        let whole: Arc<OnceLock<Whole>> = Arc::default();
-        let part = move |part: &mut Part| {
+        let whole: Arc<OnceLock<AllParts>> = Arc::default();
+        let part = move |part: &mut RankPart| {
             let whole = whole.get_or_init(|| {
                 let mut builder = Builder::new(ranks, first, bytes);
                 write(&mut builder);
@@ -234,9 +234,10 @@ impl Schedule {
                 let wrong: Vec<usize> =
                     (0..builder.drafts.len()).filter(|&number| is_wrong(&builder.drafts[number])).collect();
                 for number in wrong {
-                    builder.drafts[number] = Draft { by: 0, deed: Deed::Nothing, after: BTreeSet::new() };
+                    builder.drafts[number] =
+                        Draft { by: 0, action: StepKind::Nothing, after: BTreeSet::new() };
                 }
-                Whole::make(builder)
+                AllParts::make(builder)
             });
             *part = whole.parts[part.rank()].clone();
         };
@@ -245,6 +246,6 @@ impl Schedule {
 }
 
 #[cfg(test)]
-mod acp;
+mod acp_tests;
 #[cfg(test)]
 mod tests;

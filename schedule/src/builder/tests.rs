@@ -34,7 +34,7 @@ fn a_hundred_thousand_ranks_are_written_down() {
         for child in (1..MANY).rev() {
             let parent = (child - 1) / 2;
             let summed = b.last_write(data.on(child)).into_iter().chain(b.last_write(data.on(parent)));
-            let summed: Vec<Written> = summed.collect();
+            let summed: Vec<StepId> = summed.collect();
             b.reduce(data.on(child), data.on(parent), false).after(summed);
         }
     };

@@ -1,26 +1,26 @@
 //! That the bytes which each rank gets are the right ones. Where no two accesses race, any order of the steps gives the
 //! same bytes, so those of one run are looked at, each with where it came from.
 
+use super::dry_run::DryRun;
 use super::fault::Fault;
 use super::races::Home;
-use super::run::Run;
-use super::world::{Event, World};
-use crate::{Buffer, Deed, Origin, Place, Span, Use};
+use super::unrolled::{Event, Unrolled};
+use crate::{BufferId, BufferKind, Location, Origin, Span, StepKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A contribution: the bytes that a rank gave in a start, from a buffer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Given {
+struct Provenance {
     start: usize,
     rank: u32,
-    buffer: Buffer,
+    buffer: BufferId,
     /// Where the byte came from, less where it is.
     shift: i64,
 }
 
 /// What bytes are: contributions, combined in their order.
-type Value = Rc<Vec<Given>>;
+type Value = Rc<Vec<Provenance>>;
 
 /// Bytes of a buffer by where they begin: how many they are, and what. What is not there was never written.
 #[derive(Default, Debug)]
@@ -74,7 +74,7 @@ impl Memory {
     }
 }
 
-pub(super) fn compare(world: &World, run: &Run) -> Result<(), Box<Fault>> {
+pub(super) fn compare(world: &Unrolled, run: &DryRun) -> Result<(), Box<Fault>> {
     let mut memories: BTreeMap<Home, Memory> = BTreeMap::new();
     for &(start, event) in &run.order {
         match world.event(event) {
@@ -86,7 +86,7 @@ pub(super) fn compare(world: &World, run: &Run) -> Result<(), Box<Fault>> {
                 }
             }
             Event::Step(rank, step) => {
-                carry_out(world, &mut memories, world.parts[rank].steps()[step].deed, start);
+                carry_out(world, &mut memories, world.parts[rank].steps()[step].action, start);
             }
         }
     }
@@ -94,24 +94,24 @@ pub(super) fn compare(world: &World, run: &Run) -> Result<(), Box<Fault>> {
 }
 
 /// The program has written what it gives; what else there was in its buffers counts for nothing.
-fn give(world: &World, memories: &mut BTreeMap<Home, Memory>, rank: usize, start: usize) {
+fn give(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, rank: usize, start: usize) {
     for (buffer, room) in world.parts[rank].rooms().iter().enumerate() {
-        if room.used == Use::Program {
-            memories.remove(&(rank as u32, Buffer(buffer as u32), 0));
+        if room.used == BufferKind::User {
+            memories.remove(&(rank as u32, BufferId(buffer as u32), 0));
         }
     }
     for span in &world.contracts[rank].gives {
-        let given = Given { start, rank: rank as u32, buffer: span.buffer, shift: 0 };
+        let given = Provenance { start, rank: rank as u32, buffer: span.buffer, shift: 0 };
         let memory = memories.entry((rank as u32, span.buffer, 0)).or_default();
         memory.write(span.offset, span.bytes, Some(Rc::new(vec![given])));
     }
 }
 
-fn carry_out(world: &World, memories: &mut BTreeMap<Home, Memory>, deed: Deed, start: usize) {
-    let home = |place: &Place| world.home(place, start);
-    let (from, to, bytes) = match deed {
-        Deed::Nothing => return,
-        Deed::Copy { from, to, bytes } | Deed::Reduce { from, to, bytes, .. } => (from, to, bytes),
+fn carry_out(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, action: StepKind, start: usize) {
+    let home = |place: &Location| world.home(place, start);
+    let (from, to, bytes) = match action {
+        StepKind::Nothing => return,
+        StepKind::Copy { from, to, bytes } | StepKind::Reduce { from, to, bytes, .. } => (from, to, bytes),
     };
     let by = from.offset as i64 - to.offset as i64;
     let moved = memories.entry(home(&from)).or_default().read(from.offset, bytes);
@@ -119,8 +119,8 @@ fn carry_out(world: &World, memories: &mut BTreeMap<Home, Memory>, deed: Deed, s
     for (at, len, value) in moved {
         let value = value.map(|value| shifted(&value, by));
         let at = (at as i64 - by) as u64;
-        match deed {
-            Deed::Reduce { in_front, .. } => {
+        match action {
+            StepKind::Reduce { in_front, .. } => {
                 for (at, len, there) in target.read(at, len) {
                     let both = value.as_ref().zip(there);
                     let both = both.map(
@@ -138,7 +138,7 @@ fn shifted(value: &Value, by: i64) -> Value {
     if by == 0 {
         return value.clone();
     }
-    Rc::new(value.iter().map(|given| Given { shift: given.shift + by, ..given.clone() }).collect())
+    Rc::new(value.iter().map(|given| Provenance { shift: given.shift + by, ..given.clone() }).collect())
 }
 
 fn joined(front: &Value, back: &Value) -> Value {
@@ -154,8 +154,8 @@ fn look_at(
     in_order: bool,
 ) -> Result<(), Box<Fault>> {
     let shift = origin.offset as i64 - span.offset as i64;
-    let should = |rank: u32| Given { start, rank, buffer: origin.buffer, shift };
-    let mut wanted: Vec<Given> = origin.ranks.iter().map(|&rank| should(rank)).collect();
+    let should = |rank: u32| Provenance { start, rank, buffer: origin.buffer, shift };
+    let mut wanted: Vec<Provenance> = origin.ranks.iter().map(|&rank| should(rank)).collect();
     if !in_order {
         wanted.sort();
     }
@@ -182,9 +182,9 @@ fn look_at(
 }
 
 /// Contributions in words: a few of them.
-fn show(value: &[Given], at: u64, start: usize) -> String {
+fn show(value: &[Provenance], at: u64, start: usize) -> String {
     const SHOWN: usize = 8;
-    let one = |given: &Given| {
+    let one = |given: &Provenance| {
         let offset = at as i64 + given.shift;
         let when = if given.start == start { String::new() } else { format!(" of start {}", given.start) };
         format!("byte {offset} of buffer {} of rank {}{when}", given.buffer.index(), given.rank)

@@ -1,11 +1,11 @@
 //! What can be wrong with a schedule.
 
-use crate::{Name, Place};
+use crate::{Location, Name};
 use std::fmt;
 
 /// An event of a schedule's starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Where {
+pub struct FaultSite {
     /// Whose.
     pub rank: usize,
     /// In which start, from 0.
@@ -16,9 +16,9 @@ pub struct Where {
     pub is_end: bool,
 }
 
-impl fmt::Display for Where {
+impl fmt::Display for FaultSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Where { rank, start, step, is_end } = *self;
+        let FaultSite { rank, start, step, is_end } = *self;
         match step {
             Some(step) => write!(f, "step {step} of rank {rank} in start {start}"),
             None if is_end => write!(f, "the end of start {start} at rank {rank}"),
@@ -33,14 +33,14 @@ pub enum Fault {
     /// A step or an end waits for a signal, or raises one, that is not there, or raises it by nothing.
     NoSignal {
         /// Which.
-        at: Where,
+        at: FaultSite,
     },
     /// A step names bytes that are not there.
     OutOfBuffer {
         /// Which.
-        at: Where,
+        at: FaultSite,
         /// The place.
-        place: Place,
+        place: Location,
         /// Bytes from there.
         bytes: u64,
     },
@@ -58,7 +58,7 @@ pub enum Fault {
     /// What a step or an end waits for never comes: nobody adds so much.
     NeverMet {
         /// Which.
-        at: Where,
+        at: FaultSite,
         /// The signal.
         signal: Name,
         /// How far it comes.
@@ -69,40 +69,40 @@ pub enum Fault {
     /// Steps wait for each other.
     Cycle {
         /// Each waits for the next, the last for the first.
-        through: Vec<Where>,
+        through: Vec<FaultSite>,
     },
     /// A step may be let go on by additions of a later start, where in the start before it waits for something that is
     /// then missing.
     Overtaken {
         /// What is let go on too early.
-        at: Where,
+        at: FaultSite,
         /// The signal.
         signal: Name,
         /// What may be missing.
-        missing: Where,
+        missing: FaultSite,
         /// By whose addition.
-        by: Where,
+        by: FaultSite,
     },
     /// Two accesses of the same bytes, of which one at least writes, in no order.
     Race {
         /// One.
-        one: Where,
+        one: FaultSite,
         /// The other.
-        other: Where,
+        other: FaultSite,
         /// The first of the bytes.
-        place: Place,
+        place: Location,
     },
     /// A start may be over for one rank though another has not started.
     NotMet {
         /// Where it is over.
-        end: Where,
+        end: FaultSite,
         /// What may not have happened.
-        begin: Where,
+        begin: FaultSite,
     },
     /// Bytes that a rank gets are not those that it should.
     WrongBytes {
         /// The first.
-        place: Place,
+        place: Location,
         /// In which start.
         start: usize,
         /// What is there.
@@ -113,7 +113,7 @@ pub enum Fault {
 }
 
 /// The name of a buffer is known to the part only: its number does for a place.
-fn show(place: &Place) -> String {
+fn show(place: &Location) -> String {
     format!("byte {} of buffer {} of rank {}", place.offset, place.buffer.index(), place.rank)
 }
 

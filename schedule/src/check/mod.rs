@@ -6,27 +6,27 @@
 //! ([`races`]), and since any order then gives the same bytes, that those of the one run are the right ones
 //! ([`contents`]). What is known then also says what waits for what ([`graph`]).
 
-mod bits;
+mod bit_matrix;
 mod contents;
+mod dry_run;
 mod fault;
 mod graph;
-mod order;
+mod happens_before;
 mod races;
-mod run;
 #[cfg(test)]
 mod tests;
-mod world;
+mod unrolled;
 
-pub use fault::{Fault, Where};
-pub use graph::{Cause, Graph, Node};
-pub use world::Event;
+pub use fault::{Fault, FaultSite};
+pub use graph::{Dependency, EventNode, Graph};
+pub use unrolled::Event;
 
 use super::Schedule;
-use world::World;
+use unrolled::Unrolled;
 
 /// What was proven, in numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Checked {
+pub struct CheckReport {
     /// Ranks.
     pub ranks: usize,
     /// Steps of all ranks, of one start.
@@ -39,10 +39,10 @@ pub struct Checked {
     pub queue_steps_max: usize,
 }
 
-pub(super) fn check(schedule: &Schedule) -> Result<Checked, Box<Fault>> {
-    let world = World::lay_out(schedule)?;
-    let run = run::run(&world)?;
-    let order = order::find(&world, &run)?;
+pub(super) fn check(schedule: &Schedule) -> Result<CheckReport, Box<Fault>> {
+    let world = Unrolled::lay_out(schedule)?;
+    let run = dry_run::run(&world)?;
+    let order = happens_before::find(&world, &run)?;
     order.meets(&world)?;
     races::find(&world, &run, &order)?;
     contents::compare(&world, &run)?;
@@ -50,9 +50,9 @@ pub(super) fn check(schedule: &Schedule) -> Result<Checked, Box<Fault>> {
 }
 
 pub(super) fn graph(schedule: &Schedule) -> Result<Graph, Box<Fault>> {
-    let world = World::lay_out(schedule)?;
-    let run = run::run(&world)?;
-    let order = order::find(&world, &run)?;
+    let world = Unrolled::lay_out(schedule)?;
+    let run = dry_run::run(&world)?;
+    let order = happens_before::find(&world, &run)?;
     Ok(graph::find(&world, &run, &order))
 }
 
@@ -63,7 +63,7 @@ pub(super) fn bytes(schedule: &Schedule, enough: u64) -> u64 {
         events += 2 + part.steps().len() as u64;
         let triggers = part.steps().iter().map(|step| step.trigger).chain(part.finished().iter().copied());
         lag = triggers.map(|trigger| u64::from(trigger.lag)).fold(lag, u64::max);
-        bytes = order::bytes(world::starts(lag), events);
+        bytes = happens_before::bytes(unrolled::starts(lag), events);
         if bytes > enough {
             break;
         }

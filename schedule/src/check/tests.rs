@@ -1,14 +1,14 @@
 //! Small schedules that are right, and the same with one thing wrong.
 
 use super::{Event, Fault};
-use crate::{Contract, Deed, Origin, Part, Place, Schedule, Span, started};
+use crate::{Contract, Location, Origin, RankPart, Schedule, Span, StepKind, started};
 
 const BYTES: u64 = 1000;
 
 /// The root's bytes for everybody: rank 0 gives.
-fn broadcast(name: &str, ranks: usize, part: impl Fn(&mut Part) + Send + Sync + 'static) -> Schedule {
+fn broadcast(name: &str, ranks: usize, part: impl Fn(&mut RankPart) + Send + Sync + 'static) -> Schedule {
     let contract = |rank| {
-        let buffer = crate::Buffer(0);
+        let buffer = crate::BufferId(0);
         let span = Span { buffer, offset: 0, bytes: BYTES };
         let origin = Origin { ranks: vec![0], buffer, offset: 0 };
         let gives = if rank == 0 { vec![span] } else { Vec::new() };
@@ -84,7 +84,7 @@ fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
                     _ => arrived.reaches(segment + 1),
                 };
                 let wrong = u64::from(slip == Slip::WrongPlace && segment + 1 == segments);
-                let into = Place { offset: from - wrong, ..data.on(me + 1, 0) };
+                let into = Location { offset: from - wrong, ..data.on(me + 1, 0) };
                 let beyond = if slip == Slip::OutOfBuffer { BYTES } else { 0 };
                 let origin = if slip == Slip::WrongOrigin && me == 0 { 0 } else { from };
                 let bytes = if slip == Slip::MissingBytes && me == 0 { 0 } else { to - from + beyond };
@@ -135,7 +135,7 @@ fn readiness_added_to_the_data_is_no_readiness() {
 
 /// Rank 0 joins what the others tell it, who tell it in each start and wait for nobody: unless it lets them go on.
 fn join(lets_go_on: bool) -> Schedule {
-    let part = move |part: &mut Part| {
+    let part = move |part: &mut RankPart| {
         let me = part.rank();
         let told = part.signal("told", if me == 0 { 2 } else { 0 });
         let heard = part.signal("heard", if me > 0 && lets_go_on { 1 } else { 0 });
@@ -179,7 +179,7 @@ enum Swap {
 
 fn exchange(swap: Swap) -> Schedule {
     let ranks = if swap == Swap::Third { 3 } else { 2 };
-    let part = move |part: &mut Part| {
+    let part = move |part: &mut RankPart| {
         let me = part.rank();
         let other = if me == 2 { 0 } else { 1 - me };
         let data = part.buffer("data", 2 * BYTES);
@@ -189,7 +189,8 @@ fn exchange(swap: Swap) -> Schedule {
         } else {
             part.swapped("stage", bytes, other)
         };
-        let [laid, told, taken] = ["laid", "told", "taken"].map(|name| part.signal(name, 1));
+        let [laid, told, taken] =
+            ["copy in copy out", "all to all", "taken"].map(|name| part.signal(name, 1));
         part.copy(started(), data.on(me, 0), stage.on(me, 0), bytes)
             .then(laid.on(me, 1))
             .then(told.on(other, 1));
@@ -201,7 +202,7 @@ fn exchange(swap: Swap) -> Schedule {
         }
     };
     let contract = move |rank: usize| {
-        let buffer = crate::Buffer(0);
+        let buffer = crate::BufferId(0);
         let origin = Origin { ranks: vec![(rank as u32 + 1) % 2], buffer, offset: 0 };
         let got = Span { buffer, offset: BYTES, bytes: BYTES };
         let gets = if swap == Swap::Swapped { vec![(got, origin)] } else { Vec::new() };
@@ -283,7 +284,7 @@ fn the_graph_is_as_deep_as_what_was_proven() {
             let behind = node.behind.map_or(0, |behind| of(behind).1);
             let begun = node.waits_for().into_iter().map(|event| of(event).2).fold(behind, usize::max);
             let moves = match node.event {
-                Event::Step(rank, step) => graph.parts[rank].steps()[step].deed != Deed::Nothing,
+                Event::Step(rank, step) => graph.parts[rank].steps()[step].action != StepKind::Nothing,
                 _ => false,
             };
             depths.push((node.event, begun, begun + usize::from(moves)));

@@ -9,30 +9,30 @@
 //! read    text as operations                     look    whether they fit each other
 //! ```
 
-mod look;
-mod make;
-mod read;
+mod from_schedule;
+mod parse;
+mod validate;
 mod write;
 
-pub use look::Measured;
-pub use make::make;
-pub use read::parse;
+pub use from_schedule::make;
+pub use parse::parse;
+pub use validate::GoalStats;
 pub use write::write;
 
 /// Operations of all ranks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Goal {
     /// Those of each rank.
-    pub ranks: Vec<Vec<Operation>>,
+    pub ranks: Vec<Vec<GoalOp>>,
 }
 
 /// An operation, by which others of its rank may be named.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Operation {
+pub struct GoalOp {
     /// By what it is named; empty where it is not.
     pub label: String,
     /// What it does.
-    pub does: Does,
+    pub does: OpKind,
     /// Operations of the same rank that must be over before, in any order.
     pub requires: Vec<usize>,
     /// Operations of the same rank that must have begun before.
@@ -41,7 +41,7 @@ pub struct Operation {
 
 /// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Does {
+pub enum OpKind {
     /// Sends a message.
     Send {
         /// Its bytes.

@@ -1,6 +1,6 @@
 //! Operations as text: a rank's operations, then what they wait for, since a label must stand before it is named.
 
-use super::{Does, Goal};
+use super::{Goal, OpKind};
 use std::io::{self, Write};
 
 /// Writes them, with a remark. Lines are not indented: the simulator's own reader stumbles over that.
@@ -11,11 +11,11 @@ pub fn write(goal: &Goal, remark: &str, out: &mut impl Write) -> io::Result<()> 
         for operation in operations {
             let label = &operation.label;
             match operation.does {
-                Does::Send { bytes, to, tag } => writeln!(out, "{label}: send {bytes}b to {to} tag {tag}"),
-                Does::Recv { bytes, from, tag } => {
+                OpKind::Send { bytes, to, tag } => writeln!(out, "{label}: send {bytes}b to {to} tag {tag}"),
+                OpKind::Recv { bytes, from, tag } => {
                     writeln!(out, "{label}: recv {bytes}b from {from} tag {tag}")
                 }
-                Does::Calc { units } => writeln!(out, "{label}: calc {units}"),
+                OpKind::Calc { units } => writeln!(out, "{label}: calc {units}"),
             }?;
         }
         for operation in operations {

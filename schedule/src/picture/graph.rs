@@ -1,7 +1,7 @@
 //! What waits for what: a column for each rank, steps from top to bottom.
 
 use super::canvas::{BAND, Canvas, Drawn, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page};
-use super::{Kind, deed, size};
+use super::{Kind, action, size};
 use crate::Error;
 use crate::{Event, Graph};
 use plotters::style::{RGBColor, WHITE};
@@ -29,7 +29,7 @@ struct Sizes {
 const LARGE: Sizes = Sizes { lane: 96, level: 64, half: (42, 17), has_words: true };
 const SMALL: Sizes = Sizes { lane: 34, level: 46, half: (12, 10), has_words: false };
 
-struct Picture<'g> {
+struct GraphPicture<'g> {
     graph: &'g Graph,
     sizes: Sizes,
     /// Where each event is.
@@ -41,7 +41,7 @@ struct Picture<'g> {
 
 /// The picture.
 pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, Error> {
-    let picture = Picture::new(graph);
+    let picture = GraphPicture::new(graph);
     let count = graph.nodes.len() - 2 * graph.parts.len();
     let inside = if picture.sizes.has_words { "" } else { "; in a step stands to whom it moves bytes" };
     let remark = format!(
@@ -58,8 +58,8 @@ pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, Error> {
     })
 }
 
-impl<'g> Picture<'g> {
-    fn new(graph: &'g Graph) -> Picture<'g> {
+impl<'g> GraphPicture<'g> {
+    fn new(graph: &'g Graph) -> GraphPicture<'g> {
         let (levels, depth) = levels(graph);
         // Steps of one rank and level stand side by side, in the order of their queues.
         let mut rows: BTreeMap<(usize, usize), Vec<Event>> = BTreeMap::new();
@@ -90,12 +90,17 @@ impl<'g> Picture<'g> {
                 places.insert(event, (left + number as i32 * sizes.lane + sizes.lane / 2, y(level)));
             }
         }
-        Picture { graph, sizes, places, columns, bottom: y(depth) + sizes.level / 2 }
+        GraphPicture { graph, sizes, places, columns, bottom: y(depth) + sizes.level / 2 }
     }
 
     fn legend(&self) -> Vec<(Sign, &'static str)> {
-        let kinds: BTreeSet<Kind> =
-            self.graph.nodes.iter().filter_map(|node| deed(self.graph, node.event)).map(|it| it.0).collect();
+        let kinds: BTreeSet<Kind> = self
+            .graph
+            .nodes
+            .iter()
+            .filter_map(|node| action(self.graph, node.event))
+            .map(|it| it.0)
+            .collect();
         let sign = |kind| match kind {
             Kind::Copy => (Sign::Square(colour(kind)), "copies to another rank"),
             Kind::Reduce => (Sign::Square(colour(kind)), "combines at another rank"),
@@ -127,7 +132,7 @@ impl<'g> Picture<'g> {
                 canvas.head(from, to, GREY)?;
             }
             for cause in causes {
-                let kind = deed(self.graph, cause).map_or(Kind::Join, |it| it.0);
+                let kind = action(self.graph, cause).map_or(Kind::Join, |it| it.0);
                 let is_end = matches!(node.event, Event::End(_)) && rank_of(cause) == rank_of(node.event);
                 let ink = if is_end { PALE } else { colour(kind) };
                 let points = curve(self.below(cause), to, self.sizes);
@@ -140,7 +145,7 @@ impl<'g> Picture<'g> {
 
     /// Half of how high an event is drawn.
     fn half(&self, event: Event) -> i32 {
-        match deed(self.graph, event) {
+        match action(self.graph, event) {
             None => 3,
             Some((Kind::Join, ..)) => 6,
             Some(_) => self.sizes.half.1,
@@ -160,7 +165,7 @@ impl<'g> Picture<'g> {
     fn draw_node(&self, canvas: &Canvas<'_>, event: Event) -> Drawn {
         let (x, y) = self.places[&event];
         let (width, height) = self.sizes.half;
-        let Some((kind, from, to, bytes)) = deed(self.graph, event) else {
+        let Some((kind, from, to, bytes)) = action(self.graph, event) else {
             return canvas.line(&[(x - width, y), (x + width, y)], INK, 4);
         };
         if kind == Kind::Join {

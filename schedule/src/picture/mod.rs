@@ -8,10 +8,10 @@
 mod canvas;
 mod graph;
 mod rounds;
-mod time;
+mod timeline;
 
 use crate::Error;
-use crate::{Deed, Event, Graph, Schedule};
+use crate::{Event, Graph, Schedule, StepKind};
 
 /// Which picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +33,7 @@ pub fn draw(schedule: &Schedule, title: &str, view: View) -> Result<String, Erro
     let graph = schedule.graph().map_err(Error::Wrong)?;
     match view {
         View::Graph => graph::draw(&graph, title),
-        View::Time => time::draw(&graph, title),
+        View::Time => timeline::draw(&graph, title),
     }
 }
 
@@ -62,12 +62,12 @@ enum Kind {
 }
 
 /// What an event does, where it is a step: how it is drawn, from whom, to whom, and bytes.
-fn deed(graph: &Graph, event: Event) -> Option<(Kind, usize, usize, u64)> {
+fn action(graph: &Graph, event: Event) -> Option<(Kind, usize, usize, u64)> {
     let Event::Step(rank, step) = event else { return None };
-    let (is_sum, from, to, bytes) = match graph.parts[rank].steps()[step].deed {
-        Deed::Nothing => return Some((Kind::Join, rank, rank, 0)),
-        Deed::Copy { from, to, bytes } => (false, from.rank as usize, to.rank as usize, bytes),
-        Deed::Reduce { from, to, bytes, .. } => (true, from.rank as usize, to.rank as usize, bytes),
+    let (is_sum, from, to, bytes) = match graph.parts[rank].steps()[step].action {
+        StepKind::Nothing => return Some((Kind::Join, rank, rank, 0)),
+        StepKind::Copy { from, to, bytes } => (false, from.rank as usize, to.rank as usize, bytes),
+        StepKind::Reduce { from, to, bytes, .. } => (true, from.rank as usize, to.rank as usize, bytes),
     };
     let kind = match (from == to, is_sum) {
         (true, false) => Kind::Local,

@@ -1,8 +1,8 @@
 //! When everything of a start happens where each message takes one round, and a rank sends one with bytes and receives
 //! one at a time: the model in which textbooks count rounds.
 
-use super::{Kind, deed};
-use crate::{Cause, Event, Graph};
+use super::{Kind, action};
+use crate::{Dependency, Event, Graph};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -33,7 +33,7 @@ impl Rounds {
         while let Some(Reverse((round, number))) = ready.pop() {
             let event = graph.nodes[number].event;
             let mut at = round;
-            if let Some((Kind::Copy | Kind::Reduce, from, to, _)) = deed(graph, event) {
+            if let Some((Kind::Copy | Kind::Reduce, from, to, _)) = action(graph, event) {
                 at = at.max(sends[from]).max(receives[to]);
                 if at > round {
                     ready.push(Reverse((at, number))); // another one may come first
@@ -58,9 +58,9 @@ impl Rounds {
     }
 
     /// When an effect has come.
-    pub(super) fn arrival(&self, graph: &Graph, cause: &Cause) -> usize {
+    pub(super) fn arrival(&self, graph: &Graph, cause: &Dependency) -> usize {
         let begin = self.begin[&cause.event];
-        let takes = match (deed(graph, cause.event), cause.event) {
+        let takes = match (action(graph, cause.event), cause.event) {
             (Some((Kind::Join, ..)), Event::Step(rank, step)) => {
                 let effect = graph.parts[rank].steps()[step].effects().nth(cause.effect);
                 usize::from(effect.is_some_and(|effect| effect.rank as usize != rank))
@@ -76,18 +76,18 @@ impl Rounds {
 mod tests {
     use super::*;
     use crate::algorithm::ALGORITHMS;
-    use crate::shape::{Operation, Shape};
+    use crate::shape::{CollectiveKind, Shape};
 
     /// Rounds from when the root may send until the last transfer is over.
     fn moving(name: &str, ranks: usize, segments: u64) -> usize {
         let is_it =
-            |one: &&crate::algorithm::Algorithm| (one.name, one.operation) == (name, Operation::Bcast);
+            |one: &&crate::algorithm::Algorithm| (one.name, one.operation) == (name, CollectiveKind::Bcast);
         let algorithm = ALGORITHMS.iter().find(is_it).unwrap();
         let graph =
-            algorithm.schedule(&Shape::new(Operation::Bcast, ranks, 0, 64), segments).graph().unwrap();
+            algorithm.schedule(&Shape::new(CollectiveKind::Bcast, ranks, 0, 64), segments).graph().unwrap();
         let rounds = Rounds::of(&graph);
         let copies =
-            graph.nodes.iter().filter(|node| deed(&graph, node.event).is_some_and(|it| it.0 == Kind::Copy));
+            graph.nodes.iter().filter(|node| action(&graph, node.event).is_some_and(|it| it.0 == Kind::Copy));
         let begins: Vec<usize> = copies.map(|node| rounds.begin[&node.event]).collect();
         begins.iter().max().unwrap() + 1 - begins.iter().min().unwrap()
     }

@@ -4,7 +4,7 @@
 use super::Selection;
 use crate::Schedule;
 use crate::algorithm::{ALGORITHMS, Algorithm};
-use crate::shape::{Counts, Operation, Shape};
+use crate::shape::{CollectiveKind, Counts, Shape};
 
 /// Most bytes of one value of a combining operation that members run alone; the executor has room for no more.
 pub const VALUE_BYTES_MAX: u64 = 4096;
@@ -39,7 +39,7 @@ const ONE_COPY_BCAST_MAX: usize = 4;
 /// A collective as members run it alone: cut into pieces, one after the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cut {
-    /// How many pieces there are.
+    /// CombineWith many pieces there are.
     pub count: u64,
     /// The shape of one piece.
     pub one: Shape,
@@ -54,7 +54,7 @@ impl Cut {
             return None;
         }
         if !shape.operation.is_divisible() {
-            let is_some = bytes > 0 || shape.operation == Operation::Barrier;
+            let is_some = bytes > 0 || shape.operation == CollectiveKind::Barrier;
             let is_little = bytes.saturating_mul(ranks) <= BLOCKS_MAX;
             return (is_some && is_little).then(|| Cut { count: 1, one: shape.clone() });
         }
@@ -80,7 +80,8 @@ impl Selection {
     pub fn walk(&self, shape: &Shape, has_own_operation: bool) -> Option<Cut> {
         let is_wanted = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
         let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
-        let can_be = self.is_unaided && is_wanted && is_among_few && shape.operation != Operation::Neighbours;
+        let can_be =
+            self.has_no_helper && is_wanted && is_among_few && shape.operation != CollectiveKind::Neighbours;
         let is_program = is_moved_once(shape) || self.is_combined_there(shape) && !has_own_operation;
         (can_be && !is_program).then(|| Cut::of(shape)).flatten()
     }
@@ -92,7 +93,7 @@ impl Selection {
             _ if self.per_processor > 1 => COMBINED_IN_CROWD_MIN,
             _ => return false, // all others do more than one can
         };
-        self.is_unaided && shape.operation == Operation::Reduce && shape.bytes_of(0) >= least
+        self.has_no_helper && shape.operation == CollectiveKind::Reduce && shape.bytes_of(0) >= least
     }
 }
 
@@ -101,7 +102,7 @@ fn is_moved_once(shape: &Shape) -> bool {
     let is_between_two = shape.ranks == 2 && shape.operation.is_rooted();
     let least = ONE_COPY_MIN[usize::from(!is_between_two)];
     let is_long = matches!(shape.counts, Counts::Equal(bytes) if bytes >= least);
-    let is_among_few = shape.operation != Operation::Bcast || shape.ranks <= ONE_COPY_BCAST_MAX;
+    let is_among_few = shape.operation != CollectiveKind::Bcast || shape.ranks <= ONE_COPY_BCAST_MAX;
     is_long && is_among_few && !shape.operation.combines()
 }
 
@@ -114,22 +115,24 @@ pub fn for_calls(shape: &Shape) -> Schedule {
 /// The schedule for calls of a shape by two members who show each other what is lent to them. None: too little is
 /// moved, or there is none.
 pub fn shown_for_calls(shape: &Shape) -> Option<Schedule> {
-    let halves = (shape.operation == Operation::Bcast).then(|| named(shape.operation, "halves"))?;
+    let halves = (shape.operation == CollectiveKind::Bcast).then(|| named(shape.operation, "split copy"))?;
     ((halves.fits)(shape) && shape.bytes_of(0) >= SHOWN_MIN).then(|| halves.schedule(shape, 1))
 }
 
 /// The algorithm for calls of a shape.
 pub(super) fn algorithm(shape: &Shape) -> &'static Algorithm {
     let name = match shape.operation {
-        Operation::Barrier => "told",
-        Operation::Allreduce if shape.bytes_of(0) * shape.ranks as u64 > OWN_MAX => "shared",
-        _ => "laid",
+        CollectiveKind::Barrier => "all to all",
+        CollectiveKind::Allreduce if shape.bytes_of(0) * shape.ranks as u64 > OWN_MAX => {
+            "reduce scatter allgather"
+        }
+        _ => "copy in copy out",
     };
     named(shape.operation, name)
 }
 
 /// An algorithm that there is.
-pub(super) fn named(operation: Operation, name: &str) -> &'static Algorithm {
+pub(super) fn named(operation: CollectiveKind, name: &str) -> &'static Algorithm {
     let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (operation, name));
     found.expect("the algorithm of that name")
 }

@@ -18,12 +18,12 @@ const KNOWN_MAX: usize = 32;
 /// processors' caches between two starts.
 const SCRATCH_MAX: f64 = (1 << 20) as f64;
 
-/// How much of each cost some work takes: hand-overs, those between nodes, turns, steps, bytes copied, bytes combined,
+/// CombineWith much of each cost some work takes: hand-overs, those between nodes, turns, steps, bytes copied, bytes combined,
 /// bytes carried between nodes.
 pub(super) type Shares = [f64; COUNT];
 
 impl Selection {
-    /// How much of each cost some work takes among so many ranks. Additions, products and quotients alone, which come
+    /// CombineWith much of each cost some work takes among so many ranks. Additions, products and quotients alone, which come
     /// out the same on all processors.
     pub(super) fn shares(&self, work: &Work, ranks: usize) -> Shares {
         let crowd = self.per_processor.max(1);
@@ -37,7 +37,7 @@ impl Selection {
         [hops, work.between, turns, steps, spread(work.copied), combined, work.carried]
     }
 
-    /// How long some work takes among so many ranks, in ns.
+    /// CombineWith long some work takes among so many ranks, in ns.
     pub(super) fn time(&self, work: &Work, ranks: usize) -> f64 {
         let shares = self.shares(work, ranks);
         shares.into_iter().zip(self.costs.prices()).map(|(share, price)| share * price).sum()

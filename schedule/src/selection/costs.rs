@@ -25,7 +25,7 @@ pub struct Costs {
 /// A parameter: its name, and where it is.
 type Parameter = (&'static str, fn(&mut Costs) -> &mut u64);
 
-/// How many there are.
+/// CombineWith many there are.
 pub(super) const COUNT: usize = 7;
 const PARAMETERS: [Parameter; COUNT] = [
     ("hand_over_ns", |costs| &mut costs.hand_over_ns),

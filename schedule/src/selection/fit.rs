@@ -9,14 +9,14 @@ use super::costs::COUNT;
 use super::{Costs, Selection};
 use crate::{Algorithm, Shape};
 
-/// How long a start took.
+/// CombineWith long a start took.
 #[derive(Clone, Debug)]
-pub struct Measured<'m> {
+pub struct Measurement<'m> {
     /// By which algorithm.
     pub algorithm: &'m Algorithm,
     /// Of what.
     pub shape: Shape,
-    /// How many ranks shared a processor.
+    /// CombineWith many ranks shared a processor.
     pub per_processor: usize,
     /// Nanoseconds.
     pub ns: f64,
@@ -31,7 +31,7 @@ const SWEEPS: usize = 500;
 
 impl Costs {
     /// The costs that explain these figures best.
-    pub fn fitted(figures: &[Measured<'_>]) -> Costs {
+    pub fn fitted(figures: &[Measurement<'_>]) -> Costs {
         let rows: Vec<Shares> = figures.iter().filter_map(relative).collect();
         let built_in = Costs::default().prices();
         // In units of the built-in prices.
@@ -57,7 +57,7 @@ impl Costs {
 }
 
 /// The shares of a figure, for each nanosecond that it took.
-fn relative(figure: &Measured<'_>) -> Option<Shares> {
+fn relative(figure: &Measurement<'_>) -> Option<Shares> {
     let selection = Selection { per_processor: figure.per_processor, ..Selection::default() };
     let work = figure.algorithm.work(&figure.shape).filter(|_| figure.ns > 0.0)?;
     Some(selection.shares(&work, figure.shape.ranks).map(|share| share / figure.ns))
@@ -66,19 +66,19 @@ fn relative(figure: &Measured<'_>) -> Option<Shares> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Operation;
+    use crate::CollectiveKind;
 
     /// What a machine with such costs would measure.
-    fn figures(costs: Costs, crowds: &[usize]) -> Vec<Measured<'static>> {
+    fn figures(costs: Costs, crowds: &[usize]) -> Vec<Measurement<'static>> {
         let mut all = Vec::new();
         for &per_processor in crowds {
-            for operation in [Operation::Barrier, Operation::Bcast, Operation::Allreduce] {
+            for operation in [CollectiveKind::Barrier, CollectiveKind::Bcast, CollectiveKind::Allreduce] {
                 for algorithm in operation.algorithms() {
                     for bytes in [8, 1 << 15, 1 << 20] {
                         let shape = Shape::new(operation, 2 * per_processor, 0, bytes);
                         let selection = Selection { costs, per_processor, ..Selection::default() };
                         let Some(ns) = selection.estimate(algorithm, &shape) else { continue };
-                        all.push(Measured { algorithm, shape, per_processor, ns });
+                        all.push(Measurement { algorithm, shape, per_processor, ns });
                     }
                 }
             }

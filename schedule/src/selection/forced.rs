@@ -1,18 +1,18 @@
 //! What somebody wants taken, whatever the model says.
 
 use crate::names::{OPERATIONS, typed};
-use crate::{Algorithm, Operation};
+use crate::{Algorithm, CollectiveKind};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 /// Algorithms by operation, as in `bcast=binomial,allreduce=ring`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Forced(BTreeMap<Operation, &'static str>);
+pub struct Forced(BTreeMap<CollectiveKind, &'static str>);
 
 impl Forced {
     /// What is wanted of an operation.
-    pub fn of(&self, operation: Operation) -> Option<&'static Algorithm> {
+    pub fn of(&self, operation: CollectiveKind) -> Option<&'static Algorithm> {
         let name = self.0.get(&operation)?;
         operation.algorithms().find(|algorithm| algorithm.name == *name)
     }
@@ -31,7 +31,7 @@ impl FromStr for Forced {
             let what = what.trim().to_lowercase().replace('-', "_");
             let names = || OPERATIONS.iter().map(|(name, _)| (*name).to_string());
             let operation =
-                Operation::named(&what).ok_or_else(|| none("operation", &what, names().collect()))?;
+                CollectiveKind::named(&what).ok_or_else(|| none("operation", &what, names().collect()))?;
             let how = typed(how.trim());
             let names = || operation.algorithms().map(|algorithm| typed(algorithm.name));
             let found = operation.algorithms().find(|algorithm| typed(algorithm.name) == how);
@@ -78,8 +78,8 @@ mod tests {
         let wanted: Forced = "bcast=Scatter+Allgather, allreduce=recursive doubling,".parse().unwrap();
         assert_eq!(wanted.to_string(), "bcast=scatter+allgather,allreduce=recursive-doubling");
         assert_eq!(wanted.to_string().parse(), Ok(wanted.clone()));
-        assert_eq!(wanted.of(Operation::Bcast).map(|one| one.name), Some("scatter+allgather"));
-        assert!(wanted.of(Operation::Scan).is_none());
+        assert_eq!(wanted.of(CollectiveKind::Bcast).map(|one| one.name), Some("scatter+allgather"));
+        assert!(wanted.of(CollectiveKind::Scan).is_none());
         assert_eq!("".parse(), Ok(Forced::default()));
     }
 

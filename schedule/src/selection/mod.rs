@@ -20,7 +20,7 @@ use crate::shape::Shape;
 
 pub use calls::{BLOCKS_MAX, Cut, MEMBERS_MAX, PIECE, TOLD_MAX, VALUE_BYTES_MAX, for_calls, shown_for_calls};
 pub use costs::Costs;
-pub use fit::Measured;
+pub use fit::Measurement;
 pub use forced::Forced;
 
 /// What algorithms are chosen by. All members must have the same.
@@ -30,16 +30,21 @@ pub struct Selection {
     pub costs: Costs,
     /// What is taken wherever it fits, whatever it costs.
     pub forced: Forced,
-    /// How many ranks of the job share a processor; 1: each has its own.
+    /// CombineWith many ranks of the job share a processor; 1: each has its own.
     pub per_processor: usize,
     /// Ranks reach each other's memory, and nobody but they themselves goes on with their plans: there is no helper.
-    pub is_unaided: bool,
+    pub has_no_helper: bool,
 }
 
 impl Default for Selection {
     /// Each rank has a processor of its own, and there may be helpers.
     fn default() -> Selection {
-        Selection { costs: Costs::default(), forced: Forced::default(), per_processor: 1, is_unaided: false }
+        Selection {
+            costs: Costs::default(),
+            forced: Forced::default(),
+            per_processor: 1,
+            has_no_helper: false,
+        }
     }
 }
 
@@ -56,7 +61,7 @@ impl Selection {
         })
     }
 
-    /// How long a start takes by an algorithm, in ns; `None` where that depends on more than the shape's sizes.
+    /// CombineWith long a start takes by an algorithm, in ns; `None` where that depends on more than the shape's sizes.
     pub fn estimate(&self, algorithm: &Algorithm, shape: &Shape) -> Option<f64> {
         algorithm.work(shape).map(|work| self.time(&work, shape.ranks))
     }

@@ -1,7 +1,7 @@
 //! What is chosen, beside what was measured.
 
 use super::*;
-use crate::Operation::{self, *};
+use crate::CollectiveKind::{self, *};
 use crate::Placement;
 use crate::algorithm::ALGORITHMS;
 use crate::names::OPERATIONS;
@@ -13,7 +13,7 @@ fn two_processors(ranks: usize) -> Selection {
 
 /// What was the quickest on that guest, or as quick as the quickest to a tenth, with values written and read:
 /// operation, ranks, bytes (docs/design/schedules.md).
-const MEASURED: &[(Operation, usize, u64, &str)] = &[
+const MEASURED: &[(CollectiveKind, usize, u64, &str)] = &[
     (Barrier, 2, 0, "dissemination"),
     (Barrier, 4, 0, "dissemination"),
     (Barrier, 8, 0, "central"),
@@ -87,32 +87,32 @@ fn what_was_measured_the_quickest_is_chosen() {
 }
 
 /// Where nobody helps: operation, ranks, bytes, and what was the quickest there.
-const UNAIDED: &[(Operation, usize, u64, &str)] = &[
-    (Bcast, 2, 8, "laid"),
-    (Bcast, 2, 2048, "laid"),
+const UNAIDED: &[(CollectiveKind, usize, u64, &str)] = &[
+    (Bcast, 2, 8, "copy in copy out"),
+    (Bcast, 2, 2048, "copy in copy out"),
     (Bcast, 2, 4 << 10, "binomial"),
     (Gather, 2, 8 << 10, "flat"),
     (Scatter, 2, 8 << 10, "flat"),
-    (Bcast, 4, 8 << 10, "laid"),
+    (Bcast, 4, 8 << 10, "copy in copy out"),
     (Bcast, 4, 1 << 20, "binomial"),
-    (Bcast, 8, 1 << 20, "laid"),
-    (Allgather, 2, 64 << 10, "laid"),
+    (Bcast, 8, 1 << 20, "copy in copy out"),
+    (Allgather, 2, 64 << 10, "copy in copy out"),
     (Allgather, 4, 256 << 10, "recursive doubling"),
-    (Alltoall, 8, 64 << 10, "laid"),
+    (Alltoall, 8, 64 << 10, "copy in copy out"),
     (Alltoall, 2, 256 << 10, "pairwise"),
-    (Reduce, 2, 2048, "laid"),
+    (Reduce, 2, 2048, "copy in copy out"),
     (Reduce, 2, 8 << 10, "direct"),
     (Reduce, 2, 1 << 20, "direct"),
-    (Reduce, 8, 8 << 10, "laid"),
+    (Reduce, 8, 8 << 10, "copy in copy out"),
     (Reduce, 4, 32 << 10, "direct"),
     (Reduce, 16, 64 << 10, "direct"),
-    (Allreduce, 2, 1 << 20, "shared"),
+    (Allreduce, 2, 1 << 20, "reduce scatter allgather"),
 ];
 
 #[test]
 fn where_nobody_helps_long_blocks_are_taken_where_they_lie() {
     for &(operation, ranks, bytes, name) in UNAIDED {
-        let selection = Selection { is_unaided: true, ..two_processors(ranks) };
+        let selection = Selection { has_no_helper: true, ..two_processors(ranks) };
         let chosen = selection.choose(&Shape::new(operation, ranks, 0, bytes));
         assert_eq!(chosen.name, name, "{} of {ranks} ranks, {bytes} bytes", operation.name());
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// A queue of a rank, by its place among the rank's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Head {
+pub(super) struct QueueHead {
     pub(super) rank: u32,
     pub(super) lane: u16,
 }
@@ -14,7 +14,7 @@ pub(super) struct Head {
 #[derive(Default, Debug)]
 struct Engine {
     free: Time,
-    waiting: VecDeque<Head>,
+    waiting: VecDeque<QueueHead>,
     /// Whether it is to be looked at when it is free.
     is_called: bool,
 }
@@ -53,14 +53,14 @@ impl Engines {
     }
 
     /// Somebody waits for it. When it is to be looked at, if that is not settled yet.
-    pub(super) fn wait(&mut self, engine: usize, head: Head) -> Option<Time> {
+    pub(super) fn wait(&mut self, engine: usize, head: QueueHead) -> Option<Time> {
         let engine = &mut self.all[engine];
         engine.waiting.push_back(head);
         (!std::mem::replace(&mut engine.is_called, true)).then_some(engine.free)
     }
 
     /// Who is next, if it is free.
-    pub(super) fn next(&mut self, engine: usize, now: Time) -> Option<Head> {
+    pub(super) fn next(&mut self, engine: usize, now: Time) -> Option<QueueHead> {
         let engine = &mut self.all[engine];
         if engine.free <= now { engine.waiting.pop_front() } else { None }
     }

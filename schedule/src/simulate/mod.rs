@@ -14,23 +14,23 @@
 //! The part of a rank is made when it starts, kept as its steps and counters, and let go when all are done. Equal
 //! questions get equal answers, to the femtosecond.
 
+mod deadlock;
 mod engines;
-mod outcome;
+mod event_loop;
 pub(super) mod rank;
-mod run;
-mod stuck;
+mod report;
 #[cfg(test)]
 mod tests;
 
-pub use outcome::Simulated;
-pub use stuck::{Stuck, Waiting};
+pub use deadlock::{BlockedStep, SimulationError};
+pub use report::SimulationReport;
 
 use super::Schedule;
 use crate::network::{Network, Time};
 
 /// What ranks do besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Host {
+pub struct HostModel {
     /// How long each computes between starting and waiting, in every start.
     pub compute: Time,
     /// How much longer than that some compute: each a part of it, another one in each start, none to all.
@@ -39,7 +39,7 @@ pub struct Host {
     pub offloaded: bool,
 }
 
-impl Host {
+impl HostModel {
     /// How long a rank computes in a start: what it takes longer looks like chance, and is the same each time.
     fn computes(&self, rank: u32, start: u32) -> Time {
         // The finalizer of SplitMix64 (Steele, Lea, Flood, 2014), of which 32 bits are plenty.
@@ -55,7 +55,7 @@ impl Host {
 
 /// How far a simulation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct SimulationProgress {
     /// Ranks whose parts are made.
     pub made: usize,
     /// Ranks.
@@ -71,14 +71,14 @@ pub struct Simulation<'s> {
     schedule: &'s Schedule,
     network: &'s Network,
     starts: u32,
-    host: Host,
-    watch: Option<Box<dyn FnMut(Progress) + 's>>,
+    host: HostModel,
+    watch: Option<Box<dyn FnMut(SimulationProgress) + 's>>,
 }
 
 impl<'s> Simulation<'s> {
     /// Of one start, while the hosts wait.
     pub fn new(schedule: &'s Schedule, network: &'s Network) -> Simulation<'s> {
-        let host = Host { compute: Time::ZERO, varies: Time::ZERO, offloaded: true };
+        let host = HostModel { compute: Time::ZERO, varies: Time::ZERO, offloaded: true };
         Simulation { schedule, network, starts: 1, host, watch: None }
     }
 
@@ -89,26 +89,26 @@ impl<'s> Simulation<'s> {
     }
 
     /// With hosts that compute.
-    pub fn host(mut self, host: Host) -> Simulation<'s> {
+    pub fn host(mut self, host: HostModel) -> Simulation<'s> {
         self.host = host;
         self
     }
 
     /// Tells now and then how far it is.
-    pub fn watch(mut self, watch: impl FnMut(Progress) + 's) -> Simulation<'s> {
+    pub fn watch(mut self, watch: impl FnMut(SimulationProgress) + 's) -> Simulation<'s> {
         self.watch = Some(Box::new(watch));
         self
     }
 
     /// Runs it. Takes some hundred bytes for each rank that is not done, and as much again for each of its steps.
-    pub fn run(self) -> Result<Simulated, Stuck> {
-        run::run(self)
+    pub fn run(self) -> Result<SimulationReport, SimulationError> {
+        event_loop::run(self)
     }
 }
 
 impl Schedule {
     /// What one start takes on a network; or where it gets stuck.
-    pub fn simulate(&self, network: &Network) -> Result<Simulated, Stuck> {
+    pub fn simulate(&self, network: &Network) -> Result<SimulationReport, SimulationError> {
         Simulation::new(self, network).run()
     }
 }

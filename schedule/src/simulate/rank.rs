@@ -1,12 +1,12 @@
 //! A rank that is under way: what is left of its part, and how far it is.
 
-use super::super::{Deed, Part, START, Signal, Step, Trigger};
+use super::super::{RankPart, START, SignalId, Step, StepKind, StepTrigger};
 use crate::network::Time;
 use std::collections::BTreeMap;
 
 /// A queue of a rank.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lane {
+pub(crate) struct LiveQueue {
     /// Its number.
     pub(crate) queue: u16,
     /// Where its steps begin and end among those of the rank.
@@ -23,31 +23,31 @@ pub(crate) struct Lane {
 
 /// A rank.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveRank {
     /// In the order of their queues.
     steps: Box<[Step]>,
-    pub(crate) lanes: Box<[Lane]>,
+    pub(crate) lanes: Box<[LiveQueue]>,
     /// Of each signal: what it has counted, and what it counts in a start.
     counts: Box<[(u64, u64)]>,
-    finish: Box<[Trigger]>,
+    finish: Box<[StepTrigger]>,
     /// Starts that have begun, and that are over.
     pub(crate) begun: u32,
     pub(crate) ended: u32,
     /// Until when its host computes.
     pub(crate) computes: Time,
     /// When what was raised last by each queue at each signal comes there.
-    last: BTreeMap<(u16, u32, Signal), Time>,
+    last: BTreeMap<(u16, u32, SignalId), Time>,
     /// How many of those there are to be before they are looked through.
     last_many: usize,
 }
 
 /// A condition that is not met.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unmet {
+pub(crate) struct UnmetTrigger {
     /// The queue, and how many of its steps come before; `None`: the end of the start.
     pub(crate) step: Option<(u16, u32)>,
     pub(crate) start: u32,
-    pub(crate) signal: Signal,
+    pub(crate) signal: SignalId,
     pub(crate) reached: u64,
     pub(crate) wanted: u64,
 }
@@ -55,11 +55,11 @@ pub(crate) struct Unmet {
 /// Keep this many of the last effects without looking whether they have come.
 const LAST_FEW: usize = 16;
 
-impl Live {
-    pub(crate) fn new(part: &Part) -> Live {
+impl LiveRank {
+    pub(crate) fn new(part: &RankPart) -> LiveRank {
         let mut steps = part.steps().to_vec();
         steps.sort_by_key(|step| step.queue);
-        let mut lanes: Vec<Lane> = Vec::new();
+        let mut lanes: Vec<LiveQueue> = Vec::new();
         for (number, step) in steps.iter().enumerate() {
             let (queue, number) = (step.queue.0, number as u32);
             match lanes.last_mut().filter(|lane| lane.queue == queue) {
@@ -67,11 +67,11 @@ impl Live {
                 None => {
                     let (first, end) = (number, number + 1);
                     let (waits, combines) = (false, Time::ZERO);
-                    lanes.push(Lane { queue, first, end, next: first, start: 0, waits, combines });
+                    lanes.push(LiveQueue { queue, first, end, next: first, start: 0, waits, combines });
                 }
             }
         }
-        Live {
+        LiveRank {
             steps: steps.into(),
             lanes: lanes.into(),
             counts: part.counters().iter().map(|counter| (0, counter.per_start)).collect(),
@@ -91,13 +91,13 @@ impl Live {
     }
 
     /// Counts a signal further. Whether there is such a one.
-    pub(crate) fn raise(&mut self, signal: Signal, amount: u64) -> bool {
+    pub(crate) fn raise(&mut self, signal: SignalId, amount: u64) -> bool {
         let count = self.counts.get_mut(signal.index());
         count.map(|(count, _)| *count = count.saturating_add(amount)).is_some()
     }
 
     /// What a signal has counted, and what it would have to for a trigger of that start, if that is more.
-    fn missing(&self, trigger: &Trigger, start: u32) -> Option<(u64, u64)> {
+    fn missing(&self, trigger: &StepTrigger, start: u32) -> Option<(u64, u64)> {
         let start = start.checked_sub(trigger.lag)?;
         let (count, per_start) = self.counts[trigger.signal.index()];
         let wanted = per_start.saturating_mul(start.into()).saturating_add(trigger.count);
@@ -111,7 +111,7 @@ impl Live {
             return None;
         }
         let step = &self.steps[lane.next as usize];
-        if lane.combines > now && matches!(step.deed, Deed::Reduce { .. }) {
+        if lane.combines > now && matches!(step.action, StepKind::Reduce { .. }) {
             return None;
         }
         self.missing(&step.trigger, lane.start).is_none().then_some(step)
@@ -136,7 +136,7 @@ impl Live {
 
     /// Whether the start that has begun last may be over.
     pub(crate) fn may_end(&self, now: Time) -> bool {
-        let is_met = |trigger: &Trigger| self.missing(trigger, self.ended).is_none();
+        let is_met = |trigger: &StepTrigger| self.missing(trigger, self.ended).is_none();
         self.ended < self.begun && self.computes <= now && self.finish.iter().all(is_met)
     }
 
@@ -146,7 +146,7 @@ impl Live {
     }
 
     /// When something comes that a queue raises, given when it would: not before what it raised there earlier.
-    pub(crate) fn in_order(&mut self, queue: u16, rank: u32, signal: Signal, at: Time, now: Time) -> Time {
+    pub(crate) fn in_order(&mut self, queue: u16, rank: u32, signal: SignalId, at: Time, now: Time) -> Time {
         let last = self.last.entry((queue, rank, signal)).or_default();
         *last = at.max(*last);
         let at = *last;
@@ -158,19 +158,19 @@ impl Live {
     }
 
     /// What keeps its queues and its program from going on, of so many starts.
-    pub(crate) fn unmet(&self, starts: u32) -> Vec<Unmet> {
+    pub(crate) fn unmet(&self, starts: u32) -> Vec<UnmetTrigger> {
         let mut found = Vec::new();
         for lane in self.lanes.iter().filter(|lane| lane.start < starts) {
             let trigger = self.steps[lane.next as usize].trigger;
             if let Some((reached, wanted)) = self.missing(&trigger, lane.start) {
                 let (step, signal) = (Some((lane.queue, lane.next - lane.first)), trigger.signal);
-                found.push(Unmet { step, start: lane.start, signal, reached, wanted });
+                found.push(UnmetTrigger { step, start: lane.start, signal, reached, wanted });
             }
         }
         if self.ended < self.begun {
-            let missing = |trigger: &Trigger| {
+            let missing = |trigger: &StepTrigger| {
                 let (reached, wanted) = self.missing(trigger, self.ended)?;
-                Some(Unmet { step: None, start: self.ended, signal: trigger.signal, reached, wanted })
+                Some(UnmetTrigger { step: None, start: self.ended, signal: trigger.signal, reached, wanted })
             };
             found.extend(self.finish.iter().find_map(missing));
         }

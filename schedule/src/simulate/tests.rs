@@ -1,11 +1,11 @@
 //! Schedules small enough for times by hand.
 
-use super::{Host, Simulation, Stuck};
+use super::{HostModel, Simulation, SimulationError};
 use crate::network::{Grid, Network, Parameters, Time, Topology};
-use crate::{Buffer, Contract, Part, Schedule, started};
+use crate::{BufferId, Contract, RankPart, Schedule, started};
 
 const BYTES: u64 = 100;
-const DATA: Buffer = Buffer::FIRST;
+const DATA: BufferId = BufferId::FIRST;
 
 /// A row of nodes with so many ranks each; L 10 ns, G 1 ns, g 5 ns, two engines, a link's byte 1 ns.
 fn row(nodes: u64, per_node: u64) -> Network {
@@ -22,7 +22,7 @@ fn row(nodes: u64, per_node: u64) -> Network {
     Network { topology: Topology::Grid(Grid::mesh(&[nodes])), parameters, per_node }
 }
 
-fn schedule(ranks: usize, part: impl Fn(&mut Part) + Send + Sync + 'static) -> Schedule {
+fn schedule(ranks: usize, part: impl Fn(&mut RankPart) + Send + Sync + 'static) -> Schedule {
     Schedule::new("test", ranks, part, |_| Contract::default())
 }
 
@@ -162,7 +162,7 @@ fn what_one_queue_raises_at_one_signal_comes_in_order() {
 fn hosts_that_compute_keep_only_their_own_steps_from_going_on() {
     let network = row(3, 1);
     let time = |compute, offloaded| {
-        let host = Host { compute: ns(compute), varies: Time::ZERO, offloaded };
+        let host = HostModel { compute: ns(compute), varies: Time::ZERO, offloaded };
         Simulation::new(&relay(3), &network).host(host).run().unwrap().time
     };
     assert_eq!(time(1000, true), ns(1000));
@@ -174,7 +174,7 @@ fn hosts_that_compute_keep_only_their_own_steps_from_going_on() {
 
 #[test]
 fn hosts_that_vary_compute_between_the_bounds_and_the_same_each_time() {
-    let host = Host { compute: ns(1000), varies: ns(500), offloaded: true };
+    let host = HostModel { compute: ns(1000), varies: ns(500), offloaded: true };
     let times: Vec<Time> = (0..200).map(|rank| host.computes(rank, rank % 7)).collect();
     assert!(times.iter().all(|time| (ns(1000)..ns(1500)).contains(time)));
     let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
@@ -192,7 +192,7 @@ fn what_gets_stuck_is_told() {
         part.finish(never.reaches(1));
     });
     let told = stuck.simulate(&row(3, 1)).unwrap_err();
-    let Stuck::Waiting { ranks: 3, ref first, .. } = told else { panic!("{told}") };
+    let SimulationError::BlockedStep { ranks: 3, ref first, .. } = told else { panic!("{told}") };
     assert_eq!((first[0].at.rank, first[0].at.step, first[0].wanted), (0, Some(1), 2));
     assert!(
         told.to_string().contains("step 1 of rank 0 in start 0 waits for 2 of signal \"never\""),
@@ -203,7 +203,9 @@ fn what_gets_stuck_is_told() {
         let signal = part.signal("signal", 1);
         part.join(started()).then(signal.on(7, 1));
     });
-    assert!(matches!(nowhere.simulate(&row(2, 1)), Err(Stuck::NoSuch { at }) if at.step == Some(0)));
+    assert!(
+        matches!(nowhere.simulate(&row(2, 1)), Err(SimulationError::NoSuch { at }) if at.step == Some(0))
+    );
     let no_signal = schedule(2, |part| {
         if part.rank() == 0 {
             let signal = part.signal("signal", 1);
@@ -213,5 +215,5 @@ fn what_gets_stuck_is_told() {
         part.finish(waits.reaches(1));
     });
     assert!(no_signal.simulate(&row(2, 1)).is_err());
-    assert_eq!(relay(3).simulate(&row(2, 1)), Err(Stuck::NoRoom { ranks: 3, room: 2 }));
+    assert_eq!(relay(3).simulate(&row(2, 1)), Err(SimulationError::NoRoom { ranks: 3, room: 2 }));
 }

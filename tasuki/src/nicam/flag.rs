@@ -120,7 +120,7 @@ impl Flag<'_> {
         let (index, count) = (self.index, self.flags.words.len() / WORDS);
         let last = count.checked_sub(1).map_or_else(String::new, |last| format!(" (0 to {last})"));
         let text = format!("there is no flag {index}: these are {count}{last}");
-        Err(self.flags.job.machine.fault(Cause::Argument(text), || format!("flag {index} of {count}")))
+        Err(self.flags.job.worker.fault(Cause::Argument(text), || format!("flag {index} of {count}")))
     }
 
     fn check_sizes(&self, own: GlobalPtr<u64>) -> Result<()> {
@@ -161,5 +161,5 @@ impl RemoteFlag {
 /// The sizes of the two sides of a copy by key differ.
 pub(super) fn disagree(job: &Job, one: u64, other: u64, call: &str) -> crate::Error {
     let cause = Cause::Disagree { what: BYTES_BY_KEY, least: one.min(other), most: one.max(other) };
-    job.machine.fault(cause, || call.into())
+    job.worker.fault(cause, || call.into())
 }

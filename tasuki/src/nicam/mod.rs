@@ -218,7 +218,7 @@ impl<'job> Transfers<'job> {
     /// That no transfer of this rank has failed.
     fn check_sound(&self, call: &str) -> Result<()> {
         let failure = self.queue.failure_cause();
-        failure.map_or(Ok(()), |cause| Err(self.job.machine.fault(cause, || call.into())))
+        failure.map_or(Ok(()), |cause| Err(self.job.worker.fault(cause, || call.into())))
     }
 
     /// What sets a flag when `trigger` is met and those before it in its lane are set, and what ends the transfer then.
@@ -260,7 +260,7 @@ impl<'job> Transfers<'job> {
         loop {
             match self.queue.post_many(commands) {
                 Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
-                    self.job.machine.relax("a transfer: waiting for room in the queue")?;
+                    self.job.worker.relax("a transfer: waiting for room in the queue")?;
                 }
                 posted => return posted.map(drop),
             }
@@ -269,15 +269,15 @@ impl<'job> Transfers<'job> {
 
     /// That those places are memory, as far as this rank can see.
     fn check<T>(&self, call: &str, places: &[(GlobalPtr<T>, usize)]) -> Result<()> {
-        let machine = &self.job.machine;
+        let worker = &self.job.worker;
         for &(place, count) in places {
             let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
-            let checked = machine.check_rank(place.rank()).and_then(|()| match (place.is_null(), bytes) {
+            let checked = worker.check_rank(place.rank()).and_then(|()| match (place.is_null(), bytes) {
                 (true, _) => Err(Cause::NullAddress),
                 (false, 0) => Ok(()),
-                _ => machine.fabric().check(place.address(), bytes),
+                _ => worker.fabric().check(place.address(), bytes),
             });
-            checked.map_err(|cause| machine.fault(cause, || format!("{call}({bytes} bytes)")))?;
+            checked.map_err(|cause| worker.fault(cause, || format!("{call}({bytes} bytes)")))?;
         }
         Ok(())
     }
@@ -290,7 +290,7 @@ impl<'job> Transfers<'job> {
     }
 
     fn fault(&self, text: String, call: &str) -> Error {
-        self.job.machine.fault(Cause::Argument(text), || call.into())
+        self.job.worker.fault(Cause::Argument(text), || call.into())
     }
 }
 

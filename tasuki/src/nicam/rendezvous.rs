@@ -129,20 +129,20 @@ impl Transfers<'_> {
     }
 
     fn meet(&self, call: &str, source: Rank, destination: Rank, mine: Offer) -> Result<()> {
-        let machine = &self.job.machine;
+        let worker = &self.job.worker;
         for rank in [source, destination] {
-            machine.check_rank(rank).map_err(|cause| machine.fault(cause, || call.into()))?;
+            worker.check_rank(rank).map_err(|cause| worker.fault(cause, || call.into()))?;
         }
         let list = self.meetings.of(source, destination);
         while self.job.compare_swap(list, 0, u64::from(self.job.rank().0) + 1)? != 0 {
-            machine.relax(call)?;
+            worker.relax(call)?;
         }
         let found = self.match_or_leave(list, mine);
         self.job.store(list, 0)?;
         let full = || Cause::Full { what: "the list of copies by key that wait", capacity: OFFERS };
         match found? {
             Found::Nothing => Ok(()),
-            Found::NoRoom => Err(machine.fault(full(), || call.into())),
+            Found::NoRoom => Err(worker.fault(full(), || call.into())),
             Found::Other(other) if other.bytes != mine.bytes => {
                 other.flag.fail(self.job, mine.key, mine.bytes, other.bytes)?;
                 Err(disagree(self.job, mine.bytes, other.bytes, call))
@@ -152,7 +152,7 @@ impl Transfers<'_> {
         }
     }
 
-    /// Takes the other side out of the list, or leaves this one there. Under the list's lock.
+    /// ArgumentSize the other side out of the list, or leaves this one there. Under the list's lock.
     fn match_or_leave(&self, list: GlobalPtr<u64>, mine: Offer) -> Result<Found> {
         let places = list.at(HEAD).cast::<Offer>();
         let mut offers = [bytemuck::Zeroable::zeroed(); OFFERS];

@@ -4,14 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use tasuki_core::base::log::Level;
 use tasuki_core::base::panic_message;
-use tasuki_core::bootstrap::helper::{Helper as Wanted, HelperKind};
-use tasuki_core::engine::{Help, HelperEnd, Machine};
-use tasuki_core::os::processors;
+use tasuki_core::bootstrap::helper_setting::{Helper as Wanted, HelperKind};
+use tasuki_core::engine::{HelperControl, HelperScope, Worker};
+use tasuki_core::os::affinity;
 
 /// The helper that a rank has, or will have.
 #[derive(Debug)]
 pub(crate) struct Helper {
-    machine: Arc<Machine>,
+    worker: Arc<Worker>,
     wanted: Wanted,
     running: Mutex<State>,
 }
@@ -26,8 +26,8 @@ enum State {
 }
 
 struct Running {
-    help: Help,
-    end: Arc<HelperEnd>,
+    help: HelperScope,
+    end: Arc<HelperControl>,
     join: Box<dyn FnOnce() + Send>,
 }
 
@@ -40,25 +40,25 @@ impl std::fmt::Debug for Running {
 impl Helper {
     /// Starts it, if the rank is to have one from its beginning on; the simulated card then stands by. Where the node's
     /// helper was in a rank that has left, the next one that waits has it.
-    pub(crate) fn new(machine: &Arc<Machine>, wanted: Wanted) -> Arc<Helper> {
-        let helper = Helper { machine: machine.clone(), wanted, running: Mutex::new(State::Idle) };
+    pub(crate) fn new(worker: &Arc<Worker>, wanted: Wanted) -> Arc<Helper> {
+        let helper = Helper { worker: worker.clone(), wanted, running: Mutex::new(State::Idle) };
         let helper = Arc::new(helper);
         let successor = Arc::downgrade(&helper);
-        machine.succeed_helper(Box::new(move || {
+        worker.set_helper_successor(Box::new(move || {
             let helper = successor.upgrade();
             helper.iter().for_each(|helper| helper.succeed());
         }));
         if wanted.kind != HelperKind::Auto {
             helper.start();
         } else if helper.is_card() {
-            helper.begin(HelperEnd::of_one_standing_by());
+            helper.begin(HelperControl::of_one_standing_by());
         }
         helper
     }
 
     /// Whether it stands for the network card, at which commands of other ranks arrive.
     fn is_card(&self) -> bool {
-        self.wanted.kind == HelperKind::Auto && self.machine.fabric().name() == "sim"
+        self.wanted.kind == HelperKind::Auto && self.worker.fabric().name() == "sim"
     }
 
     /// Whether this rank, or another one of its node, has a helper, or will have one with its first plan.
@@ -66,23 +66,24 @@ impl Helper {
         match self.wanted.kind {
             HelperKind::Off => false,
             HelperKind::Rank | HelperKind::Node => true,
-            HelperKind::Auto => self.is_card() || self.machine.size() < processors::usable(),
+            HelperKind::Auto => self.is_card() || self.worker.size() < affinity::usable(),
         }
     }
 
     /// For whom it is to work, if there is to be one: at the node's beginning, or as the `next` one of a node.
-    fn help(&self, next: bool) -> Option<Help> {
-        let is_lowest = self.machine.rank().0 == 0;
-        let of_node = || self.machine.board().take_helper(self.machine.rank()).then_some(Help::Node);
+    fn help(&self, next: bool) -> Option<HelperScope> {
+        let is_lowest = self.worker.rank().0 == 0;
+        let of_node =
+            || self.worker.node_state().take_helper(self.worker.rank()).then_some(HelperScope::Node);
         match self.wanted.kind {
             HelperKind::Off => None,
-            HelperKind::Rank => Some(Help::Rank),
+            HelperKind::Rank => Some(HelperScope::Rank),
             HelperKind::Node if is_lowest || next => of_node(),
             HelperKind::Node => None,
             // There it stands for the network card: processors are no matter.
-            HelperKind::Auto if self.is_card() => Some(Help::Rank),
+            HelperKind::Auto if self.is_card() => Some(HelperScope::Rank),
             // In the rank that needs it first.
-            HelperKind::Auto if self.machine.size() < processors::usable() => of_node(),
+            HelperKind::Auto if self.worker.size() < affinity::usable() => of_node(),
             HelperKind::Auto => None,
         }
     }
@@ -94,23 +95,23 @@ impl Helper {
             _ => None,
         };
         match end {
-            Some(end) => self.machine.call_up_helper(&end),
-            None => self.begin(HelperEnd::default()),
+            Some(end) => self.worker.activate_helper(&end),
+            None => self.begin(HelperControl::default()),
         }
     }
 
-    fn begin(&self, end: HelperEnd) {
+    fn begin(&self, end: HelperControl) {
         self.begin_as(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner), end, false);
     }
 
     /// Starts the node's, which was in a rank that has left, unless another thread is at it.
     fn succeed(&self) {
         if let Ok(mut state) = self.running.try_lock() {
-            self.begin_as(&mut state, HelperEnd::default(), true);
+            self.begin_as(&mut state, HelperControl::default(), true);
         }
     }
 
-    fn begin_as(&self, state: &mut State, end: HelperEnd, next: bool) {
+    fn begin_as(&self, state: &mut State, end: HelperControl, next: bool) {
         if matches!(*state, State::Idle)
             && let Some(help) = self.help(next)
         {
@@ -118,27 +119,27 @@ impl Helper {
         }
     }
 
-    fn spawn(&self, help: Help, end: Arc<HelperEnd>) -> Option<Running> {
-        let (machine, over, processor) = (self.machine.clone(), end.clone(), self.wanted.processor);
+    fn spawn(&self, help: HelperScope, end: Arc<HelperControl>) -> Option<Running> {
+        let (worker, over, processor) = (self.worker.clone(), end.clone(), self.wanted.processor);
         let body = move || {
-            let bound = processor.map(processors::bind);
+            let bound = processor.map(affinity::bind);
             if let Some(Err(error)) = &bound {
-                machine.log().say(Level::Warn, format_args!("the helper runs anywhere: {error}"));
+                worker.log().say(Level::Warn, format_args!("the helper runs anywhere: {error}"));
             }
             let is_bound = matches!(bound, Some(Ok(_)));
             // Its rank goes on, but what others have left to the helper nobody would do: that is a death.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| machine.help(help, is_bound, &over))) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.help(help, is_bound, &over))) {
                 if panic.is::<tasuki_fabric_sim::Killed>() {
                     resume_unwind(panic); // the simulation has killed this rank and tells the others itself
                 }
                 let how = format!("its helper panicked: {}", panic_message(&*panic));
-                machine.board().declare_dead(machine.rank(), &how, machine.host().now_ns());
+                worker.node_state().declare_dead(worker.rank(), &how, worker.platform().now_ns());
             }
         };
-        match self.machine.host().spawn(Box::new(body)) {
+        match self.worker.platform().spawn(Box::new(body)) {
             Ok(join) => Some(Running { help, end, join }),
             Err(error) => {
-                self.machine.log().say(Level::Warn, format_args!("there is no helper: {error}"));
+                self.worker.log().say(Level::Warn, format_args!("there is no helper: {error}"));
                 None
             }
         }
@@ -151,10 +152,10 @@ impl Helper {
             std::mem::replace(&mut *running, State::Over)
         };
         if let State::Running(running) = state {
-            self.machine.end_helper(&running.end);
+            self.worker.end_helper(&running.end);
             (running.join)();
-            if running.help == Help::Node {
-                self.machine.board().leave_helper();
+            if running.help == HelperScope::Node {
+                self.worker.node_state().leave_helper();
             }
         }
     }
@@ -163,7 +164,7 @@ impl Helper {
 impl Drop for Helper {
     fn drop(&mut self) {
         // In a panic nothing waits: the rank is dead, and so is its helper, as soon as it looks.
-        if !std::thread::panicking() && !self.machine.life().is_forked() {
+        if !std::thread::panicking() && !self.worker.life().is_forked() {
             self.end();
         }
     }

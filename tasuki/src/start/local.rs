@@ -1,18 +1,18 @@
 //! Ranks as threads of this process: the embedded way, and the quickest.
 
-use super::{Wishes, rank};
+use super::{RankOptions, rank};
 use crate::{Handlers, Job, Rank, Result};
 use std::sync::Arc;
 use tasuki_core::base::log::{Level, Log};
 use tasuki_core::base::{Cause, Error, panic_message};
-use tasuki_core::bootstrap::settings::Door;
-use tasuki_core::bootstrap::{Membership, Settings, launched};
-use tasuki_core::engine::{Machine, NodeHost};
-use tasuki_core::node::board::{Board, Stage};
+use tasuki_core::bootstrap::settings::ServerAddress;
+use tasuki_core::bootstrap::{Membership, Settings, rendezvous_client};
+use tasuki_core::engine::{NodePlatform, Worker};
+use tasuki_core::node::node_state::{NodeState, Stage};
 use tasuki_core::node::park::WakeMode;
-use tasuki_core::os::membarrier::{self, Group};
-use tasuki_core::os::{memfile::MemFile, process, processors};
-use tasuki_core::segment::Window;
+use tasuki_core::os::membarrier::{self, FenceScope};
+use tasuki_core::os::{affinity, memfile::MemFile, process};
+use tasuki_core::segment::MappedRange;
 use tasuki_fabric_shm::{Options, ShmFabric};
 
 /// Runs `app` on `ranks` threads of this process, each a rank of one job; their values by rank, or the first error.
@@ -39,31 +39,32 @@ pub fn local_with<T: Send>(
     threads(ranks, &Settings::embedded()?, None, handlers, app)
 }
 
-/// The same with settings that were read before, and the launcher to show the board to, if there is one.
+/// The same with settings that were read before, and the launcher to show the node state to, if there is one.
 pub(super) fn threads<T: Send>(
     ranks: usize,
     settings: &Settings,
-    door: Option<&Door>,
+    door: Option<&ServerAddress>,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     if ranks == 0 || ranks > Rank::MAX.index() {
         return Err(Error::argument(format!("a job has 1 to {} ranks, not {ranks}", Rank::MAX)));
     }
-    let board = Arc::new(Board::create(ranks)?);
-    board.set_wake_mode(wake_mode(ranks, settings));
+    let node_state = Arc::new(NodeState::create(ranks)?);
+    node_state.set_wake_mode(wake_mode(ranks, settings));
     process::allow_descriptors(ranks as u64)?;
-    let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| Window::create_file()).collect();
+    let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| MappedRange::create_file()).collect();
     let files = files?;
-    let _shown = door.map(|door| launched::show_board(door, &board, &files)).transpose()?;
+    let _shown =
+        door.map(|door| rendezvous_client::send_node_state(door, &node_state, &files)).transpose()?;
     let app = &app;
     let outcomes: Vec<Result<T>> = std::thread::scope(|scope| {
         let start = |rank: Rank| {
-            let membership = Membership { rank, board: board.clone(), files: files.clone() };
-            let board = board.clone();
-            let machine = move || machine(membership, settings, Group::Process);
-            let wishes = Wishes::read(settings, per_processor(&board));
-            let body = move || rank::run(rank, &board, wishes, handlers, machine, app);
+            let membership = Membership { rank, node_state: node_state.clone(), files: files.clone() };
+            let node_state = node_state.clone();
+            let worker = move || worker(membership, settings, FenceScope::Process);
+            let rank_options = RankOptions::read(settings, per_processor(&node_state));
+            let body = move || rank::run(rank, &node_state, rank_options, handlers, worker, app);
             std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
         };
         let threads: Vec<_> = Rank::all(ranks).map(|rank| (rank, start(rank))).collect();
@@ -71,7 +72,7 @@ pub(super) fn threads<T: Send>(
         for (rank, thread) in &threads {
             if let Err(error) = thread {
                 let how = format!("its thread could not be started: {error}");
-                board.declare_dead(*rank, &how, Board::JUST_NOW);
+                node_state.declare_dead(*rank, &how, NodeState::JUST_NOW);
             }
         }
         threads.into_iter().map(|(rank, thread)| joined(rank, thread)).collect()
@@ -95,36 +96,36 @@ fn joined<T>(rank: Rank, thread: std::io::Result<std::thread::ScopedJoinHandle<'
 
 /// How sleepers of a job of threads are found.
 fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
-    let registered = membarrier::register(Group::Process, settings.denied);
+    let registered = membarrier::register(FenceScope::Process, settings.denied);
     match settings.wake {
         Some(WakeMode::Barrier) if registered => WakeMode::Barrier,
-        None if registered && ranks <= processors::usable() => WakeMode::Barrier,
+        None if registered && ranks <= affinity::usable() => WakeMode::Barrier,
         _ => WakeMode::Fence,
     }
 }
 
 /// How many ranks share a processor, as far as this one knows.
-pub(super) fn per_processor(board: &Board) -> usize {
-    match board.wake_mode() {
+pub(super) fn per_processor(node_state: &NodeState) -> usize {
+    match node_state.wake_mode() {
         WakeMode::Barrier => 1,
-        WakeMode::Fence => board.size().div_ceil(processors::usable()),
+        WakeMode::Fence => node_state.size().div_ceil(affinity::usable()),
     }
 }
 
 /// The machine of a rank on real processors.
-pub(super) fn machine(membership: Membership, settings: &Settings, group: Group) -> Result<Machine> {
+pub(super) fn worker(membership: Membership, settings: &Settings, group: FenceScope) -> Result<Worker> {
     let options = Options {
         denied: settings.denied,
-        ask_owners: settings.own_memory_asked,
+        ask_owners: settings.own_memory_by_request,
         direct: settings.direct,
         direct_from: settings.direct_from,
     };
     let fabric = Arc::new(ShmFabric::new(&membership, options)?);
-    let Membership { rank, board, .. } = membership;
-    board.seat(rank).set_pid(std::process::id());
-    board.seat(rank).set_stage(Stage::Joined);
-    let host = Arc::new(NodeHost::new(rank, board.clone(), group));
+    let Membership { rank, node_state, .. } = membership;
+    node_state.rank_state(rank).set_pid(std::process::id());
+    node_state.rank_state(rank).set_stage(Stage::Joined);
+    let host = Arc::new(NodePlatform::new(rank, node_state.clone(), group));
     let log = Log::new(format!("rank {rank}"), settings.log);
-    log.say(Level::Info, format_args!("fabric shm, wake mode {:?}", board.wake_mode()));
-    Ok(Machine::new(rank, board, fabric, host, log)?.traced(settings.trace.as_ref()))
+    log.say(Level::Info, format_args!("fabric shm, wake mode {:?}", node_state.wake_mode()));
+    Ok(Worker::new(rank, node_state, fabric, host, log)?.traced(settings.trace.as_ref()))
 }

@@ -1,14 +1,14 @@
 //! The program's main function: how it was started decides what it becomes.
 
-use super::local::{machine, per_processor, threads};
+use super::local::{per_processor, threads, worker};
 use super::simulated::started;
-use super::{Wishes, rank};
+use super::{RankOptions, rank};
 use crate::{Error, Handlers, Job, Result};
 use std::io::Write;
 use std::process::ExitCode;
 use tasuki_core::base::Cause;
 use tasuki_core::bootstrap::{Settings, Start, join};
-use tasuki_core::os::membarrier::Group;
+use tasuki_core::os::membarrier::FenceScope;
 
 /// Runs `app` as this process's part of a job, and turns its outcome into an exit code: 0, or 1 with the error on
 /// standard error. That another rank died is left to `tasuki run` to tell.
@@ -42,7 +42,7 @@ pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
 /// }
 ///
 /// fn app(job: &Job) -> tasuki::Result<()> {
-///     let twice: u64 = job.ask(job.rank_after(1), "double", &21_u64)?.wait()?;
+///     let twice: u64 = job.call_with_reply(job.rank_after(1), "double", &21_u64)?.wait()?;
 ///     assert_eq!(twice, 42);
 ///     job.barrier()
 /// }
@@ -65,14 +65,14 @@ pub fn main_with(handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -
 }
 
 fn is_told(settings: &Settings, error: &Error) -> bool {
-    matches!(settings.start, Start::Launched(_)) && matches!(error.cause(), Cause::PeerDied { .. })
+    matches!(settings.start, Start::LauncherSettings(_)) && matches!(error.cause(), Cause::PeerDied { .. })
 }
 
 fn run(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
     match &settings.start {
         Start::Alone => threads(1, settings, None, handlers, app).map(drop),
         Start::Threads { ranks, door } => threads(*ranks, settings, door.as_ref(), handlers, app).map(drop),
-        Start::Launched(_) | Start::Managed(_) => one_of_several(settings, handlers, app),
+        Start::LauncherSettings(_) | Start::Managed(_) => one_of_several(settings, handlers, app),
         Start::Simulated { ranks, seed, door } => {
             started(*ranks, *seed, settings, door.as_ref(), handlers, app).map(drop)
         }
@@ -82,10 +82,10 @@ fn run(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()
 /// This process is one rank of a job of several processes.
 fn one_of_several(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
     let (membership, connection) = join(settings)?;
-    let (rank, board) = (membership.rank, membership.board.clone());
-    let machine = || machine(membership, settings, Group::Registered);
-    let wishes = Wishes::read(settings, per_processor(&board));
-    rank::run(rank, &board, wishes, handlers, machine, app)?;
+    let (rank, node_state) = (membership.rank, membership.node_state.clone());
+    let worker = || worker(membership, settings, FenceScope::Registered);
+    let rank_options = RankOptions::read(settings, per_processor(&node_state));
+    rank::run(rank, &node_state, rank_options, handlers, worker, app)?;
     connection.leave();
     Ok(())
 }

@@ -1,46 +1,48 @@
 //! One rank's run of the program: made, run, left, and its failure told.
 
-use super::Wishes;
+use super::RankOptions;
 use crate::{Error, Handlers, Job, Rank, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tasuki_core::base::{Cause, panic_message};
-use tasuki_core::engine::Machine;
-use tasuki_core::node::board::Board;
+use tasuki_core::engine::Worker;
+use tasuki_core::node::node_state::NodeState;
 
-/// Runs `app` as one rank. An error or a panic of it is told to the board, so that the others' calls end; then
+/// Runs `app` as one rank. An error or a panic of it is told to the node state, so that the others' calls end; then
 /// nothing waits for anybody. Otherwise the rank leaves in order.
 pub(super) fn run<T>(
     rank: Rank,
-    board: &Board,
-    wishes: Result<Wishes>,
+    node_state: &NodeState,
+    rank_options: Result<RankOptions>,
     handlers: &Handlers,
-    machine: impl FnOnce() -> Result<Machine>,
+    worker: impl FnOnce() -> Result<Worker>,
     app: impl FnOnce(&Job) -> Result<T>,
 ) -> Result<T> {
-    let job = wishes.and_then(|wishes| Job::new(machine()?, wishes, handlers)).map_err(|error| {
-        let how = format!("could not join: {}", error.headline());
-        board.declare_dead(rank, &how, Board::JUST_NOW);
-        error.on_rank(rank)
-    })?;
-    let machine = job.machine.clone();
+    let job = rank_options.and_then(|rank_options| Job::new(worker()?, rank_options, handlers)).map_err(
+        |error| {
+            let how = format!("could not join: {}", error.headline());
+            node_state.declare_dead(rank, &how, NodeState::JUST_NOW);
+            error.on_rank(rank)
+        },
+    )?;
+    let worker = job.worker.clone();
     let outcome = match catch_unwind(AssertUnwindSafe(|| app(&job))) {
         Ok(Ok(value)) => {
             job.helper.end();
-            machine.leave().map(|()| value)
+            worker.leave().map(|()| value)
         }
         Ok(Err(error)) => {
-            machine.fail(&format!("its program failed: {}", error.headline()));
+            worker.fail(&format!("its program failed: {}", error.headline()));
             Err(error)
         }
         // The simulation has killed this rank and tells the others itself.
         Err(panic) if panic.is::<tasuki_fabric_sim::Killed>() => resume_unwind(panic),
         Err(panic) => {
             let how = format!("panicked: {}", panic_message(&*panic));
-            machine.fail(&how);
-            Err(panicked(panic_message(&*panic)).on_rank(machine.rank()))
+            worker.fail(&how);
+            Err(panicked(panic_message(&*panic)).on_rank(worker.rank()))
         }
     };
-    machine.write_trace();
+    worker.write_trace();
     outcome
 }
 

@@ -1,14 +1,14 @@
 //! Ranks in virtual time: the whole program under delay, reordering and faults that one seed decides.
 
-use super::{Wishes, rank};
+use super::{RankOptions, rank};
 use crate::{Handlers, Job, Result};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::Duration;
 use tasuki_core::base::Rank;
 use tasuki_core::base::log::{Level, Log};
-use tasuki_core::bootstrap::settings::Door;
-use tasuki_core::bootstrap::{Settings, launched};
+use tasuki_core::bootstrap::settings::ServerAddress;
+use tasuki_core::bootstrap::{Settings, rendezvous_client};
 use tasuki_core::engine::trace::TraceTo;
 use tasuki_fabric_sim::{Member, Outcome, Sim, simulate};
 
@@ -56,45 +56,45 @@ pub(super) fn started<T: Send>(
     ranks: usize,
     seed: u64,
     settings: &Settings,
-    door: Option<&Door>,
+    door: Option<&ServerAddress>,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
-    let wishes = Wishes::read(settings, 1)?;
-    let ways = Ways { log: settings.log, wishes, trace: settings.trace.clone() };
+    let rank_options = RankOptions::read(settings, 1)?;
+    let ways = Ways { log: settings.log, rank_options, trace: settings.trace.clone() };
     run(&Sim::seed(seed).ranks(ranks), &ways, door, handlers, app)
 }
 
 /// What of the settings a simulated rank goes by.
 struct Ways {
     log: Level,
-    wishes: Wishes,
+    rank_options: RankOptions,
     trace: Option<TraceTo>,
 }
 
 impl Default for Ways {
     fn default() -> Ways {
-        Ways { log: Level::Warn, wishes: Wishes::default(), trace: None }
+        Ways { log: Level::Warn, rank_options: RankOptions::default(), trace: None }
     }
 }
 
 fn run<T: Send>(
     sim: &Sim,
     ways: &Ways,
-    door: Option<&Door>,
+    door: Option<&ServerAddress>,
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
     let shown: Mutex<Option<UnixStream>> = Mutex::default();
     let body = |member: Member| {
         if let (Some(door), Rank(0)) = (door, member.rank) {
-            let stream = launched::show_board(door, &member.board, &[])?;
+            let stream = rendezvous_client::send_node_state(door, &member.node_state, &[])?;
             shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).replace(stream);
         }
         let log = Log::new(format!("rank {}", member.rank), ways.log);
-        let (rank, board) = (member.rank, member.board.clone());
-        let machine = || Ok(member.join(log)?.traced(ways.trace.as_ref()));
-        rank::run(rank, &board, Ok(ways.wishes.clone()), handlers, machine, &app)
+        let (rank, node_state) = (member.rank, member.node_state.clone());
+        let worker = || Ok(member.join(log)?.traced(ways.trace.as_ref()));
+        rank::run(rank, &node_state, Ok(ways.rank_options.clone()), handlers, worker, &app)
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);

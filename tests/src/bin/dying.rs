@@ -224,11 +224,11 @@ fn in_a_handler(job: &Job) -> Result<()> {
     match job.rank().0 {
         0 => {
             ready.wait_at_least(1)?;
-            job.ask::<_, ()>(Rank(1), "dies", &())?.wait()
+            job.call_with_reply::<_, ()>(Rank(1), "dies", &())?.wait()
         }
         1 => never.wait_at_least(1),
         _ => loop {
-            job.ask::<_, ()>(Rank(1), "nothing", &())?.wait()?;
+            job.call_with_reply::<_, ()>(Rank(1), "nothing", &())?.wait()?;
             job.raise(ready.on(Rank(0)), 1)?;
         },
     }

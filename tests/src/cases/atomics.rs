@@ -4,7 +4,7 @@ use super::areas::{Areas, KINDS};
 use crate::exchange::{bytes_at, last};
 use crate::refusal::{ended, misused};
 use std::fmt::Debug;
-use tasuki::{After, Change, GlobalPtr, Job, Rank, Result, Word};
+use tasuki::{After, AtomicOp, GlobalPtr, Job, Rank, Result, Word};
 
 /// A word type with what the cases need of it.
 trait Tested: Word + Debug + Copy {
@@ -50,7 +50,7 @@ fn on_half(job: &Job, word: GlobalPtr<u64>, body: impl Fn(GlobalPtr<u64>) -> Res
 fn each_form<W: Tested>(
     job: &Job,
     word: GlobalPtr<u64>,
-    change: Change<W>,
+    change: AtomicOp<W>,
     before: W,
     after: W,
 ) -> Result<()> {
@@ -59,16 +59,16 @@ fn each_form<W: Tested>(
     let put = || job.store(word, before);
     put()?;
     assert!(job.load(word)? == before, "store and load {before:?}");
-    let fetched = job.change(word, change)?;
+    let fetched = job.atomic(word, change)?;
     assert!(fetched == before && job.load(word)? == after, "{change:?} on {before:?} fetched {fetched:?}");
     put()?;
     told.fill(W::of(0x5555_5555_5555_5555))?;
-    job.complete(job.ichange(word, change, told.pointer(), After::Nothing)?)?;
+    job.complete(job.iatomic(word, change, told.pointer(), After::Nothing)?)?;
     let stored = told.get(0)?;
     assert!(told.get(1)? == W::of(0x5555_5555_5555_5555), "{change:?} stored more than its word");
     assert!(stored == before && job.load(word)? == after, "{change:?} on {before:?} stored {stored:?}");
     put()?;
-    job.complete(job.ichange(word, change, GlobalPtr::NULL, After::Nothing)?)?;
+    job.complete(job.iatomic(word, change, GlobalPtr::NULL, After::Nothing)?)?;
     assert!(job.load(word)? == after, "{change:?} on {before:?}, not fetching");
     Ok(())
 }
@@ -76,7 +76,7 @@ fn each_form<W: Tested>(
 /// 100 + 100, each width and sign; a word of four bytes leaves the four beside it alone.
 pub fn c1_add(job: &Job) -> Result<()> {
     fn one<W: Tested>(job: &Job, word: GlobalPtr<u64>) -> Result<()> {
-        each_form(job, word, Change::Add(W::of(100)), W::of(100), W::of(200))?;
+        each_form(job, word, AtomicOp::Add(W::of(100)), W::of(100), W::of(200))?;
         assert!(job.fetch_add(word.cast::<W>(), W::of(1))? == W::of(200));
         Ok(())
     }
@@ -91,7 +91,7 @@ pub fn c1_add(job: &Job) -> Result<()> {
 /// Compare and swap, hit and miss.
 pub fn c2_compare_swap(job: &Job) -> Result<()> {
     fn one<W: Tested>(job: &Job, word: GlobalPtr<u64>) -> Result<()> {
-        let change = |expected, new| Change::CompareSwap { expected: W::of(expected), new: W::of(new) };
+        let change = |expected, new| AtomicOp::CompareSwap { expected: W::of(expected), new: W::of(new) };
         let max = u64::MAX;
         for (change, before, after) in
             [(change(5, 9), 5, 9), (change(6, 9), 5, 5), (change(0, max), 0, max), (change(max, 0), max, 0)]
@@ -116,10 +116,10 @@ pub fn c3_swap_and_bits(job: &Job) -> Result<()> {
     fn one<W: Tested>(job: &Job, word: GlobalPtr<u64>) -> Result<()> {
         let (before, by) = (W::of(0b1111), W::of(0b11_0101));
         let changes = [
-            (Change::Swap(by), 0b11_0101),
-            (Change::Xor(by), 0b11_1010),
-            (Change::Or(by), 0b11_1111),
-            (Change::And(by), 0b00_0101),
+            (AtomicOp::Swap(by), 0b11_0101),
+            (AtomicOp::Xor(by), 0b11_1010),
+            (AtomicOp::Or(by), 0b11_1111),
+            (AtomicOp::And(by), 0b00_0101),
         ];
         for (change, after) in changes {
             each_form(job, word, change, before, W::of(after))?;
@@ -140,14 +140,14 @@ pub fn c3_swap_and_bits(job: &Job) -> Result<()> {
 /// Additions wrap, whatever the sign, and carry into nothing.
 pub fn c4_wraps(job: &Job) -> Result<()> {
     on_words(job, |word| {
-        each_form(job, word, Change::Add(2), u64::MAX, 1)?;
-        each_form(job, word, Change::Add(u64::MAX), 5, 4)?;
-        each_form(job, word, Change::Add(1), i64::MAX, i64::MIN)?;
-        each_form(job, word, Change::Add(-6), -5_i64, -11)?;
+        each_form(job, word, AtomicOp::Add(2), u64::MAX, 1)?;
+        each_form(job, word, AtomicOp::Add(u64::MAX), 5, 4)?;
+        each_form(job, word, AtomicOp::Add(1), i64::MAX, i64::MIN)?;
+        each_form(job, word, AtomicOp::Add(-6), -5_i64, -11)?;
         on_half(job, word, |half| {
-            each_form(job, half, Change::Add(2), u32::MAX, 1)?;
-            each_form(job, half, Change::Add(1), i32::MAX, i32::MIN)?;
-            each_form(job, half, Change::Add(-1), 0_i32, -1)
+            each_form(job, half, AtomicOp::Add(2), u32::MAX, 1)?;
+            each_form(job, half, AtomicOp::Add(1), i32::MAX, i32::MIN)?;
+            each_form(job, half, AtomicOp::Add(-1), 0_i32, -1)
         })
     })
 }
@@ -156,8 +156,8 @@ pub fn c4_wraps(job: &Job) -> Result<()> {
 pub fn c5_results_go_to_own_memory(job: &Job) -> Result<()> {
     let table = job.alloc::<u64>(2)?;
     let word = table.on(last(job));
-    let change = Change::Add(1);
-    let issue = |result| job.ichange(word, change, result, After::Nothing);
+    let change = AtomicOp::Add(1);
+    let issue = |result| job.iatomic(word, change, result, After::Nothing);
     for other in job.ranks().filter(|&rank| rank != job.rank()) {
         misused(job, issue(table.on(other).at(1)), &["is memory of rank", "not of rank"]);
     }
@@ -190,7 +190,7 @@ pub fn c6_misaligned_words(job: &Job) -> Result<()> {
                 misused(job, ended(job, job.istore(wide, 1, After::Nothing)), &texts);
                 misused(
                     job,
-                    ended(job, job.ichange(wide, Change::Or(1), GlobalPtr::NULL, After::Nothing)),
+                    ended(job, job.iatomic(wide, AtomicOp::Or(1), GlobalPtr::NULL, After::Nothing)),
                     &texts,
                 );
                 let narrow: GlobalPtr<u32> = start.at(shift).cast();

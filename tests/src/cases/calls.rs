@@ -122,14 +122,14 @@ pub fn d19_calls_are_answered(job: &Job) -> Result<()> {
     let double = job.handler("double")?;
     for to in job.ranks() {
         for value in 0..effort(job, 200, 3) as u64 {
-            let by_number = job.ask::<_, u64>(to, double, &value)?;
-            let by_name = job.ask::<_, u64>(to, "double", &(value + 1))?;
+            let by_number = job.call_with_reply::<_, u64>(to, double, &value)?;
+            let by_name = job.call_with_reply::<_, u64>(to, "double", &(value + 1))?;
             assert_eq!((by_name.wait()?, by_number.wait()?), (2 * value + 2, 2 * value));
         }
-        let words: [u64; 6] = job.ask(to, "mirror", &[1_u64, 2, 3, 4, 5, 6])?.wait()?;
+        let words: [u64; 6] = job.call_with_reply(to, "mirror", &[1_u64, 2, 3, 4, 5, 6])?.wait()?;
         assert_eq!(words, [6, 5, 4, 3, 2, 1].map(|word| word + u64::from(to.0)));
-        let () = job.ask(to, "nothing", &())?.wait()?;
-        let many: [u64; 3] = job.ask(to, "sum", &[5_u32; 12])?.wait()?;
+        let () = job.call_with_reply(to, "nothing", &())?.wait()?;
+        let many: [u64; 3] = job.call_with_reply(to, "sum", &[5_u32; 12])?.wait()?;
         assert_eq!(many, [60, 12, u64::from(job.rank().0)]);
     }
     job.barrier()
@@ -144,21 +144,21 @@ pub fn d19_calls_bring_buffers(job: &Job) -> Result<()> {
         for to in job.ranks() {
             let value = to.0 + 1 + round as u32;
             values.fill(value)?;
-            let sum: [u64; 3] = job.ask_with(to, "sum", values.pointer(), count)?.wait()?;
+            let sum: [u64; 3] = job.call_buffer_with_reply(to, "sum", values.pointer(), count)?.wait()?;
             assert_eq!(sum, [u64::from(value) * count as u64, count as u64, u64::from(job.rank().0)]);
         }
     }
     own.fill(7);
     let registered = job.register(own)?;
-    let sum: [u64; 3] = job.ask_with(next(job), "sum", registered.pointer(), 3)?.wait()?;
+    let sum: [u64; 3] = job.call_buffer_with_reply(next(job), "sum", registered.pointer(), 3)?.wait()?;
     assert_eq!(sum[..2], [21, 3]);
     let me = job.rank();
     job.call_with(next(job), "sum", values.pointer(), MOST, done.on(me).add(1))?;
     done.wait_at_least(1)?;
-    let long = job.ask_with::<_, [u64; 3]>(next(job), "sum", values.pointer(), MOST + 1);
+    let long = job.call_buffer_with_reply::<_, [u64; 3]>(next(job), "sum", values.pointer(), MOST + 1);
     assert!(long.is_err_and(|error| error.to_string().contains("65536")));
     let nowhere = GlobalPtr::<u32>::new(values.pointer().address().add(1 << 35));
-    let nowhere = job.ask_with::<_, [u64; 3]>(next(job), "sum", nowhere, 4)?.wait();
+    let nowhere = job.call_buffer_with_reply::<_, [u64; 3]>(next(job), "sum", nowhere, 4)?.wait();
     assert!(nowhere.is_err_and(|error| error.to_string().contains("registration")));
     job.barrier()
 }
@@ -230,18 +230,18 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
         let error = outcome.expect_err(text).to_string();
         assert!(error.contains(text), "{text:?} is not in: {error}");
     };
-    says(job.ask(to, "panics", &())?.wait(), "there are ranks");
-    says(job.ask(to, "panics", &())?.wait(), &format!("on rank {to}"));
-    says(job.ask(to, "too deep", &())?.wait(), "deeper than its follow_ups allow");
-    says(job.ask(to, "too many", &())?.wait(), "more a run than its follow_ups allow");
+    says(job.call_with_reply(to, "panics", &())?.wait(), "there are ranks");
+    says(job.call_with_reply(to, "panics", &())?.wait(), &format!("on rank {to}"));
+    says(job.call_with_reply(to, "too deep", &())?.wait(), "deeper than its follow_ups allow");
+    says(job.call_with_reply(to, "too many", &())?.wait(), "more a run than its follow_ups allow");
     says(job.call(to, "nobody", &()), "there is no handler \"nobody\": the job has double");
     says(job.call(to, "double", &1_u32), "is given 8 bytes, not 4");
-    says(job.ask::<_, ()>(to, "double", &1_u64).map(drop), "answers 8 bytes, not 0");
+    says(job.call_with_reply::<_, ()>(to, "double", &1_u64).map(drop), "answers 8 bytes, not 0");
     says(job.call(Rank(job.size() as u32), "double", &1_u64), "there is no rank");
     says(job.call(to, "mirror", &[0_u64; 7]), "56 bytes: a call carries at most 48");
     assert!(job.call_failure().is_none());
     job.call(to, "panics", &())?;
-    job.ask::<_, u64>(to, "double", &1_u64)?.wait()?; // after it
+    job.call_with_reply::<_, u64>(to, "double", &1_u64)?.wait()?; // after it
     let idle = Idle::new(job)?;
     idle.until(|| Ok(job.call_failure().is_some()))?;
     let failed = job.call_failure().expect("it failed");
@@ -296,7 +296,7 @@ pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
         job.barrier()?;
         let done = arrived.on(me);
         let order = Order { from: there.on(to), to: here.on(me), done, count: COUNT as u64 };
-        let () = job.ask(to, "deliver", &order)?.wait()?;
+        let () = job.call_with_reply(to, "deliver", &order)?.wait()?;
         arrived.wait_at_least(round)?;
         assert_eq!(here.to_vec()?, vec![round * 1000 + u64::from(to.0); COUNT]);
         job.barrier()?;
@@ -308,9 +308,9 @@ pub fn d19_handlers_post_commands(job: &Job) -> Result<()> {
 pub fn d19_answers_are_dropped(job: &Job) -> Result<()> {
     let idle = Idle::new(job)?;
     for _ in 0..effort(job, 2_000, 270) {
-        patiently(&idle, || job.ask::<_, u64>(next(job), "double", &1_u64).map(drop))?;
+        patiently(&idle, || job.call_with_reply::<_, u64>(next(job), "double", &1_u64).map(drop))?;
     }
-    assert_eq!(job.ask::<_, u64>(next(job), "double", &4_u64)?.wait()?, 8);
+    assert_eq!(job.call_with_reply::<_, u64>(next(job), "double", &4_u64)?.wait()?, 8);
     job.barrier()
 }
 
@@ -324,13 +324,13 @@ pub fn d19_late_answers(job: &Job) -> Result<()> {
         }
     } else if job.rank() == Rank(0) {
         for _ in 0..150 {
-            drop(job.ask::<_, u64>(Rank(1), "double", &1_u64)?);
+            drop(job.call_with_reply::<_, u64>(Rank(1), "double", &1_u64)?);
         }
-        let kept = (0..50_u64).map(|value| job.ask::<_, u64>(Rank(2), "double", &value));
+        let kept = (0..50_u64).map(|value| job.call_with_reply::<_, u64>(Rank(2), "double", &value));
         let kept = kept.collect::<Result<Vec<_>>>()?;
-        idle.until(|| Ok(kept.iter().all(tasuki::Answer::has_come)))?;
+        idle.until(|| Ok(kept.iter().all(tasuki::Reply::is_ready)))?;
         job.raise(back.on(Rank(1)), 1)?;
-        assert_eq!(job.ask::<_, u64>(Rank(1), "double", &7_u64)?.wait()?, 14);
+        assert_eq!(job.call_with_reply::<_, u64>(Rank(1), "double", &7_u64)?.wait()?, 14);
         for (value, answer) in (0..).zip(kept) {
             assert_eq!(answer.wait()?, 2 * value);
         }
@@ -344,7 +344,7 @@ pub fn d19_eight_threads_ask(job: &Job) -> Result<()> {
     let outcomes = job.threads(8, |thread| {
         for number in 0..asks {
             let (to, value) = (job.rank_after((thread + 1) as i64), number * 8 + thread as u64);
-            assert_eq!(job.ask::<_, u64>(to, "double", &value)?.wait()?, 2 * value);
+            assert_eq!(job.call_with_reply::<_, u64>(to, "double", &value)?.wait()?, 2 * value);
         }
         Ok(())
     })?;

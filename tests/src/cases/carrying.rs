@@ -70,7 +70,7 @@ pub fn long_copies_are_whole(job: &Job) -> Result<()> {
 
 /// The owner of a queue computes, who raised its signal computes on, others sleep: the command runs.
 pub fn d18_somebody_runs_it(job: &Job) -> Result<()> {
-    if std::env::var_os("TASUKI_DIRECT").is_some() {
+    if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // nobody reaches the queue but its owner, who computes
     }
     let (word, go, met, over) = (job.alloc::<u64>(1)?, job.signal()?, job.signal()?, job.signal()?);

@@ -7,7 +7,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use tasuki::{After, Array, Cause, Change, GlobalPtr, Job, Registered, Result, Signal};
+use tasuki::{After, Array, AtomicOp, Cause, GlobalPtr, Job, Registered, Result, Signal};
 
 /// A rank may start programs: they run, their output comes back, and none of the descriptors they find is ours.
 pub fn other_programs_inherit_nothing(job: &Job) -> Result<()> {
@@ -101,7 +101,7 @@ impl Inherited<'_> {
             ("fetch_add", job.fetch_add(place, 1).map(drop)),
             ("store", job.store(place, 9)),
             ("copy", job.copy(own.pointer(), place, 1, After::Nothing).map(drop)),
-            ("ichange", job.ichange(place, Change::Add(1), GlobalPtr::NULL, After::Nothing).map(drop)),
+            ("ichange", job.iatomic(place, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing).map(drop)),
             ("iput", job.iput(place, vec![9], After::Nothing).map(drop)),
             ("wait_timeout", signal.wait_timeout(100, short)),
             ("wait_timeout, met", signal.wait_timeout(5, short)),

@@ -199,7 +199,7 @@ pub fn p20_close_in_use_is_refused(job: &Job) -> Result<()> {
 pub fn p20_close_before_the_spool_is_refused(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_spool(100_000, Some(Duration::ZERO))?;
+        job.set_send_buffer(100_000, Some(Duration::ZERO))?;
         world.send(&pattern::bytes(1, 2000), Rank(1), Slot(70))?;
         let what = "a message of it lies in the spool";
         let error = misused(job, world.close(Rank(1)), &["slot 70 is in use", what]);
@@ -212,7 +212,7 @@ pub fn p20_close_before_the_spool_is_refused(job: &Job) -> Result<()> {
         pattern::check(&got, 1, "what lay in the spool");
         world.close(Rank(0))?;
     } else {
-        job.set_spool(0, None)?; // waits until it is empty
+        job.set_send_buffer(0, None)?; // waits until it is empty
         world.close(Rank(1))?;
     }
     job.barrier()

@@ -4,7 +4,7 @@ use super::areas::{Areas, KINDS, Kind};
 use crate::exchange::{effort, last};
 use crate::patience::Idle;
 use std::time::Duration;
-use tasuki::{After, Change, GlobalPtr, Handle, Job, Rank, Result};
+use tasuki::{After, AtomicOp, GlobalPtr, Handle, Job, Rank, Result};
 
 /// All ranks add 1 to one word: what they fetched are exactly the numbers from 0 on, each once, and each rank's
 /// grow.
@@ -47,7 +47,7 @@ pub fn c7_nonblocking_adds_are_exact(job: &Job) -> Result<()> {
         results.fill(u64::MAX)?;
         let mut end = Handle::NULL;
         for index in 0..each {
-            end = job.ichange(word, Change::Add(1), results.pointer().at(index), After::Nothing)?;
+            end = job.iatomic(word, AtomicOp::Add(1), results.pointer().at(index), After::Nothing)?;
         }
         job.complete(end)?;
         assert!(results.to_vec()?.iter().all(|&value| value != u64::MAX), "a result is missing");
@@ -73,9 +73,13 @@ pub fn c7_bits_of_one_word(job: &Job) -> Result<()> {
         let word: GlobalPtr<u64> = areas.on(kind, Rank(0)).cast();
         let bit = 1_u64 << (job.rank().0 * 3);
         for _ in 0..rounds {
-            assert_eq!(job.change(word, Change::Or(bit))? & bit, 0, "somebody set this rank's bit");
-            assert_eq!(job.change(word, Change::Xor(bit | bit << 1))? & bit, bit, "this rank's bit was lost");
-            assert_eq!(job.change(word, Change::And(!(bit << 1)))? & (bit << 1), bit << 1);
+            assert_eq!(job.atomic(word, AtomicOp::Or(bit))? & bit, 0, "somebody set this rank's bit");
+            assert_eq!(
+                job.atomic(word, AtomicOp::Xor(bit | bit << 1))? & bit,
+                bit,
+                "this rank's bit was lost"
+            );
+            assert_eq!(job.atomic(word, AtomicOp::And(!(bit << 1)))? & (bit << 1), bit << 1);
         }
         job.barrier()?;
         assert_eq!(job.load(word)?, 0);

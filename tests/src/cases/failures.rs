@@ -79,7 +79,7 @@ pub fn b11_others_do_not_inherit_a_failure(job: &Job) -> Result<()> {
         let closed = gate.close(job)?;
         let bad = job.copy(memory.pointer(), nowhere(&memory), 1, After::Exact(closed))?;
         gate.open(job)?;
-        idle.until(|| Ok(!job.inquire(bad)))?;
+        idle.until(|| Ok(!job.is_pending(bad)))?;
         let good = job.iput(memory.on(KEEPER), vec![1], After::Nothing)?;
         let handle = good.handle();
         assert_eq!(good.wait().expect("the failure of another operation was told"), [1]);
@@ -132,7 +132,7 @@ pub fn b11_many_failures(job: &Job) -> Result<()> {
         let bad = (0..MANY).map(bad).collect::<Result<Vec<_>>>()?;
         gate.open(job)?;
         let idle_until = |handle| {
-            while job.inquire(handle) {
+            while job.is_pending(handle) {
                 crate::patience::stay_away(job)
             }
         };
@@ -159,8 +159,8 @@ pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
         let closed = gate.close(job)?;
         memory.set(1, 77)?;
         let result = memory.pointer().at(1);
-        let add = tasuki::Change::Add(1);
-        let bad = job.ichange(nowhere(&memory), add, result, After::Exact(closed))?;
+        let add = tasuki::AtomicOp::Add(1);
+        let bad = job.iatomic(nowhere(&memory), add, result, After::Exact(closed))?;
         gate.open(job)?;
         let error = job.complete(bad).expect_err("there is no such word");
         told(job, &error, Blame::Misuse, &["atomic add", "do not lie in one registration"]);

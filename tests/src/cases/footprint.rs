@@ -70,7 +70,11 @@ pub fn l6_memory_agrees_with_the_formula(job: &Job) -> Result<()> {
 /// Pages of the inbox, which a rank has where others do not reach its queues.
 fn inbox_pages() -> u64 {
     const BYTES: u64 = 72_320;
-    if std::env::var("TASUKI_DIRECT").is_ok_and(|way| way == "off") { BYTES.div_ceil(PAGE) } else { 0 }
+    if std::env::var("TASUKI_DIRECT_SIGNALS").is_ok_and(|way| way == "off") {
+        BYTES.div_ceil(PAGE)
+    } else {
+        0
+    }
 }
 
 /// Address space, page tables and descriptors agree with the formula.
@@ -88,8 +92,8 @@ pub fn l6_mappings_and_files_agree_with_the_formula(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     assert_eq!(mapped("tasuki-rank"), PIECE * 2 * ranks, "tables and job memory of every rank");
-    assert_eq!(mapped("tasuki-board"), (PAGE + 512 * ranks).next_multiple_of(PAGE));
-    assert_eq!((open("tasuki-rank"), open("tasuki-board")), (ranks, 1));
+    assert_eq!(mapped("tasuki-node"), (PAGE + 512 * ranks).next_multiple_of(PAGE));
+    assert_eq!((open("tasuki-rank"), open("tasuki-node")), (ranks, 1));
     let tables = page_table_bytes();
     assert!(tables <= (256 + 32 * ranks) << 10, "{tables} bytes of page tables");
     job.barrier()

@@ -152,7 +152,7 @@ pub fn i5_reset_at_start_set_once(job: &Job) -> Result<()> {
 
 /// Stages go on while every member but one computes and makes no call at all.
 pub fn i2_members_compute(job: &Job) -> Result<()> {
-    if std::env::var_os("TASUKI_DIRECT").is_some() {
+    if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // nobody reaches a member's queue but itself
     }
     let (word, turn, world) = (job.alloc::<u64>(1)?, job.signal()?, job.world());

@@ -177,7 +177,8 @@ pub fn j_habits_give_way(job: &Job) -> Result<()> {
             far(world, [1_u8, 2, 3], count)?;
         }
         calls(world, 100, round)?;
-        let walks = !is_simulated(job) && job.size() > 1 && std::env::var_os("TASUKI_DIRECT").is_none();
+        let walks =
+            !is_simulated(job) && job.size() > 1 && std::env::var_os("TASUKI_DIRECT_SIGNALS").is_none();
         assert_eq!(job.memory().plans > before, walks);
         assert!(job.memory().plans < 130 << 20, "{:?}", job.memory());
         world.quiesce()?;
@@ -191,7 +192,7 @@ pub fn j_habits_give_way(job: &Job) -> Result<()> {
 /// waits for ever.
 pub fn j_habits_that_disagree(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
-    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls go by messages
     }
     for call in 0..CALLS {
@@ -220,7 +221,7 @@ pub fn j_habits_that_disagree(job: &Job) -> Result<()> {
 /// Two members that both are the root wait for nothing, and find out all the same.
 pub fn j_habits_with_two_roots(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
-    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls go by messages
     }
     let pair = world.split((me.0 < 2).then_some(0), 0)?;
@@ -238,7 +239,7 @@ pub fn j_habits_with_two_roots(job: &Job) -> Result<()> {
 /// Members that all wait for another one, in a call that is the first of its kind.
 pub fn j_first_calls_with_many_roots(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
-    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there members do not reach each other's words
     }
     let all = world.split(Some(0), 0)?.expect("a member");
@@ -277,7 +278,7 @@ pub fn j_long_calls_of_two_try_other_ways(job: &Job) -> Result<()> {
 /// Two that both are the root, in long calls that show what is lent: both find out, and keep what they have.
 pub fn j_long_calls_of_two_with_two_roots(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
-    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls go by messages
     }
     let all = world.split(Some(0), 0)?.expect("a member");
@@ -308,7 +309,7 @@ pub fn j_long_calls_of_two_and_one_that_leaves(job: &Job) -> Result<()> {
 /// After an operation that panicked the next call says so, and nobody waits for what does not come.
 pub fn j_habits_that_panic(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
-    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+    if is_simulated(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there calls go by messages
     }
     let part = world.split(Some(0), 0)?.expect("a member");

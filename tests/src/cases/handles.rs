@@ -17,7 +17,7 @@ fn copy(job: &Job, pair: &Array<u64>, after: After) -> Result<Handle> {
 /// Waits until the pair was copied; it does not wait for what came before.
 fn arrival(job: &Job, pair: &Array<u64>, handle: Handle) -> Result<()> {
     while pair.get(1)? == 0 {
-        job.inquire(handle);
+        job.is_pending(handle);
         stay_away(job);
     }
     Ok(())
@@ -32,11 +32,11 @@ pub fn b8_completion_implies_what_came_before(job: &Job) -> Result<()> {
         let fast = copy(job, &pair, After::Nothing)?;
         if gate.is_tight(job) {
             assert!(fast > slow, "numbers grow in the order of issue");
-            assert!(job.inquire(slow) && job.inquire(fast), "nothing up to either handle has ended");
+            assert!(job.is_pending(slow) && job.is_pending(fast), "nothing up to either handle has ended");
         }
         gate.open(job)?;
         job.complete(fast)?;
-        assert!(!job.inquire(slow) && !job.inquire(fast));
+        assert!(!job.is_pending(slow) && !job.is_pending(fast));
         job.complete(slow)
     })?;
     assert!(gate.passed().is_none_or(|passed| passed == 1), "complete returned before the earlier one ended");
@@ -53,9 +53,9 @@ pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
         let slow = gate.close(job)?;
         for handle in [Handle::NULL, Handle::from_number(0), done, Handle::default()] {
             job.complete(handle)?;
-            assert!(!job.inquire(handle), "{handle:?} counts as unfinished");
+            assert!(!job.is_pending(handle), "{handle:?} counts as unfinished");
         }
-        assert!(!gate.is_tight(job) || job.inquire(slow), "the gate was waited for");
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
         // Kept to the end: the last bytes of a copy may arrive after those that are looked at.
         let pairs = (0..4).map(|_| pair(job)).collect::<Result<Vec<_>>>()?;
         let orders = [Handle::NULL, done].into_iter().flat_map(|h| [After::Exact(h), After::Prefix(h)]);
@@ -63,7 +63,7 @@ pub fn b8_null_and_finished_handles(job: &Job) -> Result<()> {
             let free = copy(job, pair, after)?;
             arrival(job, pair, free)?;
         }
-        assert!(!gate.is_tight(job) || job.inquire(slow), "the gate was waited for");
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
         gate.open(job)?;
         job.complete(slow)
     })
@@ -76,10 +76,10 @@ pub fn b8_handles_never_issued(job: &Job) -> Result<()> {
         let slow = gate.close(job)?;
         for number in [slow.number() + 1, slow.number() + 1000, u64::MAX / 2, u64::MAX] {
             let never = Handle::from_number(number);
-            assert!(!job.inquire(never), "handle {number} was never issued and counts as unfinished");
+            assert!(!job.is_pending(never), "handle {number} was never issued and counts as unfinished");
             job.complete(never)?;
         }
-        assert!(!gate.is_tight(job) || job.inquire(slow), "the gate was waited for");
+        assert!(!gate.is_tight(job) || job.is_pending(slow), "the gate was waited for");
         gate.open(job)?;
         job.complete(slow)
     })
@@ -121,7 +121,7 @@ pub fn b8_any_order_and_again(job: &Job) -> Result<()> {
         gate.open(job)?;
         for &handle in handles.iter().step_by(7).rev().chain(&handles) {
             job.complete(handle)?;
-            assert!(!job.inquire(handle));
+            assert!(!job.is_pending(handle));
         }
         assert_eq!(words.to_vec()?, [7; 101]);
         Ok(())

@@ -12,7 +12,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     let table = job.alloc::<u32>(3)?;
     let mut all: Vec<GlobalPtr<u8>> = Vec::new();
     for rank in job.ranks() {
-        let own = [job.starter(rank)?, table.on(rank).cast(), table.on(rank).at(2).cast()];
+        let own = [job.bootstrap_memory(rank)?, table.on(rank).cast(), table.on(rank).at(2).cast()];
         for address in own {
             assert!(!address.is_null() && address.rank() == rank, "{address} should be of rank {rank}");
             assert!(!all.contains(&address), "{address} is given twice");
@@ -22,7 +22,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
     for others in tell_all(job, table.pointer())?.into_iter().zip(job.ranks()) {
         assert_eq!(others.0, table.on(others.1), "all ranks give the same place the same address");
     }
-    misused(job, job.starter(Rank(job.size() as u32)), &["there is no rank", "(0 to"]);
+    misused(job, job.bootstrap_memory(Rank(job.size() as u32)), &["there is no rank", "(0 to"]);
     Ok(())
 }
 
@@ -30,7 +30,7 @@ pub fn a1_addresses_differ_and_name_their_rank(job: &Job) -> Result<()> {
 pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
     let mut found = vec![1_u8; STARTER_BYTES];
     for rank in job.ranks() {
-        job.get(job.starter(rank)?, &mut found)?;
+        job.get(job.bootstrap_memory(rank)?, &mut found)?;
         assert!(found.iter().all(|&byte| byte == 0), "starter memory of rank {rank} is not zero");
     }
     job.barrier()?;
@@ -48,11 +48,11 @@ pub fn a2_memory_is_zero_at_first(job: &Job) -> Result<()> {
 /// Starter memory reaches to its last byte, for everybody, and no further.
 pub fn a3_starter_memory_ends(job: &Job) -> Result<()> {
     let peer = next(job);
-    let start = job.starter(peer)?;
+    let start = job.bootstrap_memory(peer)?;
     job.put(start.at(STARTER_BYTES - 1), &[job.rank().0 as u8 + 1])?;
     job.barrier()?;
     let mut last = [0];
-    job.get(job.starter(job.rank())?.at(STARTER_BYTES - 1), &mut last)?;
+    job.get(job.bootstrap_memory(job.rank())?.at(STARTER_BYTES - 1), &mut last)?;
     assert_eq!(u32::from(last[0]), (job.rank().0 + job.size() as u32 - 1) % job.size() as u32 + 1);
     misused(job, job.put(start.at(STARTER_BYTES), &[1]), &["do not lie in one registration", "hint:"]);
     misused(job, job.put(start.at(STARTER_BYTES - 1), &[1, 2]), &["2 bytes", "hint:"]);

@@ -104,13 +104,13 @@ pub fn g15_too_large_is_told_on_both_sides(job: &Job) -> Result<()> {
 pub fn g3_the_spool_takes_what_waits(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_spool(100_000, Some(Duration::ZERO))?;
+        job.set_send_buffer(100_000, Some(Duration::ZERO))?;
         for slot in 0..3_u64 {
             let mut value = vec![slot; 20 + slot as usize * 1000];
             world.send(&value, Rank(1), Slot(slot as u32))?;
             value.fill(99);
         }
-        assert_eq!(job.check_spool()?, (0, 3));
+        assert_eq!(job.check_send_buffer()?, (0, 3));
     }
     job.barrier()?;
     if job.rank() == 1 {
@@ -160,15 +160,15 @@ pub fn g2_a_send_waits_for_its_receive(job: &Job) -> Result<()> {
 pub fn g3_in_time_is_not_spooled(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_spool(1 << 20, Some(Duration::from_secs(3600)))?;
+        job.set_send_buffer(1 << 20, Some(Duration::from_secs(3600)))?;
         world.send(&[1_u8; 5000], Rank(1), Slot(0))?;
-        assert_eq!(job.check_spool()?, (0, 0));
-        job.set_spool(1 << 20, None)?;
+        assert_eq!(job.check_send_buffer()?, (0, 0));
+        job.set_send_buffer(1 << 20, None)?;
         world.send(&[2_u8; 5000], Rank(1), Slot(0))?;
-        assert_eq!(job.check_spool()?, (0, 0));
-        job.set_spool(1 << 20, Some(Duration::from_millis(1)))?;
+        assert_eq!(job.check_send_buffer()?, (0, 0));
+        job.set_send_buffer(1 << 20, Some(Duration::from_millis(1)))?;
         world.send(&[3_u8; 5000], Rank(1), Slot(0))?;
-        assert_eq!(job.check_spool()?, (0, 1));
+        assert_eq!(job.check_send_buffer()?, (0, 1));
     } else if job.rank() == 1 {
         for round in 1..=2 {
             job.compute(Duration::from_millis(3));
@@ -191,7 +191,7 @@ pub fn g3_in_time_is_not_spooled(job: &Job) -> Result<()> {
 pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
     let (world, ready) = (job.world(), job.signal()?);
     if job.rank() == 0 {
-        job.set_spool(1 << 20, Some(Duration::ZERO))?;
+        job.set_send_buffer(1 << 20, Some(Duration::ZERO))?;
         for slot in 0..3 {
             world.send(&[slot; 100], Rank(1), Slot(slot))?;
         }
@@ -201,10 +201,10 @@ pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
         job.raise(ready.on(Rank(1)), 1)?;
         ready.wait_at_least(1)?;
         // Any waiting call may have sent it already.
-        while job.check_spool()?.1 > 12 {}
-        assert_eq!(job.check_spool()?, (0, 12));
+        while job.check_send_buffer()?.1 > 12 {}
+        assert_eq!(job.check_send_buffer()?, (0, 12));
         job.raise(ready.on(Rank(1)), 1)?;
-        job.set_spool(0, None)?; // waits until it is empty
+        job.set_send_buffer(0, None)?; // waits until it is empty
     } else if job.rank() == 1 {
         ready.wait_at_least(1)?;
         let mut posted = world.irecv(vec![9_u32; 100], Rank(0), Slot(1))?;
@@ -229,7 +229,7 @@ pub fn g5_the_spool_is_pushed(job: &Job) -> Result<()> {
 pub fn g6_a_full_spool(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_spool(150, Some(Duration::ZERO))?;
+        job.set_send_buffer(150, Some(Duration::ZERO))?;
         world.send(&[1_u8; 100], Rank(1), Slot(1))?;
         let full = world.send(&[2_u8; 100], Rank(1), Slot(2));
         let texts =
@@ -239,7 +239,7 @@ pub fn g6_a_full_spool(job: &Job) -> Result<()> {
     }
     job.barrier()?;
     if job.rank() == 0 {
-        job.set_spool(0, None)?;
+        job.set_send_buffer(0, None)?;
         world.send(&[4_u8; 100], Rank(1), Slot(2))?;
     } else if job.rank() == 1 {
         for (slot, value, len) in [(3, 3, 50), (1, 1, 100), (2, 4, 100)] {
@@ -255,7 +255,7 @@ pub fn g6_a_full_spool(job: &Job) -> Result<()> {
 pub fn g4_job_memory_is_spooled(job: &Job) -> Result<()> {
     let (world, table) = (job.world(), job.alloc::<u64>(1000)?);
     if job.rank() == 0 {
-        job.set_spool(10_000, Some(Duration::ZERO))?;
+        job.set_send_buffer(10_000, Some(Duration::ZERO))?;
         table.fill(5)?;
         world.send_from(table.pointer(), 1000, Rank(1), Slot(0))?;
         table.fill(6)?;
@@ -345,7 +345,7 @@ pub fn g9_six_hundred_receives(job: &Job) -> Result<()> {
 pub fn g14_head_to_head(job: &Job) -> Result<()> {
     let (world, many) = (job.world(), effort(job, 3000, 30) as u64);
     let peer = Rank(1 - job.rank().0);
-    job.set_spool(64 << 20, Some(Duration::ZERO))?;
+    job.set_send_buffer(64 << 20, Some(Duration::ZERO))?;
     let slot = |number: u64| Slot((number % 16) as u32);
     for number in 0..many {
         world.send(&vec![number; 1 + number as usize % 30], peer, slot(number))?;

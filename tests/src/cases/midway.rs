@@ -89,9 +89,9 @@ pub fn g6_the_spool_of_a_rank_that_left(job: &Job) -> Result<()> {
         return Ok(());
     }
     let world = job.world();
-    job.set_spool(10_000, Some(Duration::ZERO))?;
+    job.set_send_buffer(10_000, Some(Duration::ZERO))?;
     let sent = (0..5).try_for_each(|slot| world.send(&[slot as u8; 1000], Rank(1), Slot(slot)));
-    let vain = job.set_spool(0, None);
+    let vain = job.set_send_buffer(0, None);
     match sent {
         Ok(()) => {
             let error = refused(job, vain, Blame::Peer, &["rank 1", "hint: receive every message"]);
@@ -99,7 +99,7 @@ pub fn g6_the_spool_of_a_rank_that_left(job: &Job) -> Result<()> {
         }
         Err(error) => assert!(matches!(error.cause(), Cause::PeerLeft { peer: Rank(1) }), "{error}"),
     }
-    job.set_spool(500, None)
+    job.set_send_buffer(500, None)
 }
 
 /// G6: what a rank that leaves owes, in its spool and in sends whose requests it dropped, is received from any slot and
@@ -107,7 +107,7 @@ pub fn g6_the_spool_of_a_rank_that_left(job: &Job) -> Result<()> {
 pub fn g6_what_a_rank_that_left_owes(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        job.set_spool(10_000, Some(Duration::ZERO))?;
+        job.set_send_buffer(10_000, Some(Duration::ZERO))?;
         [3, 70, 4]
             .into_iter()
             .try_for_each(|slot| world.send(&[u64::from(slot); 20], Rank(1), Slot(slot)))?;
@@ -161,7 +161,7 @@ pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
     let world = job.world();
     for round in 0..3_u8 {
         if job.rank() == 0 {
-            job.set_spool(3040, Some(Duration::ZERO))?;
+            job.set_send_buffer(3040, Some(Duration::ZERO))?;
             (0..3_u8).try_for_each(|at| world.send(&[round * 10 + at; 1000], Rank(1), Slot(1)))?;
             let full = world.send(&[9_u8; 1000], Rank(1), Slot(1));
             refused(job, full, Blame::System, &["the spool has 40 of 3040 bytes free", "hint: "]);
@@ -192,7 +192,7 @@ pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
     let lengths = [8, 40, 100, 5_000, 100_000];
     for round in 1..=effort(job, 20, 2) as u64 {
         if job.rank() == 0 {
-            job.set_spool(200_000, Some(Duration::ZERO))?;
+            job.set_send_buffer(200_000, Some(Duration::ZERO))?;
             for (slot, len) in (0..).zip(lengths) {
                 world.send(&pattern::bytes(round, len), Rank(1), Slot(slot))?;
             }
@@ -211,13 +211,13 @@ pub fn g6_a_helper_pushes_the_spool(job: &Job) -> Result<()> {
         }
         job.barrier()?;
     }
-    job.set_spool(0, None)
+    job.set_send_buffer(0, None)
 }
 
 /// G12: collective calls whose partners come late beside a spool that takes everything at once.
 pub fn g12_collective_calls_beside_a_spool(job: &Job) -> Result<()> {
     let world = job.world();
-    job.set_spool(1 << 20, Some(Duration::ZERO))?;
+    job.set_send_buffer(1 << 20, Some(Duration::ZERO))?;
     for round in 0..effort(job, 20, 4) as u64 {
         job.compute(Duration::from_micros(u64::from(job.rank().0) * 2000));
         for value in [1_u64, 2, 3] {
@@ -228,7 +228,7 @@ pub fn g12_collective_calls_beside_a_spool(job: &Job) -> Result<()> {
         assert_eq!(world.allgather(&[job.rank().0])?.len(), job.size());
         world.barrier()?;
     }
-    job.set_spool(0, None)?;
+    job.set_send_buffer(0, None)?;
     job.barrier()
 }
 
@@ -255,7 +255,7 @@ pub fn g8_sends_name_their_slot(job: &Job) -> Result<()> {
 /// G5: a send that is awaited goes into the spool like any other; and what did not fit there comes back.
 pub fn g5_awaited_sends_are_spooled(job: &Job) -> Result<()> {
     let (world, peer) = (job.world(), job.rank_after(1));
-    job.set_spool(10_000, Some(Duration::from_millis(2)))?;
+    job.set_send_buffer(10_000, Some(Duration::from_millis(2)))?;
     for len in [8, 48, 49, 5000] {
         let sent = pollster::block_on(world.isend(pattern::bytes(1, len), peer, Slot(3))?)?;
         assert_eq!(sent.len(), len);

@@ -4,7 +4,7 @@
 use super::areas::{Areas, KINDS};
 use crate::exchange::{next, previous};
 use crate::refusal::{ended, misused, refused};
-use tasuki::{After, Array, Blame, Change, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result};
+use tasuki::{After, Array, AtomicOp, Blame, GlobalAddress, GlobalPtr, Job, Pod, Rank, RemoteSignal, Result};
 
 /// After whatever was refused, all ranks still reach each other.
 fn goes_on(job: &Job) -> Result<()> {
@@ -41,11 +41,11 @@ fn all_calls_refuse<T: Pod + PartialEq + std::fmt::Debug>(
     misused(job, ended(job, job.copy(bad, bad, 1, After::Nothing)), texts);
     misused(job, ended(job, job.iput(bad, values.clone(), After::Nothing)), texts);
     misused(job, ended(job, job.iget(bad, values.clone(), After::Nothing)), texts);
-    misused(job, job.change(word, Change::Add(1)), texts);
+    misused(job, job.atomic(word, AtomicOp::Add(1)), texts);
     misused(job, job.load(word), texts);
     misused(job, job.store(word, 1), texts);
     misused(job, ended(job, job.istore(word, 1, After::Nothing)), texts);
-    misused(job, ended(job, job.ichange(word, Change::Swap(1), GlobalPtr::NULL, After::Nothing)), texts);
+    misused(job, ended(job, job.iatomic(word, AtomicOp::Swap(1), GlobalPtr::NULL, After::Nothing)), texts);
     assert_eq!(kept, values, "a refused get wrote");
     Ok(())
 }
@@ -59,7 +59,7 @@ pub fn no_such_rank(job: &Job) -> Result<()> {
         let texts = ["there is no rank", &format!("(0 to {})", size - 1)];
         all_calls_refuse(job, good.on(rank), &good, &texts)?;
         misused(job, job.raise(signal.on(rank), 1), &texts);
-        misused(job, job.starter(rank), &texts);
+        misused(job, job.bootstrap_memory(rank), &texts);
     }
     for rank in [1 << 24, (1 << 24) + 1, u32::MAX].map(Rank) {
         misused(job, job.put(good.on(rank), &[1]), &[]);

@@ -2,7 +2,7 @@
 
 use crate::exchange::{effort, next, previous};
 use crate::refusal::refused;
-use tasuki::{Blame, Cause, Collective, Job, Max, Rank, Result, Slot, Sum};
+use tasuki::{Blame, Cause, CollectiveRequest, Job, Max, Rank, Result, Slot, Sum};
 
 /// How many values of 8 bytes: none, one, few, more than a line takes, more than a chunk takes.
 const COUNTS: [usize; 5] = [0, 1, 7, 125, 8750];
@@ -107,7 +107,7 @@ pub fn j_begun_calls_among_others(job: &Job) -> Result<()> {
     for round in 0..effort(job, 100, 4) {
         let count = COUNTS[round % COUNTS.len()];
         let root = Rank((round % size) as u32);
-        let mut begun: Vec<(usize, Collective<Vec<u64>>)> = Vec::new();
+        let mut begun: Vec<(usize, CollectiveRequest<Vec<u64>>)> = Vec::new();
         for call in 0..12 {
             let started = match call % 3 {
                 0 => world.iallreduce(vec![(call + me) as u64; count], Sum)?,
@@ -172,13 +172,14 @@ pub fn j_begun_calls_are_dropped(job: &Job) -> Result<()> {
 pub fn j_begun_calls_have_an_end(job: &Job) -> Result<()> {
     let world = job.world();
     if job.rank() == 0 {
-        let mut begun: Vec<Collective<()>> = (0..64).map(|_| world.ibarrier()).collect::<Result<_>>()?;
+        let mut begun: Vec<CollectiveRequest<()>> =
+            (0..64).map(|_| world.ibarrier()).collect::<Result<_>>()?;
         let full = refused(job, world.ibarrier(), Blame::System, &["ibarrier()", "64"]);
         assert!(matches!(full.cause(), Cause::Full { capacity: 64, .. }));
         job.barrier()?;
         begun.remove(0).wait()?;
         begun.push(world.ibarrier()?);
-        begun.into_iter().try_for_each(Collective::wait)?;
+        begun.into_iter().try_for_each(CollectiveRequest::wait)?;
     } else {
         job.barrier()?;
         for _ in 0..65 {

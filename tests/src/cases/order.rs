@@ -5,7 +5,7 @@ use crate::exchange::{effort, last};
 use crate::gate::{Gate, ISSUER, KEEPER};
 use crate::patience::stay_away;
 use crate::pattern;
-use tasuki::{After, Array, Change, GlobalPtr, Handle, Job, Result};
+use tasuki::{After, Array, AtomicOp, GlobalPtr, Handle, Job, Result};
 
 /// Where the issuer's own copies come from and go to: word i + 1 at i, zeros from [`TO`] on.
 const TO: usize = 8;
@@ -28,7 +28,7 @@ fn has_arrived(words: &Array<u64>, index: usize) -> Result<bool> {
 /// Waits for a copy without completing what came before it.
 fn arrival(job: &Job, words: &Array<u64>, index: usize, handle: Handle) -> Result<()> {
     while !has_arrived(words, index)? {
-        job.inquire(handle);
+        job.is_pending(handle);
         stay_away(job);
     }
     Ok(())
@@ -38,7 +38,7 @@ fn arrival(job: &Job, words: &Array<u64>, index: usize, handle: Handle) -> Resul
 fn stays_away(job: &Job, gate: &Gate, words: &Array<u64>, index: usize, handle: Handle) -> Result<()> {
     if gate.is_tight(job) {
         for _ in 0..50 {
-            assert!(job.inquire(handle), "an operation behind a closed gate counts as finished");
+            assert!(job.is_pending(handle), "an operation behind a closed gate counts as finished");
             assert!(!has_arrived(words, index)?, "an operation started before what it was ordered after");
             stay_away(job);
         }
@@ -84,7 +84,7 @@ pub fn b4_chain_waits_for_its_head(job: &Job) -> Result<()> {
         let first = step(0, gate.close(job)?)?;
         let third = step(2, step(1, first)?)?;
         for _ in 0..50 {
-            assert!(!gate.is_tight(job) || (job.inquire(third) && line.to_vec()? == [9, 0, 0, 0]));
+            assert!(!gate.is_tight(job) || (job.is_pending(third) && line.to_vec()? == [9, 0, 0, 0]));
             stay_away(job);
         }
         gate.open(job)?;
@@ -207,10 +207,10 @@ pub fn b10_refusals_delay_nobody(job: &Job) -> Result<()> {
         // More than the keeper has room for while it is away.
         let held = (0..effort(job, 200, 20)).try_fold(Handle::NULL, |_, _| gate.close(job))?;
         let elsewhere = areas.on(Kind::Own, last(job)).cast::<u64>();
-        let other = job.ichange(elsewhere, Change::Add(1), GlobalPtr::NULL, After::Nothing)?;
+        let other = job.iatomic(elsewhere, AtomicOp::Add(1), GlobalPtr::NULL, After::Nothing)?;
         let after = copy_word(job, &words, 1, After::Exact(other))?;
         arrival(job, &words, 1, after)?;
-        assert!(!gate.is_tight(job) || job.inquire(held), "the gate was waited for");
+        assert!(!gate.is_tight(job) || job.is_pending(held), "the gate was waited for");
         gate.open(job)?;
         job.complete(after)
     })
@@ -225,8 +225,8 @@ pub fn c10_result_before_dependent_copy(job: &Job) -> Result<()> {
                 let words = job.alloc_local::<u64>(2)?;
                 words.fill(u64::MAX)?;
                 let (result, copied) = (words.pointer(), words.pointer().at(1));
-                let add = Change::Add(3);
-                let atomic = job.ichange(areas.on(kind, last(job)).cast(), add, result, After::Nothing)?;
+                let add = AtomicOp::Add(3);
+                let atomic = job.iatomic(areas.on(kind, last(job)).cast(), add, result, After::Nothing)?;
                 job.complete(job.copy(result, copied, 1, After::Exact(atomic))?)?;
                 assert_eq!(words.to_vec()?, [3 * round; 2], "{kind:?} memory, round {round}");
             }

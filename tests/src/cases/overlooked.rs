@@ -7,11 +7,11 @@ use crate::pattern;
 use crate::random::Random;
 use crate::refusal::{misused, told};
 use std::time::Duration;
-use tasuki::{Array, Blame, Cause, Change, Command, Job, Rank, RemoteQueue, Result, Slot};
+use tasuki::{Array, AtomicOp, Blame, Cause, Command, Job, Rank, RemoteQueue, Result, Slot};
 
 /// Whether others reach this rank's queues.
 fn is_in_reach(job: &Job) -> bool {
-    !is_simulated(job) && std::env::var("TASUKI_DIRECT").as_deref() != Ok("off")
+    !is_simulated(job) && std::env::var("TASUKI_DIRECT_SIGNALS").as_deref() != Ok("off")
 }
 
 /// Waits until a word of this rank's says `value`, without a call that looks at queues where others are promised to run
@@ -92,7 +92,8 @@ pub fn d10_two_triggers_keep_their_order(job: &Job) -> Result<()> {
         command.when(first.reaches(step)).when(second.reaches(step)).then(done.on(me).add(1))
     };
     for place in 0..8 {
-        queue.post(both(Command::fetch(turn.pointer(), Change::Add(1), order.on(me).at(place)), 1))?;
+        queue
+            .post(both(Command::fetch_atomic(turn.pointer(), AtomicOp::Add(1), order.on(me).at(place)), 1))?;
     }
     for _ in 0..many {
         queue.post(both(Command::copy(data.on(me), data.on(me).at(LEN), LEN), 2))?;
@@ -145,7 +146,7 @@ pub fn d13_waits_beside_full_flights(job: &Job) -> Result<()> {
 /// A command that only a rank could run which has left is an error for who waits for its effect.
 pub fn d17_bound_to_who_has_left(job: &Job) -> Result<()> {
     let (done, me, gone) = (job.signal()?, job.rank(), Rank(1));
-    let (from, to) = (job.starter(gone)?, job.starter(me)?); // memory that is there as long as the job
+    let (from, to) = (job.bootstrap_memory(gone)?, job.bootstrap_memory(me)?); // memory that is there as long as the job
     job.barrier()?;
     if me == gone {
         return Ok(());
@@ -194,13 +195,13 @@ pub fn g6_helpers_are_succeeded(job: &Job) -> Result<()> {
     let sent = pattern::bytes(1, 100_000);
     if job.rank() == sender {
         (0..30).try_for_each(|_| idle.serve(Duration::from_millis(20)))?; // meanwhile the helper comes here
-        job.set_spool(200_000, Some(Duration::ZERO))?;
+        job.set_send_buffer(200_000, Some(Duration::ZERO))?;
         world.send(&sent, receiver, Slot(1))?; // into the spool: nobody receives yet
         job.put(told.on(receiver), &[1_u64])?;
         while told.get(0)? == 0 {
             stay_away(job);
         }
-        return job.set_spool(0, None);
+        return job.set_send_buffer(0, None);
     }
     while told.get(0)? == 0 {
         stay_away(job); // the sender is the only one that waits

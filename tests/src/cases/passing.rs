@@ -2,7 +2,7 @@
 
 use crate::exchange::effort;
 use crate::refusal::refused;
-use tasuki::{Blame, Buffered, Job, Rank, Result, Slot, Sum};
+use tasuki::{Blame, ChunkedPlan, Job, Rank, Result, Slot, Sum};
 
 fn value(rank: usize, start: usize, at: usize) -> i64 {
     (rank * 1_000_000 + start * 10_000 + at) as i64
@@ -17,7 +17,7 @@ const LENGTHS: [usize; 5] = [0, 3, 7, 14, 40];
 /// Values that a plan has room for.
 const ROOM: usize = 7;
 
-fn pass(plan: &mut Buffered<i64>, values: Vec<i64>) -> Result<Vec<i64>> {
+fn pass(plan: &mut ChunkedPlan<i64>, values: Vec<i64>) -> Result<Vec<i64>> {
     plan.start(values)?;
     Ok(plan.wait()?.expect("it was started"))
 }
@@ -27,14 +27,14 @@ pub fn j10_any_number_of_values_passes(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let root = Rank(ranks as u32 - 1);
     let is_root = job.rank() == root;
-    let mut news = world.bcast_init::<i64>(ROOM, root)?.buffered()?;
-    let mut sum = world.allreduce_init::<i64>(ROOM, Sum)?.buffered()?;
+    let mut news = world.bcast_init::<i64>(ROOM, root)?.chunked()?;
+    let mut sum = world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?;
     // An operation that panics of what no member gave.
     let checked = |a: i64, b: i64| a.checked_add(b).expect("no more than all come to");
-    let mut own = world.reduce_init::<i64>(ROOM, checked, root)?.buffered()?;
-    let mut parts = world.scatter_init::<i64>(ROOM, root)?.buffered()?;
-    let mut all = world.allgather_init::<i64>(ROOM)?.buffered()?;
-    let mut exchange = world.alltoall_init::<i64>(ROOM)?.buffered()?;
+    let mut own = world.reduce_init::<i64>(ROOM, checked, root)?.chunked()?;
+    let mut parts = world.scatter_init::<i64>(ROOM, root)?.chunked()?;
+    let mut all = world.allgather_init::<i64>(ROOM)?.chunked()?;
+    let mut exchange = world.alltoall_init::<i64>(ROOM)?.chunked()?;
     for (start, count) in LENGTHS.into_iter().chain([effort(job, 3000, 100)]).enumerate() {
         let total: Vec<i64> =
             (0..count).map(|at| (0..ranks).map(|rank| value(rank, start, at)).sum()).collect();
@@ -70,7 +70,7 @@ pub fn j10_neighbours_pass_any_number(job: &Job) -> Result<()> {
     let sources: Vec<Rank> = if me == 0 { job.ranks().skip(1).collect() } else { vec![] };
     let destinations = if me == 0 { vec![] } else { vec![Rank(0)] };
     let star = world.graph(&sources, &destinations)?;
-    let mut plan = star.exchange_init::<i64>(ROOM)?.buffered()?;
+    let mut plan = star.exchange_init::<i64>(ROOM)?.chunked()?;
     for (start, count) in LENGTHS.into_iter().enumerate() {
         let blocks = if me == 0 { ranks - 1 } else { 1 };
         let got = pass(&mut plan, row(me.index(), start, blocks * count))?;
@@ -85,7 +85,7 @@ pub fn j2_pieces_pass_in_any_order(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let mut plans = Vec::new();
     for _ in 0..3 {
-        plans.push(world.allreduce_init::<i64>(ROOM, Sum)?.buffered()?);
+        plans.push(world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?);
     }
     for start in 0..effort(job, 50, 4) {
         let count = 5 * ROOM + start % 3;
@@ -117,8 +117,8 @@ pub fn j2_pieces_pass_in_any_order(job: &Job) -> Result<()> {
 /// J10: slices are lent inside a scope; what cannot be is refused, and loses nothing.
 pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
-    let mut first = world.allreduce_init::<i64>(ROOM, Sum)?.buffered()?;
-    let mut second = world.bcast_init::<i64>(ROOM, Rank(0))?.buffered()?;
+    let mut first = world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?;
+    let mut second = world.bcast_init::<i64>(ROOM, Rank(0))?.chunked()?;
     let (mut sum, mut news) = (row(me, 0, 20), row(me, 1, 30));
     world.scope(|s| {
         if me % 2 == 0 {
@@ -132,7 +132,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
     assert_eq!(sum, (0..20).map(|at| (0..ranks).map(|rank| value(rank, 0, at)).sum()).collect::<Vec<i64>>());
     assert_eq!(news, row(0, 1, 30));
 
-    let mut blocks = world.alltoall_init::<i64>(ROOM)?.buffered()?;
+    let mut blocks = world.alltoall_init::<i64>(ROOM)?.chunked()?;
     if ranks > 1 {
         refused(job, blocks.start(vec![0; ranks + 1]), Blame::Misuse, &["blocks", "start("]);
     }
@@ -142,10 +142,10 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
     assert_eq!(first.wait()?.map(|values| values.len()), Some(20));
     assert_eq!(first.wait()?, None, "it is over");
     let empty = world.bcast_init::<i64>(0, Rank(0))?;
-    refused(job, empty.buffered(), Blame::Misuse, &["not empty"]);
+    refused(job, empty.chunked(), Blame::Misuse, &["not empty"]);
     let mut active = world.barrier_init()?;
     active.start()?;
-    refused(job, active.buffered(), Blame::Misuse, &["under way"]);
+    refused(job, active.chunked(), Blame::Misuse, &["under way"]);
     Ok(())
 }
 
@@ -153,7 +153,7 @@ pub fn j10_slices_pass_and_misuse_is_refused(job: &Job) -> Result<()> {
 pub fn j3_dropped_while_pieces_are_left(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank().index());
     for count in [ROOM, 3 * ROOM] {
-        let mut plan = world.allreduce_init::<i64>(ROOM, Sum)?.buffered()?;
+        let mut plan = world.allreduce_init::<i64>(ROOM, Sum)?.chunked()?;
         plan.start(row(me, 0, count))?;
         drop(plan);
     }

@@ -5,7 +5,7 @@ use crate::forgotten::forget;
 use crate::pattern;
 use crate::refusal::refused;
 use std::time::Duration;
-use tasuki::{Blame, Cause, Communicator, Job, Rank, Receiving, Result, Sending, Slot};
+use tasuki::{Blame, Cause, Communicator, Job, Rank, RecvRequest, Result, SendRequest, Slot};
 
 /// A short message, one that fits no line, one of several chunks, one of more than a ring.
 const LENGTHS: [usize; 4] = [40, 1000, 100_000, 600_000];
@@ -47,7 +47,7 @@ pub fn g1_a_slot_is_busy_until_it_is_waited_for(job: &Job) -> Result<()> {
 
 /// G17: a send that is dropped or forgotten still brings its bytes, and nobody reads memory that was freed.
 pub fn g17_sends_outlive_their_request(job: &Job) -> Result<()> {
-    let fates: [fn(Sending<u8>); 2] = [drop, |sending| forget(sending)];
+    let fates: [fn(SendRequest<u8>); 2] = [drop, |sending| forget(sending)];
     let world = job.world();
     for (round, (len, fate)) in LENGTHS.into_iter().flat_map(|len| fates.map(|fate| (len, fate))).enumerate()
     {
@@ -293,7 +293,7 @@ pub fn awaiting_may_be_given_up(job: &Job) -> Result<()> {
     let world = job.world();
     for len in LENGTHS {
         if job.rank() == 1 {
-            let mut receive: Receiving<u8> = world.irecv(vec![0; len], Rank(0), Slot(8))?;
+            let mut receive: RecvRequest<u8> = world.irecv(vec![0; len], Rank(0), Slot(8))?;
             let polled = Pin::new(&mut receive).poll(&mut Context::from_waker(Waker::noop()));
             assert!(matches!(polled, Poll::Pending));
             drop(receive);

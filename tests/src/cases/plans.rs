@@ -6,7 +6,7 @@ use crate::refusal::{misused, refused};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tasuki::schedule::{
-    ALGORITHMS, Buffer, Builder, Contract, Counts, Operation, Origin, Schedule, Shape, Span,
+    ALGORITHMS, BufferId, Builder, CollectiveKind, Contract, Counts, Origin, Schedule, Shape, Span,
 };
 use tasuki::{Blame, Communicator, Job, Max, Plan, Rank, Result, Sum};
 
@@ -40,7 +40,7 @@ pub fn j1_starts_are_told_apart(job: &Job) -> Result<()> {
     let me = job.rank();
     let mut random = crate::random::Random::seed(u64::from(me.0));
     // Where ranks reach only their own queues each start waits for threads to take turns.
-    let many = if std::env::var_os("TASUKI_DIRECT").is_some() { 200 } else { 10_000 / job.size() };
+    let many = if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() { 200 } else { 10_000 / job.size() };
     for (starts, count) in [(0, 10), (1, 10), (effort(job, many, 30), 1), (effort(job, 200, 5), 5000)] {
         for root in job.ranks() {
             let mut plan = world.bcast_init::<i64>(count, root)?;
@@ -72,12 +72,12 @@ pub fn j_every_algorithm_moves_what_it_should(job: &Job) -> Result<()> {
             let shape = Shape::new(algorithm.operation, ranks, root, bytes);
             let combines = !matches!(
                 algorithm.operation,
-                Operation::Barrier
-                    | Operation::Bcast
-                    | Operation::Allgather
-                    | Operation::Gather
-                    | Operation::Scatter
-                    | Operation::Alltoall
+                CollectiveKind::Barrier
+                    | CollectiveKind::Bcast
+                    | CollectiveKind::Allgather
+                    | CollectiveKind::Gather
+                    | CollectiveKind::Scatter
+                    | CollectiveKind::Alltoall
             );
             if combines || !(algorithm.fits)(&shape) {
                 continue;
@@ -275,13 +275,13 @@ pub fn j4_nothing_to_do(job: &Job) -> Result<()> {
 
 /// J5: those in between compute, and what is for others arrives all the same, where somebody is there to do it.
 pub fn j5_members_in_between_compute(job: &Job) -> Result<()> {
-    if std::env::var_os("TASUKI_DIRECT").is_some() {
+    if std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // nobody reaches a member's programs but itself
     }
     let (world, me) = (job.world(), job.rank().index());
     let (over, last) = (job.signal()?, job.size() - 1);
     let chain = ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("it is there");
-    let shape = Shape::new(Operation::Bcast, job.size(), 0, 8000);
+    let shape = Shape::new(CollectiveKind::Bcast, job.size(), 0, 8000);
     let mut plan = world.plan(&chain.schedule(&shape, 4))?;
     for start in 0..effort(job, 20, 3) as u64 {
         if me == 0 {
@@ -320,8 +320,8 @@ fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
     };
     let contract = move |rank: usize| {
         let root = usize::from(by == 0);
-        let span = Span { buffer: Buffer::FIRST, offset: 0, bytes };
-        let origin = Origin { ranks: vec![root as u32], buffer: Buffer::FIRST, offset: 0 };
+        let span = Span { buffer: BufferId::FIRST, offset: 0, bytes };
+        let origin = Origin { ranks: vec![root as u32], buffer: BufferId::FIRST, offset: 0 };
         let gives = if rank == root { vec![span] } else { vec![] };
         let gets = if rank == by { vec![] } else { vec![(span, origin)] };
         Contract { gives, gets, ..Contract::default() }
@@ -352,10 +352,10 @@ pub fn j9_a_tree_run_by_an_outsider(job: &Job) -> Result<()> {
 
 /// Schedules combine whole values, whichever rank's step it is.
 pub fn j_values_are_whole(job: &Job) -> Result<()> {
-    let tree = ALGORITHMS.iter().find(|one| (one.name, one.operation) == ("tree", Operation::Allreduce));
+    let tree = ALGORITHMS.iter().find(|one| (one.name, one.operation) == ("tree", CollectiveKind::Allreduce));
     let tree = tree.expect("it is there");
     for (bytes, are_whole) in [(16, true), (12, false), (20, false), (8, true)] {
-        let shape = Shape::new(Operation::Allreduce, job.size(), 0, bytes);
+        let shape = Shape::new(CollectiveKind::Allreduce, job.size(), 0, bytes);
         let plan = job.world().plan_with::<i64>(&tree.schedule(&shape, 1), Sum);
         match are_whole {
             true => drop(plan?),
@@ -370,7 +370,7 @@ pub fn j_values_are_whole(job: &Job) -> Result<()> {
 pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {
     let (world, me, ranks) = (job.world(), job.rank().index(), job.size());
     let count = effort(job, 600, 40);
-    for operation in [Operation::Bcast, Operation::Allgather, Operation::Allreduce] {
+    for operation in [CollectiveKind::Bcast, CollectiveKind::Allgather, CollectiveKind::Allreduce] {
         for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == operation) {
             let shape = Shape::new(operation, ranks, ranks / 2, count as u64 * 8);
             let wants = ["binary", "staged", "eager", "lists", "bruck", "flat", "tree", "rabenseifner"];
@@ -378,17 +378,17 @@ pub fn j9_one_rank_runs_all(job: &Job) -> Result<()> {
                 continue;
             }
             for by in BTreeSet::from([0, ranks - 1]) {
-                let mut plan = world.plan_with::<i64>(&algorithm.schedule(&shape, 2).rooted(by), Sum)?;
+                let mut plan = world.plan_with::<i64>(&algorithm.schedule(&shape, 2).driven_by(by), Sum)?;
                 for start in 0..effort(job, 10, 3) {
                     let mine = values(me, start, count);
                     let wanted = match operation {
-                        Operation::Bcast => values(shape.root, start, count),
-                        Operation::Allreduce => sums(ranks, start, count),
+                        CollectiveKind::Bcast => values(shape.root, start, count),
+                        CollectiveKind::Allreduce => sums(ranks, start, count),
                         _ => (0..ranks).flat_map(|rank| values(rank, start, count)).collect(),
                     };
                     match operation {
-                        Operation::Bcast if me != shape.root => {}
-                        Operation::Allgather => plan.write(me * count, &mine)?,
+                        CollectiveKind::Bcast if me != shape.root => {}
+                        CollectiveKind::Allgather => plan.write(me * count, &mine)?,
                         _ => plan.write(0, &mine)?,
                     }
                     assert_eq!(run(&mut plan)?, wanted, "{} by rank {by}, start {start}", algorithm.name);
@@ -421,7 +421,7 @@ pub fn j10_misuse_is_refused(job: &Job) -> Result<()> {
     }
     // A schedule that is wrong, or of another group.
     let chain = ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").expect("it is there");
-    let foreign = chain.schedule(&Shape::new(Operation::Bcast, job.size() + 1, 0, 8), 1);
+    let foreign = chain.schedule(&Shape::new(CollectiveKind::Bcast, job.size() + 1, 0, 8), 1);
     misused(job, world.plan_unchecked(&foreign), &["ranks", "members"]);
     if job.size() > 1 {
         let count = if me == Rank(0) { 7 } else { 8 };
@@ -444,8 +444,8 @@ pub fn j11_independent_lists(job: &Job) -> Result<()> {
     let lists = ALGORITHMS.iter().find(|algorithm| algorithm.name == "lists").expect("it is there");
     let counts = Counts::Each((0..ranks as u64).map(|rank| 8 + rank % 3 * 100).collect());
     for shape in [
-        Shape::new(Operation::Allgather, ranks, 0, 700),
-        Shape { counts, ..Shape::new(Operation::Allgather, ranks, 0, 8) },
+        Shape::new(CollectiveKind::Allgather, ranks, 0, 700),
+        Shape { counts, ..Shape::new(CollectiveKind::Allgather, ranks, 0, 8) },
     ] {
         let mut plan = world.plan(&lists.schedule(&shape, 1))?;
         for start in 0..effort(job, 30, 4) {

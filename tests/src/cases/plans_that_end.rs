@@ -3,16 +3,17 @@
 use crate::patience::may_be_helped;
 use crate::refusal::refused;
 use std::time::Duration;
-use tasuki::schedule::{ALGORITHMS, Algorithm, Operation, Shape};
+use tasuki::schedule::{ALGORITHMS, Algorithm, CollectiveKind, Shape};
 use tasuki::{Blame, Job, Rank, Result, Slot, Sum};
 
 /// A member that leaves without having started what the others have: their waits end, and so does its leave.
 pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
-    let are_mutual = [Operation::Barrier, Operation::Allgather, Operation::Alltoall];
+    let are_mutual = [CollectiveKind::Barrier, CollectiveKind::Allgather, CollectiveKind::Alltoall];
     let of_all = ALGORITHMS.iter().filter(|algorithm| are_mutual.contains(&algorithm.operation));
-    let shape =
-        |operation| Shape::new(operation, ranks, 0, if operation == Operation::Barrier { 0 } else { 100 });
+    let shape = |operation| {
+        Shape::new(operation, ranks, 0, if operation == CollectiveKind::Barrier { 0 } else { 100 })
+    };
     let fitting = of_all.filter(|algorithm| (algorithm.fits)(&shape(algorithm.operation)));
     let plan =
         |algorithm: &Algorithm| world.plan_unchecked(&algorithm.schedule(&shape(algorithm.operation), 1));
@@ -40,8 +41,8 @@ pub fn j_plans_and_one_that_leaves(job: &Job) -> Result<()> {
 /// A member that leaves and has started other plans, more often in all: who waits for it is told.
 pub fn j_plans_and_one_that_leaves_others(job: &Job) -> Result<()> {
     let (world, ranks, me) = (job.world(), job.size(), job.rank().index());
-    let barrier = Shape::new(Operation::Barrier, ranks, 0, 0);
-    let is_barrier = |one: &&Algorithm| one.operation == Operation::Barrier && (one.fits)(&barrier);
+    let barrier = Shape::new(CollectiveKind::Barrier, ranks, 0, 0);
+    let is_barrier = |one: &&Algorithm| one.operation == CollectiveKind::Barrier && (one.fits)(&barrier);
     let algorithm = ALGORITHMS.iter().find(is_barrier).expect("there is one");
     let plan = || world.plan_unchecked(&algorithm.schedule(&barrier, 1));
     let mut plans = (0..4).map(|_| plan()).collect::<Result<Vec<_>>>()?;
@@ -68,8 +69,8 @@ pub fn j_plans_dropped_while_values_pass(job: &Job) -> Result<()> {
     world.quiesce()?;
     let before = kept();
     for tests in 0..5 {
-        let mut exchange = world.alltoall_init::<u8>(100)?.buffered()?;
-        let mut sum = world.allreduce_init::<u32>(100, Sum)?.buffered()?;
+        let mut exchange = world.alltoall_init::<u8>(100)?.chunked()?;
+        let mut sum = world.allreduce_init::<u32>(100, Sum)?.chunked()?;
         exchange.start(vec![1; 700 * ranks])?;
         sum.start(vec![1; 650])?;
         for _ in 0..if me == 0 { tests } else { 0 } {
@@ -97,8 +98,9 @@ pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
     let (world, me) = (job.world(), job.rank());
     for members in 2..=job.size() {
         let Some(part) = world.split((me.index() < members).then_some(0), 0)? else { continue };
-        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == Operation::Barrier) {
-            let shape = Shape::new(Operation::Barrier, members, 0, 0);
+        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.operation == CollectiveKind::Barrier)
+        {
+            let shape = Shape::new(CollectiveKind::Barrier, members, 0, 0);
             let mut plan = part.plan_unchecked(&algorithm.schedule(&shape, 1))?;
             for _ in 0..3 {
                 plan.start()?;
@@ -124,11 +126,12 @@ pub fn j_signals_of_plans_are_not_taken_for_others(job: &Job) -> Result<()> {
 /// does what waits for it to be freed, once.
 pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
     let (world, ranks) = (job.world(), job.size());
-    let flat = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (Operation::Allreduce, "flat"));
+    let flat = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (CollectiveKind::Allreduce, "flat"));
     let flat = flat.expect("it is there");
     let some = |a: i64, b: i64| if a + b > 1000 { panic!("on purpose") } else { a + b };
     for count in [3, 5000] {
-        let shape = Shape { value_bytes: 8, ..Shape::new(Operation::Allreduce, ranks, 0, 8 * count as u64) };
+        let shape =
+            Shape { value_bytes: 8, ..Shape::new(CollectiveKind::Allreduce, ranks, 0, 8 * count as u64) };
         let mut plan = world.plan_with::<i64>(&flat.schedule(&shape, 1), some)?;
         for value in [1, 2000] {
             plan.write(0, &vec![value; count])?;
@@ -150,7 +153,7 @@ pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
 
 /// The same where each member runs its own steps, and others still wait for those of the one that has panicked.
 pub fn j_walks_whose_operation_panics_among_others(job: &Job) -> Result<()> {
-    if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+    if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(()); // there plans are programs
     }
     let (world, me, ranks) = (job.world(), job.rank(), job.size() as i64);

@@ -6,7 +6,7 @@ use crate::patience::Idle;
 use crate::refusal::misused;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
-use tasuki::{Cause, Change, Combine, Command, Job, Rank, RemoteQueue, RemoteSignal, Result, Signal};
+use tasuki::{AtomicOp, Cause, Combine, Command, Job, Rank, RemoteQueue, RemoteSignal, Result, Signal};
 
 /// A failed command poisons its signal with its cause; what was to follow fails with that cause, on every rank that the
 /// chain goes through, and nobody waits for ever.
@@ -212,7 +212,7 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
         assert!(refused.to_string().contains("another job"), "{refused}");
         Ok(())
     })?;
-    assert_eq!(queue.standing(), tasuki::Standing::default());
+    assert_eq!(queue.standing(), tasuki::QueueStats::default());
     queue.post(count(&word, me).then(effect))?;
     signal.wait_at_least(1)?;
     job.barrier()
@@ -221,7 +221,7 @@ pub fn wrong_commands_are_refused(job: &Job) -> Result<()> {
 /// A command that fails when it runs, and poisons that signal.
 fn failing(job: &Job, poisons: RemoteSignal) -> Result<Command> {
     let word = job.alloc_local::<u64>(1)?; // gone when it runs
-    Ok(Command::change(word.pointer(), Change::Add(1)).then(poisons.add(1)))
+    Ok(Command::atomic(word.pointer(), AtomicOp::Add(1)).then(poisons.add(1)))
 }
 
 /// That the signal is poisoned, by what another rank's error names, too.
@@ -300,7 +300,7 @@ pub fn later_successes_hide_no_failure(job: &Job) -> Result<()> {
         queue.post(count(&word, me).when(bad.reaches(1)).then(late.on(me).add(1)))?;
         is_poisoned(&late);
     }
-    if !is_simulated(job) && std::env::var_os("TASUKI_DIRECT").is_none() {
+    if !is_simulated(job) && std::env::var_os("TASUKI_DIRECT_SIGNALS").is_none() {
         // Elsewhere the failure may come first, and no raise follows it.
         good.wait_at_least(1)?;
         assert_eq!((bad.value(), good.value()), (2, 3));
@@ -345,7 +345,7 @@ pub fn foreign_signals_and_queues_are_refused(job: &Job) -> Result<()> {
         let at = word.on(rank).address().bits() / 4096 * 4096;
         misused(job, job.post(named(at), Command::nothing()), &["post(", &text]);
     }
-    assert_eq!(queue.standing(), tasuki::Standing::default());
+    assert_eq!(queue.standing(), tasuki::QueueStats::default());
     queue.post(count(&word, me).then(signal.on(me).add(1)))?;
     signal.wait_timeout(1, Duration::from_secs(60))?;
     job.barrier()

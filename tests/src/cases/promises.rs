@@ -5,7 +5,7 @@ use crate::patience::Idle;
 use crate::refusal::{ended, misused};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use tasuki::{After, Array, Cause, Change, GlobalPtr, Job, Rank, Registered, Result, Signal};
+use tasuki::{After, Array, AtomicOp, Cause, GlobalPtr, Job, Rank, Registered, Result, Signal};
 
 /// What a peer writes that may write too late.
 const LATE: u64 = 0xeeee_eeee_eeee_eeee;
@@ -39,7 +39,7 @@ pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
             misused(job, job.put_signal(stale, &[9], signal.on(peer), 1), &texts);
             misused(job, ended(job, job.copy(stale, good, 1, After::Nothing)), &texts);
             misused(job, ended(job, job.copy(good, stale, 1, After::Nothing)), &texts);
-            misused(job, ended(job, job.ichange(stale, Change::Swap(1), good, After::Nothing)), &texts);
+            misused(job, ended(job, job.iatomic(stale, AtomicOp::Swap(1), good, After::Nothing)), &texts);
             misused(job, ended(job, job.iput(stale, vec![9], After::Nothing)), &texts);
             assert_eq!(kept, [3]);
         }

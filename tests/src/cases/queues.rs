@@ -4,7 +4,7 @@ use crate::exchange::{effort, is_simulated, next, previous, tell_all};
 use crate::patience::{Idle, may_be_helped};
 use crate::refusal::misused;
 use std::time::Duration;
-use tasuki::{Array, Cause, Change, Command, Job, Posted, Queue, Rank, RemoteQueue, Result, Signal};
+use tasuki::{Array, AtomicOp, Cause, Command, Job, Posted, Queue, Rank, RemoteQueue, Result, Signal};
 
 /// Posts, waiting for room where there is none: full is an ordinary answer.
 pub(super) fn post(queue: &Queue, idle: &Idle<'_>, command: &Command) -> Result<Posted> {
@@ -20,7 +20,7 @@ pub(super) fn post(queue: &Queue, idle: &Idle<'_>, command: &Command) -> Result<
 
 /// A command that adds one to a word.
 pub(super) fn count(word: &Array<u64>, rank: Rank) -> Command {
-    Command::change(word.on(rank), Change::Add(1))
+    Command::atomic(word.on(rank), AtomicOp::Add(1))
 }
 
 /// A command whose trigger is met when it is posted fires; one that is posted before, too; each once.
@@ -61,7 +61,7 @@ pub fn d9_queues_that_move_themselves_on(job: &Job) -> Result<()> {
                 let command = if number % 3 == 1 {
                     Command::copy(long.pointer(), long.on(rank).at(LEN), LEN)
                 } else {
-                    Command::fetch(word.on(rank), Change::Add(1), fetched.pointer())
+                    Command::fetch_atomic(word.on(rank), AtomicOp::Add(1), fetched.pointer())
                 };
                 queue.post(command.then(step.on(rank).add(1)))?;
             }
@@ -90,7 +90,7 @@ pub fn d5_lower_thresholds_fire_first(job: &Job) -> Result<()> {
     job.barrier()?;
     let queue = job.queue(16)?;
     for (at, threshold) in THRESHOLDS.into_iter().enumerate() {
-        let draw = Command::fetch(turn.pointer(), Change::Add(1), order.on(me).at(at));
+        let draw = Command::fetch_atomic(turn.pointer(), AtomicOp::Add(1), order.on(me).at(at));
         queue.post(draw.when(go.reaches(threshold)).then(done.on(me).add(1)))?;
     }
     if is_simulated(job) {
@@ -304,7 +304,7 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
     // A helper may be the one that runs it, and not have come to it.
     let is_run_at_once = !may_be_helped(job);
     for at in 0..3 {
-        let add = Command::change(words.on(me).at(at), Change::Add(1));
+        let add = Command::atomic(words.on(me).at(at), AtomicOp::Add(1));
         queue.post(&if at == 0 { add } else { add.then(done.on(me).add(1)) })?;
         if at == 0 && is_run_at_once {
             assert!(queue.repeat().is_err(), "it has begun");
@@ -316,7 +316,7 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
     let again = job.signal()?;
     let cycle = job.session_queue(8, &again)?;
     for at in 0..3 {
-        let add = Command::change(words.on(me).at(at), Change::Add(1));
+        let add = Command::atomic(words.on(me).at(at), AtomicOp::Add(1));
         cycle.post(&if at == 2 { add.then(done.on(me).add(1)) } else { add })?;
     }
     cycle.repeat()?;

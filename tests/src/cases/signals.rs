@@ -66,7 +66,7 @@ pub fn d2_store_after_copy(job: &Job) -> Result<()> {
             let sent = job.copy(outbox.on(source, job.rank()), inbox.on(target, to), len, After::Nothing)?;
             let told = job.istore(flag.on(to), round, After::Exact(sent))?;
             idle.until(|| {
-                job.inquire(told);
+                job.is_pending(told);
                 job.load(flag.pointer()).map(|value| value == round)
             })?;
             let what = format!("{source:?} memory of rank {from} to {target:?} memory");
@@ -155,7 +155,7 @@ pub fn empty_puts_raise(job: &Job) -> Result<()> {
 
 /// Lines carry up to 48 bytes with their count, to and fro, and waits on them name a writer that left no more.
 pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
-    let (there, back) = (job.line()?, job.line()?);
+    let (there, back) = (job.payload_signal()?, job.payload_signal()?);
     let (to, from) = (next(job), previous(job));
     let (mut out, mut answer) = (there.writer(to)?, back.writer(from)?);
     let (mut inward, mut confirmed) = (there.reader(Some(from)), back.reader(None));
@@ -174,7 +174,7 @@ pub fn lines_carry_their_payload(job: &Job) -> Result<()> {
 
 /// A line that is written again before it was read says so, instead of giving a mixture.
 pub fn lines_tell_an_overrun(job: &Job) -> Result<()> {
-    let line = job.line()?;
+    let line = job.payload_signal()?;
     let mut writer = line.writer(next(job))?;
     for value in 1..=3_u64 {
         writer.put(&[value; 6])?;

@@ -6,7 +6,7 @@ use crate::pattern;
 use crate::random::Random;
 use crate::refusal::told;
 use std::collections::BTreeSet;
-use tasuki::{After, Blame, Change, GlobalPtr, Handle, Job, Rank, Result, Signal};
+use tasuki::{After, AtomicOp, Blame, GlobalPtr, Handle, Job, Rank, Result, Signal};
 
 const THREADS: usize = 8;
 const LEN: usize = 2000;
@@ -87,10 +87,10 @@ pub fn g18_eight_threads_order(job: &Job) -> Result<()> {
         let line = job.alloc_local::<u64>(steps + 1)?;
         for turn in 0..turns as u64 {
             line.fill(u64::MAX)?;
-            let (mut end, add) = (Handle::NULL, Change::Add(1));
+            let (mut end, add) = (Handle::NULL, AtomicOp::Add(1));
             for step in 0..steps {
                 let result = line.pointer().at(step);
-                end = job.ichange(far.at(thread), add, result, After::Exact(end))?;
+                end = job.iatomic(far.at(thread), add, result, After::Exact(end))?;
                 end = job.copy(result, line.pointer().at(steps), 1, After::Exact(end))?;
             }
             job.complete(end)?;

@@ -4,7 +4,7 @@ use super::queues::post;
 use crate::exchange::effort;
 use crate::patience::Idle;
 use crate::pattern;
-use tasuki::{Cause, Change, Command, GlobalPtr, Job, Rank, Result, Signal};
+use tasuki::{AtomicOp, Cause, Command, GlobalPtr, Job, Rank, Result, Signal};
 
 /// Who ran a command that failed, as its signal tells.
 fn ran_by(failed: Result<()>) -> Rank {
@@ -30,8 +30,8 @@ pub fn d18_bound_ones_are_run_by_who_they_are_bound_to(job: &Job) -> Result<()> 
             (Command::copy(data.on(from), outside(to), 1).by_source(), from),
             (Command::copy(outside(from), data.on(to), 1).by_destination(), to),
             (Command::put(outside(to), &[7_u64]).by_destination(), to),
-            (Command::change(outside(from), Change::Add(1)).by_source(), from),
-            (Command::fetch(outside(to), Change::Add(1), data.on(me)).by_destination(), to),
+            (Command::atomic(outside(from), AtomicOp::Add(1)).by_source(), from),
+            (Command::fetch_atomic(outside(to), AtomicOp::Add(1), data.on(me)).by_destination(), to),
         ];
         for ((command, _), signal) in wrong.iter().zip(&signals) {
             let good = Command::copy(data.on(from), data.on(to).at(1 + me.index()), 1);
@@ -108,7 +108,7 @@ pub fn d18_more_than_an_inbox_has_places(job: &Job) -> Result<()> {
     for round in 1..=rounds {
         if me != host {
             for at in 0..EACH * QUEUES {
-                let add = Command::change(word.at(at % 2), Change::Add(1)).by_destination();
+                let add = Command::atomic(word.at(at % 2), AtomicOp::Add(1)).by_destination();
                 post(&queues[at % QUEUES], &idle, &add.then(done.on(me).add(1)))?;
             }
             done.wait_at_least(round * (EACH * QUEUES) as u64)?;

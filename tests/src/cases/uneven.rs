@@ -2,7 +2,7 @@
 
 use crate::exchange::effort;
 use crate::refusal::{misused, refused};
-use tasuki::{Blame, Collective, Communicator, Job, Plan, Rank, Result};
+use tasuki::{Blame, CollectiveRequest, Communicator, Job, Plan, Rank, Result};
 
 /// Values of 8 bytes that say from whom they are, to whom, and where.
 fn block(from: usize, to: usize, count: usize) -> Vec<u64> {
@@ -106,7 +106,7 @@ pub fn j_blocks_that_disagree(job: &Job) -> Result<()> {
 fn disagree(pair: &Communicator, call: usize, gives: usize, gets: usize) -> Result<()> {
     let (values, is_first, at) = (vec![0_u64; gives], pair.rank() == 0, pair.rank().index());
     let known = if is_first { gets } else { gives };
-    let begun: Collective<Vec<u64>> = match call {
+    let begun: CollectiveRequest<Vec<u64>> = match call {
         0 if is_first => return pair.igather_v(vec![0_u64; 5], &[5, gets], Rank(0))?.wait().map(drop),
         0 => return pair.igather_v(values, &[], Rank(0))?.wait().map(drop),
         1 if is_first => pair.iscatter_v(vec![], &[], gets, Rank(1))?,

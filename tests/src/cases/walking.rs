@@ -104,7 +104,7 @@ pub fn j_roots_combine_long_values_where_they_lie(job: &Job) -> Result<()> {
 /// An operation that panics does so in the call of the rank that runs it; its plan is of no more use, and goes like any
 /// other. Plans that others run, too, end with an error on all members (`plans_that_end`).
 pub fn j_plans_whose_operation_panics(job: &Job) -> Result<()> {
-    if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT").is_some() {
+    if may_be_helped(job) || std::env::var_os("TASUKI_DIRECT_SIGNALS").is_some() {
         return Ok(());
     }
     [3, 5000].into_iter().try_for_each(|count| operation_panics(job, count))

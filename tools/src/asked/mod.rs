@@ -21,8 +21,8 @@ use numbers::{Grid, bytes, each, grid};
 use std::sync::Arc;
 use tasuki_command::misuse;
 use tasuki_schedule::BYTES_MAX;
-use tasuki_schedule::Neighbours;
-use tasuki_schedule::shape::{Counts, Operation, Shape};
+use tasuki_schedule::NeighbourGraph;
+use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
 /// Bytes where nobody says how many.
 const BYTES: u64 = 8192;
@@ -89,7 +89,7 @@ impl Asked {
         if root >= ranks {
             return Err(misuse(format!("--root {root}: the last of {ranks} ranks is {}", ranks - 1)));
         }
-        let bytes = if operation == Operation::Barrier { 0 } else { self.bytes.unwrap_or(BYTES) };
+        let bytes = if operation == CollectiveKind::Barrier { 0 } else { self.bytes.unwrap_or(BYTES) };
         let mut shape = Shape::new(operation, ranks, root, bytes);
         match &self.counts {
             Some(counts) => {
@@ -101,7 +101,7 @@ impl Asked {
             }
             None => {}
         }
-        if operation == Operation::Neighbours {
+        if operation == CollectiveKind::Neighbours {
             shape.counts = self.neighbours(ranks, bytes)?;
         } else if self.grid.is_some() || self.periodic {
             return Err(misuse(format!("--grid and --periodic say who is whose neighbour: {what} has none")));
@@ -126,15 +126,15 @@ impl Asked {
         if all * u128::from(bytes) > BYTES_MAX.into() || all > RANKS_MAX as u128 {
             return Err(misuse(format!("{all} blocks of {bytes} bytes are too many")));
         }
-        let neighbours = Neighbours::cartesian(dims, &vec![self.periodic; dims.len()], bytes);
+        let neighbours = NeighbourGraph::cartesian(dims, &vec![self.periodic; dims.len()], bytes);
         let neighbours = neighbours.ok_or_else(|| misuse("a grid has ranks along each dimension"))?;
         Ok(Counts::Graph(Arc::new(neighbours)))
     }
 }
 
 /// Whether a buffer has room for all blocks, where a rank has those of all.
-fn has_room(operation: Operation, ranks: usize, bytes: u64) -> anyhow::Result<()> {
-    use Operation::{Allreduce, Bcast, Exscan, Reduce, Scan};
+fn has_room(operation: CollectiveKind, ranks: usize, bytes: u64) -> anyhow::Result<()> {
+    use CollectiveKind::{Allreduce, Bcast, Exscan, Reduce, Scan};
     let is_one = matches!(operation, Bcast | Reduce | Allreduce | Scan | Exscan);
     let blocks = if is_one { 1 } else { ranks as u128 };
     if u128::from(bytes) * blocks <= BYTES_MAX.into() {

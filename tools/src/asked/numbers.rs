@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use tasuki_command::misuse;
 use tasuki_schedule::BYTES_MAX;
-use tasuki_schedule::shape::{Counts, Operation};
+use tasuki_schedule::shape::{CollectiveKind, Counts};
 
 /// Ranks at most: as many as addresses tell apart.
 pub(crate) const RANKS_MAX: usize = tasuki_core::bootstrap::settings::SIZE_MAX;
@@ -47,8 +47,8 @@ pub(crate) fn grid(text: &str) -> Result<Grid, String> {
 }
 
 /// Blocks that differ, from a list or a file of one.
-pub(super) fn each(list: &str, operation: Operation, ranks: usize) -> anyhow::Result<Counts> {
-    use Operation::*;
+pub(super) fn each(list: &str, operation: CollectiveKind, ranks: usize) -> anyhow::Result<Counts> {
+    use CollectiveKind::*;
     let wanted = match operation {
         Gather | Scatter | Allgather | ReduceScatter => ranks,
         Alltoall => ranks.saturating_mul(ranks),
@@ -87,11 +87,14 @@ mod tests {
     #[test]
     fn blocks_that_differ_are_read() {
         let each = |list: &str, operation| each(list, operation, 2).map_err(|error| error.to_string());
-        assert_eq!(each("8,0", Operation::Gather).unwrap(), Counts::Each(Arc::from([8, 0])));
-        assert_eq!(each("1,2,3,4", Operation::Alltoall).unwrap(), Counts::Matrix(Arc::from([1, 2, 3, 4])));
-        assert!(each("8", Operation::Gather).unwrap_err().contains("takes 2 here"));
-        assert!(each("8,0", Operation::Bcast).unwrap_err().contains("alike"));
-        assert!(each("no-such-file", Operation::Gather).unwrap_err().contains("no-such-file"));
+        assert_eq!(each("8,0", CollectiveKind::Gather).unwrap(), Counts::Each(Arc::from([8, 0])));
+        assert_eq!(
+            each("1,2,3,4", CollectiveKind::Alltoall).unwrap(),
+            Counts::Matrix(Arc::from([1, 2, 3, 4]))
+        );
+        assert!(each("8", CollectiveKind::Gather).unwrap_err().contains("takes 2 here"));
+        assert!(each("8,0", CollectiveKind::Bcast).unwrap_err().contains("alike"));
+        assert!(each("no-such-file", CollectiveKind::Gather).unwrap_err().contains("no-such-file"));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Whether a plan holds, as far as that can be told with the memory there is.
 
 use crate::say;
-use tasuki_core::os::memory;
-use tasuki_schedule::{Checked, Fault, Schedule};
+use tasuki_core::os::available_memory;
+use tasuki_schedule::{CheckReport, Fault, Schedule};
 
 /// What part of the available memory a proof may take.
 const SHARE: u64 = 2;
@@ -11,7 +11,7 @@ const QUICK: u64 = 64 << 20;
 
 /// What came out.
 pub(crate) enum Outcome {
-    Right(Checked),
+    Right(CheckReport),
     Wrong(Box<Fault>),
     /// It was not tried: it would take so many bytes, or more.
     TooLarge(u64),
@@ -19,7 +19,7 @@ pub(crate) enum Outcome {
 
 /// Bytes that a proof may take.
 pub(crate) fn limit() -> u64 {
-    memory::available().bytes / SHARE
+    available_memory::available().bytes / SHARE
 }
 
 /// Tries to prove it with so many bytes.

@@ -39,7 +39,7 @@ pub(crate) fn segments_of_study(bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_schedule::shape::Operation;
+    use tasuki_schedule::shape::CollectiveKind;
 
     #[test]
     fn segments_are_those_of_the_study() {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn there_are_no_more_segments_to_see_than_values() {
-        let see = |bytes| segments_to_see(&Shape::new(Operation::Bcast, 4, 0, bytes));
+        let see = |bytes| segments_to_see(&Shape::new(CollectiveKind::Bcast, 4, 0, bytes));
         assert_eq!([see(0), see(3), see(16), see(8192)], [1, 3, 2, 4]);
     }
 }

@@ -1,22 +1,22 @@
 //! Operations and algorithms as they are typed.
 
 use tasuki_command::misuse;
-use tasuki_core::bootstrap::nearest::nearest;
+use tasuki_core::bootstrap::did_you_mean::nearest;
 use tasuki_schedule::algorithm::Algorithm;
 use tasuki_schedule::names::OPERATIONS;
 pub(crate) use tasuki_schedule::names::typed;
-use tasuki_schedule::shape::Operation;
+use tasuki_schedule::shape::CollectiveKind;
 
 /// Operations whose blocks may differ.
 const UNEVEN: &str = "gatherv, scatterv, allgatherv, alltoallv";
 
 /// The operation of that name, and whether it is the form whose blocks differ.
-pub(super) fn operation(word: &str) -> anyhow::Result<(Operation, bool)> {
+pub(super) fn operation(word: &str) -> anyhow::Result<(CollectiveKind, bool)> {
     let flat = word.replace('-', "_");
-    if let Some(operation) = Operation::named(&flat) {
+    if let Some(operation) = CollectiveKind::named(&flat) {
         return Ok((operation, false));
     }
-    if let Some(operation) = flat.strip_suffix('v').and_then(Operation::named) {
+    if let Some(operation) = flat.strip_suffix('v').and_then(CollectiveKind::named) {
         return Ok((operation, true));
     }
     let names = OPERATIONS.iter().map(|(name, _)| *name);
@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn operations_are_found_by_name() {
-        assert_eq!(operation("reduce-scatter").unwrap(), (Operation::ReduceScatter, false));
-        assert_eq!(operation("gatherv").unwrap(), (Operation::Gather, true));
+        assert_eq!(operation("reduce-scatter").unwrap(), (CollectiveKind::ReduceScatter, false));
+        assert_eq!(operation("gatherv").unwrap(), (CollectiveKind::Gather, true));
         assert!(operation("bcats").unwrap_err().to_string().contains("'bcast'"));
         assert!(operation("everything").unwrap_err().to_string().contains("there are barrier, bcast"));
         for uneven in UNEVEN.split(", ") {

@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use tasuki_core::os::processors;
+use tasuki_core::os::affinity;
 use tasuki_examples::heat::{Moved, Part};
 
 /// Columns that everything fits into.
@@ -116,7 +116,7 @@ impl Report {
             gathered.count,
             gathered.speed()
         );
-        let (ranks, processors) = (self.rows.len(), processors::usable());
+        let (ranks, processors) = (self.rows.len(), affinity::usable());
         if ranks > processors {
             text += &format!("{ranks} ranks share {processors} processors: they wait for those, too.\n");
         }

@@ -5,7 +5,7 @@ use clap::Args;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
-use tasuki_schedule::shape::{Counts, Operation, Shape};
+use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
 /// Which schedule.
 #[derive(Args)]
@@ -134,12 +134,12 @@ impl Ask {
 fn among(shape: &Shape) -> String {
     let ranks = words::ranks(shape.ranks);
     let bytes = match &shape.counts {
-        _ if shape.operation == Operation::Barrier => String::new(),
+        _ if shape.operation == CollectiveKind::Barrier => String::new(),
         Counts::Equal(bytes) => format!(", {bytes} B"),
         Counts::Graph(_) => String::new(),
         Counts::Each(_) | Counts::Matrix(_) => ", blocks that differ".into(),
     };
-    use Operation::{Bcast, Gather, Reduce, Scatter};
+    use CollectiveKind::{Bcast, Gather, Reduce, Scatter};
     let has_root = matches!(shape.operation, Bcast | Reduce | Gather | Scatter);
     let root = if has_root { format!(", root {}", shape.root) } else { String::new() };
     format!(" among {ranks}{bytes}{root}")

@@ -10,8 +10,8 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tasuki_command::{misuse, print};
-use tasuki_schedule::goal::{self, Measured};
-use tasuki_schedule::{Checked, Deed, Fault, Graph, Part, Place, Schedule, Step, Where};
+use tasuki_schedule::goal::{self, GoalStats};
+use tasuki_schedule::{CheckReport, Fault, FaultSite, Graph, Location, RankPart, Schedule, Step, StepKind};
 
 /// Steps that are shown for a fault.
 const STEPS_MAX: usize = 12;
@@ -42,7 +42,7 @@ struct GoalRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     #[serde(flatten)]
-    numbers: Option<&'a Measured>,
+    numbers: Option<&'a GoalStats>,
 }
 
 #[derive(Serialize)]
@@ -118,7 +118,7 @@ pub(super) fn graph(plan: &Plan) -> anyhow::Result<Graph> {
 fn row(plan: &Plan, outcome: &Outcome) -> Row {
     let (mut fault, mut large, mut numbers) = (None, None, None);
     match outcome {
-        Outcome::Right(Checked { ranks, steps, depth, busiest_bytes, queue_steps_max }) => {
+        Outcome::Right(CheckReport { ranks, steps, depth, busiest_bytes, queue_steps_max }) => {
             let (ranks, steps, depth) = (*ranks, *steps, *depth);
             let (busiest_bytes, queue_steps_max) = (*busiest_bytes, *queue_steps_max);
             numbers = Some(Numbers { ranks, steps, depth, busiest_bytes, queue_steps_max });
@@ -184,7 +184,7 @@ fn commands(schedule: &Schedule, fault: &Fault) -> String {
 
 /// Rank and number of the steps that a fault is about.
 fn involved(schedule: &Schedule, fault: &Fault) -> BTreeSet<(usize, usize)> {
-    let of = |places: &[&Where]| places.iter().filter_map(|at| Some((at.rank, at.step?))).collect();
+    let of = |places: &[&FaultSite]| places.iter().filter_map(|at| Some((at.rank, at.step?))).collect();
     match fault {
         Fault::NoSignal { at } | Fault::OutOfBuffer { at, .. } => of(&[at]),
         Fault::Cycle { through } => of(&through.iter().collect::<Vec<_>>()),
@@ -239,10 +239,10 @@ fn waiting(schedule: &Schedule, rank: usize, name: &str) -> BTreeSet<(usize, usi
 }
 
 /// Steps that write a byte.
-fn writing(schedule: &Schedule, place: &Place) -> BTreeSet<(usize, usize)> {
-    select(schedule, |step| match step.deed {
-        Deed::Nothing => false,
-        Deed::Copy { to, bytes, .. } | Deed::Reduce { to, bytes, .. } => {
+fn writing(schedule: &Schedule, place: &Location) -> BTreeSet<(usize, usize)> {
+    select(schedule, |step| match step.action {
+        StepKind::Nothing => false,
+        StepKind::Copy { to, bytes, .. } | StepKind::Reduce { to, bytes, .. } => {
             (to.rank, to.buffer) == (place.rank, place.buffer)
                 && (to.offset..to.offset + bytes).contains(&place.offset)
         }
@@ -251,7 +251,7 @@ fn writing(schedule: &Schedule, place: &Place) -> BTreeSet<(usize, usize)> {
 
 fn select(schedule: &Schedule, is_it: impl Fn(&Step) -> bool) -> BTreeSet<(usize, usize)> {
     let parts = (0..schedule.ranks()).map(|rank| schedule.part(rank));
-    let of_part = |part: Part| {
+    let of_part = |part: RankPart| {
         let found = part.steps().iter().enumerate().filter(|(_, step)| is_it(step));
         found.map(|(number, _)| (part.rank(), number)).collect::<Vec<_>>()
     };

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use tasuki_schedule::{Buffer, Deed, Effect, Name, Part, Place, Schedule, Signal, Span, Step, Trigger};
+use tasuki_schedule::{
+    BufferId, Location, Name, RankPart, Schedule, SignalId, Span, Step, StepEffect, StepKind, StepTrigger,
+};
 
 /// Letters of a name that are shown.
 const NAME_MAX: usize = 20;
@@ -31,18 +33,18 @@ pub(super) struct Names<'s> {
 }
 
 impl Own {
-    fn of(part: &Part) -> Own {
+    fn of(part: &RankPart) -> Own {
         Own {
             buffers: told_apart(part.rooms().iter().map(|room| &room.name)),
             signals: told_apart(part.counters().iter().map(|counter| &counter.name)),
         }
     }
 
-    fn buffer(&self, buffer: Buffer) -> String {
+    fn buffer(&self, buffer: BufferId) -> String {
         self.buffers.get(buffer.index()).cloned().unwrap_or_else(|| format!("buffer {}", buffer.index()))
     }
 
-    fn signal(&self, signal: Signal) -> String {
+    fn signal(&self, signal: SignalId) -> String {
         self.signals.get(signal.index()).cloned().unwrap_or_else(|| format!("signal {}", signal.index()))
     }
 }
@@ -53,7 +55,7 @@ impl<'s> Everybody<'s> {
     }
 
     /// Names for the rank of that part.
-    pub(super) fn names(&'s self, part: &Part) -> Names<'s> {
+    pub(super) fn names(&'s self, part: &RankPart) -> Names<'s> {
         Names { rank: part.rank(), own: Rc::new(Own::of(part)), everybody: self }
     }
 
@@ -67,11 +69,11 @@ impl<'s> Everybody<'s> {
 }
 
 impl Names<'_> {
-    pub(super) fn buffer(&self, buffer: Buffer) -> String {
+    pub(super) fn buffer(&self, buffer: BufferId) -> String {
         self.own.buffer(buffer)
     }
 
-    pub(super) fn signal(&self, signal: Signal) -> String {
+    pub(super) fn signal(&self, signal: SignalId) -> String {
         self.own.signal(signal)
     }
 
@@ -83,7 +85,7 @@ impl Names<'_> {
     }
 
     /// Bytes of a buffer of a rank, which is named if it is another one.
-    pub(super) fn place(&self, place: &Place, bytes: u64) -> String {
+    pub(super) fn place(&self, place: &Location, bytes: u64) -> String {
         let (name, end) = (self.of(place.rank).buffer(place.buffer), place.offset.saturating_add(bytes));
         let whose =
             if place.rank as usize == self.rank { String::new() } else { format!("rank {} ", place.rank) };
@@ -94,7 +96,7 @@ impl Names<'_> {
         self.place(&span.buffer.on(self.rank, span.offset), span.bytes)
     }
 
-    pub(super) fn trigger(&self, trigger: &Trigger) -> String {
+    pub(super) fn trigger(&self, trigger: &StepTrigger) -> String {
         let of = match trigger.lag {
             0 => String::new(),
             1 => " of the start before".into(),
@@ -104,12 +106,14 @@ impl Names<'_> {
     }
 
     /// What a step does, in one piece or two.
-    pub(super) fn deed(&self, deed: &Deed) -> Vec<String> {
-        let (word, side, from, to, bytes) = match deed {
-            Deed::Nothing => return vec!["nothing".into()],
-            Deed::Copy { from, to, bytes } => ("copy", "to", from, to, *bytes),
-            Deed::Reduce { from, to, bytes, in_front: true } => ("reduce", "in front of", from, to, *bytes),
-            Deed::Reduce { from, to, bytes, in_front: false } => ("reduce", "behind", from, to, *bytes),
+    pub(super) fn action(&self, action: &StepKind) -> Vec<String> {
+        let (word, side, from, to, bytes) = match action {
+            StepKind::Nothing => return vec!["nothing".into()],
+            StepKind::Copy { from, to, bytes } => ("copy", "to", from, to, *bytes),
+            StepKind::Reduce { from, to, bytes, in_front: true } => {
+                ("reduce", "in front of", from, to, *bytes)
+            }
+            StepKind::Reduce { from, to, bytes, in_front: false } => ("reduce", "behind", from, to, *bytes),
         };
         // The same bytes of another rank need no second range.
         let to = if (from.buffer, from.offset) == (to.buffer, to.offset) && to.rank as usize != self.rank {
@@ -120,7 +124,7 @@ impl Names<'_> {
         vec![format!("{word} {}", self.place(from, bytes)), format!("{side} {to}")]
     }
 
-    pub(super) fn effect(&self, effect: &Effect) -> String {
+    pub(super) fn effect(&self, effect: &StepEffect) -> String {
         let whose =
             if effect.rank as usize == self.rank { String::new() } else { format!("rank {} ", effect.rank) };
         let name = self.of(effect.rank).signal(effect.signal);
@@ -131,7 +135,7 @@ impl Names<'_> {
     pub(super) fn step(&self, number: usize, step: &Step) -> Pieces {
         let effects: Vec<String> = step.effects().map(|effect| self.effect(&effect)).collect();
         let then = if effects.is_empty() { String::new() } else { format!("then {}", effects.join(", ")) };
-        Pieces { number, trigger: self.trigger(&step.trigger), deed: self.deed(&step.deed), then }
+        Pieces { number, trigger: self.trigger(&step.trigger), action: self.action(&step.action), then }
     }
 }
 
@@ -139,7 +143,7 @@ impl Names<'_> {
 pub(super) struct Pieces {
     number: usize,
     trigger: String,
-    deed: Vec<String>,
+    action: Vec<String>,
     then: String,
 }
 
@@ -155,7 +159,7 @@ pub(super) fn lines(steps: &[Pieces]) -> String {
         steps.iter().map(of).filter(|&width| width <= max).max().unwrap_or(0)
     };
     let trigger = width(&|step| step.trigger.chars().count(), TRIGGER_MAX);
-    let deed = width(&|step| step.deed.join(" ").chars().count(), DEED_MAX);
+    let action = width(&|step| step.action.join(" ").chars().count(), DEED_MAX);
     let mut text = String::new();
     for step in steps {
         let mut line = format!("  {:>4}  {:trigger$}", step.number, step.trigger);
@@ -172,12 +176,12 @@ pub(super) fn lines(steps: &[Pieces]) -> String {
             }
             line += &format!("{piece:pad$}");
         };
-        let whole = step.deed.join(" ");
+        let whole = step.action.join(" ");
         let is_short = whole.chars().count() <= DEED_MAX;
         if is_short || 8 + step.trigger.chars().count().max(trigger) + 2 + whole.chars().count() <= WIDTH {
-            add(&whole, deed);
+            add(&whole, action);
         } else {
-            step.deed.iter().for_each(|piece| add(piece, 0));
+            step.action.iter().for_each(|piece| add(piece, 0));
         }
         add(&step.then, 0);
         text.extend([line.trim_end(), "\n"]);
@@ -224,7 +228,7 @@ mod tests {
 
     #[test]
     fn signals_of_others_have_the_names_that_these_give_them() {
-        let part = |part: &mut Part| {
+        let part = |part: &mut RankPart| {
             let names = [["here", "there"], ["there", "here"]][part.rank()];
             let signals = names.map(|name| part.signal(name, 1));
             part.join(signals[0].reaches(1)).then(signals[0].on(1, 1));

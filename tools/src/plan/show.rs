@@ -5,7 +5,7 @@ use super::names::{self, Everybody, Names};
 use crate::asked::words;
 use std::fmt::Write;
 use tasuki_command::{misuse, print};
-use tasuki_schedule::{Contract, Part, Schedule, Use};
+use tasuki_schedule::{BufferKind, Contract, RankPart, Schedule};
 
 /// Spans of a contract that are shown.
 const SPANS_MAX: usize = 4;
@@ -63,15 +63,16 @@ fn part(schedule: &Schedule, everybody: &Everybody<'_>, rank: usize) -> String {
     text
 }
 
-fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
+fn buffers(part: &RankPart, names: &Names<'_>) -> Vec<String> {
     let rooms = part.rooms().iter().enumerate();
-    let one = |(number, room): (usize, &tasuki_schedule::Room)| {
-        let name = tasuki_schedule::Buffer::numbered(number).map_or_else(String::new, |it| names.buffer(it));
+    let one = |(number, room): (usize, &tasuki_schedule::BufferDecl)| {
+        let name =
+            tasuki_schedule::BufferId::numbered(number).map_or_else(String::new, |it| names.buffer(it));
         match room.used {
-            Use::Program => format!("{name} {} B", room.bytes),
-            Use::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
-            Use::Swapped(both) => {
-                let with = Use::partner(both, part.rank() as u32);
+            BufferKind::User => format!("{name} {} B", room.bytes),
+            BufferKind::Turns(turns) => format!("{name} {turns} x {} B of its own", room.bytes),
+            BufferKind::Swapped(both) => {
+                let with = BufferKind::partner(both, part.rank() as u32);
                 format!("{name} {} B of its own, swapped with rank {with} at each start", room.bytes)
             }
         }
@@ -80,10 +81,10 @@ fn buffers(part: &Part, names: &Names<'_>) -> Vec<String> {
 }
 
 /// Signals, with how much each counts in a start.
-fn signals(part: &Part, names: &Names<'_>) -> Vec<String> {
+fn signals(part: &RankPart, names: &Names<'_>) -> Vec<String> {
     let counters = part.counters().iter().enumerate().skip(1);
-    let one = |(number, counter): (usize, &tasuki_schedule::Counter)| {
-        let signal = tasuki_schedule::Signal::numbered(number);
+    let one = |(number, counter): (usize, &tasuki_schedule::SignalDecl)| {
+        let signal = tasuki_schedule::SignalId::numbered(number);
         format!("{} {}", signal.map_or_else(String::new, |it| names.signal(it)), counter.per_start)
     };
     counters.map(one).collect()

@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tasuki_command::misuse;
-use tasuki_core::bootstrap::helper::Helper;
+use tasuki_core::bootstrap::environment_variables::{COLLECTIVES, HELPER, TRACE};
+use tasuki_core::bootstrap::helper_setting::Helper;
 use tasuki_core::bootstrap::settings::SIZE_MAX;
-use tasuki_core::bootstrap::variables::{COLLECTIVES, HELPER, TRACE};
 use tasuki_schedule::Forced;
 
 const EXAMPLE: &str = "\
@@ -20,7 +20,7 @@ Examples:
   tasuki run -n 4 --fabric sim --seed 7 ./prog      the same, simulated
   tasuki run -n 4 --trace run.json ./prog           what happened, see `tasuki trace`
 
-Standard input goes to rank 0. Lines of different ranks never mix; a line longer than 64 KiB goes out \
+Standard input goes to rank 0. EncodedCommand of different ranks never mix; a line longer than 64 KiB goes out \
 in pieces, each a line of its own where several ranks write. What ends with a carriage return goes \
 out at once; where that is a terminal with a width, TASUKI_TERMINAL tells the ranks how wide it is. \
 The exit code is that of the first rank that failed, 128 + the signal's number if a signal ended it, \
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// What carries the bytes
     #[arg(long, value_enum, default_value = "shm")]
     fabric: Fabric,
-    /// Which run of the simulation [default: 0]
+    /// QueueKind run of the simulation [default: 0]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// The program and its arguments

@@ -1,4 +1,4 @@
-//! Which processor each rank's process runs on.
+//! QueueKind processor each rank's process runs on.
 
 use super::options::Way;
 use std::str::FromStr;

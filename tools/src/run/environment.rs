@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use tasuki_bench::tuning_file::Tuning;
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::Settings;
-use tasuki_core::bootstrap::settings::Door;
-use tasuki_core::bootstrap::variables::{self as names, Environment, SetBy, VARIABLES};
+use tasuki_core::bootstrap::environment_variables::{self as names, Environment, SetBy, VARIABLES};
+use tasuki_core::bootstrap::settings::ServerAddress;
 use tasuki_schedule::Forced;
 
 /// What all ranks are given, and what it means for the launcher.
@@ -58,7 +58,7 @@ impl ForRanks {
         &self,
         index: usize,
         options: &Options,
-        door: &Door,
+        door: &ServerAddress,
         columns: Option<u16>,
     ) -> Vec<(OsString, OsString)> {
         let mut all = self.base.clone();

@@ -1,7 +1,7 @@
 //! Standard input for rank 0 where it is a terminal: ranks are no foreground group, so the terminal would stop
 //! them for reading. Anything else rank 0 reads itself.
 
-use super::watch::{Source, Watch, never_wait};
+use super::watch::{PollSet, Source, never_wait};
 use rustix::io::Errno;
 use std::io::{IsTerminal, Stdin};
 use std::os::fd::AsFd;
@@ -29,7 +29,7 @@ impl Inlet {
     }
 
     /// Says what it waits for.
-    pub(crate) fn watch<'f>(&'f self, watch: &mut Watch<'f>) {
+    pub(crate) fn watch<'f>(&'f self, watch: &mut PollSet<'f>) {
         match &self.to {
             Some(to) if !self.waiting.is_empty() => watch.write(Source::Feed, to.as_fd()),
             Some(_) if !self.paused => watch.read(Source::Input, self.from.as_fd()),

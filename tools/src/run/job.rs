@@ -12,7 +12,7 @@ use super::process::{Process, Start};
 use super::program;
 use super::shortage::Shortage;
 use super::signals::Signals;
-use super::watch::{Source, Watch};
+use super::watch::{PollSet, Source};
 use crate::trace::Trace;
 use anyhow::Context;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, set_child_subreaper};
@@ -22,10 +22,10 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tasuki_command::misuse;
 use tasuki_core::base::Rank;
-use tasuki_core::bootstrap::door::{Caller, Door, Event, Expected, prefix};
-use tasuki_core::engine::board::Stage;
+use tasuki_core::bootstrap::rendezvous_server::{Caller, Expected, JoinEvent, RendezvousServer, prefix};
+use tasuki_core::engine::node_state::Stage;
+use tasuki_core::os::affinity;
 use tasuki_core::os::process::{allow_descriptors, effective_user};
-use tasuki_core::os::processors;
 
 /// Descriptors for each process (its connection and memory file, two pipes, its pidfd), with some to spare.
 const DESCRIPTORS_A_PROCESS: u64 = 6;
@@ -37,7 +37,7 @@ pub(super) struct Job {
     pub(super) options: Options,
     pub(super) started: Instant,
     pub(super) processes: Vec<Process>,
-    pub(super) door: Door,
+    pub(super) door: RendezvousServer,
     pub(super) printer: Printer,
     pub(super) ending: Option<Ending>,
     pub(super) verdict: Option<Verdict>,
@@ -61,7 +61,7 @@ struct Plan {
 
 impl Plan {
     fn new(options: &Options, environment: &ForRanks) -> anyhow::Result<Plan> {
-        let (allowed, usable) = (processors::allowed(), processors::usable());
+        let (allowed, usable) = (affinity::allowed(), affinity::usable());
         let processors = binding::place(options.bind.as_ref(), options.ranks, options.way, &allowed, usable)?;
         Ok(Plan { program: program::find(&options.program, environment.path())?, processors })
     }
@@ -98,7 +98,7 @@ impl Job {
             Way::Threads | Way::Simulated { .. } => Expected::Host(options.ranks),
         };
         let wake = environment.settings.wake;
-        let mut door = Door::open(&prefix(effective_user()), expected, wake, processors::usable())?;
+        let mut door = RendezvousServer::open(&prefix(effective_user()), expected, wake, affinity::usable())?;
         door.keep_files(); // for `tasuki ps`
         let mut printer = Printer::new(&mut options);
         environment.remarks.iter().for_each(|remark| printer.say(&format!("warning: {remark}")));
@@ -196,11 +196,11 @@ impl Job {
         self.keep_time(Instant::now());
     }
 
-    fn watch(&self) -> Watch<'_> {
-        let mut watch = Watch::default();
+    fn watch(&self) -> PollSet<'_> {
+        let mut watch = PollSet::default();
         watch.read(Source::Signals, self.signals.descriptor());
         self.printer.watch(&mut watch);
-        self.door.watch(&mut watch, Source::Door);
+        self.door.watch(&mut watch, Source::RendezvousServer);
         self.processes.iter().for_each(|process| process.watch(&mut watch, &self.printer));
         self.inlet.iter().for_each(|inlet| inlet.watch(&mut watch));
         watch
@@ -215,7 +215,7 @@ impl Job {
     fn deal_with(&mut self, source: Source) {
         match source {
             Source::Signals => self.take_signals(),
-            Source::Door(caller) => self.serve(caller),
+            Source::RendezvousServer(caller) => self.serve(caller),
             Source::Spout(index, stream) => self.processes[index].read(stream, &mut self.printer),
             Source::End => self.look_at_all(),
             Source::Outlet(stream) => {
@@ -231,9 +231,9 @@ impl Job {
     fn serve(&mut self, caller: Caller) {
         for event in self.door.deal_with(caller) {
             match event {
-                Event::Came(_) => self.check_that_all_can_come(),
-                Event::Lost(rank) => self.connection_ended(rank),
-                Event::Asks(id) => self.show(id),
+                JoinEvent::Came(_) => self.check_that_all_can_come(),
+                JoinEvent::Lost(rank) => self.connection_ended(rank),
+                JoinEvent::Asks(id) => self.show(id),
             }
         }
     }
@@ -276,7 +276,7 @@ impl Job {
     /// Does what is due.
     fn keep_time(&mut self, now: Instant) {
         if self.door.deadline().is_some_and(|when| when <= now) {
-            self.door.hand_out();
+            self.door.send_memberships();
         }
         if let Some(index) = self.processes.iter().position(|p| p.lost.is_some_and(|when| when <= now)) {
             self.program_ended(index);
@@ -316,12 +316,12 @@ impl Job {
 
     /// Whether the process has come to the door, or holds all ranks.
     fn has_joined(&self, index: usize) -> bool {
-        match (self.options.way, self.door.board()) {
-            (Way::Processes, Some(board)) => {
+        match (self.options.way, self.door.node_state()) {
+            (Way::Processes, Some(node_state)) => {
                 let rank = Rank(index as u32);
-                self.door.is_joining(rank) || board.seat(rank).stage() != Stage::Absent
+                self.door.is_joining(rank) || node_state.rank_state(rank).stage() != Stage::Absent
             }
-            (_, board) => board.is_some(),
+            (_, node_state) => node_state.is_some(),
         }
     }
 
@@ -329,7 +329,7 @@ impl Job {
     fn flush(&mut self) {
         let patience = self.verdict.is_some().then(|| Instant::now() + LAST_WORDS);
         while self.printer.has_waiting() && !self.hurried && patience.is_none_or(|end| Instant::now() < end) {
-            let mut watch = Watch::default();
+            let mut watch = PollSet::default();
             watch.read(Source::Signals, self.signals.descriptor());
             self.printer.watch(&mut watch);
             for source in watch.wait(patience) {

@@ -5,15 +5,15 @@ use super::inlet::Inlet;
 use super::job::Job;
 use super::options::Way;
 use super::process::Process;
-use super::snapshot::{Seat, Snapshot, names, report};
+use super::snapshot::{RankState, Snapshot, names, report};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 use std::time::{Duration, Instant};
 use tasuki_command::CLOSED;
 use tasuki_core::base::Rank;
 use tasuki_core::bootstrap::wire::Answer;
-use tasuki_core::engine::board::{Board, Stage};
-use tasuki_core::os::children::Exit;
+use tasuki_core::engine::node_state::{NodeState, Stage};
+use tasuki_core::os::child_status::Exit;
 use tasuki_core::os::clock;
 
 /// The exit code of a job that took too long.
@@ -70,8 +70,8 @@ impl Job {
 
     /// The rank's stage, if it is a process of its own.
     fn stage(&self, rank: Rank) -> Option<Stage> {
-        let board = self.door.board().filter(|_| self.options.way == Way::Processes)?;
-        Some(board.seat(rank).stage())
+        let node_state = self.door.node_state().filter(|_| self.options.way == Way::Processes)?;
+        Some(node_state.rank_state(rank).stage())
     }
 
     /// Ranks that wait for one that has ended would wait for ever.
@@ -92,7 +92,9 @@ impl Job {
     /// A rank's connection has closed. If it has not left, it is dead, though it may be no child of ours.
     pub(super) fn connection_ended(&mut self, rank: Rank) {
         let process = &mut self.processes[rank.index()];
-        if process.exit.is_none() && self.door.board().is_some_and(|b| b.seat(rank).stage() != Stage::Left) {
+        if process.exit.is_none()
+            && self.door.node_state().is_some_and(|b| b.rank_state(rank).stage() != Stage::Left)
+        {
             process.lost = Some(Instant::now() + CONNECTION_GRACE);
         }
     }
@@ -100,14 +102,15 @@ impl Job {
     /// Its program has ended, and its process (which may be a shell around it) has not.
     pub(super) fn program_ended(&mut self, index: usize) {
         self.processes[index].lost = None;
-        let pid = self.door.board().map_or(0, |board| board.seat(Rank(index as u32)).pid());
+        let pid =
+            self.door.node_state().map_or(0, |node_state| node_state.rank_state(Rank(index as u32)).pid());
         self.died(index, &format!("its program (process {pid}) ended without leaving the job"), 1);
     }
 
     /// A rank is dead: everybody is told, once, and the job ends.
     fn died(&mut self, index: usize, how: &str, code: u8) {
         let own = self.options.way == Way::Processes;
-        let told = self.door.board().and_then(|board| board.death());
+        let told = self.door.node_state().and_then(|node_state| node_state.death());
         let (culprit, how, verdict) = match told {
             // Another rank failed first and said so itself; this one only followed.
             Some(death) if own && death.rank.index() != index => {
@@ -117,19 +120,20 @@ impl Job {
             Some(death) => (death.rank, format!("{} ({how})", death.how), Verdict::Code(code)),
             None => (Rank(index as u32), how.to_string(), Verdict::Code(code)),
         };
-        let waits: Vec<Seat> = self.seats().into_iter().filter(|seat| seat.waits_in.is_some()).collect();
-        if let (true, Some(board)) = (own, self.door.board()) {
-            board.declare_dead(culprit, &how, clock::now_ns());
+        let waits: Vec<RankState> =
+            self.seats().into_iter().filter(|rank_state| rank_state.waits_in.is_some()).collect();
+        if let (true, Some(node_state)) = (own, self.door.node_state()) {
+            node_state.declare_dead(culprit, &how, clock::now_ns());
         }
         if self.ending.is_some() {
             return;
         }
-        let who = if own || self.door.board().is_some_and(|board| board.is_over()) {
+        let who = if own || self.door.node_state().is_some_and(|node_state| node_state.is_over()) {
             format!("rank {culprit}")
         } else {
             format!("the process of {}", names(&(0..self.options.ranks).collect::<Vec<_>>()))
         };
-        self.door.tell_death(culprit, &how);
+        self.door.broadcast_death(culprit, &how);
         let hint = if code == KILLED { self.shortage.hint() } else { "" };
         self.printer.say(&format!("{who} died: {how}{}{hint}", report(&waits)));
         self.end(verdict, Ending::after_death(Instant::now()));
@@ -217,19 +221,21 @@ impl Job {
     }
 
     /// All ranks as they are now.
-    fn seats(&self) -> Vec<Seat> {
-        (0..self.options.ranks).map(|rank| self.seat(rank)).collect()
+    fn seats(&self) -> Vec<RankState> {
+        (0..self.options.ranks).map(|rank| self.rank_state(rank)).collect()
     }
 
-    fn seat(&self, rank: usize) -> Seat {
+    fn rank_state(&self, rank: usize) -> RankState {
         let process = &self.processes[rank.min(self.processes.len() - 1)];
-        let board = self.door.board();
-        let stage = board.map_or(Stage::Absent, |board| board.seat(Rank(rank as u32)).stage());
-        let pid = match board.map_or(0, |board| board.seat(Rank(rank as u32)).pid()) {
+        let node_state = self.door.node_state();
+        let stage =
+            node_state.map_or(Stage::Absent, |node_state| node_state.rank_state(Rank(rank as u32)).stage());
+        let pid = match node_state.map_or(0, |node_state| node_state.rank_state(Rank(rank as u32)).pid()) {
             0 => process.pid(),
             pid => pid,
         };
-        let wait = board.filter(|_| process.exit.is_none()).and_then(|board| published(board, rank));
+        let wait =
+            node_state.filter(|_| process.exit.is_none()).and_then(|node_state| published(node_state, rank));
         let (waits_in, waited_s) = wait.unzip();
         let stage = match (process.exit, stage) {
             (Some(exit), _) => format!("ended ({exit})"),
@@ -243,13 +249,13 @@ impl Job {
             (None, Stage::Leaving) => "leaving".into(),
             (None, Stage::Left) => "left".into(),
         };
-        Seat { rank, pid, stage, waits_in, waited_s, queues: Vec::new() }
+        RankState { rank, pid, stage, waits_in, waited_s, queues: Vec::new() }
     }
 }
 
 /// The call in which a rank waits, and for how many seconds it has.
-fn published(board: &Board, rank: usize) -> Option<(String, f64)> {
-    let wait = board.seat(Rank(rank as u32)).published_wait()?;
+fn published(node_state: &NodeState, rank: usize) -> Option<(String, f64)> {
+    let wait = node_state.rank_state(Rank(rank as u32)).published_wait()?;
     let waited = Duration::from_nanos(clock::now_ns().saturating_sub(wait.since_ns));
     Some((wait.call, waited.as_secs_f64()))
 }

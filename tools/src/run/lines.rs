@@ -10,11 +10,11 @@ pub(super) const ENDS: [u8; 2] = *b"\n\r";
 
 /// The beginning of a line whose end has not come yet.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub(crate) struct EncodedCommand {
     held: Vec<u8>,
 }
 
-impl Lines {
+impl EncodedCommand {
     /// Takes what was read, and gives whole lines (several at a time) to `out`.
     pub(crate) fn push(&mut self, bytes: &[u8], mut out: impl FnMut(&[u8])) {
         let end = bytes.iter().rposition(|byte| ENDS.contains(byte)).map_or(0, |at| at + 1);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn cut(parts: &[&[u8]]) -> Vec<Vec<u8>> {
-        let (mut lines, mut all) = (Lines::default(), Vec::new());
+        let (mut lines, mut all) = (EncodedCommand::default(), Vec::new());
         for part in parts {
             lines.push(part, |block| all.push(block.to_vec()));
             assert!(lines.held.len() < LINE_BYTES_MAX);

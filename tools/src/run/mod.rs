@@ -32,7 +32,7 @@ pub(crate) mod spawn;
 mod watch;
 
 pub(crate) use options::{Options, Output, Stream, Way};
-pub(crate) use snapshot::{Seat, Snapshot, names};
+pub(crate) use snapshot::{RankState, Snapshot, names};
 
 /// The subcommand; its exit code.
 pub(crate) fn command(args: args::Args) -> anyhow::Result<u8> {

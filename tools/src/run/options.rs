@@ -10,7 +10,7 @@ pub(crate) struct Options {
     pub(crate) ranks: usize,
     /// Processes, threads, or a simulation.
     pub(crate) way: Way,
-    /// Which processors ranks run on; `None` leaves it to what fits.
+    /// QueueKind processors ranks run on; `None` leaves it to what fits.
     pub(crate) bind: Option<Bind>,
     /// How long the job may take.
     pub(crate) timeout: Option<Duration>,
@@ -35,7 +35,7 @@ pub(crate) enum Way {
     Threads,
     /// All are threads of one process, in simulated time.
     Simulated {
-        /// Which run.
+        /// QueueKind run.
         seed: u64,
     },
 }
@@ -63,7 +63,7 @@ pub(crate) enum Output {
 /// [`super::lines::LINE_BYTES_MAX`].
 pub(crate) type Capture = Box<dyn FnMut(usize, Stream, &[u8])>;
 
-/// Which of a process's two streams.
+/// QueueKind of a process's two streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stream {
     /// Standard output.

@@ -2,7 +2,7 @@
 
 use super::options::{Capture, Options, Output, Stream, Way};
 use super::outlet::Outlet;
-use super::watch::{Source, Watch};
+use super::watch::{PollSet, Source};
 use rustix::io::Errno;
 use std::io::{Stderr, Stdout};
 
@@ -74,7 +74,7 @@ impl Printer {
     }
 
     /// Says what it waits for.
-    pub(crate) fn watch<'f>(&'f self, watch: &mut Watch<'f>) {
+    pub(crate) fn watch<'f>(&'f self, watch: &mut PollSet<'f>) {
         if self.out.has_waiting() {
             watch.write(Source::Outlet(Stream::Out), self.out.target());
         }

@@ -1,11 +1,11 @@
 //! A process of the job: started, heard, seen to its end together with its descendants.
 
 use super::keeper::Keeper;
-use super::lines::Lines;
+use super::lines::EncodedCommand;
 use super::options::{Options, Stream};
 use super::printer::Printer;
 use super::spawn::{self, Beginning};
-use super::watch::{Source, Watch, never_wait};
+use super::watch::{PollSet, Source, never_wait};
 use rustix::process::{
     Pid, Rlimit, Signal, getpgid, kill_process, kill_process_group, test_kill_process_group,
 };
@@ -16,8 +16,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::Instant;
-use tasuki_core::os::children::{Exit, Look, Whom, look, reap};
-use tasuki_core::os::denied::Denied;
+use tasuki_core::os::child_status::{ChildSelector, ChildStatus, Exit, look, reap};
+use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process::pidfd;
 
 /// Reads of a pipe at its process's end: more than a pipe holds, so nothing is missed, and bounded, in case somebody
@@ -42,7 +42,7 @@ pub(crate) struct Process {
 /// One of its two streams, until it ends.
 struct Spout {
     pipe: Option<OwnedFd>,
-    lines: Lines,
+    lines: EncodedCommand,
 }
 
 /// What a process is started with.
@@ -62,7 +62,7 @@ pub(crate) struct Start<'a> {
     /// The limit of open files that we were started with.
     pub(crate) files: Rlimit,
     /// System facilities to do without.
-    pub(crate) denied: Denied,
+    pub(crate) denied: DisabledFeatures,
 }
 
 impl Process {
@@ -86,7 +86,7 @@ impl Process {
     }
 
     /// Says what it waits for: output where there is room for it, and the end.
-    pub(crate) fn watch<'f>(&'f self, watch: &mut Watch<'f>, printer: &Printer) {
+    pub(crate) fn watch<'f>(&'f self, watch: &mut PollSet<'f>, printer: &Printer) {
         for (stream, spout) in [(Stream::Out, &self.out), (Stream::Err, &self.err)] {
             match &spout.pipe {
                 Some(pipe) if printer.takes(stream) => {
@@ -131,7 +131,7 @@ impl Process {
     /// Its group is killed while its number still is its own: once it is reaped, the number may be somebody else's.
     pub(crate) fn look(&mut self, keeper: &Keeper, printer: &mut Printer) -> Option<Exit> {
         let mut news = None;
-        if let (None, Look::Ended(_, exit)) = (self.exit, look(Whom::Child(self.pid()))) {
+        if let (None, ChildStatus::Ended(_, exit)) = (self.exit, look(ChildSelector::Child(self.pid()))) {
             let _ = kill_process_group(self.pid, Signal::KILL);
             self.read_rest(printer);
             keeper.forget(self.pid);
@@ -149,9 +149,9 @@ impl Process {
     /// Reaps descendants whose parents ended before them: the system gives them to us.
     fn reap_orphans(&mut self) {
         loop {
-            match look(Whom::Group(self.pid())) {
-                Look::Ended(pid, _) if pid != self.pid() || self.exit.is_some() => reap(pid),
-                Look::Nobody if self.exit.is_some() => {
+            match look(ChildSelector::Group(self.pid())) {
+                ChildStatus::Ended(pid, _) if pid != self.pid() || self.exit.is_some() => reap(pid),
+                ChildStatus::Nobody if self.exit.is_some() => {
                     self.gone = test_kill_process_group(self.pid).is_err();
                     return;
                 }
@@ -177,7 +177,7 @@ impl Process {
 impl Spout {
     fn new(pipe: Option<OwnedFd>) -> io::Result<Spout> {
         pipe.as_ref().map_or(Ok(()), |pipe| never_wait(pipe.as_fd()))?;
-        Ok(Spout { pipe, lines: Lines::default() })
+        Ok(Spout { pipe, lines: EncodedCommand::default() })
     }
 
     /// Reads once; whether there may be more at once.

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tasuki_command::misuse;
-use tasuki_core::bootstrap::nearest::nearest;
+use tasuki_core::bootstrap::did_you_mean::nearest;
 
 /// The file of the program called `name`: a path if there is a slash in it, else the first in `path`'s folders.
 pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> anyhow::Result<PathBuf> {

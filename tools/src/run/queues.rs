@@ -2,11 +2,11 @@
 //! may compute.
 
 use super::job::Job;
-use super::snapshot::{Seat, names};
+use super::snapshot::{RankState, names};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tasuki_core::base::Rank;
-use tasuki_core::queue::sight::{Need, Sight, Which, queues_in};
+use tasuki_core::queue::inspect::{AwaitedSignal, QueueKind, QueueReport, queues_in};
 
 /// A queue with something in it.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
@@ -17,9 +17,9 @@ pub(crate) struct SeatQueue {
     /// If it is one of calls: to how many levels of further calls they may lead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) calls_of_level: Option<u32>,
-    /// Lines that it has.
+    /// EncodedCommand that it has.
     pub(crate) capacity: u64,
-    /// Lines that were posted and not read.
+    /// EncodedCommand that were posted and not read.
     pub(crate) unread: u64,
     /// Commands that wait for their triggers.
     pub(crate) waiting: u64,
@@ -59,42 +59,43 @@ pub(crate) struct LeftTo {
 
 impl Job {
     /// Adds what is in the ranks' queues, where their memory files are at hand.
-    pub(super) fn add_queues(&self, seats: &mut [Seat]) {
-        let computes: Vec<bool> = seats.iter().map(|seat| seat.stage == "running").collect();
-        for (rank, seat) in Rank::all(seats.len()).zip(seats) {
+    pub(super) fn add_queues(&self, seats: &mut [RankState]) {
+        let computes: Vec<bool> = seats.iter().map(|rank_state| rank_state.stage == "running").collect();
+        for (rank, rank_state) in Rank::all(seats.len()).zip(seats) {
             let Some(file) = self.door.file(rank) else { continue };
-            let queues = queues_in(file, rank).into_iter().map(|sight| SeatQueue::of(sight, &computes));
-            seat.queues = queues.filter(SeatQueue::has_something).collect();
+            let queues =
+                queues_in(file, rank).into_iter().map(|queue_report| SeatQueue::of(queue_report, &computes));
+            rank_state.queues = queues.filter(SeatQueue::has_something).collect();
         }
     }
 }
 
 impl SeatQueue {
-    fn of(sight: Sight, computes: &[bool]) -> SeatQueue {
-        let awaits = |need: Need, is_credit| {
-            let Need { signal, value, wanted } = need;
+    fn of(queue_report: QueueReport, computes: &[bool]) -> SeatQueue {
+        let awaits = |need: AwaitedSignal, is_credit| {
+            let AwaitedSignal { signal, value, wanted } = need;
             Awaits { signal, value, wanted, is_credit }
         };
-        let credit = sight.credit.map(|need| awaits(need, true));
+        let credit = queue_report.credit.map(|need| awaits(need, true));
         let left_to = |(rank, commands): (Rank, u64)| {
             let rank = rank.index();
             LeftTo { rank, commands, computes: computes.get(rank).copied().unwrap_or(false) }
         };
-        let (queue, calls_of_level) = match sight.which {
-            Which::Commands(number) => (Some(number), None),
-            Which::Calls(level) => (None, Some(level)),
+        let (queue, calls_of_level) = match queue_report.which {
+            QueueKind::Commands(number) => (Some(number), None),
+            QueueKind::Calls(level) => (None, Some(level)),
         };
         SeatQueue {
             queue,
             calls_of_level,
-            capacity: sight.capacity,
-            unread: sight.unread,
-            waiting: sight.waiting,
-            under_way: sight.under_way,
-            failed: sight.failed,
-            awaits: credit.or_else(|| sight.nearest.map(|need| awaits(need, false))),
-            run_by: sight.run_by.into_iter().map(Rank::index).collect(),
-            left_to: sight.left_to.into_iter().map(left_to).collect(),
+            capacity: queue_report.capacity,
+            unread: queue_report.unread,
+            waiting: queue_report.waiting,
+            under_way: queue_report.under_way,
+            failed: queue_report.failed,
+            awaits: credit.or_else(|| queue_report.nearest.map(|need| awaits(need, false))),
+            run_by: queue_report.run_by.into_iter().map(Rank::index).collect(),
+            left_to: queue_report.left_to.into_iter().map(left_to).collect(),
         }
     }
 
@@ -149,9 +150,9 @@ impl fmt::Display for SeatQueue {
 mod tests {
     use super::*;
 
-    fn sight() -> Sight {
-        Sight {
-            which: Which::Commands(2),
+    fn queue_report() -> QueueReport {
+        QueueReport {
+            which: QueueKind::Commands(2),
             capacity: 64,
             unread: 0,
             waiting: 0,
@@ -164,28 +165,29 @@ mod tests {
         }
     }
 
-    fn said(sight: Sight) -> String {
-        SeatQueue::of(sight, &[false, true]).to_string()
+    fn said(queue_report: QueueReport) -> String {
+        SeatQueue::of(queue_report, &[false, true]).to_string()
     }
 
     #[test]
     fn a_line_says_what_keeps_commands() {
-        let need = Need { signal: 5, value: 2, wanted: 4 };
-        let waiting = Sight { waiting: 3, nearest: Some(need), ..sight() };
+        let need = AwaitedSignal { signal: 5, value: 2, wanted: 4 };
+        let waiting = QueueReport { waiting: 3, nearest: Some(need), ..queue_report() };
         assert_eq!(said(waiting), "queue 2 of 64 lines: 3 waiting (signal 5 at 2, wants 4)");
-        let session = Sight { unread: 1, credit: Some(need), ..sight() };
+        let session = QueueReport { unread: 1, credit: Some(need), ..queue_report() };
         assert_eq!(said(session), "queue 2 of 64 lines: 1 unread, head needs signal 5 at 2, wants 4");
         let left_to = vec![(Rank(0), 2), (Rank(1), 1)];
-        let flying = Sight { under_way: 4, run_by: vec![Rank(0)], left_to, failed: 1, ..sight() };
+        let flying =
+            QueueReport { under_way: 4, run_by: vec![Rank(0)], left_to, failed: 1, ..queue_report() };
         let expected = "queue 2 of 64 lines: 4 under way; run by rank 0; 2 wait for rank 0; 1 waits for rank 1, which \
                         computes; 1 failed";
         assert_eq!(said(flying), expected);
         let left_to = vec![(Rank(1), 3)];
-        let calls = Sight { which: Which::Calls(0), unread: 3, left_to, ..sight() };
+        let calls = QueueReport { which: QueueKind::Calls(0), unread: 3, left_to, ..queue_report() };
         let expected = "queue of calls of 64 lines: 3 unread; 3 wait for rank 1, which computes";
         assert_eq!(said(calls.clone()), expected);
-        let above = said(Sight { which: Which::Calls(1), ..calls });
+        let above = said(QueueReport { which: QueueKind::Calls(1), ..calls });
         assert!(above.starts_with("queue of calls with 1 levels below of 64 lines: "), "{above}");
-        assert!(!SeatQueue::of(sight(), &[]).has_something());
+        assert!(!SeatQueue::of(queue_report(), &[]).has_something());
     }
 }

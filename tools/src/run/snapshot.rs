@@ -19,12 +19,12 @@ pub(crate) struct Snapshot {
     /// How long it has been running.
     pub(crate) uptime_s: f64,
     /// All ranks, in order.
-    pub(crate) ranks: Vec<Seat>,
+    pub(crate) ranks: Vec<RankState>,
 }
 
 /// A rank.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct RankState {
     /// Its number.
     pub(crate) rank: usize,
     /// Its process.
@@ -43,16 +43,19 @@ pub(crate) struct Seat {
 }
 
 /// A line for all ranks that do the same, in the order of their first.
-pub(crate) fn report(seats: &[Seat]) -> String {
-    let mut groups: BTreeMap<(&str, &str), Vec<&Seat>> = BTreeMap::new();
-    for seat in seats {
-        groups.entry((&seat.stage, seat.waits_in.as_deref().unwrap_or(""))).or_default().push(seat);
+pub(crate) fn report(seats: &[RankState]) -> String {
+    let mut groups: BTreeMap<(&str, &str), Vec<&RankState>> = BTreeMap::new();
+    for rank_state in seats {
+        groups
+            .entry((&rank_state.stage, rank_state.waits_in.as_deref().unwrap_or("")))
+            .or_default()
+            .push(rank_state);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, seats)| seats[0].rank);
     let mut text = String::new();
     for ((stage, call), seats) in groups {
-        let who = names(&seats.iter().map(|seat| seat.rank).collect::<Vec<_>>());
+        let who = names(&seats.iter().map(|rank_state| rank_state.rank).collect::<Vec<_>>());
         let _ = if call.is_empty() {
             write!(text, "\n  {who}: {stage}")
         } else {
@@ -63,8 +66,8 @@ pub(crate) fn report(seats: &[Seat]) -> String {
 }
 
 /// `for 4.1 s ` or `for 0.2 to 4.1 s `.
-fn waited(seats: &[&Seat]) -> String {
-    let times = || seats.iter().filter_map(|seat| seat.waited_s);
+fn waited(seats: &[&RankState]) -> String {
+    let times = || seats.iter().filter_map(|rank_state| rank_state.waited_s);
     let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
     match (format!("{least:.1}"), format!("{most:.1}")) {
         (least, most) if least == most => format!("for {most} s "),
@@ -97,9 +100,9 @@ pub(crate) fn names(ranks: &[usize]) -> String {
 mod tests {
     use super::*;
 
-    fn seat(rank: usize, stage: &str, wait: Option<(&str, f64)>) -> Seat {
+    fn rank_state(rank: usize, stage: &str, wait: Option<(&str, f64)>) -> RankState {
         let (waits_in, waited_s) = wait.map(|(call, time)| (call.to_string(), time)).unzip();
-        Seat { rank, pid: 1, stage: stage.into(), waits_in, waited_s, queues: Vec::new() }
+        RankState { rank, pid: 1, stage: stage.into(), waits_in, waited_s, queues: Vec::new() }
     }
 
     #[test]
@@ -112,11 +115,11 @@ mod tests {
     fn ranks_that_do_the_same_share_a_line() {
         let wait = |time| Some(("barrier(world)", time));
         let seats = [
-            seat(0, "waiting", wait(4.13)),
-            seat(1, "running", None),
-            seat(2, "waiting", wait(4.11)),
-            seat(3, "waiting", Some(("wait(signal 7 >= 4)", 0.2))),
-            seat(4, "waiting", wait(0.2)),
+            rank_state(0, "waiting", wait(4.13)),
+            rank_state(1, "running", None),
+            rank_state(2, "waiting", wait(4.11)),
+            rank_state(3, "waiting", Some(("wait(signal 7 >= 4)", 0.2))),
+            rank_state(4, "waiting", wait(0.2)),
         ];
         assert_eq!(
             report(&seats),

@@ -3,7 +3,7 @@
 use super::options::Stream;
 use rustix::fs::FileType;
 use std::os::fd::BorrowedFd;
-use tasuki_core::bootstrap::door::Caller;
+use tasuki_core::bootstrap::rendezvous_server::Caller;
 use tasuki_core::os::poll;
 
 /// What has something to tell.
@@ -12,7 +12,7 @@ pub(crate) enum Source {
     /// A signal has come.
     Signals,
     /// Somebody comes to the door.
-    Door(Caller),
+    RendezvousServer(Caller),
     /// A process wrote, or closed its end.
     Spout(usize, Stream),
     /// A process has ended.
@@ -26,7 +26,7 @@ pub(crate) enum Source {
 }
 
 /// Everything that the launcher waits for at a time.
-pub(crate) type Watch<'f> = poll::Watch<'f, Source>;
+pub(crate) type PollSet<'f> = poll::PollSet<'f, Source>;
 
 /// How many bytes can be written to a descriptor that poll(2) calls ready without waiting: to a pipe or terminal
 /// one page, to a file anything.

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
-use tasuki_schedule::Progress;
+use tasuki_schedule::SimulationProgress;
 
 /// Steps of the bar.
 const STEPS: u64 = 1000;
@@ -24,7 +24,7 @@ impl Bar {
     }
 
     /// Moves it.
-    pub(super) fn show(&mut self, progress: Progress) {
+    pub(super) fn show(&mut self, progress: SimulationProgress) {
         if self.since.elapsed() < SOON {
             return;
         }

@@ -5,7 +5,7 @@
 use super::size;
 use crate::asked::words;
 use tasuki_command::{misuse, warn};
-use tasuki_core::os::memory;
+use tasuki_core::os::available_memory;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::network::{Network, Time};
@@ -92,7 +92,7 @@ impl Choice {
     fn of(algorithm: &Algorithm, wanted: &Wanted<'_>, reason: String) -> Choice {
         let ranks = wanted.shape.ranks as u64;
         let needed = commands(algorithm, wanted) * COMMAND_BYTES + ranks * RANK_BYTES;
-        let there = memory::available().bytes;
+        let there = available_memory::available().bytes;
         if needed > there {
             let (needed, there) = (size::show(needed), size::show(there));
             warn(&format!("this may take {needed} of memory, and {there} are available"));

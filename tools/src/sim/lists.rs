@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use tasuki_schedule::Simulation;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::network::{Network, Topology};
-use tasuki_schedule::shape::{Operation, Shape};
+use tasuki_schedule::shape::{CollectiveKind, Shape};
 
 /// Pixels.
 const WIDTH: u32 = 1160;
@@ -32,28 +32,28 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 /// What is simulated in both forms.
 struct Case {
     what: &'static str,
-    operation: Operation,
+    operation: CollectiveKind,
     algorithm: &'static str,
     bytes: u64,
     ranks: &'static [usize],
 }
 
 const fn bcast(what: &'static str, bytes: u64) -> Case {
-    Case { what, operation: Operation::Bcast, algorithm: "binary", bytes, ranks: &TENS }
+    Case { what, operation: CollectiveKind::Bcast, algorithm: "binary", bytes, ranks: &TENS }
 }
 
 const BCASTS: [Case; 3] = [bcast("8 B", 8), bcast("8 KiB", 8 << 10), bcast("1 MiB", 1 << 20)];
 const ALLGATHERS: [Case; 2] = [
     Case {
         what: "recursive doubling",
-        operation: Operation::Allgather,
+        operation: CollectiveKind::Allgather,
         algorithm: "recursive doubling",
         bytes: 8,
         ranks: &POWERS,
     },
     Case {
         what: "lists of the paper",
-        operation: Operation::Allgather,
+        operation: CollectiveKind::Allgather,
         algorithm: "lists",
         bytes: 8,
         ranks: &SQUARES,
@@ -132,7 +132,7 @@ impl Case {
         let is_it = |one: &&Algorithm| (one.operation, one.name) == (self.operation, self.algorithm);
         let algorithm = ALGORITHMS.iter().find(is_it).context("an algorithm of the figure")?;
         let spread = algorithm.schedule(&Shape::new(self.operation, ranks, 0, self.bytes), 1);
-        let schedule = by.map_or(spread.clone(), |by| spread.rooted(by));
+        let schedule = by.map_or(spread.clone(), |by| spread.driven_by(by));
         let network = Network::new(Topology::parse("torus", ranks as u64)?, 1);
         let mut bar = Bar::new();
         let simulated = Simulation::new(&schedule, &network).watch(|progress| bar.show(progress)).run();

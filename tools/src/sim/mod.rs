@@ -23,10 +23,10 @@ use std::path::PathBuf;
 use subject::Subject;
 use tasuki_command::Sink;
 use tasuki_command::{misuse, print};
-use tasuki_core::bootstrap::nearest::nearest;
+use tasuki_core::bootstrap::did_you_mean::nearest;
 use tasuki_schedule::network::{Network, Time, Topology, WrongTopology};
 use tasuki_schedule::shape::Shape;
-use tasuki_schedule::{Host, Simulation};
+use tasuki_schedule::{HostModel, Simulation};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -109,9 +109,9 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         if by > last {
             return Err(misuse(format!("--rooted {by}: the last of {} ranks is {last}", subject.ranks)));
         }
-        choice.schedule = choice.schedule.rooted(by);
+        choice.schedule = choice.schedule.driven_by(by);
     }
-    let host = Host {
+    let host = HostModel {
         compute: args.compute.unwrap_or_default(),
         varies: args.varies.unwrap_or_default(),
         offloaded: !args.in_calls,

@@ -5,7 +5,7 @@ use super::subject::Subject;
 use super::{Args, size};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use tasuki_schedule::Simulated;
+use tasuki_schedule::SimulationReport;
 use tasuki_schedule::network::{Network, Time};
 
 /// All there is to say.
@@ -14,7 +14,7 @@ pub(super) struct Report<'r> {
     pub(super) network: &'r Network,
     pub(super) choice: &'r Choice,
     pub(super) args: &'r Args,
-    pub(super) simulated: Simulated,
+    pub(super) simulated: SimulationReport,
 }
 
 /// The line of JSON: times in seconds, sizes in bytes.
@@ -122,7 +122,7 @@ impl Report<'_> {
     }
 
     fn time(&self) -> String {
-        let Simulated { time, first_end, median_end, moves_from, .. } = &self.simulated;
+        let SimulationReport { time, first_end, median_end, moves_from, .. } = &self.simulated;
         if self.args.starts > 1 {
             let each = Time::of_seconds(self.each());
             return format!("{time} for {} starts, {each} each", self.args.starts);

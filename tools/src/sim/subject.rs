@@ -2,7 +2,7 @@
 
 use super::size;
 use tasuki_schedule::Schedule;
-use tasuki_schedule::shape::{Counts, Operation, Shape};
+use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
 /// What is to be said of it.
 pub(super) struct Subject {
@@ -32,7 +32,7 @@ impl Subject {
         };
         let shown = size::show(bytes);
         let what = match shape.counts {
-            _ if shape.operation == Operation::Barrier => name.to_string(),
+            _ if shape.operation == CollectiveKind::Barrier => name.to_string(),
             Counts::Equal(_) | Counts::Graph(_) => format!("{name} of {shown}"),
             Counts::Each(_) | Counts::Matrix(_) => format!("{name} of blocks that differ, {shown} of all"),
         };

@@ -30,7 +30,7 @@ pub(super) fn kind(word: &str) -> Kind {
     Kind::ALL.into_iter().find(|kind| kind.word() == word).unwrap_or(Kind::Run)
 }
 
-/// What a kind means, in the legend.
+/// EventKind a kind means, in the legend.
 pub(super) fn meaning(kind: Kind) -> &'static str {
     match kind {
         Kind::Wait => "waits",

@@ -90,7 +90,7 @@ fn metadata(found: &Found, sheet: &Sheet) -> Vec<Value> {
 /// A mark where the record of a rank breaks off.
 fn losses(found: &Found, sheet: &Sheet, start: u64) -> Vec<Value> {
     let full = found.parts.iter().filter(|part| part.lost > 0);
-    let mark = |part: &tasuki_core::engine::trace::Part| {
+    let mark = |part: &tasuki_core::engine::trace::RankTrace| {
         let spans = sheet.spans.iter().filter(|span| span.rank == part.rank.0);
         let last = spans.map(|span| span.end).max().unwrap_or(start);
         let name = format!("no room: {} events lost", part.lost);

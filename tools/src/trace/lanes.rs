@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Lanes from here on are no threads: what is under way.
 pub(super) const UNDER_WAY: u32 = 1000;
 
-/// What a span is of; each has its colour.
+/// EventKind a span is of; each has its colour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
     /// The program waits.

@@ -8,7 +8,7 @@
 use super::lanes::{Arrow, Kind, Sheet, Span};
 use super::names;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tasuki_core::engine::trace::{Brief, Event, Part, Place, QueueId, What};
+use tasuki_core::engine::trace::{CommandId, CommandSummary, EventKind, QueueId, RankTrace, TraceEvent};
 use tasuki_core::fabric::reached;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
@@ -36,7 +36,7 @@ struct Goer {
 /// A command that was under way.
 #[derive(Default)]
 struct Flight {
-    brief: Option<Brief>,
+    brief: Option<CommandSummary>,
     fired: Option<usize>,
     began: Option<(u32, u64)>,
     ended: Option<(u64, bool)>,
@@ -48,19 +48,19 @@ struct Flight {
 #[derive(Default)]
 struct Linker {
     sheet: Sheet,
-    posts: HashMap<Place, usize>,
-    fired: Vec<(Place, usize)>,
-    flights: BTreeMap<Place, Flight>,
+    posts: HashMap<CommandId, usize>,
+    fired: Vec<(CommandId, usize)>,
+    flights: BTreeMap<CommandId, Flight>,
     raises: BTreeMap<u64, Vec<Raise>>,
     goers: Vec<Goer>,
-    /// What each thread of the rank at hand did last in a queue: effects are of that.
+    /// EventKind each thread of the rank at hand did last in a queue: effects are of that.
     last: HashMap<(u16, QueueId), usize>,
     /// The post that is being gathered: several commands may be posted by one call.
     post: Option<(u16, u64, u64, usize)>,
 }
 
 /// Spans and arrows of those parts.
-pub(super) fn link(parts: &[Part]) -> Sheet {
+pub(super) fn link(parts: &[RankTrace]) -> Sheet {
     let mut linker = Linker::default();
     for part in parts {
         (linker.last, linker.post) = (HashMap::new(), None);
@@ -70,7 +70,7 @@ pub(super) fn link(parts: &[Part]) -> Sheet {
 }
 
 impl Linker {
-    fn span(&mut self, rank: u32, event: &Event, kind: Kind, name: String) -> usize {
+    fn span(&mut self, rank: u32, event: &TraceEvent, kind: Kind, name: String) -> usize {
         let (begin, end, lane) = (event.begin_ns, event.end_ns.max(event.begin_ns), u32::from(event.thread));
         let (failed, facts) = (event.failed, Vec::new());
         self.sheet.spans.push(Span { rank, lane, kind, begin, end, name, failed, facts });
@@ -83,32 +83,32 @@ impl Linker {
         }
     }
 
-    fn tell(&mut self, span: usize, queue: QueueId, brief: &Brief) {
+    fn tell(&mut self, span: usize, queue: QueueId, brief: &CommandSummary) {
         self.fact(span, "command", names::long(brief));
         self.fact(span, "in", names::queue(queue));
         self.fact(span, "effects", names::effects(brief).join(", "));
     }
 
-    fn take(&mut self, rank: u32, event: &Event) {
+    fn take(&mut self, rank: u32, event: &TraceEvent) {
         match event.what {
-            What::Posted(place, brief) => self.posted(rank, event, place, &brief),
-            What::Fired(place, flight, brief) => self.take_fired(rank, event, place, flight, brief),
-            What::Ran(flight) => {
+            EventKind::Posted(place, brief) => self.posted(rank, event, place, &brief),
+            EventKind::Fired(place, flight, brief) => self.take_fired(rank, event, place, flight, brief),
+            EventKind::Ran(flight) => {
                 let span = self.span(rank, event, Kind::Run, String::new());
                 self.flight(flight).ran = Some(span);
             }
-            What::Began(flight) => self.flight(flight).began = Some((rank, event.begin_ns)),
-            What::Ended(flight) => self.flight(flight).ended = Some((event.end_ns, event.failed)),
-            What::Shared(flight, chunk) => {
+            EventKind::Began(flight) => self.flight(flight).began = Some((rank, event.begin_ns)),
+            EventKind::Ended(flight) => self.flight(flight).ended = Some((event.end_ns, event.failed)),
+            EventKind::Shared(flight, chunk) => {
                 let span = self.span(rank, event, Kind::Share, format!("part {chunk}"));
                 self.flight(flight).shared.push(span);
             }
-            What::Retired(flight) => {
+            EventKind::Retired(flight) => {
                 let span = self.span(rank, event, Kind::Effect, String::new());
                 self.flight(flight).retired = Some(span);
                 self.last.insert((event.thread, flight.queue), span);
             }
-            What::Effect(queue, signal, amount, value) => {
+            EventKind::Effect(queue, signal, amount, value) => {
                 if let (Some(&span), false) = (self.last.get(&(event.thread, queue)), event.failed) {
                     self.raise(signal, Raise { at: event.begin_ns, amount: Some(amount), value, span });
                     // The span in which it happened lasts until it has.
@@ -116,17 +116,17 @@ impl Linker {
                     *end = event.end_ns.max(*end);
                 }
             }
-            What::Raised(signal, value) => {
+            EventKind::Raised(signal, value) => {
                 let span = self.span(rank, event, Kind::Raise, format!("raise {}", names::signal(signal)));
                 self.raise(signal, Raise { at: event.begin_ns, amount: None, value, span });
             }
-            What::Handled(place, name) => {
+            EventKind::Handled(place, name) => {
                 let span = self.span(rank, event, Kind::Handler, name.text());
                 self.fact(span, "in", names::queue(place.queue));
                 self.last.insert((event.thread, place.queue), span);
                 self.fired.push((place, span));
             }
-            What::Waited(awaited, text) => {
+            EventKind::Waited(awaited, text) => {
                 let span = self.span(rank, event, Kind::Wait, text.text());
                 if let (Some((signal, value)), false) = (awaited, event.failed) {
                     let (since, at) = (event.begin_ns, event.end_ns);
@@ -136,7 +136,7 @@ impl Linker {
         }
     }
 
-    fn flight(&mut self, place: Place) -> &mut Flight {
+    fn flight(&mut self, place: CommandId) -> &mut Flight {
         self.flights.entry(place).or_default()
     }
 
@@ -144,7 +144,7 @@ impl Linker {
         self.raises.entry(signal.bits()).or_default().push(raise);
     }
 
-    fn posted(&mut self, rank: u32, event: &Event, place: Place, brief: &Brief) {
+    fn posted(&mut self, rank: u32, event: &TraceEvent, place: CommandId, brief: &CommandSummary) {
         let call = (event.thread, event.begin_ns, event.end_ns);
         let span = match self.post {
             Some((thread, begin, end, span)) if (thread, begin, end) == call => {
@@ -161,14 +161,21 @@ impl Linker {
         self.posts.insert(place, span);
     }
 
-    fn take_fired(&mut self, rank: u32, event: &Event, place: Place, flight: Option<u64>, brief: Brief) {
+    fn take_fired(
+        &mut self,
+        rank: u32,
+        event: &TraceEvent,
+        place: CommandId,
+        flight: Option<u64>,
+        brief: CommandSummary,
+    ) {
         let kind = if flight.is_some() { Kind::Fire } else { Kind::Run };
         let span = self.span(rank, event, kind, names::short(&brief));
         self.tell(span, place.queue, &brief);
         self.last.insert((event.thread, place.queue), span);
         self.fired.push((place, span));
         if let Some(number) = flight {
-            let flight = self.flight(Place { number, ..place });
+            let flight = self.flight(CommandId { number, ..place });
             (flight.brief, flight.fired) = (Some(brief), Some(span));
         }
         if let Some(trigger) = brief.command().and_then(|command| command.trigger)
@@ -200,15 +207,15 @@ impl Linker {
         self.sheet
     }
 
-    /// What is known of a command that was under way.
-    fn fly(&mut self, place: Place, flight: Flight, under_way: &mut Vec<usize>) {
+    /// EventKind is known of a command that was under way.
+    fn fly(&mut self, place: CommandId, flight: Flight, under_way: &mut Vec<usize>) {
         let name = flight.brief.as_ref().map_or_else(|| "a command".to_string(), names::short);
         let mut run = flight.ran;
         if let (Some((rank, begin_ns)), Some((end_ns, failed))) = (flight.began, flight.ended)
             && begin_ns <= end_ns
         {
-            let what = What::Ran(place);
-            let event = Event { thread: 0, begin_ns, end_ns, failed, what };
+            let what = EventKind::Ran(place);
+            let event = TraceEvent { thread: 0, begin_ns, end_ns, failed, what };
             run = Some(self.span(rank, &event, Kind::Run, String::new()));
             under_way.extend(run);
         }
@@ -280,21 +287,22 @@ fn first_to_reach(raises: &[Raise], goer: &Goer) -> Option<usize> {
 mod tests {
     use super::*;
     use tasuki_core::base::Rank;
-    use tasuki_core::engine::trace::Text;
-    use tasuki_core::queue::command::{Command, Deed, Trigger};
-    use tasuki_core::queue::lines::Lines;
+    use tasuki_core::engine::trace::TraceText;
+    use tasuki_core::queue::command::{Action, Command, Trigger};
+    use tasuki_core::queue::encoding::EncodedCommand;
 
     const QUEUE: QueueId = QueueId { owner: Rank(0), number: 0, generation: 1 };
 
-    fn place(number: u64) -> Place {
-        Place { queue: QUEUE, number }
+    fn place(number: u64) -> CommandId {
+        CommandId { queue: QUEUE, number }
     }
 
-    fn part(rank: u32, events: &[(u64, u64, What)]) -> Part {
-        let event = |&(begin_ns, end_ns, what)| Event { thread: 0, begin_ns, end_ns, failed: false, what };
+    fn part(rank: u32, events: &[(u64, u64, EventKind)]) -> RankTrace {
+        let event =
+            |&(begin_ns, end_ns, what)| TraceEvent { thread: 0, begin_ns, end_ns, failed: false, what };
         let events = events.iter().map(event).collect();
         let threads = vec!["program".into()];
-        Part { rank: Rank(rank), size: 2, is_virtual: false, lost: 0, threads, events }
+        RankTrace { rank: Rank(rank), size: 2, is_virtual: false, lost: 0, threads, events }
     }
 
     fn signal(rank: u32) -> GlobalAddress {
@@ -309,22 +317,22 @@ mod tests {
 
     #[test]
     fn from_a_post_to_the_wait_that_its_effect_ends() {
-        let brief = Brief::of(&Lines::of(&Deed::Nothing));
+        let brief = CommandSummary::of(&EncodedCommand::of(&Action::Nothing));
         let sheet = link(&[
             part(
                 0,
                 &[
-                    (12, 13, What::Fired(place(0), None, brief)),
-                    (13, 14, What::Effect(QUEUE, signal(1), 1, Some(1))),
-                    (10, 20, What::Posted(place(0), brief)),
+                    (12, 13, EventKind::Fired(place(0), None, brief)),
+                    (13, 14, EventKind::Effect(QUEUE, signal(1), 1, Some(1))),
+                    (10, 20, EventKind::Posted(place(0), brief)),
                 ],
             ),
             part(
                 1,
                 &[
-                    (5, 9, What::Waited(Some((signal(1), 2)), Text::of("another value"))),
-                    (5, 15, What::Waited(Some((signal(1), 1)), Text::of("wait"))),
-                    (14, 16, What::Waited(Some((signal(1), 1)), Text::of("too late"))),
+                    (5, 9, EventKind::Waited(Some((signal(1), 2)), TraceText::of("another value"))),
+                    (5, 15, EventKind::Waited(Some((signal(1), 1)), TraceText::of("wait"))),
+                    (14, 16, EventKind::Waited(Some((signal(1), 1)), TraceText::of("too late"))),
                 ],
             ),
         ]);
@@ -333,20 +341,20 @@ mod tests {
 
     #[test]
     fn from_an_effect_to_the_command_that_it_lets_fire() {
-        let plain = Brief::of(&Lines::of(&Deed::Nothing));
-        let mut command = Command::new(Deed::Nothing);
+        let plain = CommandSummary::of(&EncodedCommand::of(&Action::Nothing));
+        let mut command = Command::new(Action::Nothing);
         command.trigger = Some(Trigger { signal: 3, threshold: 2 });
-        let brief = Brief::of(&command.lines());
+        let brief = CommandSummary::of(&command.lines());
         for value in [Some(1), None] {
             let second = value.map(|value| value + 1);
             let sheet = link(&[part(
                 0,
                 &[
-                    (1, 2, What::Fired(place(0), None, plain)),
-                    (2, 3, What::Effect(QUEUE, signal(0), 1, value)),
-                    (4, 5, What::Fired(place(1), None, plain)),
-                    (5, 6, What::Effect(QUEUE, signal(0), 1, second)),
-                    (7, 8, What::Fired(place(2), None, brief)),
+                    (1, 2, EventKind::Fired(place(0), None, plain)),
+                    (2, 3, EventKind::Effect(QUEUE, signal(0), 1, value)),
+                    (4, 5, EventKind::Fired(place(1), None, plain)),
+                    (5, 6, EventKind::Effect(QUEUE, signal(0), 1, second)),
+                    (7, 8, EventKind::Fired(place(2), None, brief)),
                 ],
             )]);
             let arrow = Arrow { kind: "effect", from: 1, to: 2, at_end: true };
@@ -356,7 +364,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_has_its_own_lane_and_its_arrows() {
-        let brief = Brief::of(&Lines::of(&Deed::Copy {
+        let brief = CommandSummary::of(&EncodedCommand::of(&Action::Copy {
             from: GlobalAddress::new(Rank(0), 1 << 30),
             to: GlobalAddress::new(Rank(1), 1 << 30),
             len: 1 << 20,
@@ -365,13 +373,13 @@ mod tests {
             part(
                 0,
                 &[
-                    (1, 2, What::Fired(place(9), Some(4), brief)),
-                    (3, 3, What::Began(place(4))),
-                    (4, 6, What::Shared(place(4), 0)),
-                    (9, 9, What::Retired(place(4))),
+                    (1, 2, EventKind::Fired(place(9), Some(4), brief)),
+                    (3, 3, EventKind::Began(place(4))),
+                    (4, 6, EventKind::Shared(place(4), 0)),
+                    (9, 9, EventKind::Retired(place(4))),
                 ],
             ),
-            part(1, &[(4, 8, What::Shared(place(4), 1)), (8, 8, What::Ended(place(4)))]),
+            part(1, &[(4, 8, EventKind::Shared(place(4), 1)), (8, 8, EventKind::Ended(place(4)))]),
         ]);
         let copy = "copy 1 MiB";
         let expected = [

@@ -34,11 +34,11 @@ Examples:
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: EventKind,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum EventKind {
     /// Draw the time line as SVG: a lane for each rank and thread, arrows from cause to effect
     Draw(DrawArgs),
     /// Join the parts that ranks left beside FILE, where no `tasuki run` has done that
@@ -51,7 +51,7 @@ enum What {
 
 #[derive(clap::Args)]
 struct DrawArgs {
-    /// What `tasuki run --trace` wrote
+    /// EventKind `tasuki run --trace` wrote
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The picture
@@ -68,8 +68,8 @@ struct DrawArgs {
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     match &args.what {
-        What::Draw(args) => draw(args)?,
-        What::Join { file } => {
+        EventKind::Draw(args) => draw(args)?,
+        EventKind::Join { file } => {
             let remarks = join::join_again(file)?;
             remarks.iter().for_each(|remark| tasuki_command::warn(remark));
         }

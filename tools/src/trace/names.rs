@@ -1,8 +1,8 @@
-//! What things are called for people.
+//! EventKind things are called for people.
 
-use tasuki_core::engine::trace::{Brief, QueueId};
-use tasuki_core::queue::area::CALLS;
-use tasuki_core::queue::command::{Command, Deed};
+use tasuki_core::engine::trace::{CommandSummary, QueueId};
+use tasuki_core::queue::command::{Action, Command};
+use tasuki_core::queue::layout::CALLS;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::{SIGNAL_STRIDE, SIGNALS};
 
@@ -16,28 +16,28 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A command in two or three words.
-pub(super) fn short(brief: &Brief) -> String {
+pub(super) fn short(brief: &CommandSummary) -> String {
     match brief.command().map(|command| command.deed) {
         None => "no command".into(),
-        Some(Deed::Nothing) => "signal".into(),
-        Some(Deed::Copy { len, .. }) => format!("copy {}", size(len)),
-        Some(Deed::Put { bytes, .. }) => format!("put {}", size(bytes.len() as u64)),
-        Some(Deed::Atomic { atomic, .. }) => {
+        Some(Action::Nothing) => "signal".into(),
+        Some(Action::Copy { len, .. }) => format!("copy {}", size(len)),
+        Some(Action::Put { bytes, .. }) => format!("put {}", size(bytes.len() as u64)),
+        Some(Action::Atomic { atomic, .. }) => {
             let name = format!("{:?}", atomic.kind).to_lowercase();
             format!("atomic {}", name.split(' ').next().unwrap_or_default())
         }
-        Some(Deed::Call(call)) => format!("call of rank {}", call.peer),
-        Some(Deed::Reduce { len, how, .. }) => format!("{how} {}", size(len)),
+        Some(Action::Call(call)) => format!("call of rank {}", call.peer),
+        Some(Action::Reduce { len, how, .. }) => format!("{how} {}", size(len)),
     }
 }
 
 /// A command with its operands and its trigger.
-pub(super) fn long(brief: &Brief) -> String {
+pub(super) fn long(brief: &CommandSummary) -> String {
     brief.command().map_or_else(String::new, |command| command.to_string())
 }
 
-/// What a command lets happen.
-pub(super) fn effects(brief: &Brief) -> Vec<String> {
+/// EventKind a command lets happen.
+pub(super) fn effects(brief: &CommandSummary) -> Vec<String> {
     let effects = brief.command().map_or([None; 2], |Command { effects, .. }| effects);
     effects
         .into_iter()

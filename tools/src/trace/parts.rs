@@ -4,13 +4,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use tasuki_core::base::Rank;
-use tasuki_core::engine::trace::{Part, part_file};
+use tasuki_core::engine::trace::{RankTrace, part_file};
 
-/// What ranks left, and what is to be said about it.
+/// EventKind ranks left, and what is to be said about it.
 #[derive(Default)]
 pub(super) struct Found {
     /// By rank; some may be missing.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<RankTrace>,
     /// Ranks of which there is no part.
     pub(super) missing: Vec<usize>,
     /// Files that are no parts, and why.
@@ -23,7 +23,7 @@ pub(super) fn read(file: &Path, ranks: usize) -> Found {
     for rank in Rank::all(ranks) {
         let path = part_file(file, rank);
         let part = fs::read(&path).map_err(|error| (error.kind() == ErrorKind::NotFound, error.to_string()));
-        let part = part.and_then(|bytes| Part::of_bytes(&bytes).map_err(|why| (false, why.to_string())));
+        let part = part.and_then(|bytes| RankTrace::of_bytes(&bytes).map_err(|why| (false, why.to_string())));
         match part {
             Ok(part) if part.rank == rank && part.size == ranks => found.parts.push(part),
             Ok(_) => found.remarks.push(format!("{} is of another job", path.display())),
@@ -46,7 +46,8 @@ pub(super) fn count(file: &Path) -> Option<usize> {
     let parts = fs::read_dir(folder).ok()?.flatten().filter(|entry| {
         entry.file_name().to_str().and_then(|name| name.strip_prefix(&begin)).is_some_and(is_number)
     });
-    let mut sizes = parts.filter_map(|entry| Some(Part::of_bytes(&fs::read(entry.path()).ok()?).ok()?.size));
+    let mut sizes =
+        parts.filter_map(|entry| Some(RankTrace::of_bytes(&fs::read(entry.path()).ok()?).ok()?.size));
     sizes.next()
 }
 

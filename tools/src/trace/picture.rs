@@ -176,7 +176,7 @@ impl<'r> Picture<'r> {
     }
 
     fn draw_boxes(&self, root: &Area<'_>, which: Kind) -> Drawn {
-        // What would lie on the same pixels need not be drawn twice.
+        // EventKind would lie on the same pixels need not be drawn twice.
         let mut drawn: HashSet<(Lane, usize, i32)> = HashSet::new();
         for one in self.run.boxes.iter().filter(|one| kind(&one.kind) == which && overlap(one, &self.range)) {
             let Some((top, bottom)) = self.place(one) else { continue };

@@ -32,7 +32,7 @@ pub(super) struct Run {
     pub(super) arrows: Vec<Arrow>,
     /// Names of lanes, by rank and thread.
     pub(super) lanes: BTreeMap<Lane, String>,
-    /// What is to be said below the title.
+    /// EventKind is to be said below the title.
     pub(super) clock: String,
     /// Events that are not in it.
     pub(super) lost: u64,

@@ -212,7 +212,8 @@ impl Running {
 
     /// Waits until that many ranks run their program: before, they show the launcher's environment, or none.
     pub(crate) fn until_ranks_run(&mut self, count: usize) {
-        let runs = |rank: u32| environment(rank).iter().any(|variable| variable.starts_with("TASUKI_JOB="));
+        let runs =
+            |rank: u32| environment(rank).iter().any(|variable| variable.starts_with("TASUKI_JOB_SOCKET="));
         self.until("ranks that run", |running| {
             let ranks = running.ranks();
             ranks.len() >= count && ranks.into_iter().all(runs)

@@ -9,8 +9,12 @@ use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 const BLIND: &[&str] =
     &["schedule/src/network/", "schedule/src/builder/", "schedule/src/check/", "schedule/src/simulate/"];
 /// Files that know none.
-const BLIND_FILES: &[&str] =
-    &["schedule/src/contract.rs", "schedule/src/listed.rs", "schedule/src/part.rs", "schedule/src/step.rs"];
+const BLIND_FILES: &[&str] = &[
+    "schedule/src/contract.rs",
+    "schedule/src/explicit.rs",
+    "schedule/src/rank_part.rs",
+    "schedule/src/step.rs",
+];
 
 /// Words of collectives' names. Not `reduce`, which is a kind of step, nor `scan`, which is a way to look.
 const COLLECTIVES: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Files, lines and functions stay short enough to be read at once.
+//! Advice: files, lines and functions that are too long to be read at once. A long file may have a second idea in it.
 
 use crate::tree::{File, Finding, Rust, Tree};
 use syn::visit::{self, Visit};

@@ -28,23 +28,35 @@ use crate::tree::{Finding, Tree};
 struct Rule {
     name: &'static str,
     check: fn(&Tree) -> Vec<Finding>,
+    /// What it finds is printed, but breaks nothing.
+    is_advice: bool,
+}
+
+impl Rule {
+    const fn new(name: &'static str, check: fn(&Tree) -> Vec<Finding>) -> Rule {
+        Rule { name, check, is_advice: false }
+    }
+
+    const fn advice(name: &'static str, check: fn(&Tree) -> Vec<Finding>) -> Rule {
+        Rule { name, check, is_advice: true }
+    }
 }
 
 const RULES: &[Rule] = &[
-    Rule { name: "edges", check: edges::check },
-    Rule { name: "layers", check: layers::check },
-    Rule { name: "libc_home", check: libc_home::check },
-    Rule { name: "knows_no_collective", check: knows_no_collective::check },
-    Rule { name: "bench_reach", check: bench_reach::check },
-    Rule { name: "length", check: length::check },
-    Rule { name: "unsafe_code", check: unsafe_code::check },
-    Rule { name: "lints", check: lints::check },
-    Rule { name: "silenced", check: silenced::check },
-    Rule { name: "heads", check: heads::check },
-    Rule { name: "names", check: names::check },
-    Rule { name: "words", check: words::check },
-    Rule { name: "commented_out", check: commented_out::check },
-    Rule { name: "sync_names", check: sync_names::check },
+    Rule::new("edges", edges::check),
+    Rule::new("layers", layers::check),
+    Rule::new("libc_home", libc_home::check),
+    Rule::new("knows_no_collective", knows_no_collective::check),
+    Rule::new("bench_reach", bench_reach::check),
+    Rule::advice("length", length::check),
+    Rule::new("unsafe_code", unsafe_code::check),
+    Rule::new("lints", lints::check),
+    Rule::new("silenced", silenced::check),
+    Rule::new("heads", heads::check),
+    Rule::new("names", names::check),
+    Rule::new("words", words::check),
+    Rule::new("commented_out", commented_out::check),
+    Rule::new("sync_names", sync_names::check),
 ];
 
 /// What the rules came to.
@@ -53,26 +65,31 @@ pub(crate) struct Report {
     pub(crate) files: usize,
     /// One line for each breach: `file:line: message`.
     pub(crate) lines: Vec<String>,
+    /// The same for what a reader may want to look at.
+    pub(crate) advice: Vec<String>,
 }
 
 /// Applies every rule to the sources below `root`.
 pub(crate) fn check(root: &Path) -> Result<Report> {
     let tree = Tree::read(root)?;
-    let mut lines = Vec::new();
+    let (mut lines, mut advice) = (Vec::new(), Vec::new());
     for rule in RULES {
-        for finding in (rule.check)(&tree) {
-            lines.push(format!("{finding} [{}]", rule.name));
-        }
+        let into = if rule.is_advice { &mut advice } else { &mut lines };
+        into.extend((rule.check)(&tree).iter().map(|finding| format!("{finding} [{}]", rule.name)));
     }
-    Ok(Report { files: tree.files.len(), lines })
+    Ok(Report { files: tree.files.len(), lines, advice })
 }
 
 /// The chore: prints what was found and says whether all is well.
 pub(crate) fn run(root: &Path) -> Result<bool> {
     let report = check(root)?;
+    for line in &report.advice {
+        println!("advice: {line}");
+    }
     for line in &report.lines {
         println!("{line}");
     }
-    println!("tidy: {} files, {} rules, {} findings", report.files, RULES.len(), report.lines.len());
+    let (files, findings, advice) = (report.files, report.lines.len(), report.advice.len());
+    println!("tidy: {files} files, {} rules, {findings} findings, {advice} pieces of advice", RULES.len());
     Ok(report.lines.is_empty())
 }

@@ -99,7 +99,7 @@ impl Client {
                 self.line(REQUEST, None)?.unwrap_or_default()
             }
         };
-        Answer::read(REQUEST, line, "barrier_out").map(drop)
+        PmiReply::read(REQUEST, line, "barrier_out").map(drop)
     }
 
     /// Takes leave: this process's end is no accident from now on. That fails only if the process manager has gone,
@@ -108,13 +108,13 @@ impl Client {
         let _ = self.ask("cmd=finalize", "finalize_ack");
     }
 
-    fn ask(&mut self, request: &str, expected: &str) -> Result<Answer> {
+    fn ask(&mut self, request: &str, expected: &str) -> Result<PmiReply> {
         self.send(request)?;
         let line = self.line(request, Some(PATIENCE))?.ok_or_else(|| {
             let why = format!("the process manager has not answered `{request}` within {PATIENCE:?}");
             Error::new(Cause::Join(why)).note(WAY_OUT)
         })?;
-        Answer::read(request, line, expected)
+        PmiReply::read(request, line, expected)
     }
 
     fn send(&mut self, request: &str) -> Result<()> {
@@ -151,18 +151,18 @@ impl Client {
 
 /// A line of the process manager.
 #[derive(Debug)]
-struct Answer {
+struct PmiReply {
     request: String,
     line: String,
     fields: BTreeMap<String, String>,
 }
 
-impl Answer {
+impl PmiReply {
     /// Takes a line apart. An error unless it is the answer that was expected, and says that all is well.
-    fn read(request: &str, line: String, expected: &str) -> Result<Answer> {
+    fn read(request: &str, line: String, expected: &str) -> Result<PmiReply> {
         let pairs = line.split_ascii_whitespace().filter_map(|word| word.split_once('='));
         let fields = pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        let answer = Answer { request: request.to_string(), line, fields };
+        let answer = PmiReply { request: request.to_string(), line, fields };
         if answer.get("cmd") != Some(expected) {
             return Err(answer.wrong(&format!("`cmd={expected}` was expected")));
         }

@@ -12,25 +12,25 @@
 //!   finalize               ->                         <-          finalize
 //! ```
 //!
-//! Nobody but the ranks tells of a death: rank 0's [`Porter`] watches all others, and each other rank's [`Sentry`]
+//! Nobody but the ranks tells of a death: rank 0's [`Coordinator`] watches all others, and each other rank's [`Monitor`]
 //! watches rank 0, which stays until all have left.
 
-mod card;
+mod business_card;
 mod client;
-mod porter;
-mod sentry;
+mod coordinator;
+mod monitor;
 
 use super::Membership;
-use super::door::{Door, Expected};
-use super::launched::{self, Line};
-use super::settings::{Launched, Managed, Settings};
+use super::rendezvous_client::{self, LauncherConnection};
+use super::rendezvous_server::{Expected, RendezvousServer};
+use super::settings::{LauncherSettings, Managed, Settings};
 use crate::base::log::{Level, Log};
 use crate::base::{Cause, Error, Rank, Result};
-use crate::os::{process, processors};
-use card::{Card, Notice};
+use crate::os::{affinity, process};
+use business_card::{BusinessCard, Notice};
 use client::Client;
-use porter::Porter;
-use sentry::Sentry;
+use coordinator::Coordinator;
+use monitor::Monitor;
 
 /// Under which key rank 0 puts where its door is.
 const NOTICE: &str = "tasuki-door";
@@ -38,15 +38,15 @@ const NOTICE: &str = "tasuki-door";
 const FIRST: Rank = Rank(0);
 
 /// Under which key a rank puts its card.
-fn card_of(rank: Rank) -> String {
+fn business_card_key(rank: Rank) -> String {
     format!("tasuki-{rank}")
 }
 
 /// What ties a rank to the others and to the process manager while it lives. Dropped before the rank has left, it
 /// tells the others that the rank is dead.
 #[derive(Debug)]
-pub struct Connection {
-    line: Line,
+pub struct PmiConnection {
+    line: LauncherConnection,
     watcher: Watcher,
     client: Client,
     pid: u32,
@@ -55,11 +55,11 @@ pub struct Connection {
 /// Who tells this rank of deaths.
 #[derive(Debug)]
 enum Watcher {
-    Porter(Porter),
-    Sentry(Sentry),
+    Coordinator(Coordinator),
+    Monitor(Monitor),
 }
 
-impl Connection {
+impl PmiConnection {
     /// The rank has left in order. Rank 0 waits here until all others have, because who dies meanwhile is noticed by
     /// it alone. In a forked child it does nothing.
     pub fn leave(self) {
@@ -68,8 +68,8 @@ impl Connection {
             return;
         }
         match self.watcher {
-            Watcher::Porter(porter) => porter.see_all_off(),
-            Watcher::Sentry(sentry) => drop(sentry),
+            Watcher::Coordinator(porter) => porter.join_all(),
+            Watcher::Monitor(sentry) => drop(sentry),
         }
         self.client.finalize();
     }
@@ -78,11 +78,11 @@ impl Connection {
 /// Joins the job of which a process manager has told this process. Waits until all its ranks are there.
 ///
 /// Costs two barriers of the process manager, and what joining at a launcher's door costs.
-pub(super) fn join(settings: &Settings, managed: &Managed) -> Result<(Membership, Connection)> {
+pub(super) fn join(settings: &Settings, managed: &Managed) -> Result<(Membership, PmiConnection)> {
     let (rank, size) = (managed.rank, managed.size);
     let log = Log::new(format!("rank {rank}"), settings.log);
     let mut client = Client::open(managed.descriptor)?;
-    client.put(&card_of(rank), &Card::own().encode())?;
+    client.put(&business_card_key(rank), &BusinessCard::own().encode())?;
     meet(&mut client, managed, &log)?;
     let mut porter = None;
     if rank == FIRST {
@@ -98,15 +98,16 @@ pub(super) fn join(settings: &Settings, managed: &Managed) -> Result<(Membership
         meet(&mut client, managed, &log)?;
     }
     let door = match Notice::decode(&client.get(NOTICE)?)? {
-        Notice::Door(door) => door,
+        Notice::ServerAddress(door) => door,
         Notice::Refused(why) => return Err(Cause::Join(why).into()),
     };
-    let (membership, line) = launched::enter(settings, &Launched { rank, size, door }, "rank 0")?;
+    let (membership, line) =
+        rendezvous_client::enter(settings, &LauncherSettings { rank, size, door }, "rank 0")?;
     let watcher = match porter {
-        Some(porter) => Watcher::Porter(porter),
-        None => Watcher::Sentry(Sentry::start(&line, FIRST, settings.denied)?),
+        Some(porter) => Watcher::Coordinator(porter),
+        None => Watcher::Monitor(Monitor::start(&line, FIRST, settings.denied)?),
     };
-    Ok((membership, Connection { line, watcher, client, pid: std::process::id() }))
+    Ok((membership, PmiConnection { line, watcher, client, pid: std::process::id() }))
 }
 
 /// Waits for all ranks at the process manager, and says so when that takes long: one rank does, and a second one in
@@ -132,19 +133,19 @@ fn bring_together(
     settings: &Settings,
     managed: &Managed,
     client: &mut Client,
-) -> Result<(Notice, Option<Porter>)> {
-    let cards: Result<Vec<Card>> = Rank::all(managed.size).map(|rank| fetch(client, rank)).collect();
+) -> Result<(Notice, Option<Coordinator>)> {
+    let cards: Result<Vec<BusinessCard>> = Rank::all(managed.size).map(|rank| fetch(client, rank)).collect();
     let cards = cards?;
-    if let Some(why) = card::apart(&cards) {
+    if let Some(why) = business_card::apart(&cards) {
         return Ok((Notice::Refused(why), None));
     }
     // The line, file and process descriptor of each.
     process::allow_descriptors(3 * managed.size as u64)?;
-    let processors = processors::granted(card::processors(&cards));
-    let door = Door::open(&prefix(), Expected::Ranks(managed.size), settings.wake, processors)?;
-    let notice = Notice::Door(door.address().clone());
+    let processors = affinity::granted(business_card::processors(&cards));
+    let door = RendezvousServer::open(&prefix(), Expected::Ranks(managed.size), settings.wake, processors)?;
+    let notice = Notice::ServerAddress(door.address().clone());
     let pids: Vec<u32> = cards.iter().map(|card| card.pid).collect();
-    Ok((notice, Some(Porter::start(door, &pids, settings.denied)?)))
+    Ok((notice, Some(Coordinator::start(door, &pids, settings.denied)?)))
 }
 
 /// Other than a launcher's door, which answers `tasuki ps`.
@@ -152,9 +153,9 @@ fn prefix() -> String {
     format!("tasuki-pmi-{}-", process::effective_user())
 }
 
-fn fetch(client: &mut Client, rank: Rank) -> Result<Card> {
-    let text = client.get(&card_of(rank))?;
-    Card::decode(&text).ok_or_else(|| {
+fn fetch(client: &mut Client, rank: Rank) -> Result<BusinessCard> {
+    let text = client.get(&business_card_key(rank))?;
+    BusinessCard::decode(&text).ok_or_else(|| {
         Error::new(Cause::Join(format!(
             "the card of rank {rank} ({text:?}) makes no sense: build all programs of the job from the same version"
         )))

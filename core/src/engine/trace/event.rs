@@ -11,7 +11,7 @@
 
 use crate::base::Rank;
 use crate::queue::command::Command;
-use crate::queue::lines::Lines;
+use crate::queue::encoding::EncodedCommand;
 use crate::queue::ring::LINE_WORDS;
 use crate::segment::GlobalAddress;
 
@@ -26,7 +26,7 @@ const NONE: u64 = u64::MAX;
 
 /// Something that happened on a thread of a rank.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Event {
+pub struct TraceEvent {
     /// Which thread of the rank, by the order in which they first recorded something.
     pub thread: u16,
     /// When it began, in ns of the host's clock.
@@ -35,8 +35,8 @@ pub struct Event {
     pub end_ns: u64,
     /// Whether it ended with an error.
     pub failed: bool,
-    /// What it was.
-    pub what: What,
+    /// EventKind it was.
+    pub what: EventKind,
 }
 
 /// A queue, by what ranks call it.
@@ -52,80 +52,80 @@ pub struct QueueId {
 
 /// A command in a queue: where it was posted, or, once it is under way, which flight it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct CommandId {
     /// Which queue.
     pub queue: QueueId,
     /// The position of its first line, or the number of its flight.
     pub number: u64,
 }
 
-/// What a command is, without the bytes that it carries.
+/// EventKind a command is, without the bytes that it carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Brief([u64; LINE_WORDS + 1]);
+pub struct CommandSummary([u64; LINE_WORDS + 1]);
 
 /// A short text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Text {
+pub struct TraceText {
     words: [u64; WORDS - TEXT_AT],
     len: usize,
 }
 
-/// What happened.
+/// EventKind happened.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum What {
+pub enum EventKind {
     /// A command was posted: the whole call, of which other commands may be part.
-    Posted(Place, Brief),
+    Posted(CommandId, CommandSummary),
     /// A command fired, and if it was short, was run: its position, and its flight if it became one.
-    Fired(Place, Option<u64>, Brief),
+    Fired(CommandId, Option<u64>, CommandSummary),
     /// A flight was run in one go.
-    Ran(Place),
+    Ran(CommandId),
     /// This rank takes a flight, to run it without the queue's lease.
-    Began(Place),
+    Began(CommandId),
     /// That has ended.
-    Ended(Place),
+    Ended(CommandId),
     /// A part of a flight that ranks share was copied.
-    Shared(Place, u64),
+    Shared(CommandId, u64),
     /// The effects of a flight happen.
-    Retired(Place),
+    Retired(CommandId),
     /// A signal was raised as an effect of what this thread has recorded last of that queue: by how much, and how far
     /// it had come after that, if this could be seen.
     Effect(QueueId, GlobalAddress, u64, Option<u64>),
     /// A signal was raised by the program, and commands wait for it; how far it had come, if this could be seen.
     Raised(GlobalAddress, Option<u64>),
     /// A handler of that name was run: where its call was posted.
-    Handled(Place, Text),
+    Handled(CommandId, TraceText),
     /// The program waited; for a signal and its value, if it was for one.
-    Waited(Option<(GlobalAddress, u64)>, Text),
+    Waited(Option<(GlobalAddress, u64)>, TraceText),
 }
 
-impl Brief {
+impl CommandSummary {
     /// That command in short.
-    pub fn of(lines: &Lines) -> Brief {
+    pub fn of(lines: &EncodedCommand) -> CommandSummary {
         let mut words = [0; LINE_WORDS + 1];
         words[..LINE_WORDS].copy_from_slice(&lines.words[0]);
         words[LINE_WORDS] = lines.words[1][LINE_WORDS - 1];
-        Brief(words)
+        CommandSummary(words)
     }
 
     /// The command; of what its second line says only the second effect is there. `None` if it is none.
     pub fn command(&self) -> Option<Command> {
-        let mut lines = Lines { words: [[0; LINE_WORDS]; 2] };
+        let mut lines = EncodedCommand { words: [[0; LINE_WORDS]; 2] };
         lines.words[0].copy_from_slice(&self.0[..LINE_WORDS]);
         lines.words[1][LINE_WORDS - 1] = self.0[LINE_WORDS];
         Command::from_lines(&lines)
     }
 }
 
-impl Text {
+impl TraceText {
     /// The beginning of a text, as far as there is room.
-    pub fn of(text: &str) -> Text {
+    pub fn of(text: &str) -> TraceText {
         let mut len = text.len().min(TEXT_BYTES);
         while !text.is_char_boundary(len) {
             len -= 1;
         }
         let mut words = [0; WORDS - TEXT_AT];
         bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..len].copy_from_slice(&text.as_bytes()[..len]);
-        Text { words, len }
+        TraceText { words, len }
     }
 
     /// The text again.
@@ -134,7 +134,7 @@ impl Text {
     }
 }
 
-impl Event {
+impl TraceEvent {
     /// The event as words; the first is not 0.
     pub(super) fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
@@ -145,14 +145,20 @@ impl Event {
     }
 
     /// The event of such words; `None` if nobody wrote them so.
-    pub(super) fn of_words(words: &[u64; WORDS]) -> Option<Event> {
+    pub(super) fn of_words(words: &[u64; WORDS]) -> Option<TraceEvent> {
         let [first, begin_ns, end_ns, ..] = *words;
-        let what = What::read(words)?;
-        Some(Event { thread: (first >> 16) as u16, begin_ns, end_ns, failed: first >> 8 & 0xff != 0, what })
+        let what = EventKind::read(words)?;
+        Some(TraceEvent {
+            thread: (first >> 16) as u16,
+            begin_ns,
+            end_ns,
+            failed: first >> 8 & 0xff != 0,
+            what,
+        })
     }
 }
 
-impl What {
+impl EventKind {
     /// Writes all but the first word's kind, which is the answer.
     fn write(&self, words: &mut [u64; WORDS]) -> u64 {
         let mut put = |queue: QueueId, one: u64, two: u64| {
@@ -160,29 +166,34 @@ impl What {
             (words[4], words[5], words[6]) = (u64::from(queue.generation), one, two);
         };
         match *self {
-            What::Posted(place, _) => put(place.queue, place.number, NONE),
-            What::Fired(place, flight, _) => put(place.queue, place.number, flight.unwrap_or(NONE)),
-            What::Ran(place) | What::Began(place) | What::Ended(place) | What::Retired(place) => {
+            EventKind::Posted(place, _) => put(place.queue, place.number, NONE),
+            EventKind::Fired(place, flight, _) => put(place.queue, place.number, flight.unwrap_or(NONE)),
+            EventKind::Ran(place)
+            | EventKind::Began(place)
+            | EventKind::Ended(place)
+            | EventKind::Retired(place) => {
                 put(place.queue, place.number, NONE);
             }
-            What::Handled(place, _) => put(place.queue, place.number, NONE),
-            What::Shared(place, chunk) => put(place.queue, place.number, chunk),
-            What::Effect(queue, signal, amount, value) => {
+            EventKind::Handled(place, _) => put(place.queue, place.number, NONE),
+            EventKind::Shared(place, chunk) => put(place.queue, place.number, chunk),
+            EventKind::Effect(queue, signal, amount, value) => {
                 put(queue, signal.bits(), value.unwrap_or(NONE));
                 words[TEXT_AT] = amount;
             }
-            What::Raised(signal, value) => (words[5], words[6]) = (signal.bits(), value.unwrap_or(NONE)),
-            What::Waited(awaited, text) => {
+            EventKind::Raised(signal, value) => (words[5], words[6]) = (signal.bits(), value.unwrap_or(NONE)),
+            EventKind::Waited(awaited, text) => {
                 (words[5], words[6]) = awaited.map_or((0, 0), |(signal, value)| (signal.bits(), value));
                 words[TEXT_AT..].copy_from_slice(&text.words);
                 words[0] = (text.len as u64) << 32;
             }
         }
-        if let What::Handled(_, text) = self {
+        if let EventKind::Handled(_, text) = self {
             words[TEXT_AT..].copy_from_slice(&text.words);
             words[0] = (text.len as u64) << 32;
         }
-        if let What::Posted(_, Brief(brief)) | What::Fired(_, _, Brief(brief)) = self {
+        if let EventKind::Posted(_, CommandSummary(brief)) | EventKind::Fired(_, _, CommandSummary(brief)) =
+            self
+        {
             words[TEXT_AT..TEXT_AT + brief.len()].copy_from_slice(brief);
         }
         self.kind()
@@ -190,40 +201,41 @@ impl What {
 
     fn kind(&self) -> u64 {
         match self {
-            What::Posted(..) => 1,
-            What::Fired(..) => 2,
-            What::Ran(_) => 3,
-            What::Began(_) => 4,
-            What::Ended(_) => 5,
-            What::Shared(..) => 6,
-            What::Retired(_) => 7,
-            What::Effect(..) => 8,
-            What::Raised(..) => 9,
-            What::Waited(..) => 10,
-            What::Handled(..) => 11,
+            EventKind::Posted(..) => 1,
+            EventKind::Fired(..) => 2,
+            EventKind::Ran(_) => 3,
+            EventKind::Began(_) => 4,
+            EventKind::Ended(_) => 5,
+            EventKind::Shared(..) => 6,
+            EventKind::Retired(_) => 7,
+            EventKind::Effect(..) => 8,
+            EventKind::Raised(..) => 9,
+            EventKind::Waited(..) => 10,
+            EventKind::Handled(..) => 11,
         }
     }
 
-    fn read(words: &[u64; WORDS]) -> Option<What> {
+    fn read(words: &[u64; WORDS]) -> Option<EventKind> {
         let [first, _, _, names, generation, one, two, ..] = *words;
         let (owner, number) = (Rank(names as u32), (names >> 32) as u32);
         let queue = QueueId { owner, number, generation: generation as u32 };
-        let place = Place { queue, number: one };
-        let brief = Brief(words[TEXT_AT..=TEXT_AT + LINE_WORDS].try_into().ok()?);
-        let text = || Some(Text { words: words[TEXT_AT..].try_into().ok()?, len: (first >> 32) as usize });
+        let place = CommandId { queue, number: one };
+        let brief = CommandSummary(words[TEXT_AT..=TEXT_AT + LINE_WORDS].try_into().ok()?);
+        let text =
+            || Some(TraceText { words: words[TEXT_AT..].try_into().ok()?, len: (first >> 32) as usize });
         let (signal, other) = (GlobalAddress::from_bits(one), (two != NONE).then_some(two));
         Some(match first & 0xff {
-            1 => What::Posted(place, brief),
-            2 => What::Fired(place, other, brief),
-            3 => What::Ran(place),
-            4 => What::Began(place),
-            5 => What::Ended(place),
-            6 => What::Shared(place, two),
-            7 => What::Retired(place),
-            8 => What::Effect(queue, signal, words[TEXT_AT], other),
-            9 => What::Raised(signal, other),
-            10 => What::Waited((!signal.is_null()).then_some((signal, two)), text()?),
-            11 => What::Handled(place, text()?),
+            1 => EventKind::Posted(place, brief),
+            2 => EventKind::Fired(place, other, brief),
+            3 => EventKind::Ran(place),
+            4 => EventKind::Began(place),
+            5 => EventKind::Ended(place),
+            6 => EventKind::Shared(place, two),
+            7 => EventKind::Retired(place),
+            8 => EventKind::Effect(queue, signal, words[TEXT_AT], other),
+            9 => EventKind::Raised(signal, other),
+            10 => EventKind::Waited((!signal.is_null()).then_some((signal, two)), text()?),
+            11 => EventKind::Handled(place, text()?),
             _ => return None,
         })
     }
@@ -232,28 +244,28 @@ impl What {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::queue::command::{Deed, Effect};
+    use crate::queue::command::{Action, Effect};
 
-    pub(in crate::engine::trace) fn some_of_each() -> Vec<What> {
+    pub(in crate::engine::trace) fn some_of_each() -> Vec<EventKind> {
         let queue = QueueId { owner: Rank(7), number: 4095, generation: 65_535 };
-        let place = Place { queue, number: 1 << 40 };
+        let place = CommandId { queue, number: 1 << 40 };
         let signal = GlobalAddress::new(Rank(3), crate::segment::layout::signal_offset(9));
-        let brief = Brief::of(&Lines::of(&Deed::Nothing));
+        let brief = CommandSummary::of(&EncodedCommand::of(&Action::Nothing));
         vec![
-            What::Posted(place, brief),
-            What::Fired(place, None, brief),
-            What::Fired(place, Some(0), brief),
-            What::Ran(place),
-            What::Began(place),
-            What::Ended(place),
-            What::Shared(place, 77),
-            What::Retired(place),
-            What::Effect(queue, signal, 5, Some(0)),
-            What::Effect(queue, signal, 5, None),
-            What::Raised(signal, Some(3)),
-            What::Waited(Some((signal, 1 << 63)), Text::of("wait(signal 9 >= 4)")),
-            What::Waited(None, Text::of("")),
-            What::Handled(place, Text::of("insert")),
+            EventKind::Posted(place, brief),
+            EventKind::Fired(place, None, brief),
+            EventKind::Fired(place, Some(0), brief),
+            EventKind::Ran(place),
+            EventKind::Began(place),
+            EventKind::Ended(place),
+            EventKind::Shared(place, 77),
+            EventKind::Retired(place),
+            EventKind::Effect(queue, signal, 5, Some(0)),
+            EventKind::Effect(queue, signal, 5, None),
+            EventKind::Raised(signal, Some(3)),
+            EventKind::Waited(Some((signal, 1 << 63)), TraceText::of("wait(signal 9 >= 4)")),
+            EventKind::Waited(None, TraceText::of("")),
+            EventKind::Handled(place, TraceText::of("insert")),
         ]
     }
 
@@ -261,23 +273,23 @@ pub(super) mod tests {
     fn every_event_is_read_as_it_was_written() {
         for what in some_of_each() {
             for (thread, failed) in [(0, false), (u16::MAX, true)] {
-                let event = Event { thread, begin_ns: 5, end_ns: u64::MAX, failed, what };
-                assert_eq!(Event::of_words(&event.words()), Some(event));
+                let event = TraceEvent { thread, begin_ns: 5, end_ns: u64::MAX, failed, what };
+                assert_eq!(TraceEvent::of_words(&event.words()), Some(event));
             }
         }
-        assert_eq!(Event::of_words(&[0; WORDS]), None);
+        assert_eq!(TraceEvent::of_words(&[0; WORDS]), None);
     }
 
     #[test]
     fn texts_are_cut_at_a_character() {
-        assert_eq!(Text::of(&"ä".repeat(99)).text(), "ä".repeat(TEXT_BYTES / 2));
+        assert_eq!(TraceText::of(&"ä".repeat(99)).text(), "ä".repeat(TEXT_BYTES / 2));
     }
 
     #[test]
     fn a_command_in_short_keeps_what_it_does() {
         let at = |rank, offset| GlobalAddress::new(Rank(rank), offset);
-        let mut command = Command::new(Deed::Copy { from: at(0, 1 << 30), to: at(1, 1 << 30), len: 9 });
+        let mut command = Command::new(Action::Copy { from: at(0, 1 << 30), to: at(1, 1 << 30), len: 9 });
         command.effects = [1, 2].map(|amount| Some(Effect { signal: at(1, 256 << 20), amount }));
-        assert_eq!(Brief::of(&command.lines()).command(), Some(command));
+        assert_eq!(CommandSummary::of(&command.lines()).command(), Some(command));
     }
 }

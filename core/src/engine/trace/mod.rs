@@ -1,4 +1,4 @@
-//! What happened on a rank, for a picture of the run: recorded while it runs, written when it ends.
+//! EventKind happened on a rank, for a picture of the run: recorded while it runs, written when it ends.
 //!
 //! ```text
 //! event      what is recorded: sixteen words
@@ -7,13 +7,13 @@
 //! ```
 //!
 //! A rank that is not traced has no recorder, and finds that out by one look at a word of its own, where a command
-//! is fired or has its effect, and in waits that last. What takes tens of nanoseconds, a put or a signal that is there
+//! is fired or has its effect, and in waits that last. EventKind takes tens of nanoseconds, a put or a signal that is there
 //! already, is not recorded. Times are those of the host: ranks of a node share its clock, simulated ones have theirs.
 
 mod event;
-mod part;
+mod rank_file;
 mod recorder;
 
-pub use event::{Brief, EVENT_BYTES, Event, Place, QueueId, Text, What};
-pub use part::{Part, part_file};
+pub use event::{CommandId, CommandSummary, EVENT_BYTES, EventKind, QueueId, TraceEvent, TraceText};
+pub use rank_file::{RankTrace, part_file};
 pub use recorder::{EVENTS, EVENTS_MAX, Recorder, TraceTo};

@@ -3,8 +3,8 @@
 //! Whoever records takes the next place by one addition and fills it, the first word last (`SYNC trace-event`): nobody
 //! waits for anybody, and a place that is being filled when the buffer is read counts as lost.
 
-use super::event::{Event, WORDS, What};
-use super::part::{Part, part_file};
+use super::event::{EventKind, TraceEvent, WORDS};
+use super::rank_file::{RankTrace, part_file};
 use crate::base::Rank;
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct TraceTo {
     pub events: usize,
 }
 
-/// What a rank records into.
+/// EventKind a rank records into.
 #[derive(Debug)]
 pub struct Recorder {
     file: PathBuf,
@@ -43,7 +43,7 @@ pub struct Recorder {
 
 thread_local! {
     /// The recorder in which this thread was last, and its number there.
-    static LATELY: Cell<(u64, u16)> = const { Cell::new((0, 0)) };
+    static RECENT_THREAD: Cell<(u64, u16)> = const { Cell::new((0, 0)) };
 }
 
 impl Recorder {
@@ -66,7 +66,7 @@ impl Recorder {
         recorder
     }
 
-    /// What the calling thread is called, if it has recorded nothing yet.
+    /// EventKind the calling thread is called, if it has recorded nothing yet.
     pub fn name_thread(&self, name: &str) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let me = thread::current().id();
@@ -75,44 +75,44 @@ impl Recorder {
             threads.push((me, name.to_string()));
             threads.len() - 1
         });
-        LATELY.set((self.number, u16::try_from(number).unwrap_or(u16::MAX)));
+        RECENT_THREAD.set((self.number, u16::try_from(number).unwrap_or(u16::MAX)));
     }
 
     fn thread(&self) -> u16 {
-        let (recorder, number) = LATELY.get();
+        let (recorder, number) = RECENT_THREAD.get();
         if recorder == self.number {
             return number;
         }
         let name = thread::current().name().unwrap_or("thread").to_string();
         self.name_thread(&name);
-        LATELY.get().1
+        RECENT_THREAD.get().1
     }
 
     /// Records that something happened on the calling thread, between two times of the rank's clock. Neither waits nor
     /// allocates, but at a thread's first event.
-    pub fn record(&self, begin_ns: u64, end_ns: u64, failed: bool, what: What) {
+    pub fn record(&self, begin_ns: u64, end_ns: u64, failed: bool, what: EventKind) {
         let place = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(slot) = usize::try_from(place).ok().and_then(|place| self.slots.get(place)) else { return };
-        let words = Event { thread: self.thread(), begin_ns, end_ns, failed, what }.words();
+        let words = TraceEvent { thread: self.thread(), begin_ns, end_ns, failed, what }.words();
         for (into, word) in slot.iter().zip(words).skip(1) {
             into.store(word, Ordering::Relaxed);
         }
         slot[0].store(words[0], Ordering::Release); // SYNC trace-event
     }
 
-    /// What was recorded up to now.
-    pub fn part(&self) -> Part {
+    /// EventKind was recorded up to now.
+    pub fn part(&self) -> RankTrace {
         let begun = self.next.load(Ordering::Relaxed);
         let slots = self.slots.iter().take(usize::try_from(begun).unwrap_or(usize::MAX));
         let event = |slot: &[AtomicU64; WORDS]| {
             let first = slot[0].load(Ordering::Acquire); // SYNC trace-event
             let mut words = std::array::from_fn(|word| slot[word].load(Ordering::Relaxed));
             words[0] = first;
-            Event::of_words(&words)
+            TraceEvent::of_words(&words)
         };
-        let events: Vec<Event> = slots.filter_map(event).collect();
+        let events: Vec<TraceEvent> = slots.filter_map(event).collect();
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        Part {
+        RankTrace {
             rank: self.rank,
             size: self.size,
             is_virtual: self.is_virtual,
@@ -144,7 +144,7 @@ mod tests {
         let all = some_of_each();
         all.iter().for_each(|&what| recorder.record(1, 2, false, what));
         let part = recorder.part();
-        let kept: Vec<What> = part.events.iter().map(|event| event.what).collect();
+        let kept: Vec<EventKind> = part.events.iter().map(|event| event.what).collect();
         assert_eq!((kept, part.lost), (all[..10].to_vec(), all.len() as u64 - 10));
         assert_eq!((part.rank, part.size, part.threads), (Rank(1), 2, vec!["program".to_string()]));
     }

@@ -2,12 +2,12 @@
 #![allow(unsafe_code)]
 //! Unsafe: buffers handed to a fabric outlive the operations on them; one word of own signal memory is read.
 
-use crate::ranks::{cause, change, meet, pattern, run, run_well, signal, starter, wait};
+use crate::harness::{cause, change, meet, pattern, run, run_well, signal, starter, wait};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_core::engine::{After, Host};
+use tasuki_core::engine::{After, Platform};
 use tasuki_core::fabric::{AtomicKind, Fabric, Posted, Refused, Token};
 use tasuki_core::segment::{GlobalAddress, layout};
 use tasuki_fabric_sim::{Outcome, Sim, simulate};
@@ -16,39 +16,39 @@ use tasuki_fabric_sim::{Outcome, Sim, simulate};
 fn wrong_addresses_are_told_and_nothing_is_touched() {
     for seed in 0..64 {
         let sim = Sim::seed(seed).remote_completion(seed % 2 == 0).third_party(seed % 3 == 0);
-        run_well(&sim, |machine| {
-            let freed = GlobalAddress::new(machine.rank(), machine.registry().allocate_local(64)?);
-            machine.registry().free(freed.offset())?;
+        run_well(&sim, |worker| {
+            let freed = GlobalAddress::new(worker.rank(), worker.registry().allocate_local(64)?);
+            worker.registry().free(freed.offset())?;
             let beyond = starter(1, layout::STARTER_BYTES - 4);
             let add = change(AtomicKind::Add, 1);
             let bits = GlobalAddress::bits;
             let mut eight = [0; 8];
-            assert_eq!(cause(machine.put(GlobalAddress::NULL, &[1])), Cause::NullAddress);
+            assert_eq!(cause(worker.put(GlobalAddress::NULL, &[1])), Cause::NullAddress);
             let nobody = Cause::NoSuchRank { rank: Rank(2), size: 2 };
-            assert_eq!(cause(machine.get(starter(2, 0), &mut eight)), nobody);
-            assert_eq!(cause(machine.raise(signal(2, 0), 1)), nobody);
+            assert_eq!(cause(worker.get(starter(2, 0), &mut eight)), nobody);
+            assert_eq!(cause(worker.raise(signal(2, 0), 1)), nobody);
             let out = Cause::OutOfRange { address: bits(beyond), bytes: 8 };
-            assert_eq!(cause(machine.put(beyond, &[9; 8])), out);
-            assert_eq!(cause(machine.put_signal(beyond, &[9; 8], signal(1, 9), 1)), out);
-            assert_eq!(cause(machine.get(beyond, &mut eight)), out);
-            assert_eq!(cause(machine.put(freed, &[1])), Cause::Stale { address: bits(freed) });
-            assert_eq!(cause(machine.atomic(freed, add)), Cause::Stale { address: bits(freed) });
+            assert_eq!(cause(worker.put(beyond, &[9; 8])), out);
+            assert_eq!(cause(worker.put_signal(beyond, &[9; 8], signal(1, 9), 1)), out);
+            assert_eq!(cause(worker.get(beyond, &mut eight)), out);
+            assert_eq!(cause(worker.put(freed, &[1])), Cause::Stale { address: bits(freed) });
+            assert_eq!(cause(worker.atomic(freed, add)), Cause::Stale { address: bits(freed) });
             let odd = starter(1, 4);
-            assert_eq!(cause(machine.atomic(odd, add)), Cause::Misaligned { address: bits(odd), align: 8 });
+            assert_eq!(cause(worker.atomic(odd, add)), Cause::Misaligned { address: bits(odd), align: 8 });
             let word = signal(1, 0);
-            assert_eq!(cause(machine.put(word, &[1])), Cause::SignalMemory { address: bits(word) });
-            assert_eq!(cause(machine.atomic(word, add)), Cause::SignalMemory { address: bits(word) });
-            assert!(matches!(cause(machine.raise(starter(1, 0), 1)), Cause::Argument(_)));
-            let two_ranks = machine.put_signal(starter(1, 0), &[1], signal(0, 0), 1);
+            assert_eq!(cause(worker.put(word, &[1])), Cause::SignalMemory { address: bits(word) });
+            assert_eq!(cause(worker.atomic(word, add)), Cause::SignalMemory { address: bits(word) });
+            assert!(matches!(cause(worker.raise(starter(1, 0), 1)), Cause::Argument(_)));
+            let two_ranks = worker.put_signal(starter(1, 0), &[1], signal(0, 0), 1);
             assert!(matches!(cause(two_ranks), Cause::Argument(_)));
-            let copied = machine.copy(beyond, starter(1, 0), 8, After::Nothing);
-            let copied = copied.and_then(|issued| machine.complete(issued.handle));
+            let copied = worker.copy(beyond, starter(1, 0), 8, After::Nothing);
+            let copied = copied.and_then(|issued| worker.complete(issued.handle));
             assert_eq!(cause(copied), out);
-            meet(machine, 0, 0)?;
-            machine.get(starter(1, layout::STARTER_BYTES - 8), &mut eight)?;
+            meet(worker, 0, 0)?;
+            worker.get(starter(1, layout::STARTER_BYTES - 8), &mut eight)?;
             assert_eq!(eight, [0; 8]);
-            assert_eq!(machine.fabric().read_signal(signal(machine.rank().0, 9)), 0);
-            meet(machine, 0, 1)
+            assert_eq!(worker.fabric().read_signal(signal(worker.rank().0, 9)), 0);
+            meet(worker, 0, 1)
         });
     }
 }
@@ -57,14 +57,14 @@ fn wrong_addresses_are_told_and_nothing_is_touched() {
 fn a_storm_passes() {
     for seed in 0..100 {
         let sim = Sim::seed(seed).ranks(4).again_storm(0.6).outstanding_max(2).connect_ns(3_000);
-        run_well(&sim, |machine| {
-            let me = machine.rank().0;
+        run_well(&sim, |worker| {
+            let me = worker.rank().0;
             for round in 0..10 {
-                machine.copy(starter(me, 0), starter((me + 1) % 4, 8), 8, After::Nothing)?;
-                machine.raise(signal((me + round) % 4, 0), 1)?;
+                worker.copy(starter(me, 0), starter((me + 1) % 4, 8), 8, After::Nothing)?;
+                worker.raise(signal((me + round) % 4, 0), 1)?;
             }
-            meet(machine, 1, 0)?;
-            assert_eq!(machine.fabric().read_signal(signal(me, 0)), 10);
+            meet(worker, 1, 0)?;
+            assert_eq!(worker.fabric().read_signal(signal(me, 0)), 10);
             Ok(())
         });
     }
@@ -73,9 +73,9 @@ fn a_storm_passes() {
 #[test]
 fn a_peer_that_never_has_room_is_named_by_who_waits_for_it() {
     let sim = Sim::seed(3).ranks(3).again_for_ever(Rank(2));
-    let report = run(&sim, |machine| {
-        if machine.rank().0 == 0 {
-            machine.put(starter(2, 0), &[1; 8])?;
+    let report = run(&sim, |worker| {
+        if worker.rank().0 == 0 {
+            worker.put(starter(2, 0), &[1; 8])?;
         }
         Ok(())
     });
@@ -89,10 +89,10 @@ fn a_peer_that_never_has_room_is_named_by_who_waits_for_it() {
 #[test]
 fn a_retry_that_never_ends_ends_with_the_run_s_time() {
     let sim = Sim::seed(3).again_for_ever(Rank(1)).time_max_ns(10_000_000);
-    let report = run(&sim, |machine| {
+    let report = run(&sim, |worker| {
         let payload = Default::default();
-        while machine.rank().0 == 0 && machine.fabric().write_line(signal(1, 0), payload, 1).is_err() {
-            machine.relax("line.put")?;
+        while worker.rank().0 == 0 && worker.fabric().write_line(signal(1, 0), payload, 1).is_err() {
+            worker.relax("line.put")?;
         }
         Ok(())
     });
@@ -103,13 +103,13 @@ fn a_retry_that_never_ends_ends_with_the_run_s_time() {
 
 /// Rank 1 dies while all others wait for it.
 fn death(sim: &Sim) -> Vec<Outcome<Result<()>>> {
-    let report = run(sim, |machine| {
-        if machine.rank().0 == 1 {
+    let report = run(sim, |worker| {
+        if worker.rank().0 == 1 {
             loop {
-                machine.host().compute(100);
+                worker.platform().compute(100);
             }
         }
-        wait(machine, 0, 1)
+        wait(worker, 0, 1)
     });
     assert!(report.failure.is_none() && report.rescues == 0);
     report.outcomes
@@ -132,15 +132,15 @@ fn a_killed_rank_unwinds_and_the_others_hear_of_it() {
 fn a_rank_can_be_killed_at_any_moment_of_its_work() {
     for seed in 0..200 {
         let sim = Sim::seed(seed).ranks(3).kill(Rank(1), seed * 150).outstanding_max(4);
-        let report = run(&sim, |machine| {
-            let me = machine.rank().0;
+        let report = run(&sim, |worker| {
+            let me = worker.rank().0;
             let mut bytes = vec![0; 3_000];
             for round in 0..8 {
-                machine.put(starter((me + 1) % 3, 0), &pattern(round, 3_000))?;
-                machine.get(starter((me + 2) % 3, 0), &mut bytes)?;
-                machine.copy(starter(me, 0), starter((me + 1) % 3, 4_000), 100, After::All)?;
+                worker.put(starter((me + 1) % 3, 0), &pattern(round, 3_000))?;
+                worker.get(starter((me + 2) % 3, 0), &mut bytes)?;
+                worker.copy(starter(me, 0), starter((me + 1) % 3, 4_000), 100, After::All)?;
             }
-            meet(machine, 0, 0)
+            meet(worker, 0, 0)
         });
         assert!(report.failure.is_none(), "seed {seed}: {:?}", report.failure);
         for (rank, outcome) in report.outcomes.iter().enumerate() {
@@ -181,14 +181,14 @@ fn no_buffer_of_a_killed_rank_is_touched_after_it_has_unwound() {
         let held = Mutex::default();
         let report = simulate(&Sim::seed(seed).kill(Rank(0), 40 + seed * 40), |member| {
             if member.rank == Rank(1) {
-                return member.host.compute(1_000_000);
+                return member.platform.compute(1_000_000);
             }
             let _unwound = Unwound { buffer: &buffer, held: &held };
             let place = buffer.as_ptr().cast_mut().cast::<u8>();
             // SAFETY: the buffer outlives the run, and is made of atomics.
             let posted = unsafe { member.fabric.get(&|| 1, starter(1, 0), place, 2_000) };
             assert_eq!(posted, Ok(Posted::Started));
-            member.host.compute(1_000_000);
+            member.platform.compute(1_000_000);
         });
         assert!(report.unwrap().outcomes[0] == Outcome::Killed);
         assert_eq!(contents(&buffer), *held.lock().unwrap(), "seed {seed}");
@@ -240,12 +240,12 @@ fn a_thread_outlives_those_that_it_joins_also_when_it_is_killed() {
             let mut started = Started { joins: Vec::new(), lent };
             for _ in 0..3 {
                 started.lent.at_work.fetch_add(1, Ordering::SeqCst);
-                let (guard, host) = (AtWork(started.lent.at_work.clone()), member.host.clone());
+                let (guard, host) = (AtWork(started.lent.at_work.clone()), member.platform.clone());
                 let body = move || {
                     (0..4).for_each(|_| host.compute(3_000));
                     drop(guard);
                 };
-                started.joins.push(member.host.spawn(Box::new(body)).unwrap());
+                started.joins.push(member.platform.spawn(Box::new(body)).unwrap());
             }
         });
         killed += usize::from(report.unwrap().outcomes[0] == Outcome::Killed);
@@ -257,13 +257,13 @@ fn a_thread_outlives_those_that_it_joins_also_when_it_is_killed() {
 #[test]
 fn what_a_dying_rank_has_sent_arrives_and_what_it_has_not_does_not() {
     let arrived = |at| {
-        let report = run(&Sim::seed(5).kill(Rank(0), at).detection_ns(100_000), |machine| {
-            if machine.rank().0 == 0 {
-                machine.raise(signal(1, 0), 1)?;
-                machine.host().compute(1_000_000);
+        let report = run(&Sim::seed(5).kill(Rank(0), at).detection_ns(100_000), |worker| {
+            if worker.rank().0 == 0 {
+                worker.raise(signal(1, 0), 1)?;
+                worker.platform().compute(1_000_000);
             }
-            machine.host().compute(50_000);
-            Ok(machine.fabric().read_signal(signal(1, 0)))
+            worker.platform().compute(50_000);
+            Ok(worker.fabric().read_signal(signal(1, 0)))
         });
         matches!(report.outcomes[1], Outcome::Returned(Ok(1)))
     };
@@ -273,24 +273,24 @@ fn what_a_dying_rank_has_sent_arrives_and_what_it_has_not_does_not() {
 #[test]
 fn after_a_silent_death_only_time_outs_end_calls() {
     let sim = Sim::seed(1).silent_death(Rank(1), 5_000);
-    let report = run(&sim, |machine| {
-        if machine.rank().0 == 1 {
-            machine.host().compute(1_000_000);
+    let report = run(&sim, |worker| {
+        if worker.rank().0 == 1 {
+            worker.platform().compute(1_000_000);
         }
-        let cell = machine.fabric().own_signal(0)?;
-        machine.wait_signal(cell, 1, None, Some(Duration::from_millis(3)), &|| "wait".into())
+        let cell = worker.fabric().own_signal(0)?;
+        worker.wait_signal(cell, 1, None, Some(Duration::from_millis(3)), &|| "wait".into())
     });
     let Outcome::Returned(Err(error)) = &report.outcomes[0] else { panic!() };
     assert!(error.is_timeout(), "{error}");
     assert!(matches!(report.outcomes[1], Outcome::Killed) && report.failure.is_none());
 
     for seed in 0..10 {
-        let report = run(&Sim::seed(seed).silent_death(Rank(1), 5_000), |machine| {
-            if machine.rank().0 == 1 {
-                machine.host().compute(1_000_000);
+        let report = run(&Sim::seed(seed).silent_death(Rank(1), 5_000), |worker| {
+            if worker.rank().0 == 1 {
+                worker.platform().compute(1_000_000);
             }
-            machine.host().compute(10_000);
-            machine.put(starter(1, 0), &[1])
+            worker.platform().compute(10_000);
+            worker.put(starter(1, 0), &[1])
         });
         let failure = report.failure.unwrap().to_string();
         assert!(failure.contains("rank 0 waits in put(1 bytes to 1:"), "seed {seed}: {failure}");
@@ -300,9 +300,9 @@ fn after_a_silent_death_only_time_outs_end_calls() {
 
 #[test]
 fn a_panic_is_told_to_all() {
-    let report = run(&Sim::seed(1).ranks(3), |machine| {
-        assert_ne!(machine.rank().0, 2, "rank 2 does not like it here");
-        wait(machine, 0, 1)
+    let report = run(&Sim::seed(1).ranks(3), |worker| {
+        assert_ne!(worker.rank().0, 2, "rank 2 does not like it here");
+        wait(worker, 0, 1)
     });
     let failure = report.failure.unwrap();
     assert_eq!(failure.rank(), Some(Rank(2)));
@@ -316,19 +316,19 @@ fn a_panic_is_told_to_all() {
 fn a_passive_target_takes_what_arrives_in_its_calls_only() {
     let seen_while_computing = |passive, native| {
         let sim = Sim::seed(7).passive_targets(passive).native_put_signal(native);
-        let seen = run_well(&sim, |machine| {
-            if machine.rank().0 == 0 {
-                machine.put_signal(starter(1, 0), &[5; 8], signal(1, 0), 1)?;
+        let seen = run_well(&sim, |worker| {
+            if worker.rank().0 == 0 {
+                worker.put_signal(starter(1, 0), &[5; 8], signal(1, 0), 1)?;
                 return Ok(vec![]);
             }
-            let counter = machine.registry().window().at(layout::signal_offset(0), 0, layout::PIECE)?;
-            machine.host().compute(100_000);
+            let counter = worker.registry().window().at(layout::signal_offset(0), 0, layout::PIECE)?;
+            worker.platform().compute(100_000);
             let before = read_word(counter.as_ptr());
             for _ in 0..2 {
-                machine.progress(); // the bytes in one call, their signal in the next
-                machine.host().compute(1_000);
+                worker.progress(); // the bytes in one call, their signal in the next
+                worker.platform().compute(1_000);
             }
-            Ok(vec![before, machine.fabric().read_signal(signal(1, 0))])
+            Ok(vec![before, worker.fabric().read_signal(signal(1, 0))])
         });
         seen[1].clone()
     };
@@ -374,7 +374,7 @@ fn everything_accepted_ends_once_also_when_all_is_failed() {
             fabric.fail_all(&Cause::JobOver);
             assert_eq!(post(fabric, 99, &mut buffers[0]), Err(Refused::from(Cause::JobOver)));
             let before = buffers.clone();
-            member.host.compute(1_000_000);
+            member.platform.compute(1_000_000);
             ended.extend(ends(fabric));
             ended.extend(ends(fabric));
             assert_eq!(buffers, before, "seed {seed}: a buffer was touched after it was given back");

@@ -1,11 +1,11 @@
 //! Programs in the simulator, over the real engine: what holds on every seed, and twins that must fail.
 #![cfg(test)]
 
-mod deaths;
+mod determinism;
+mod fabric_collectives;
 mod faults;
-mod groups;
+mod harness;
+mod killed_ranks;
 mod operations;
 mod order;
-mod ranks;
-mod repeat;
 mod waiting;

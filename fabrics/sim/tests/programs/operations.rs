@@ -1,6 +1,6 @@
 //! Put, get, copy and atomics do what they say, whatever the fabric can and the seed draws.
 
-use crate::ranks::{change, load, meet, pattern, run_well, signal, starter, wait};
+use crate::harness::{change, load, meet, pattern, run_well, signal, starter, wait};
 use tasuki_core::engine::{After, Handle};
 use tasuki_core::fabric::AtomicKind;
 use tasuki_fabric_sim::Sim;
@@ -24,23 +24,23 @@ fn any(seed: u64) -> Sim {
 #[test]
 fn what_is_put_can_be_got_and_nothing_beside_it_changes() {
     for seed in 0..256 {
-        run_well(&any(seed).ranks(3), |machine| {
-            let me = machine.rank().0;
+        run_well(&any(seed).ranks(3), |worker| {
+            let me = worker.rank().0;
             for round in 0..6 {
                 let len = [0, 1, 7, 8, 9, 3_000][round as usize];
                 let to = (me + 1 + (seed + round) as u32 % 3) % 3;
                 let at = starter(to, 8192 * u64::from(me) + 3);
                 let bytes = pattern(seed + round, len);
-                machine.put(at, &bytes)?;
+                worker.put(at, &bytes)?;
                 let mut back = vec![0; len + 2];
-                machine.get(starter(to, 8192 * u64::from(me) + 2), &mut back)?;
+                worker.get(starter(to, 8192 * u64::from(me) + 2), &mut back)?;
                 assert_eq!(back[1..len + 1], bytes);
                 assert_eq!(back[0], 0, "seed {seed}");
-                machine.put(at, &vec![0; len])?;
-                machine.get(at, &mut back)?;
+                worker.put(at, &vec![0; len])?;
+                worker.get(at, &mut back)?;
                 assert_eq!(back, vec![0; len + 2], "seed {seed}");
             }
-            meet(machine, 0, 0)
+            meet(worker, 0, 0)
         });
     }
 }
@@ -48,29 +48,29 @@ fn what_is_put_can_be_got_and_nothing_beside_it_changes() {
 #[test]
 fn copies_reach_any_rank_from_any_rank() {
     for seed in 0..128 {
-        run_well(&any(seed).ranks(4), |machine| {
-            let me = machine.rank().0;
-            machine.put(starter(me, 0), &pattern(u64::from(me), 2_000))?;
-            meet(machine, 0, 0)?;
+        run_well(&any(seed).ranks(4), |worker| {
+            let me = worker.rank().0;
+            worker.put(starter(me, 0), &pattern(u64::from(me), 2_000))?;
+            meet(worker, 0, 0)?;
             if me == 3 {
                 let mut last = Handle::NULL;
                 for from in 0..4_u32 {
                     for to in 0..4 {
                         let place = 4_096 + u64::from(from) * 4_096;
                         let copy =
-                            machine.copy(starter(from, 0), starter(to, place), 2_000, After::Nothing)?;
+                            worker.copy(starter(from, 0), starter(to, place), 2_000, After::Nothing)?;
                         last = copy.handle;
                     }
                 }
-                machine.complete(last)?;
+                worker.complete(last)?;
             }
-            meet(machine, 0, 1)?;
+            meet(worker, 0, 1)?;
             for from in 0..4_u32 {
                 let mut bytes = vec![0; 2_000];
-                machine.get(starter(me, 4_096 + u64::from(from) * 4_096), &mut bytes)?;
+                worker.get(starter(me, 4_096 + u64::from(from) * 4_096), &mut bytes)?;
                 assert_eq!(bytes, pattern(u64::from(from), 2_000), "seed {seed}, from {from} to {me}");
             }
-            meet(machine, 0, 2)
+            meet(worker, 0, 2)
         });
     }
 }
@@ -78,25 +78,25 @@ fn copies_reach_any_rank_from_any_rank() {
 #[test]
 fn memory_of_ones_own_is_reached_like_job_memory() {
     for seed in 0..64 {
-        run_well(&any(seed).ranks(2), |machine| {
+        run_well(&any(seed).ranks(2), |worker| {
             let mut own = pattern(seed, 500);
-            let offset = machine.registry().register(own.as_mut_ptr() as u64, 500)?;
-            let (me, peer) = (machine.rank().0, 1 - machine.rank().0);
-            machine.put(starter(peer, 0), &offset.to_ne_bytes())?;
-            machine.raise(signal(peer, 0), 1)?;
-            wait(machine, 0, 1)?;
-            let theirs = load(machine, starter(me, 0))?;
+            let offset = worker.registry().register(own.as_mut_ptr() as u64, 500)?;
+            let (me, peer) = (worker.rank().0, 1 - worker.rank().0);
+            worker.put(starter(peer, 0), &offset.to_ne_bytes())?;
+            worker.raise(signal(peer, 0), 1)?;
+            wait(worker, 0, 1)?;
+            let theirs = load(worker, starter(me, 0))?;
             let at = tasuki_core::segment::GlobalAddress::new(tasuki_core::base::Rank(peer), theirs);
             let mut bytes = vec![0; 500];
-            machine.get(at, &mut bytes)?;
+            worker.get(at, &mut bytes)?;
             assert_eq!(bytes, pattern(seed, 500));
-            machine.put(at.add(100), &pattern(seed + 1, 50))?;
-            machine.get(at.add(100), &mut bytes[..50])?;
+            worker.put(at.add(100), &pattern(seed + 1, 50))?;
+            worker.get(at.add(100), &mut bytes[..50])?;
             assert_eq!(bytes[..50], pattern(seed + 1, 50));
-            meet(machine, 1, 0)?;
-            machine.registry().free(offset)?;
+            meet(worker, 1, 0)?;
+            worker.registry().free(offset)?;
             drop(own);
-            meet(machine, 1, 1)
+            meet(worker, 1, 1)
         });
     }
 }
@@ -104,31 +104,31 @@ fn memory_of_ones_own_is_reached_like_job_memory() {
 #[test]
 fn an_overlapping_copy_inside_a_rank_moves_as_memmove_does() {
     for seed in 0..64 {
-        run_well(&Sim::seed(seed).third_party(seed % 2 == 0).bandwidth(50_000_000), |machine| {
+        run_well(&Sim::seed(seed).third_party(seed % 2 == 0).bandwidth(50_000_000), |worker| {
             for (from, to) in [(0, 100), (100, 0), (50, 50)] {
-                if machine.rank().0 == 1 {
+                if worker.rank().0 == 1 {
                     break;
                 }
                 let mut bytes = pattern(seed, 1_000);
-                machine.put(starter(1, 0), &bytes)?;
-                let copy = machine.copy(starter(1, from), starter(1, to), 700, After::Nothing)?;
-                machine.complete(copy.handle)?;
+                worker.put(starter(1, 0), &bytes)?;
+                let copy = worker.copy(starter(1, from), starter(1, to), 700, After::Nothing)?;
+                worker.complete(copy.handle)?;
                 bytes.copy_within(from as usize..from as usize + 700, to as usize);
                 let mut after = vec![0; 1_000];
-                machine.get(starter(1, 0), &mut after)?;
+                worker.get(starter(1, 0), &mut after)?;
                 assert_eq!(after, bytes, "seed {seed}: {from} to {to}");
             }
-            meet(machine, 0, 0)
+            meet(worker, 0, 0)
         });
     }
 }
 
 /// What every rank fetches when all add to one word.
 fn fetched(sim: &Sim) -> Vec<u64> {
-    let adds = run_well(sim, |machine| {
-        let add = |_| machine.atomic(starter(0, 64), change(AtomicKind::Add, 1));
+    let adds = run_well(sim, |worker| {
+        let add = |_| worker.atomic(starter(0, 64), change(AtomicKind::Add, 1));
         let fetched: Vec<u64> = (0..20).map(add).collect::<Result<_, _>>()?;
-        meet(machine, 0, 0)?;
+        meet(worker, 0, 0)?;
         Ok(fetched)
     });
     let mut all = adds.concat();

@@ -3,10 +3,10 @@
 //! Unsafe: own memory is read while peers write it, by the copy that tolerates that; a buffer handed to a fabric
 //! outlives the operation on it.
 
-use crate::ranks::{load, meet, pattern, run, run_well, signal, starter, wait};
+use crate::harness::{load, meet, pattern, run, run_well, signal, starter, wait};
 use tasuki_core::base::{Cause, Rank};
-use tasuki_core::engine::{After, Handle, Machine};
-use tasuki_core::fabric::{Line, LinePayload, Posted, Refused, Token};
+use tasuki_core::engine::{After, Handle, Worker};
+use tasuki_core::fabric::{LinePayload, Posted, Refused, SignalLine, Token};
 use tasuki_core::segment::{GlobalAddress, layout};
 use tasuki_fabric_sim::Sim;
 
@@ -14,20 +14,20 @@ const SEEDS: u64 = 200;
 
 /// Whether all bytes are there whenever a put's signal is seen.
 fn signals_follow_bytes(sim: &Sim) -> bool {
-    let seen = run_well(sim, |machine| {
+    let seen = run_well(sim, |worker| {
         let mut good = true;
         for round in 0..5 {
             let bytes = pattern(round, 700);
-            if machine.rank().0 == 0 {
-                machine.put_signal(starter(1, 0), &bytes, signal(1, 0), 1)?;
-                wait(machine, 0, round + 1)?;
+            if worker.rank().0 == 0 {
+                worker.put_signal(starter(1, 0), &bytes, signal(1, 0), 1)?;
+                wait(worker, 0, round + 1)?;
             } else {
-                wait(machine, 0, round + 1)?;
+                wait(worker, 0, round + 1)?;
                 let mut here = vec![0; 700];
-                let place = machine.own_place(starter(1, 0), 700)?;
+                let place = worker.own_place(starter(1, 0), 700)?;
                 read_own(place, &mut here);
                 good &= here == bytes;
-                machine.raise(signal(0, 0), 1)?;
+                worker.raise(signal(0, 0), 1)?;
             }
         }
         Ok(good)
@@ -56,23 +56,23 @@ fn twin_signals_that_are_not_ordered_overtake_their_bytes() {
 
 /// Whether c equals the remote bytes after remote -> a -> b -> c.
 fn chain_arrives(sim: &Sim, after: impl Fn(Handle) -> After + Sync) -> bool {
-    let arrived = run_well(sim, |machine| {
-        let bytes = pattern(machine.rank().0.into(), 600);
-        machine.put(starter(machine.rank().0, 0), &bytes)?;
-        meet(machine, 0, 0)?;
+    let arrived = run_well(sim, |worker| {
+        let bytes = pattern(worker.rank().0.into(), 600);
+        worker.put(starter(worker.rank().0, 0), &bytes)?;
+        meet(worker, 0, 0)?;
         let mut good = true;
-        if machine.rank().0 == 0 {
+        if worker.rank().0 == 0 {
             let places = [starter(2, 0), starter(1, 1_000), starter(0, 2_000), starter(1, 3_000)];
             let mut last = Handle::NULL;
             for pair in places.windows(2) {
-                last = machine.copy(pair[0], pair[1], 600, after(last))?.handle;
+                last = worker.copy(pair[0], pair[1], 600, after(last))?.handle;
             }
-            machine.complete(last)?;
+            worker.complete(last)?;
             let mut arrived = vec![0; 600];
-            machine.get(starter(1, 3_000), &mut arrived)?;
+            worker.get(starter(1, 3_000), &mut arrived)?;
             good = arrived == pattern(2, 600);
         }
-        meet(machine, 0, 1)?;
+        meet(worker, 0, 1)?;
         Ok(good)
     });
     arrived.into_iter().all(|good| good)
@@ -102,11 +102,11 @@ fn twin_a_chain_over_a_fabric_that_ends_too_early_shows_a_stale_value() {
 const TOKEN: Token = Token::MAX;
 
 /// Posts to the fabric itself and waits until that has ended; how it did.
-fn ended(machine: &Machine, post: impl Fn() -> Result<Posted, Refused>) -> Result<u64, Cause> {
+fn ended(worker: &Worker, post: impl Fn() -> Result<Posted, Refused>) -> Result<u64, Cause> {
     assert_eq!(post(), Ok(Posted::Started));
     let mut end = None;
     while end.is_none() {
-        machine.fabric().poll(&mut |token, outcome| {
+        worker.fabric().poll(&mut |token, outcome| {
             assert_eq!((token, end.is_none()), (TOKEN, true));
             end = Some(outcome);
         });
@@ -117,32 +117,32 @@ fn ended(machine: &Machine, post: impl Fn() -> Result<Posted, Refused>) -> Resul
 /// Whether the bytes of a put are there, seen by their owner, when the flush after it has ended; and whether they
 /// were when the put itself had.
 fn flushed(sim: &Sim) -> (bool, bool) {
-    let seen = run_well(sim, |machine| {
+    let seen = run_well(sim, |worker| {
         let mut seen = (true, true);
-        if machine.rank().0 == 0 {
+        if worker.rank().0 == 0 {
             let bytes = pattern(1, 64);
-            put_and_wait(machine, starter(1, 0), &bytes);
-            seen.1 = peek(machine, starter(1, 0), 64) == bytes;
-            ended(machine, || machine.fabric().flush(&|| TOKEN, Rank(1))).unwrap();
-            seen.0 = peek(machine, starter(1, 0), 64) == bytes;
+            put_and_wait(worker, starter(1, 0), &bytes);
+            seen.1 = peek(worker, starter(1, 0), 64) == bytes;
+            ended(worker, || worker.fabric().flush(&|| TOKEN, Rank(1))).unwrap();
+            seen.0 = peek(worker, starter(1, 0), 64) == bytes;
         }
-        meet(machine, 0, 0)?;
+        meet(worker, 0, 0)?;
         Ok(seen)
     });
     seen[0]
 }
 
-fn put_and_wait(machine: &Machine, to: GlobalAddress, bytes: &[u8]) {
+fn put_and_wait(worker: &Worker, to: GlobalAddress, bytes: &[u8]) {
     // SAFETY: the bytes are borrowed until the operation has ended.
     let put =
-        ended(machine, || unsafe { machine.fabric().put(&|| TOKEN, to, bytes.as_ptr(), bytes.len() as u64) });
+        ended(worker, || unsafe { worker.fabric().put(&|| TOKEN, to, bytes.as_ptr(), bytes.len() as u64) });
     assert_eq!(put, Ok(0));
 }
 
 /// Bytes of another rank as they are at this moment, by mapping.
-fn peek(machine: &Machine, at: GlobalAddress, len: usize) -> Vec<u8> {
+fn peek(worker: &Worker, at: GlobalAddress, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    read_own(machine.fabric().map(at, len as u64).unwrap().as_ptr(), &mut bytes);
+    read_own(worker.fabric().map(at, len as u64).unwrap().as_ptr(), &mut bytes);
     bytes
 }
 
@@ -169,20 +169,20 @@ fn twin_a_flush_that_does_not_wait_ends_too_early() {
 fn what_fails_after_its_local_end_is_told_by_the_flush() {
     let mut told = 0;
     for seed in 0..SEEDS {
-        let failed = run_well(&Sim::seed(seed).remote_completion(false), |machine| {
+        let failed = run_well(&Sim::seed(seed).remote_completion(false), |worker| {
             let place = GlobalAddress::new(Rank(1), layout::LOCAL.start); // where the first allocation lies
-            if machine.rank().0 == 1 {
-                let offset = machine.registry().allocate_local(64)?;
+            if worker.rank().0 == 1 {
+                let offset = worker.registry().allocate_local(64)?;
                 assert_eq!(offset, place.offset());
-                machine.raise(signal(0, 0), 1)?;
-                machine.host().compute(2_000 + seed * 40);
-                machine.registry().free(offset)?;
-                return meet(machine, 1, 0).map(|()| None);
+                worker.raise(signal(0, 0), 1)?;
+                worker.platform().compute(2_000 + seed * 40);
+                worker.registry().free(offset)?;
+                return meet(worker, 1, 0).map(|()| None);
             }
-            wait(machine, 0, 1)?;
-            put_and_wait(machine, place, &[9; 64]);
-            let failed = ended(machine, || machine.fabric().flush(&|| TOKEN, Rank(1))).err();
-            meet(machine, 1, 0).map(|()| failed)
+            wait(worker, 0, 1)?;
+            put_and_wait(worker, place, &[9; 64]);
+            let failed = ended(worker, || worker.fabric().flush(&|| TOKEN, Rank(1))).err();
+            meet(worker, 1, 0).map(|()| failed)
         });
         if let Some(cause) = &failed[0] {
             assert!(matches!(cause, Cause::Stale { .. }), "seed {seed}: {cause}");
@@ -196,39 +196,39 @@ fn what_fails_after_its_local_end_is_told_by_the_flush() {
 fn a_copy_does_not_end_before_a_passive_source_was_read() {
     for seed in 0..50 {
         let sim = Sim::seed(seed).ranks(3).third_party(true).remote_completion(false).passive_targets(true);
-        run_well(&sim, |machine| {
-            if machine.rank().0 == 0 {
-                let copy = || machine.fabric().copy(&|| TOKEN, starter(1, 0), starter(2, 0), 64);
-                assert_eq!(ended(machine, copy), Ok(0));
-                assert!(machine.host().now_ns() >= 50_000, "seed {seed}");
-            } else if machine.rank().0 == 1 {
-                machine.host().compute(50_000);
+        run_well(&sim, |worker| {
+            if worker.rank().0 == 0 {
+                let copy = || worker.fabric().copy(&|| TOKEN, starter(1, 0), starter(2, 0), 64);
+                assert_eq!(ended(worker, copy), Ok(0));
+                assert!(worker.platform().now_ns() >= 50_000, "seed {seed}");
+            } else if worker.rank().0 == 1 {
+                worker.platform().compute(50_000);
             }
-            meet(machine, 0, 0)
+            meet(worker, 0, 0)
         });
     }
 }
 
 /// Whether a line's payload is there whenever its counter is seen.
 fn lines_come_whole(sim: &Sim) -> bool {
-    let seen = run_well(sim, |machine| {
+    let seen = run_well(sim, |worker| {
         let mut good = true;
         for round in 1..=10_u64 {
-            if machine.rank().0 == 0 {
-                let Line::Via(line) = machine.fabric().line(signal(1, 3))? else { unreachable!() };
+            if worker.rank().0 == 0 {
+                let SignalLine::Via(line) = worker.fabric().line(signal(1, 3))? else { unreachable!() };
                 let payload = LinePayload::of(&[round; 6]);
                 while line.fabric.write_line(line.signal, payload, round) == Err(Refused::Again) {
-                    machine.relax("line")?;
+                    worker.relax("line")?;
                 }
-                wait(machine, 0, round)?;
+                wait(worker, 0, round)?;
             } else {
-                let cell = machine.fabric().own_signal(3)?;
-                wait(machine, 3, round)?;
-                good &= cell.read_payload(machine.fabric(), round) == Some([round; 6]);
-                machine.raise(signal(0, 0), 1)?;
+                let cell = worker.fabric().own_signal(3)?;
+                wait(worker, 3, round)?;
+                good &= cell.read_payload(worker.fabric(), round) == Some([round; 6]);
+                worker.raise(signal(0, 0), 1)?;
             }
         }
-        meet(machine, 1, 0)?;
+        meet(worker, 1, 0)?;
         Ok(good)
     });
     seen.into_iter().all(|good| good)
@@ -250,22 +250,22 @@ fn twin_torn_lines_come_without_their_payload() {
 #[test]
 fn a_line_that_was_overtaken_does_not_come_back() {
     for seed in 0..SEEDS {
-        run_well(&Sim::seed(seed), |machine| {
-            if machine.rank().0 == 0 {
+        run_well(&Sim::seed(seed), |worker| {
+            if worker.rank().0 == 0 {
                 for value in 1..=5_u64 {
-                    let written = machine.fabric().write_line(signal(1, 3), LinePayload::of(&value), value);
+                    let written = worker.fabric().write_line(signal(1, 3), LinePayload::of(&value), value);
                     assert_eq!(written, Ok(()));
                 }
                 return Ok(());
             }
             let mut last = 0;
             while last < 5 {
-                let now = machine.fabric().read_signal(signal(1, 3));
+                let now = worker.fabric().read_signal(signal(1, 3));
                 assert!(now >= last, "seed {seed}: from {last} back to {now}");
                 last = now;
             }
-            machine.host().compute(100_000);
-            assert_eq!(machine.fabric().read_line(signal(1, 3), 5).map(|line| line.to()), Some(5_u64));
+            worker.platform().compute(100_000);
+            assert_eq!(worker.fabric().read_line(signal(1, 3), 5).map(|line| line.to()), Some(5_u64));
             Ok(())
         });
     }
@@ -273,15 +273,15 @@ fn a_line_that_was_overtaken_does_not_come_back() {
 
 /// What a rank sees of two signals that another raises one after the other: the second without the first?
 fn second_first(sim: &Sim) -> bool {
-    let seen = run_well(sim, |machine| {
-        if machine.rank().0 == 0 {
-            machine.fabric().raise(&|| TOKEN, signal(1, 0), 1).unwrap();
-            machine.fabric().raise(&|| TOKEN, signal(1, 1), 1).unwrap();
-            return meet(machine, 2, 0).map(|()| false);
+    let seen = run_well(sim, |worker| {
+        if worker.rank().0 == 0 {
+            worker.fabric().raise(&|| TOKEN, signal(1, 0), 1).unwrap();
+            worker.fabric().raise(&|| TOKEN, signal(1, 1), 1).unwrap();
+            return meet(worker, 2, 0).map(|()| false);
         }
-        wait(machine, 1, 1)?;
-        let second_first = machine.fabric().read_signal(signal(1, 0)) == 0;
-        meet(machine, 2, 0).map(|()| second_first)
+        wait(worker, 1, 1)?;
+        let second_first = worker.fabric().read_signal(signal(1, 0)) == 0;
+        meet(worker, 2, 0).map(|()| second_first)
     });
     seen[1]
 }
@@ -299,14 +299,14 @@ fn operations_overtake_each_other_where_they_may_and_only_there() {
 fn the_bytes_of_one_put_arrive_in_no_order() {
     let halves = |seed| {
         let sim = Sim::seed(seed).bandwidth(100_000_000);
-        let seen = run_well(&sim, |machine| {
+        let seen = run_well(&sim, |worker| {
             let mut seen = (0, 0);
-            if machine.rank().0 == 0 {
-                machine.put(starter(1, 0), &[1; 1_000])?;
-                machine.raise(signal(1, 0), 1)?;
+            if worker.rank().0 == 0 {
+                worker.put(starter(1, 0), &[1; 1_000])?;
+                worker.raise(signal(1, 0), 1)?;
             } else {
-                while machine.fabric().read_signal(signal(1, 0)) == 0 {
-                    let bytes = [own_byte(machine, 0)?, own_byte(machine, 999)?];
+                while worker.fabric().read_signal(signal(1, 0)) == 0 {
+                    let bytes = [own_byte(worker, 0)?, own_byte(worker, 999)?];
                     seen = (seen.0 | (bytes[0] & !bytes[1]), seen.1 | (bytes[1] & !bytes[0]));
                 }
             }
@@ -318,9 +318,9 @@ fn the_bytes_of_one_put_arrive_in_no_order() {
     assert!(all.iter().any(|seen| seen.0 == 1) && all.iter().any(|seen| seen.1 == 1), "{all:?}");
 }
 
-fn own_byte(machine: &Machine, offset: u64) -> tasuki_core::base::Result<u8> {
+fn own_byte(worker: &Worker, offset: u64) -> tasuki_core::base::Result<u8> {
     let mut byte = [0];
-    read_own(machine.own_place(starter(1, offset), 1)?, &mut byte);
+    read_own(worker.own_place(starter(1, offset), 1)?, &mut byte);
     Ok(byte[0])
 }
 
@@ -328,20 +328,20 @@ fn own_byte(machine: &Machine, offset: u64) -> tasuki_core::base::Result<u8> {
 fn what_was_sent_before_leaving_arrives() {
     for seed in 0..2 * SEEDS {
         let with_line = seed % 4 == 0;
-        let report = run(&Sim::seed(seed).remote_completion(seed % 3 == 0), |machine| {
-            if machine.rank().0 == 0 {
-                machine.put_signal(starter(1, 0), &[7; 8], signal(1, 0), 1)?;
+        let report = run(&Sim::seed(seed).remote_completion(seed % 3 == 0), |worker| {
+            if worker.rank().0 == 0 {
+                worker.put_signal(starter(1, 0), &[7; 8], signal(1, 0), 1)?;
                 if with_line {
-                    let written = machine.fabric().write_line(signal(1, 1), LinePayload::of(&seed), 1);
+                    let written = worker.fabric().write_line(signal(1, 1), LinePayload::of(&seed), 1);
                     assert_eq!(written, Ok(()));
                 }
                 return Ok(());
             }
             for index in 0..=u32::from(with_line) {
-                let cell = machine.fabric().own_signal(index)?;
-                machine.wait_signal(cell, 1, Some(Rank(0)), None, &|| "wait".into())?;
+                let cell = worker.fabric().own_signal(index)?;
+                worker.wait_signal(cell, 1, Some(Rank(0)), None, &|| "wait".into())?;
             }
-            assert_eq!(load(machine, starter(1, 0))?, u64::from_ne_bytes([7; 8]));
+            assert_eq!(load(worker, starter(1, 0))?, u64::from_ne_bytes([7; 8]));
             Ok(())
         });
         assert_eq!(report.rescues, 0, "seed {seed}");

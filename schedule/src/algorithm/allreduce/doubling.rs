@@ -6,15 +6,15 @@
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 
 use super::super::doublings;
-use super::super::leaders::Leaders;
 use super::fold::{Fold, Role};
 use super::{Algorithm, TURNS, algorithm};
+use crate::algorithm::layout::leaders::Leaders;
 use crate::shape::{DATA, Shape};
-use crate::{Buffer, Part, Place, Signal, Trigger, started};
+use crate::{BufferId, Location, RankPart, SignalId, StepTrigger, started};
 
 pub(in super::super) const DOUBLING: Algorithm = algorithm("recursive doubling", |_| true, doubling);
 
-fn doubling(shape: &Shape, part: &mut Part) {
+fn doubling(shape: &Shape, part: &mut RankPart) {
     let bytes = shape.bytes_of(0);
     part.buffer("data", bytes);
     let doubling = Doubling::name(Leaders::all(shape.ranks), bytes, part);
@@ -35,17 +35,17 @@ pub(in super::super) struct Doubling {
     pub(in super::super) fold: Fold,
     bytes: u64,
     /// A place for what comes in a round.
-    places: Buffer,
-    combined: Signal,
-    sent: Signal,
-    done: Signal,
+    places: BufferId,
+    combined: SignalId,
+    sent: SignalId,
+    done: SignalId,
     /// One a round.
-    arrived: Vec<Signal>,
+    arrived: Vec<SignalId>,
 }
 
 impl Doubling {
     /// Names what it needs.
-    pub(in super::super) fn name(among: Leaders, bytes: u64, part: &mut Part) -> Doubling {
+    pub(in super::super) fn name(among: Leaders, bytes: u64, part: &mut RankPart) -> Doubling {
         let me = among.number_of(part.rank()).map(|_| part.rank());
         let fold = Fold::name(among, bytes, TURNS, part);
         let rounds = doublings(fold.whole);
@@ -62,7 +62,7 @@ impl Doubling {
     }
 
     /// Where the result lies on a rank that goes on, where there are rounds: it arrived there, and was combined.
-    pub(in super::super) fn result_on(&self, rank: usize) -> Place {
+    pub(in super::super) fn result_on(&self, rank: usize) -> Location {
         self.places.on(rank, (self.arrived.len() as u64 - 1) * self.bytes)
     }
 
@@ -70,9 +70,9 @@ impl Doubling {
     pub(in super::super) fn exchange(
         &self,
         (number, folded): (usize, Option<usize>),
-        had: Trigger,
-        part: &mut Part,
-    ) -> (Place, Trigger) {
+        had: StepTrigger,
+        part: &mut RankPart,
+    ) -> (Location, StepTrigger) {
         let me = part.rank();
         let before = u64::from(folded.is_some());
         if folded.is_some() {
@@ -95,7 +95,12 @@ impl Doubling {
     }
 
     /// Brings the result to the data, when what was sent from there has gone. When that is done.
-    pub(in super::super) fn keep(&self, have: Place, ready: Trigger, part: &mut Part) -> Trigger {
+    pub(in super::super) fn keep(
+        &self,
+        have: Location,
+        ready: StepTrigger,
+        part: &mut RankPart,
+    ) -> StepTrigger {
         let me = part.rank();
         let rounds = self.arrived.len() as u64;
         if rounds > 0 {

@@ -1,23 +1,23 @@
 //! Any number of ranks as a power of two: of the first few pairs, the lower rank hands its values to the higher one,
 //! which goes on for both and hands the result back.
 
-use super::super::leaders::Leaders;
+use crate::algorithm::layout::leaders::Leaders;
 use crate::shape::DATA;
-use crate::{Buffer, Part, Place, Signal, Trigger};
+use crate::{BufferId, Location, RankPart, SignalId, StepTrigger};
 
-/// How ranks are folded, as one of them has it.
+/// CombineWith ranks are folded, as one of them has it.
 pub(in super::super) struct Fold {
     among: Leaders,
     bytes: u64,
-    /// How many go on.
+    /// CombineWith many go on.
     pub(in super::super) whole: usize,
     /// So many pairs become one each.
     pairs: usize,
-    incoming: Buffer,
-    folded: Signal,
+    incoming: BufferId,
+    folded: SignalId,
     /// What was handed out came back as the result.
-    pub(in super::super) result: Signal,
-    handed: Signal,
+    pub(in super::super) result: SignalId,
+    handed: SignalId,
 }
 
 /// What becomes of a rank.
@@ -31,7 +31,7 @@ pub(in super::super) enum Role {
 
 impl Fold {
     /// Names what it needs among these, each of which has so many bytes. Incoming values lie in turns.
-    pub(super) fn name(among: Leaders, bytes: u64, turns: u32, part: &mut Part) -> Fold {
+    pub(super) fn name(among: Leaders, bytes: u64, turns: u32, part: &mut RankPart) -> Fold {
         let count = among.count();
         let whole = if count.is_power_of_two() { count } else { count.next_power_of_two() / 2 };
         let pairs = count - whole;
@@ -62,7 +62,7 @@ impl Fold {
     }
 
     /// What a rank that does not go on does: hands its values out when it has them, and gets the result.
-    pub(in super::super) fn hand_out(&self, to: usize, had: Trigger, part: &mut Part) {
+    pub(in super::super) fn hand_out(&self, to: usize, had: StepTrigger, part: &mut RankPart) {
         let me = part.rank();
         part.copy(had, DATA.on(me, 0), self.incoming.on(to, 0), self.bytes)
             .then(self.folded.on(to, 1))
@@ -72,7 +72,7 @@ impl Fold {
     }
 
     /// Combines what another handed out with the own values; `combined` counts it.
-    pub(super) fn take_in(&self, combined: Signal, part: &mut Part) {
+    pub(super) fn take_in(&self, combined: SignalId, part: &mut RankPart) {
         let me = part.rank();
         let (from, to) = (self.incoming.on(me, 0), DATA.on(me, 0));
         part.reduce(self.folded.reaches(1), from, to, self.bytes, true).then(combined.on(me, 1));
@@ -82,9 +82,9 @@ impl Fold {
     pub(in super::super) fn hand_back(
         &self,
         to: usize,
-        when: Trigger,
-        (from, into): (Place, Buffer),
-        part: &mut Part,
+        when: StepTrigger,
+        (from, into): (Location, BufferId),
+        part: &mut RankPart,
     ) {
         let me = part.rank();
         part.copy(when, from, into.on(to, 0), self.bytes)

@@ -12,12 +12,16 @@ pub(super) use rabenseifner::RABENSEIFNER;
 pub(super) use ring::RING;
 pub(super) use tree::TREE;
 
-use super::{Algorithm, Make, Operation};
-use crate::Part;
+use super::{Algorithm, CollectiveKind, Make};
+use crate::RankPart;
 use crate::shape::Shape;
 
-const fn algorithm(name: &'static str, fits: fn(&Shape) -> bool, make: fn(&Shape, &mut Part)) -> Algorithm {
-    Algorithm { name, operation: Operation::Allreduce, fits, make: Make::Whole(make) }
+const fn algorithm(
+    name: &'static str,
+    fits: fn(&Shape) -> bool,
+    make: fn(&Shape, &mut RankPart),
+) -> Algorithm {
+    Algorithm { name, operation: CollectiveKind::Allreduce, fits, make: Make::Whole(make) }
 }
 
 /// Starts that a place for what comes in serves in turn: who writes there again has heard of the start in between that

@@ -7,27 +7,27 @@
 //! Source: Rabenseifner, "Optimization of collective reduction operations" (2004); Thakur, Rabenseifner, Gropp (2005).
 
 use super::super::doublings;
-use super::super::leaders::Leaders;
 use super::fold::{Fold, Role};
 use super::{Algorithm, TURNS, algorithm};
+use crate::algorithm::layout::leaders::Leaders;
 use crate::shape::{DATA, Shape};
-use crate::{Buffer, Part, Signal, Trigger, started};
+use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 use std::ops::Range;
 
 pub(in super::super) const RABENSEIFNER: Algorithm = algorithm("rabenseifner", |_| true, rabenseifner);
 
 /// Signals and places of a rank that goes on.
 struct Names {
-    places: Buffer,
-    combined: Signal,
-    sent: Signal,
-    arrived: Vec<Signal>,
-    gathered: Vec<Signal>,
+    places: BufferId,
+    combined: SignalId,
+    sent: SignalId,
+    arrived: Vec<SignalId>,
+    gathered: Vec<SignalId>,
 }
 
 impl Names {
     /// Of a rank that goes on with a number, or does not.
-    fn name(shape: &Shape, fold: &Fold, goes_on: Option<(usize, u64)>, part: &mut Part) -> Names {
+    fn name(shape: &Shape, fold: &Fold, goes_on: Option<(usize, u64)>, part: &mut RankPart) -> Names {
         let rounds = doublings(fold.whole);
         let once = u64::from(goes_on.is_some());
         let (times, before) = (once * rounds as u64, goes_on.map_or(0, |(_, before)| before));
@@ -41,7 +41,7 @@ impl Names {
     }
 }
 
-fn rabenseifner(shape: &Shape, part: &mut Part) {
+fn rabenseifner(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
     let fold = Fold::name(Leaders::all(shape.ranks), bytes, TURNS, part);
@@ -87,7 +87,7 @@ fn place(shape: &Shape, whole: usize, number: usize, round: usize) -> u64 {
     (1..=round).map(|earlier| had(shape, whole, number, earlier)).map(|had| had.end - had.start).sum()
 }
 
-fn halve(shape: &Shape, fold: &Fold, (number, before): (usize, u64), names: &Names, part: &mut Part) {
+fn halve(shape: &Shape, fold: &Fold, (number, before): (usize, u64), names: &Names, part: &mut RankPart) {
     let me = part.rank();
     for (round, arrived) in names.arrived.iter().enumerate() {
         let other = number ^ (1 << round);
@@ -111,9 +111,9 @@ fn halve(shape: &Shape, fold: &Fold, (number, before): (usize, u64), names: &Nam
     }
 }
 
-fn double(shape: &Shape, fold: &Fold, (number, before): (usize, u64), names: &Names, part: &mut Part) {
+fn double(shape: &Shape, fold: &Fold, (number, before): (usize, u64), names: &Names, part: &mut RankPart) {
     let (me, rounds) = (part.rank(), names.arrived.len());
-    let mut ready: Trigger = names.combined.reaches(before + rounds as u64);
+    let mut ready: StepTrigger = names.combined.reaches(before + rounds as u64);
     for (round, gathered) in names.gathered.iter().enumerate().rev() {
         let partner = fold.rank_of(number ^ (1 << round));
         let has = had(shape, fold.whole, number, round + 1);

@@ -6,11 +6,11 @@
 
 use super::{Algorithm, TURNS, algorithm};
 use crate::shape::{DATA, Shape};
-use crate::{Part, started};
+use crate::{RankPart, started};
 
 pub(in super::super) const RING: Algorithm = algorithm("ring", |shape| !shape.in_order, ring);
 
-fn ring(shape: &Shape, part: &mut Part) {
+fn ring(shape: &Shape, part: &mut RankPart) {
     let (ranks, me, bytes) = (shape.ranks, part.rank(), shape.bytes_of(0));
     let steps = ranks - 1;
     let (next, count) = ((me + 1) % ranks, steps as u64);

@@ -2,23 +2,23 @@
 //!
 //! A rank's values have been read when its parent has combined them, so the result may take their place without asking.
 
-use super::super::leaders::Leaders;
-use super::super::reduce::Up;
-use super::super::trees::Tree;
 use super::{Algorithm, algorithm};
+use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::tree::Tree;
+use crate::algorithm::reduce::Up;
 use crate::shape::{DATA, Shape};
-use crate::{Part, started};
+use crate::{RankPart, started};
 
 pub(in super::super) const TREE: Algorithm = algorithm("tree", |_| true, tree);
 
-fn tree(shape: &Shape, part: &mut Part) {
+fn tree(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     part.buffer("data", bytes);
     let up = Up::name(&Leaders::all(shape.ranks), 0, bytes, part);
     let children = Tree::Binomial.children(me, shape.ranks);
     let below = children.len() as u64;
     let result = part.signal("result", u64::from(me > 0));
-    let told = part.signal("told", below);
+    let told = part.signal("available", below);
     let ready = up.climb(started(), bytes, part).unwrap_or(result.reaches(1));
     for child in children {
         part.copy(ready, DATA.on(me, 0), DATA.on(child, 0), bytes)

@@ -4,17 +4,17 @@
 //! A leader's row has the blocks from its own node's on, around the end. Two starts take it in turn: who brings a block
 //! again has all of the start in between, so everybody has brought for that, and was through with the one before.
 
-use super::super::leaders::Leaders;
-use super::super::{doublings, tell_all};
-use super::{Algorithm, Operation, TURNS, algorithm, leaders};
+use super::super::{doublings, signal_all};
+use super::{Algorithm, CollectiveKind, TURNS, algorithm, leaders};
+use crate::algorithm::layout::leaders::Leaders;
 use crate::shape::{DATA, Shape};
-use crate::{Buffer, Part, Signal, Trigger, started};
+use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
-pub(in super::super) const ALLGATHER: Algorithm = algorithm(Operation::Allgather, allgather);
+pub(in super::super) const ALLGATHER: Algorithm = algorithm(CollectiveKind::Allgather, allgather);
 
-fn allgather(shape: &Shape, part: &mut Part) {
+fn allgather(shape: &Shape, part: &mut RankPart) {
     let me = part.rank();
-    let row = Row { shape, nodes: leaders(shape, 0) };
+    let row = NodeBlocks { shape, nodes: leaders(shape, 0) };
     let (leader, node) = (row.nodes.leader_of(me), row.nodes.node_of(me));
     let is_leader = me == leader;
     part.buffer("data", shape.rooms(me)[0]);
@@ -27,7 +27,7 @@ fn allgather(shape: &Shape, part: &mut Part) {
     let placed = part.signal("placed", pieces.len() as u64);
     let rounds = doublings(row.nodes.count());
     let sent = part.signal("sent", if is_leader { rounds as u64 } else { 0 });
-    let arrived: Vec<Signal> = (0..rounds).map(|_| part.signal("arrived", u64::from(is_leader))).collect();
+    let arrived: Vec<SignalId> = (0..rounds).map(|_| part.signal("arrived", u64::from(is_leader))).collect();
 
     let (own, first) = (shape.offset_of(me), row.nodes.ranks_of(node).start);
     let at = own - shape.offset_of(first);
@@ -38,7 +38,7 @@ fn allgather(shape: &Shape, part: &mut Part) {
     if is_leader {
         ready = row.exchange(blocks, come.reaches(there), (&arrived, sent), part);
         part.join(ready);
-        tell_all(part, row.nodes.followers(me).map(|rank| full.on(rank, 1)));
+        signal_all(part, row.nodes.followers(me).map(|rank| full.on(rank, 1)));
         part.finish(sent.reaches(rounds as u64));
     }
     for &(from, to, bytes) in &pieces {
@@ -49,12 +49,12 @@ fn allgather(shape: &Shape, part: &mut Part) {
 }
 
 /// The rows of leaders.
-struct Row<'s> {
+struct NodeBlocks<'s> {
     shape: &'s Shape,
     nodes: Leaders,
 }
 
-impl Row<'_> {
+impl NodeBlocks<'_> {
     /// Where the data of a node begin among those of all; of the one behind the last: their end.
     fn offset(&self, node: usize) -> u64 {
         self.shape.offset_of(self.nodes.ranks_of(node).start.min(self.shape.ranks))
@@ -80,11 +80,11 @@ impl Row<'_> {
     /// Leaders exchange what they have. When this one has all.
     fn exchange(
         &self,
-        blocks: Buffer,
-        first: Trigger,
-        (arrived, sent): (&[Signal], Signal),
-        part: &mut Part,
-    ) -> Trigger {
+        blocks: BufferId,
+        first: StepTrigger,
+        (arrived, sent): (&[SignalId], SignalId),
+        part: &mut RankPart,
+    ) -> StepTrigger {
         let (me, nodes) = (part.rank(), self.nodes.count());
         let node = self.nodes.node_of(me);
         let mut heard = first;

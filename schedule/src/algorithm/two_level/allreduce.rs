@@ -5,16 +5,16 @@
 //! goes on while others copy. It is written again when the leader has their next values, which they bring when they
 //! have the result.
 
-use super::super::allreduce::{Doubling, Role};
-use super::super::leaders::Leaders;
-use super::super::tell_all;
-use super::{Algorithm, Operation, algorithm, leaders, name_up};
+use super::super::signal_all;
+use super::{Algorithm, CollectiveKind, algorithm, leaders, name_up};
+use crate::algorithm::allreduce::{Doubling, Role};
+use crate::algorithm::layout::leaders::Leaders;
 use crate::shape::{DATA, Shape};
-use crate::{Buffer, Part, Signal, Trigger, started};
+use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
-pub(in super::super) const ALLREDUCE: Algorithm = algorithm(Operation::Allreduce, allreduce);
+pub(in super::super) const ALLREDUCE: Algorithm = algorithm(CollectiveKind::Allreduce, allreduce);
 
-fn allreduce(shape: &Shape, part: &mut Part) {
+fn allreduce(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let nodes = leaders(shape, 0);
     let leader = nodes.leader_of(me);
@@ -40,14 +40,14 @@ fn allreduce(shape: &Shape, part: &mut Part) {
 /// What a leader does between nodes; then it tells its own. One that went on has the result in its data.
 fn between(
     (nodes, doubling): (&Leaders, &Doubling),
-    (back, told): (Buffer, Signal),
-    had: Trigger,
-    part: &mut Part,
+    (back, told): (BufferId, SignalId),
+    had: StepTrigger,
+    part: &mut RankPart,
 ) {
     let me = part.rank();
-    let tell = |ready: Trigger, part: &mut Part| {
+    let tell = |ready: StepTrigger, part: &mut RankPart| {
         part.join(ready);
-        tell_all(part, nodes.followers(me).map(|rank| told.on(rank, 1)));
+        signal_all(part, nodes.followers(me).map(|rank| told.on(rank, 1)));
     };
     match doubling.fold.role(me) {
         Role::Out(to) => {

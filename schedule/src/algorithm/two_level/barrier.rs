@@ -1,14 +1,14 @@
 //! All ranks of a node tell its leader; leaders disseminate; each tells its node.
 
-use super::super::barrier::tell_rounds;
-use super::super::{doublings, tell_all};
-use super::{Algorithm, Operation, algorithm, leaders};
+use super::super::{doublings, signal_all};
+use super::{Algorithm, CollectiveKind, algorithm, leaders};
+use crate::algorithm::barrier::tell_rounds;
 use crate::shape::Shape;
-use crate::{Part, started};
+use crate::{RankPart, started};
 
-pub(in super::super) const BARRIER: Algorithm = algorithm(Operation::Barrier, barrier);
+pub(in super::super) const BARRIER: Algorithm = algorithm(CollectiveKind::Barrier, barrier);
 
-fn barrier(shape: &Shape, part: &mut Part) {
+fn barrier(shape: &Shape, part: &mut RankPart) {
     let me = part.rank();
     let nodes = leaders(shape, 0);
     let leader = nodes.leader_of(me);
@@ -26,7 +26,7 @@ fn barrier(shape: &Shape, part: &mut Part) {
     let all_came = if followers > 0 { come.reaches(followers) } else { started() };
     let heard = tell_rounds(&nodes, &rounds, all_came, part);
     part.join(heard);
-    tell_all(part, nodes.followers(me).map(|rank| go.on(rank, 1)));
+    signal_all(part, nodes.followers(me).map(|rank| go.on(rank, 1)));
     rounds.into_iter().for_each(|round| part.finish(round.reaches(1)));
     part.finish(all_came);
 }

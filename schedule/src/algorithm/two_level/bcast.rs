@@ -5,16 +5,16 @@
 //! lets its parent write there again when all of its node have copied, and all below it have been sent to: in a queue
 //! of its own, so that a slow one keeps nobody but the start that would write there.
 
-use super::super::leaders::Leaders;
-use super::super::trees::Tree;
-use super::super::{doublings, tell_all};
-use super::{Algorithm, Operation, TURNS, algorithm, leaders};
+use super::super::{doublings, signal_all};
+use super::{Algorithm, CollectiveKind, TURNS, algorithm, leaders};
+use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::layout::tree::Tree;
 use crate::shape::{DATA, Shape};
-use crate::{Buffer, Part, Signal, Trigger, started};
+use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
-pub(in super::super) const BCAST: Algorithm = algorithm(Operation::Bcast, bcast);
+pub(in super::super) const BCAST: Algorithm = algorithm(CollectiveKind::Bcast, bcast);
 
-fn bcast(shape: &Shape, part: &mut Part) {
+fn bcast(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let nodes = leaders(shape, shape.root);
     let down = Down::name(shape, nodes, part);
@@ -45,20 +45,20 @@ struct Down {
     bytes: u64,
     /// Whom a leader sends to, and which of its children each is: the one with most below it first.
     children: Vec<(usize, usize)>,
-    place: Buffer,
+    place: BufferId,
     /// The bytes are there.
-    there: Signal,
-    told: Signal,
-    taken: Signal,
-    sent: Signal,
+    there: SignalId,
+    told: SignalId,
+    taken: SignalId,
+    sent: SignalId,
     /// Of each rank of the node: it has copied.
-    copied: Vec<Signal>,
+    copied: Vec<SignalId>,
     /// Of each child: its place is free.
-    free: Vec<Signal>,
+    free: Vec<SignalId>,
 }
 
 impl Down {
-    fn name(shape: &Shape, nodes: Leaders, part: &mut Part) -> Down {
+    fn name(shape: &Shape, nodes: Leaders, part: &mut RankPart) -> Down {
         let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
         let is_leader = nodes.leader_of(me) == me;
         let followers = if is_leader { nodes.followers(me).count() } else { 0 };
@@ -71,7 +71,7 @@ impl Down {
         let number = |child: usize| (nodes.rank_of((child + first) % count), child.trailing_zeros() as usize);
         let children: Vec<(usize, usize)> = children.into_iter().map(number).collect();
         let there = part.signal("there", u64::from(has_place));
-        let told = part.signal("told", u64::from(!is_leader));
+        let told = part.signal("available", u64::from(!is_leader));
         let taken = part.signal("taken", u64::from(me != root));
         let sent = part.signal("sent", children.len() as u64);
         let (own, on_node) = (nodes.slot_of(me), nodes.ranks_of(nodes.node_of(me)).len());
@@ -83,7 +83,7 @@ impl Down {
     }
 
     /// Sends to all below, when the bytes are there.
-    fn send(&self, ready: Trigger, part: &mut Part) {
+    fn send(&self, ready: StepTrigger, part: &mut RankPart) {
         let me = part.rank();
         let from = if me == self.root { DATA } else { self.place };
         for &(child, number) in &self.children {
@@ -95,16 +95,16 @@ impl Down {
     }
 
     /// Tells the node that the bytes are there.
-    fn tell(&self, there: Trigger, part: &mut Part) {
+    fn tell(&self, there: StepTrigger, part: &mut RankPart) {
         let followers = self.nodes.followers(part.rank());
         if followers.clone().next().is_some() {
             part.join(there);
-            tell_all(part, followers.map(|rank| self.told.on(rank, 1)));
+            signal_all(part, followers.map(|rank| self.told.on(rank, 1)));
         }
     }
 
     /// The root lays its bytes out for its node.
-    fn lay(&self, part: &mut Part) {
+    fn lay(&self, part: &mut RankPart) {
         let me = part.rank();
         let followers = self.nodes.followers(me);
         if followers.clone().next().is_some() {
@@ -119,7 +119,7 @@ impl Down {
     }
 
     /// Tells the parent that a leader's place is free, when all have read it.
-    fn let_go(&self, part: &mut Part) {
+    fn let_go(&self, part: &mut RankPart) {
         let me = part.rank();
         let (count, first) = (self.nodes.count(), self.nodes.node_of(self.root));
         let at = (self.nodes.node_of(me) + count - first) % count;

@@ -29,13 +29,13 @@ pub(super) use bcast::BCAST;
 pub(super) use reduce::REDUCE;
 pub(super) use work::of as work_of;
 
-use super::leaders::Leaders;
-use super::reduce::Up;
-use super::{Algorithm, Make, Operation};
-use crate::Part;
+use super::{Algorithm, CollectiveKind, Make};
+use crate::RankPart;
+use crate::algorithm::layout::leaders::Leaders;
+use crate::algorithm::reduce::Up;
 use crate::shape::Shape;
 
-const fn algorithm(operation: Operation, make: fn(&Shape, &mut Part)) -> Algorithm {
+const fn algorithm(operation: CollectiveKind, make: fn(&Shape, &mut RankPart)) -> Algorithm {
     Algorithm { name: "two-level", operation, fits, make: Make::Whole(make) }
 }
 
@@ -48,7 +48,7 @@ fn fits(shape: &Shape) -> bool {
 }
 
 /// Names what a node's values go up by, a binomial tree from its leader on.
-fn name_up(nodes: &Leaders, bytes: u64, part: &mut Part) -> Up {
+fn name_up(nodes: &Leaders, bytes: u64, part: &mut RankPart) -> Up {
     let node = nodes.on_node(nodes.node_of(part.rank()));
     Up::name(&node, node.node_of(nodes.leader_of(part.rank())), bytes, part)
 }

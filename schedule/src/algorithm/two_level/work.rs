@@ -4,8 +4,8 @@
 //! number to the base of 2, rounded down and up; `n` bytes as in `work.rs`.
 
 use super::super::doublings;
-use super::super::work::{Work, work};
-use crate::shape::{Operation, Shape};
+use crate::algorithm::work::{Work, work};
+use crate::shape::{CollectiveKind, Shape};
 
 /// Of a shape for which there is such a form.
 pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
@@ -23,17 +23,17 @@ pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
     let fold = if folded > 0.0 { 1.0 } else { 0.0 };
     let n = shape.bytes_of_all() as f64 / p;
     Some(match shape.operation {
-        Operation::Barrier => {
+        CollectiveKind::Barrier => {
             let steps = (c + m / 2.0 + 2.0, 1.5 * led + nodes * (c + 1.0));
             work((c + 2.0, c + 2.0), steps, (0.0, 0.0)).between(c, 0.0)
         }
-        Operation::Bcast => {
+        CollectiveKind::Bcast => {
             let steps = (2.0 * c + 1.5 * m + 2.0, 3.5 * led + 5.0 * nodes);
             work((l + 1.0, l + 1.0), steps, ((c + 1.0) * n, (p + nodes - 1.0) * n))
                 .between(l, c * n)
                 .within(2.0 * n)
         }
-        Operation::Reduce => {
+        CollectiveKind::Reduce => {
             let (levels, most) = (inner_l + l, inner_c + c);
             let steps = (most + 1.0, 3.0 * (p - 1.0));
             work((levels, (most + 1.0) / 2.0), steps, (levels * n, (p - 1.0) * n))
@@ -41,7 +41,7 @@ pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
                 .between(l, c * n)
                 .within(2.0 * most * n)
         }
-        Operation::Allreduce => {
+        CollectiveKind::Allreduce => {
             let steps = inner_c + m / 2.0 + 2.0 * l + 3.0 + 2.0 * fold;
             let all = 4.5 * led + nodes + whole * (2.0 * l + 2.0) + 4.0 * folded;
             let copied = 2.0 * led + whole * (l + 1.0) + 3.0 * folded;
@@ -52,7 +52,7 @@ pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
                 .between(l + 2.0 * fold, (l + fold) * n)
                 .within(2.0 * (inner_c + l + fold) * n)
         }
-        Operation::Allgather => {
+        CollectiveKind::Allgather => {
             let steps = (c + m / 2.0 + 5.0, 3.5 * p + nodes * (c + 1.0));
             let others = (nodes - 1.0) * k * n;
             work((c + 2.0, c + 2.0), steps, (n + others + p * n, (nodes + p) * p * n))

@@ -8,7 +8,7 @@ use anyhow::Context;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, streams};
 use tasuki_schedule::network::{Grid, Network, Time, Topology};
-use tasuki_schedule::shape::{Operation, Placement, Shape};
+use tasuki_schedule::shape::{CollectiveKind, Placement, Shape};
 
 /// Ranks of a node.
 pub(super) const PER_NODE: [usize; 3] = [2, 3, 4];
@@ -71,7 +71,7 @@ pub(super) fn formula(reading: Reading, per_node: usize) -> anyhow::Result<Point
 fn shape(sides: [usize; 3], per_node: usize, bytes: u64) -> Shape {
     let placement = Placement { per_node, torus: sides };
     let ranks = sides.iter().product::<usize>() * per_node;
-    Shape { placement, ..Shape::new(Operation::Bcast, ranks, 0, bytes) }
+    Shape { placement, ..Shape::new(CollectiveKind::Bcast, ranks, 0, bytes) }
 }
 
 /// From the first byte's leaving on.

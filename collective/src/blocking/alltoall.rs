@@ -1,0 +1,64 @@
+//! A block of everybody's for everybody: each gives each its block, in an order in which nobody is asked by two at
+//! once.
+
+use crate::cached::schedule_cache::CallKind;
+use crate::communicator::Communicator;
+use bytemuck::Pod;
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::executor::CallBuffers;
+use tasuki_message::SHORT_MAX;
+use tasuki_schedule::shape::CollectiveKind;
+
+impl Communicator {
+    /// The members' blocks for this one, in their order, into `all`; `values` are this one's for them.
+    pub fn alltoall<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
+        let count = values.len() / self.size();
+        let call = || format!("alltoall({} bytes for each)", count * size_of::<T>());
+        let kind = CallKind::of::<T>(CollectiveKind::Alltoall, Rank(0), count);
+        self.check_room(values.len(), count, &call)?;
+        self.check_room(all.len(), count, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
+        let (values, all) = (bytemuck::cast_slice(values), bytemuck::cast_slice_mut(all));
+        if self.runs_cached(&kind, CallBuffers::between(values, all), &call)? {
+            return Ok(());
+        }
+        self.swap_blocks(values, all).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// By messages: to the ones 1, 2, 3 and so on further on, from those as far before.
+    pub(crate) fn swap_blocks(&self, values: &[u8], all: &mut [u8]) -> Result<()> {
+        let (me, size) = (self.rank(), self.size());
+        let bytes = values.len() / size;
+        let block = |member: Rank| member.index() * bytes..(member.index() + 1) * bytes;
+        all[block(me)].copy_from_slice(&values[block(me)]);
+        if bytes > SHORT_MAX {
+            return self.exchange_with_each(|to| &values[block(to)], all);
+        }
+        let pairs = (1..size).map(|steps| (self.after(me, steps), self.after(me, size - steps)));
+        for (to, from) in pairs.clone() {
+            self.channel.expect(from)?;
+            self.channel.send(&values[block(to)], to)?;
+        }
+        for (_, from) in pairs {
+            self.channel.recv(&mut all[block(from)], from)?;
+        }
+        Ok(())
+    }
+
+    /// Long blocks, one at a time: to the ones 1, 2, 3 and so on further on, from those as far before. What is got
+    /// comes to lie in the order of members.
+    pub(crate) fn exchange_with_each<'v>(
+        &self,
+        given: impl Fn(Rank) -> &'v [u8],
+        all: &mut [u8],
+    ) -> Result<()> {
+        let (me, size) = (self.rank(), self.size());
+        let bytes = all.len() / size;
+        for steps in 1..size {
+            let (to, from) = (self.after(me, steps), self.after(me, size - steps));
+            let into = &mut all[from.index() * bytes..][..bytes];
+            self.channel.exchange(given(to), to, into, from)?;
+        }
+        Ok(())
+    }
+}

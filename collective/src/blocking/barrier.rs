@@ -1,0 +1,52 @@
+//! A barrier: in a round each member tells several others and hears of as many, ever further away; after
+//! ceil(log8 P) rounds each has heard of all.
+//!
+//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988); with several partners a round:
+//! Hoefler, Mehlan, Mietke, Rehm, "Fast barrier synchronization for InfiniBand" (2006).
+
+use crate::cached::schedule_cache::CallKind;
+use crate::communicator::{Communicator, RADIX};
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::executor::CallBuffers;
+use tasuki_schedule::shape::CollectiveKind;
+
+impl Communicator {
+    /// Returns when all members have called it; what any did before is visible to all after.
+    pub fn barrier(&self) -> Result<()> {
+        let call = || "barrier()".to_string();
+        let kind = CallKind::of::<u8>(CollectiveKind::Barrier, Rank(0), 0);
+        let _held = self.begin(Some(&kind), &call)?;
+        self.worker().settle(&call)?; // what was sent before may arrive later than what says that it was
+        if self.runs_cached(&kind, CallBuffers::nothing(), &call)? {
+            return Ok(());
+        }
+        if let Some(turn) = self.fabric_collectives(&kind, &call)? {
+            return turn.barrier();
+        }
+        let mut step = 1;
+        while step < self.size() {
+            self.notify_and_wait(step).map_err(|error| self.step_failed(error, &call))?;
+            step *= RADIX;
+        }
+        Ok(())
+    }
+
+    /// One round, with the members 1 to 7 steps away.
+    fn notify_and_wait(&self, step: usize) -> Result<()> {
+        for steps in self.partners(step) {
+            let before = self.after(self.rank(), self.size() - steps);
+            self.channel.expect(before)?;
+            self.channel.send(&[], self.after(self.rank(), steps))?;
+        }
+        let of = |steps| self.after(self.rank(), self.size() - steps);
+        let bit = |steps| 1_u32 << (steps / step);
+        let is_near = |&steps: &usize| self.channel.shares_processor(of(steps));
+        let near = self.partners(step).filter(is_near).fold(0, |near, steps| near | bit(steps));
+        // Those first that need this very processor: to look for the others meanwhile would keep it from them.
+        for first in [true, false] {
+            let mut partners = self.partners(step).filter(|&steps| (near & bit(steps) != 0) == first);
+            partners.try_for_each(|steps| self.channel.recv(&mut [], of(steps)))?;
+        }
+        Ok(())
+    }
+}

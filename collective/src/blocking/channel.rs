@@ -1,0 +1,135 @@
+//! CombineWith the steps of a collective call travel: as messages of a context of the communicator's own, which no message of
+//! the program meets.
+//!
+//! What fits in a line goes into a receive that stands. What does not is announced there first, with its length: so
+//! members who disagree about the length of a step find each other, and get an error instead of waiting for ever.
+
+use std::sync::Arc;
+use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::engine::{BufferView, RevocableBuffer};
+use tasuki_message::{Context, MessageBuffer, PREPOSTED_SLOTS, Received, SHORT_MAX};
+
+/// The slot of messages that do not fit in a line; those before it have receives that stand all the time.
+const LONG: u32 = PREPOSTED_SLOTS as u32;
+/// CombineWith an announcement begins; its length follows.
+const ANNOUNCED: u64 = u64::from_le_bytes(*b"announce");
+/// Slots of such a context.
+pub(crate) const SLOTS: u32 = LONG + 1;
+
+/// One member's way to the others.
+#[derive(Debug)]
+pub(crate) struct CollectiveChannel {
+    context: Arc<Context>,
+}
+
+impl CollectiveChannel {
+    pub(crate) fn new(context: Arc<Context>) -> CollectiveChannel {
+        CollectiveChannel { context }
+    }
+
+    /// Sends bytes to a member that will receive as many.
+    #[inline]
+    pub(crate) fn send(&self, bytes: &[u8], to: Rank) -> Result<()> {
+        if bytes.len() <= SHORT_MAX {
+            if announced(bytes).is_some() {
+                self.announce(bytes.len(), to)?; // the program's own bytes only look like one
+            }
+            self.context.send_preposted(bytes, to)
+        } else {
+            // One who disagrees may be telling this one something: neither is to wait for the other's receive.
+            self.context.prepost(to)?;
+            self.announce(bytes.len(), to)?;
+            self.context.send(bytes, to, LONG).map_err(|error| match *error.cause() {
+                Cause::Truncated { len, room } => self.disagree(len, room, to),
+                _ => error,
+            })
+        }
+    }
+
+    /// A message of so many bytes follows: on the slot of long ones, if it is one.
+    fn announce(&self, len: usize, to: Rank) -> Result<()> {
+        self.context.send_preposted(bytemuck::bytes_of(&[ANNOUNCED.to_le(), (len as u64).to_le()]), to)
+    }
+
+    /// Hears a short message of exactly `wanted` bytes, or the announcement of such a message: true. Of a long one of
+    /// another length, which is on its way all the same, `end` lets the sender know.
+    #[inline]
+    fn recv_short(
+        &self,
+        line: &mut [u8; SHORT_MAX],
+        wanted: usize,
+        from: Rank,
+        end: impl FnOnce() -> Result<Received>,
+    ) -> Result<bool> {
+        let got = self.context.recv_preposted(line, from)?;
+        let announced = announced(&line[..got]);
+        let len = announced.unwrap_or(got);
+        if len == wanted {
+            return Ok(announced.is_some());
+        }
+        if len > SHORT_MAX {
+            let _ = end(); // it fails where there is too little room, as its sender's call does
+        }
+        Err(self.disagree(len as u64, wanted as u64, from))
+    }
+
+    /// Receives exactly so many bytes.
+    #[inline]
+    pub(crate) fn recv(&self, into: &mut [u8], from: Rank) -> Result<()> {
+        let mut line = [0; SHORT_MAX];
+        if self.recv_short(&mut line, into.len(), from, || self.context.recv(&mut *into, from, LONG))? {
+            if into.len() > SHORT_MAX {
+                return self.context.recv(into, from, LONG).map(drop);
+            }
+            self.context.recv_preposted(&mut line, from)?;
+        }
+        into.copy_from_slice(&line[..into.len()]);
+        Ok(())
+    }
+
+    /// Whether that member needs this rank's processor to tell it something.
+    pub(crate) fn shares_processor(&self, member: Rank) -> bool {
+        let rank = self.context.rank_of(member);
+        rank.is_some_and(|rank| self.context.worker().shares_processor(rank))
+    }
+
+    /// Messages will come from that member: so that its first does not wait.
+    #[inline]
+    pub(crate) fn expect(&self, from: Rank) -> Result<()> {
+        self.context.prepost(from)
+    }
+
+    /// Sends to one member and receives from one, who may be the same, in any order.
+    pub(crate) fn exchange(&self, bytes: &[u8], to: Rank, into: &mut [u8], from: Rank) -> Result<()> {
+        self.expect(from)?;
+        if into.len() <= SHORT_MAX {
+            self.send(bytes, to)?;
+            return self.recv(into, from);
+        }
+        let (len, pause) = (into.len(), || self.context.worker().pause());
+        RevocableBuffer::lend(BufferView::of_mut(into), &pause, |loan| {
+            let nonblocking = self.context.begin_recv(len, || MessageBuffer::Own(loan.clone()), from, LONG);
+            let mut pending_recv = nonblocking?;
+            // Where one fails the receive is taken back.
+            self.send(bytes, to)?;
+            self.recv_short(&mut [0; SHORT_MAX], len, from, || pending_recv.take(&mut []))?;
+            pending_recv.take(&mut []).map(drop)
+        })
+    }
+
+    /// That a member's part is not as long as this one's.
+    #[cold]
+    fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
+        let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+        self.context.worker().fault(cause, || format!("a part with member {member}"))
+    }
+}
+
+/// The length of the message that this announces, if it announces one.
+#[inline]
+fn announced(bytes: &[u8]) -> Option<usize> {
+    let words: &[u8; 16] = bytes.try_into().ok()?;
+    let (mark, len) = words.split_at(8);
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    (word(mark) == ANNOUNCED).then(|| word(len) as usize)
+}

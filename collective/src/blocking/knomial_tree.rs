@@ -1,0 +1,66 @@
+//! A tree over the places of members, each with up to seven children a level: place 0 is its root, and the part of the
+//! tree below a place is the places that follow it.
+//!
+//! Wide rather than deep: a member that tells seven others waits for none of them, but each level costs a hand-over,
+//! and where ranks share processors a switch.
+
+use crate::communicator::RADIX;
+
+/// The tree of so many places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnomialTree {
+    pub(crate) size: usize,
+}
+
+impl KnomialTree {
+    /// CombineWith many places the part below a place may have; for the root all.
+    fn span(self, place: usize) -> usize {
+        let mut span = 1;
+        while span < self.size && place.is_multiple_of(span * RADIX) {
+            span *= RADIX;
+        }
+        span
+    }
+
+    /// Whose child a place is; none for the root.
+    pub(crate) fn parent(self, place: usize) -> Option<usize> {
+        (place > 0).then(|| place - place % (self.span(place) * RADIX))
+    }
+
+    /// The children of a place, nearest first.
+    pub(crate) fn children(self, place: usize) -> impl DoubleEndedIterator<Item = usize> {
+        let (size, levels) = (self.size, self.span(place).ilog(RADIX));
+        (0..levels)
+            .flat_map(move |level| (1..RADIX).map(move |times| place + times * RADIX.pow(level)))
+            .filter(move |&child| child < size)
+    }
+
+    /// CombineWith many places there are from a place on to the end of the part below it.
+    pub(crate) fn below(self, place: usize) -> usize {
+        self.span(place).min(self.size - place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_has_one_parent_and_the_parts_fit_together() {
+        for size in (1..140).chain([511, 512, 513, 1000]) {
+            let tree = KnomialTree { size };
+            let mut parents = vec![0; size];
+            for place in 0..size {
+                let mut next = place + 1;
+                for child in tree.children(place) {
+                    assert_eq!((child, tree.parent(child)), (next, Some(place)), "{size}");
+                    parents[child] += 1;
+                    next += tree.below(child);
+                }
+                assert_eq!(next, place + tree.below(place), "{size}: {place}");
+            }
+            assert_eq!((parents[0], tree.parent(0), tree.below(0)), (0, None, size));
+            assert!(parents[1..].iter().all(|&count| count == 1));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! CombineWith two members that exchange blocks find out, both of them, that they disagree about a length.
+//!
+//! Only who gives a block and who gets it know how long it is, each for itself. So each tells each of its partners
+//! first how long the blocks between the two are, as it knows it, in a message that fits in a line; no block is on its
+//! way then. Costs a hand-over more than the blocks alone.
+
+use crate::communicator::Communicator;
+use bytemuck::{Pod, Zeroable};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use tasuki_core::base::{Cause, Rank, Result};
+
+/// What a member knows of the blocks between it and a partner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BlockLengths {
+    partner: Rank,
+    gives: SideLengths,
+    gets: SideLengths,
+}
+
+/// The blocks that go one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct SideLengths {
+    /// Of all together.
+    bytes: u64,
+    /// Which stands for the length of each, where there are several.
+    division: u64,
+}
+
+impl SideLengths {
+    fn of<T>(counts: &[usize]) -> SideLengths {
+        let mut division = DefaultHasher::new();
+        counts.hash(&mut division);
+        let bytes = counts.iter().map(|&count| (count * size_of::<T>()) as u64).sum();
+        SideLengths { bytes, division: if counts.len() > 1 { division.finish() } else { 0 } }
+    }
+}
+
+impl BlockLengths {
+    /// With that partner, of blocks of so many values.
+    pub(crate) fn of<T>(partner: Rank, gives: &[usize], gets: &[usize]) -> BlockLengths {
+        BlockLengths { partner, gives: SideLengths::of::<T>(gives), gets: SideLengths::of::<T>(gets) }
+    }
+
+    /// In what the partner, which tells what it gives and gets, disagrees.
+    fn differ_from(&self, [gives, gets]: [SideLengths; 2]) -> Option<Cause> {
+        let (ours, theirs) =
+            [(self.gets, gives), (self.gives, gets)].into_iter().find(|(ours, theirs)| ours != theirs)?;
+        if ours.bytes == theirs.bytes {
+            let text = format!("member {} divides the same bytes into other blocks", self.partner);
+            return Some(Cause::Argument(text));
+        }
+        let (least, most) = (ours.bytes.min(theirs.bytes), ours.bytes.max(theirs.bytes));
+        Some(Cause::Disagree { what: "bytes", least, most })
+    }
+}
+
+impl Communicator {
+    /// Tells all partners what this member knows of the blocks between them, and hears what they do.
+    pub(crate) fn agree_on_lengths(&self, with: &[BlockLengths]) -> Result<()> {
+        // Neither of two is to wait for the other's receive.
+        with.iter().try_for_each(|own| self.channel.expect(own.partner))?;
+        let tell =
+            |own: &BlockLengths| self.channel.send(bytemuck::bytes_of(&[own.gives, own.gets]), own.partner);
+        with.iter().try_for_each(tell)?;
+        with.iter().try_for_each(|own| {
+            let mut theirs = [SideLengths::zeroed(); 2];
+            self.channel.recv(bytemuck::bytes_of_mut(&mut theirs), own.partner)?;
+            let fault = |cause| self.worker().fault(cause, || format!("a part with member {}", own.partner));
+            own.differ_from(theirs).map_or(Ok(()), |cause| Err(fault(cause)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_say_of_their_blocks_is_compared() {
+        let lengths = |gives: &[usize], gets: &[usize]| BlockLengths::of::<u32>(Rank(1), gives, gets);
+        let here = lengths(&[2], &[0, 9]);
+        let told = |gives: &[usize], gets: &[usize]| {
+            let BlockLengths { gives, gets, .. } = lengths(gives, gets);
+            here.differ_from([gives, gets])
+        };
+        assert_eq!(told(&[0, 9], &[2]), None);
+        assert_eq!(told(&[0, 8], &[2]), Some(Cause::Disagree { what: "bytes", least: 32, most: 36 }));
+        assert_eq!(told(&[0, 9], &[3]), Some(Cause::Disagree { what: "bytes", least: 8, most: 12 }));
+        assert!(matches!(told(&[9, 0], &[2]), Some(Cause::Argument(_))));
+    }
+}

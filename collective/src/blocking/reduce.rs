@@ -1,0 +1,220 @@
+//! Reductions: a tree towards the first member, and from there to the root. For all members: where the values are few
+//! and the members, too, everyone tells everyone; where only the values are few, recursive doubling; else a tree and a
+//! broadcast.
+//!
+//! Values are always combined in the order of the members they come from, lower first, and in the same grouping on
+//! every member: the result is the same to the bit everywhere, and operations that do not commute are right.
+//!
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
+
+use crate::blocking::knomial_tree::KnomialTree;
+use crate::cached::schedule_cache::CallKind;
+use crate::communicator::{Communicator, RADIX};
+use bytemuck::Pod;
+use smallvec::SmallVec;
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::executor::{CallBuffers, CombineWith};
+use tasuki_core::queue::reduction::Reduction;
+use tasuki_message::SHORT_MAX;
+use tasuki_schedule::shape::CollectiveKind;
+
+/// An operation that combines values.
+pub trait Combines<T> {
+    /// The left become left with right.
+    fn combine(&self, left: &mut [T], right: &[T]);
+    /// The same, if everybody knows it.
+    fn known(&self) -> Option<Reduction>;
+}
+
+/// CombineWith values are combined.
+pub type Combine<'c, T> = &'c dyn Combines<T>;
+
+/// CombineWith values are combined, given as their bytes.
+pub(crate) struct OnBytes<F> {
+    by: F,
+    known: Option<Reduction>,
+}
+
+impl<F: Fn(&mut [u8], &[u8])> OnBytes<F> {
+    pub(crate) fn how(&self) -> CombineWith<'_> {
+        self.known.map_or(CombineWith::By(&self.by), CombineWith::Known)
+    }
+}
+
+/// Values that are mostly few.
+type FewValues<T> = SmallVec<[T; 6]>;
+
+impl Communicator {
+    /// Combines all members' values on this member, the root, where `values` are the result.
+    pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let (bytes, root) = (size_of_val(values), self.rank());
+        let call = || format!("reduce({bytes} bytes to rank {root})");
+        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
+        let _held = self.begin(Some(&kind), &call)?;
+        let on_bytes = on_bytes(combine);
+        let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
+        if self.runs_cached(&kind, lent, &call)? {
+            return Ok(());
+        }
+        self.reduce_steps(values, combine, root).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Combines all members' values on another member, the root.
+    pub fn reduce_to<T: Pod>(&self, values: &[T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
+        let bytes = size_of_val(values);
+        let call = || format!("reduce({bytes} bytes to rank {root})");
+        let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
+        self.check_root(root, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
+        if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
+            return Ok(());
+        }
+        let done = match self.size() <= RADIX {
+            true => self.channel.send(bytemuck::cast_slice(values), root),
+            false => self.reduce_steps(&mut values.to_vec(), combine, root),
+        };
+        done.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Combines all members' values; `values` are the result everywhere.
+    pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let bytes = size_of_val(values);
+        let call = || format!("allreduce({bytes} bytes)");
+        let kind = CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len());
+        let _held = self.begin(Some(&kind), &call)?;
+        let on_bytes = on_bytes(combine);
+        let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
+        if self.runs_cached(&kind, lent, &call)? {
+            return Ok(());
+        }
+        let done = if size_of_val(values) <= SHORT_MAX {
+            if self.size() <= RADIX { self.tell_all(values, combine) } else { self.double(values, combine) }
+        } else {
+            let first = Rank(0);
+            self.reduce_steps(values, combine, first)
+                .and_then(|()| self.bcast_steps(bytemuck::cast_slice_mut(values), first))
+        };
+        done.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Up a tree to the first member, so that neighbours are combined first, and from there to the root. Few members
+    /// give their values to the root at once.
+    pub(crate) fn reduce_steps<T: Pod>(
+        &self,
+        values: &mut [T],
+        combine: Combine<'_, T>,
+        root: Rank,
+    ) -> Result<()> {
+        let (place, first, tree) = (self.rank().index(), Rank(0), KnomialTree { size: self.size() });
+        if self.size() <= RADIX {
+            return self.combine_at(values, combine, root);
+        }
+        let mut sum = values.to_vec();
+        let mut part = values.to_vec();
+        for child in tree.children(place) {
+            self.channel.recv(bytemuck::cast_slice_mut(&mut part), Rank(child as u32))?;
+            combine.combine(&mut sum, &part);
+        }
+        if let Some(parent) = tree.parent(place) {
+            self.channel.send(bytemuck::cast_slice(&sum), Rank(parent as u32))?;
+        }
+        if root != first && self.rank() == first {
+            self.channel.send(bytemuck::cast_slice(&sum), root)?;
+        } else if root != first && self.rank() == root {
+            self.channel.recv(bytemuck::cast_slice_mut(&mut sum), first)?;
+        }
+        if self.rank() == root {
+            values.copy_from_slice(&sum);
+        }
+        Ok(())
+    }
+
+    /// The root hears of all.
+    fn combine_at<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
+        if self.rank() != root {
+            return self.channel.send(bytemuck::cast_slice(values), root);
+        }
+        self.combine_all(values, combine)
+    }
+
+    /// Combines what all others send with the own values, in the order of the members.
+    fn combine_all<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let mut part = FewValues::from_slice(values);
+        let (mut own, sum) = (part.clone(), values);
+        for member in (0..self.size()).map(|place| Rank(place as u32)) {
+            let next = if member == self.rank() {
+                &mut own
+            } else {
+                self.channel.recv(bytemuck::cast_slice_mut(&mut part), member)?;
+                &mut part
+            };
+            if member == Rank(0) { sum.copy_from_slice(next) } else { combine.combine(sum, next) }
+        }
+        Ok(())
+    }
+
+    /// Everyone tells everyone, and combines for itself.
+    fn tell_all<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        for steps in 1..self.size() {
+            self.channel.expect(self.after(self.rank(), self.size() - steps))?;
+            self.channel.send(bytemuck::cast_slice(values), self.after(self.rank(), steps))?;
+        }
+        self.combine_all(values, combine)
+    }
+
+    /// Recursive doubling. Where the members are no power of two, the first few pairs are one each.
+    fn double<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let (place, size) = (self.rank().index(), self.size());
+        let whole = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
+        let pairs = size - whole;
+        let mut part = values.to_vec();
+        if place < 2 * pairs {
+            let partner = Rank((place ^ 1) as u32);
+            if place % 2 == 0 {
+                self.channel.send(bytemuck::cast_slice(values), partner)?;
+                return self.channel.recv(bytemuck::cast_slice_mut(values), partner);
+            }
+            self.channel.recv(bytemuck::cast_slice_mut(&mut part), partner)?;
+            combine_in_order(values, &mut part, false, combine);
+        }
+        // The place among those that go on, and back.
+        let among = |place: usize| if place < 2 * pairs { place / 2 } else { place - pairs };
+        let place_of = |among: usize| if among < pairs { 2 * among + 1 } else { among + pairs };
+        let mine = among(place);
+        let mut step = 1;
+        while step < whole {
+            let partner = Rank(place_of(mine ^ step) as u32);
+            let out = bytemuck::cast_slice(values);
+            self.channel.exchange(out, partner, bytemuck::cast_slice_mut(&mut part), partner)?;
+            combine_in_order(values, &mut part, mine & step == 0, combine);
+            step *= 2;
+        }
+        if place < 2 * pairs {
+            self.channel.send(bytemuck::cast_slice(values), Rank((place ^ 1) as u32))?;
+        }
+        Ok(())
+    }
+}
+
+/// Combines values that are given as bytes, which lie where values of this type may.
+pub(crate) fn on_bytes<T: Pod>(combine: Combine<'_, T>) -> OnBytes<impl Fn(&mut [u8], &[u8])> {
+    let by = |left: &mut [u8], right: &[u8]| {
+        combine.combine(bytemuck::cast_slice_mut(left), bytemuck::cast_slice(right));
+    };
+    OnBytes { by, known: combine.known() }
+}
+
+/// Combines own values with a part of others, which come after them or before.
+pub(crate) fn combine_in_order<T: Pod>(
+    own: &mut [T],
+    part: &mut [T],
+    own_first: bool,
+    combine: Combine<'_, T>,
+) {
+    if own_first {
+        combine.combine(own, part);
+    } else {
+        combine.combine(part, own);
+        own.copy_from_slice(part);
+    }
+}

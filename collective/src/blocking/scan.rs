@@ -1,0 +1,76 @@
+//! Scans: what the values of the members up to each come to, by doubling: in round k a member knows of itself and those
+//! 2^k - 1 before it, and hears of as many more.
+//!
+//! Source: Hillis, Steele, "Data parallel algorithms" (1986).
+
+use crate::blocking::reduce::{Combine, combine_in_order, on_bytes};
+use crate::cached::schedule_cache::CallKind;
+use crate::communicator::Communicator;
+use bytemuck::Pod;
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::executor::CallBuffers;
+use tasuki_schedule::shape::CollectiveKind;
+
+impl Communicator {
+    /// `values` become what those of the members up to this one come to, combined in their order.
+    pub fn scan<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let bytes = size_of_val(values);
+        let call = || format!("scan({bytes} bytes)");
+        let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len());
+        let _held = self.begin(Some(&kind), &call)?;
+        let on_bytes = on_bytes(combine);
+        let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
+        if self.runs_cached(&kind, lent, &call)? {
+            return Ok(());
+        }
+        self.double_from(0, values, combine).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// `values` become what those of the members before this one come to; those of the first one stay.
+    pub fn exscan<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let bytes = size_of_val(values);
+        let call = || format!("exscan({bytes} bytes)");
+        let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len());
+        let _held = self.begin(Some(&kind), &call)?;
+        let on_bytes = on_bytes(combine);
+        let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
+        if self.runs_cached(&kind, lent, &call)? {
+            return Ok(());
+        }
+        // Each hands its values on; what the others then have they scan.
+        let shifted = self.hand_on(values, 1, 0).and_then(|before| {
+            before.iter().for_each(|before| values.copy_from_slice(before));
+            self.double_from(1, values, combine)
+        });
+        shifted.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// A scan of the members from that one on.
+    fn double_from<T: Pod>(&self, first: usize, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
+        let mut step = 1;
+        while first + step < self.size() && self.rank().index() >= first {
+            if let Some(mut before) = self.hand_on(values, step, first)? {
+                combine_in_order(values, &mut before, false, combine);
+            }
+            step *= 2;
+        }
+        Ok(())
+    }
+
+    /// Gives values to the member so many steps after this one, and gets those of the one before it, if they are there,
+    /// from `first` on.
+    fn hand_on<T: Pod>(&self, values: &[T], steps: usize, first: usize) -> Result<Option<Vec<T>>> {
+        let place = self.rank().index();
+        let to = Some(place + steps).filter(|&to| to < self.size()).map(|to| Rank(to as u32));
+        let from = place.checked_sub(steps).filter(|&from| from >= first).map(|from| Rank(from as u32));
+        let mut got = vec![T::zeroed(); if from.is_some() { values.len() } else { 0 }];
+        let (out, into) = (bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut got));
+        match (to, from) {
+            (Some(to), Some(from)) => self.channel.exchange(out, to, into, from)?,
+            (Some(to), None) => self.channel.send(out, to)?,
+            (None, Some(from)) => self.channel.recv(into, from)?,
+            (None, None) => {}
+        }
+        Ok(from.map(|_| got))
+    }
+}

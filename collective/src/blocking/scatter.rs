@@ -1,0 +1,65 @@
+//! Scatters: the root gives each its block. And of what all values come to, each gets its block.
+
+use crate::blocking::reduce::{Combine, on_bytes};
+use crate::cached::schedule_cache::CallKind;
+use crate::communicator::Communicator;
+use bytemuck::Pod;
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::engine::executor::CallBuffers;
+use tasuki_schedule::shape::CollectiveKind;
+
+impl Communicator {
+    /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
+    pub fn scatter_here<T: Pod>(&self, values: &[T], block: &mut [T]) -> Result<()> {
+        let (count, root) = (block.len(), self.rank());
+        let call = || format!("scatter({} bytes for each from rank {root})", count * size_of::<T>());
+        let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);
+        self.check_room(values.len(), count, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
+        block.copy_from_slice(&values[root.index() * count..][..count]);
+        if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
+            return Ok(());
+        }
+        let give = |to: Rank| {
+            let block = &values[to.index() * count..][..count];
+            self.channel.send(bytemuck::cast_slice(block), to)
+        };
+        self.others().try_for_each(give).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Gets its block from another member, the root.
+    pub fn scatter_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
+        let bytes = size_of_val(block);
+        let call = || format!("scatter({bytes} bytes for each from rank {root})");
+        let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, block.len());
+        self.check_root(root, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
+        let block = bytemuck::cast_slice_mut(block);
+        if self.runs_cached(&kind, CallBuffers::moved(block, false), &call)? {
+            return Ok(());
+        }
+        self.channel.recv(block, root).map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// This member's block of what all members' `values` come to, combined in the order of members.
+    pub fn reduce_scatter<T: Pod>(&self, values: &[T], combine: Combine<'_, T>) -> Result<Vec<T>> {
+        let (size, count) = (self.size(), values.len() / self.size());
+        let call = || format!("reduce_scatter({} bytes for each)", count * size_of::<T>());
+        let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count);
+        self.check_room(values.len(), count, &call)?;
+        let _held = self.begin(Some(&kind), &call)?;
+        let own = self.rank().index() * count;
+        let (mut blocks, on_bytes) = (values.to_vec(), on_bytes(combine));
+        let lent =
+            CallBuffers::combined(bytemuck::cast_slice_mut(&mut blocks), size_of::<T>(), on_bytes.how());
+        if self.runs_cached(&kind, lent, &call)? {
+            return Ok(blocks[own..own + count].to_vec());
+        }
+        let swapped = self.swap_blocks(bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut blocks));
+        swapped.map_err(|error| self.step_failed(error, &call))?;
+        let (sum, others) = blocks.split_at_mut(count);
+        (1..size).for_each(|at| combine.combine(sum, &others[(at - 1) * count..][..count]));
+        blocks.truncate(count);
+        Ok(blocks)
+    }
+}

@@ -1,0 +1,171 @@
+//! Calls with blocks that differ in length. Each member says what it gives and what it gets; what two say of a block
+//! must agree.
+
+use crate::blocking::length_check::BlockLengths;
+use crate::communicator::Communicator;
+use bytemuck::Pod;
+use std::ops::Range;
+use tasuki_core::base::{Cause, Rank, Result};
+
+/// Where blocks of so many values lie, one behind the other.
+struct BlockRanges<'b>(&'b [usize]);
+
+impl BlockRanges<'_> {
+    /// Of so many values together as a number can say.
+    fn all(&self) -> usize {
+        self.0.iter().fold(0, |all, &count| all.saturating_add(count))
+    }
+
+    fn of(&self, member: Rank) -> Range<usize> {
+        let begin = self.0[..member.index()].iter().sum();
+        begin..begin + self.0[member.index()]
+    }
+}
+
+impl Communicator {
+    /// All members' blocks into `all`, on this member, the root, who knows how long they are.
+    pub fn gather_v_here<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
+        let (me, blocks) = (self.rank(), BlockRanges(counts));
+        let call = || format!("gather_v({} values to rank {me})", values.len());
+        self.check_counts(counts, all.len(), &call)?;
+        self.check_own(counts[me.index()], values.len(), &call)?;
+        let _held = self.begin(None, &call)?;
+        all[blocks.of(me)].copy_from_slice(values);
+        let lengths = self.with_others(|from| BlockLengths::of::<T>(from, &[], &[counts[from.index()]]));
+        let take = |from: Rank| self.channel.recv(bytemuck::cast_slice_mut(&mut all[blocks.of(from)]), from);
+        let taken = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(take));
+        taken.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Gives a block to another member, the root.
+    pub fn gather_v_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
+        let call = || format!("gather_v({} values to rank {root})", values.len());
+        self.check_root(root, &call)?;
+        let _held = self.begin(None, &call)?;
+        let lengths = BlockLengths::of::<T>(root, &[values.len()], &[]);
+        let given = self.agree_on_lengths(&[lengths]);
+        let given = given.and_then(|()| self.channel.send(bytemuck::cast_slice(values), root));
+        given.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
+    pub fn scatter_v_here<T: Pod>(&self, values: &[T], counts: &[usize], block: &mut [T]) -> Result<()> {
+        let (me, blocks) = (self.rank(), BlockRanges(counts));
+        let call = || format!("scatter_v({} values from rank {me})", values.len());
+        self.check_counts(counts, values.len(), &call)?;
+        self.check_own(counts[me.index()], block.len(), &call)?;
+        let _held = self.begin(None, &call)?;
+        block.copy_from_slice(&values[blocks.of(me)]);
+        let lengths = self.with_others(|to| BlockLengths::of::<T>(to, &[counts[to.index()]], &[]));
+        let give = |to: Rank| self.channel.send(bytemuck::cast_slice(&values[blocks.of(to)]), to);
+        let given = self.agree_on_lengths(&lengths).and_then(|()| self.others().try_for_each(give));
+        given.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// Gets a block from another member, the root.
+    pub fn scatter_v_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
+        let count = block.len();
+        let call = || format!("scatter_v({count} values from rank {root})");
+        self.check_root(root, &call)?;
+        let _held = self.begin(None, &call)?;
+        let gotten = self.agree_on_lengths(&[BlockLengths::of::<T>(root, &[], &[count])]);
+        let gotten = gotten.and_then(|()| self.channel.recv(bytemuck::cast_slice_mut(block), root));
+        gotten.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// All members' blocks into `all`, on all members.
+    pub fn allgather_v<T: Pod>(&self, values: &[T], counts: &[usize], all: &mut [T]) -> Result<()> {
+        let (me, blocks) = (self.rank(), BlockRanges(counts));
+        let call = || format!("allgather_v({} values)", values.len());
+        self.check_counts(counts, all.len(), &call)?;
+        self.check_own(counts[me.index()], values.len(), &call)?;
+        let _held = self.begin(None, &call)?;
+        all[blocks.of(me)].copy_from_slice(values);
+        let lengths =
+            self.with_others(|other| BlockLengths::of::<T>(other, &[values.len()], &[counts[other.index()]]));
+        let swapped = self.agree_on_lengths(&lengths);
+        let swapped = swapped.and_then(|()| self.swap(|_| values, |from| blocks.of(from), all));
+        swapped.map_err(|error| self.step_failed(error, &call))
+    }
+
+    /// The members' blocks for this one into `all`, of as many values each as `gets` says; `values` are this one's for
+    /// them, as many for each as `gives` says.
+    pub fn alltoall_v<T: Pod>(
+        &self,
+        values: &[T],
+        gives: &[usize],
+        gets: &[usize],
+        all: &mut [T],
+    ) -> Result<()> {
+        let (me, out, into) = (self.rank(), BlockRanges(gives), BlockRanges(gets));
+        let call = || format!("alltoall_v({} values)", values.len());
+        self.check_counts(gives, values.len(), &call)?;
+        self.check_counts(gets, all.len(), &call)?;
+        self.check_own(gives[me.index()], gets[me.index()], &call)?;
+        let _held = self.begin(None, &call)?;
+        all[into.of(me)].copy_from_slice(&values[out.of(me)]);
+        let count = |counts: &[usize], other: Rank| [counts[other.index()]];
+        let lengths =
+            self.with_others(|other| BlockLengths::of::<T>(other, &count(gives, other), &count(gets, other)));
+        let swapped = self.agree_on_lengths(&lengths);
+        let swapped = swapped.and_then(|()| self.swap(|to| &values[out.of(to)], |from| into.of(from), all));
+        swapped.map_err(|error| self.step_failed(error, &call))
+    }
+
+    fn with_others(&self, lengths: impl Fn(Rank) -> BlockLengths) -> Vec<BlockLengths> {
+        self.others().map(lengths).collect()
+    }
+
+    /// Gives each other member something, and gets something of each.
+    fn swap<'v, T: Pod>(
+        &self,
+        give: impl Fn(Rank) -> &'v [T],
+        place: impl Fn(Rank) -> Range<usize>,
+        all: &mut [T],
+    ) -> Result<()> {
+        let (me, size) = (self.rank(), self.size());
+        (1..size).try_for_each(|steps| {
+            let (to, from) = (self.after(me, steps), self.after(me, size - steps));
+            let into = bytemuck::cast_slice_mut(&mut all[place(from)]);
+            self.channel.exchange(bytemuck::cast_slice(give(to)), to, into, from)
+        })
+    }
+
+    /// That there is a count for each member, and as many values as they come to.
+    pub(crate) fn check_counts(
+        &self,
+        counts: &[usize],
+        values: usize,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        self.check_size(counts, call)?;
+        let all = BlockRanges(counts).all();
+        if all == values {
+            return Ok(());
+        }
+        let text = format!("counts come to {all} values, not {values}");
+        Err(self.worker().fault(Cause::Argument(text), call))
+    }
+
+    /// That there is a count for each member, and that they do not come to more than there can be.
+    pub(crate) fn check_size(&self, counts: &[usize], call: &dyn Fn() -> String) -> Result<()> {
+        let size = self.size();
+        let text = if counts.len() != size {
+            format!("{} counts, of a group of {size} members", counts.len())
+        } else if BlockRanges(counts).all() > isize::MAX as usize {
+            "the blocks have more bytes than memory can have".into()
+        } else {
+            return Ok(());
+        };
+        Err(self.worker().fault(Cause::Argument(text), call))
+    }
+
+    /// That this member's own block is as long as it says.
+    fn check_own(&self, count: usize, values: usize, call: &dyn Fn() -> String) -> Result<()> {
+        if count == values {
+            return Ok(());
+        }
+        let text = format!("this member's own block is of {values} values, where its count says {count}");
+        Err(self.worker().fault(Cause::Argument(text), call))
+    }
+}

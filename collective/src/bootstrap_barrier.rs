@@ -1,0 +1,143 @@
+//! A meeting of all ranks: a barrier that also finds out whether they agree.
+//!
+//! Dissemination: in round k each rank writes a line at the rank 2^k further on and waits for the one 2^k before
+//! it; after ceil(log2 P) rounds everybody has heard of everybody. The line carries what is known so far, the least
+//! and the largest value, which do not mind being told twice.
+//!
+//! The writer of a line may be one meeting ahead of its reader, never two: it can finish meeting n+1 only when the
+//! reader has entered it, which is after the reader read meeting n. So two lines in turn suffice.
+//!
+//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
+
+use std::sync::Mutex;
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::Worker;
+use tasuki_core::fabric::{LinePayload, Refused, SignalCell, SignalLine};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+
+/// What a meeting found out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MinMax {
+    /// The least of the ranks' values.
+    pub least: u64,
+    /// The largest of them.
+    pub most: u64,
+    /// Whether any rank had operations unfinished when it came: they may still look for memory freed before.
+    pub busy: bool,
+}
+
+impl MinMax {
+    fn with(self, [least, most, busy]: [u64; 3]) -> MinMax {
+        MinMax { least: self.least.min(least), most: self.most.max(most), busy: self.busy || busy != 0 }
+    }
+
+    fn words(self) -> [u64; 3] {
+        [self.least, self.most, u64::from(self.busy)]
+    }
+}
+
+/// The lines of one rank's meetings, and how many there were. Memory: two lines of 128 bytes a round.
+#[derive(Debug)]
+pub struct BootstrapBarrier {
+    /// Number of the first of `2 * rounds` signals, the same on all ranks.
+    first: u32,
+    rounds: u32,
+    /// CombineWith many meetings this rank has finished. Held during a meeting: two at a time would be two threads of a
+    /// rank in collective calls whose order the other ranks cannot know.
+    held: Mutex<u64>,
+}
+
+impl BootstrapBarrier {
+    /// Takes the signals for meetings of all ranks of the job. All ranks must do it at the same point of their
+    /// sequence of signals; nothing is communicated.
+    pub fn new(worker: &Worker) -> Result<BootstrapBarrier> {
+        let rounds = worker.size().next_power_of_two().trailing_zeros();
+        let mut first = 0;
+        for line in 0..2 * rounds {
+            let signal = worker.registry().signal()?;
+            first = if line == 0 { signal } else { first };
+        }
+        Ok(BootstrapBarrier { first, rounds, held: Mutex::new(0) })
+    }
+
+    /// Returns when all ranks have called it: what their values were. `call` names the call in errors and to those
+    /// who ask what this rank waits for.
+    ///
+    /// Everything that a rank did before it called is visible to every rank after the call. An error if another
+    /// thread of this rank is in a meeting, if a rank dies, or if one leaves instead of coming. Costs
+    /// ceil(log2 P) lines written and as many waits.
+    pub fn agree(&self, worker: &Worker, value: u64, call: &str) -> Result<MinMax> {
+        worker.check().map_err(|cause| worker.fault(cause, || call.into()))?;
+        let Ok(mut held) = self.held.try_lock() else {
+            let text =
+                "another thread of this rank is in a collective call; their order must be known to all ranks";
+            return Err(worker.fault(Cause::Argument(text.into()), || call.into()));
+        };
+        worker.settle(&|| call.into())?; // its own lines could overtake what it sent before
+        let instance = *held + 1;
+        let mut known = MinMax { least: value, most: value, busy: !worker.is_idle() };
+        for round in 0..self.rounds {
+            known = known.with(self.round(worker, round, instance, known.words(), call)?);
+        }
+        *held = instance;
+        Ok(known)
+    }
+
+    fn round(
+        &self,
+        worker: &Worker,
+        round: u32,
+        instance: u64,
+        words: [u64; 3],
+        call: &str,
+    ) -> Result<[u64; 3]> {
+        let (size, step) = (worker.size() as u32, 1 << round);
+        let me = worker.rank().0;
+        let (next, before) = (Rank((me + step) % size), Rank((me + size - step) % size));
+        let signal = self.first + round * 2 + (instance % 2) as u32;
+        self.tell(worker, next, signal, instance, words, call)?;
+        let cell = worker.fabric().own_signal(signal).map_err(|cause| worker.fault(cause, || call.into()))?;
+        self.hear(worker, cell, before, instance, call)
+    }
+
+    fn tell(
+        &self,
+        worker: &Worker,
+        to: Rank,
+        signal: u32,
+        instance: u64,
+        words: [u64; 3],
+        call: &str,
+    ) -> Result<()> {
+        let at = GlobalAddress::new(to, signal_offset(signal));
+        let line = worker.fabric().line(at).map_err(|cause| worker.fault(cause, || call.into()))?;
+        let payload = LinePayload::of(&words);
+        match line {
+            SignalLine::Direct(line) => line.write(payload, instance),
+            SignalLine::Via(line) => loop {
+                match line.fabric.write_line(line.signal, payload, instance) {
+                    Ok(()) => break,
+                    Err(Refused::Again | Refused::Relay) => worker.relax(call)?,
+                    Err(Refused::Never(cause)) => return Err(worker.fault(*cause, || call.into())),
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn hear(
+        &self,
+        worker: &Worker,
+        cell: SignalCell,
+        from: Rank,
+        instance: u64,
+        call: &str,
+    ) -> Result<[u64; 3]> {
+        let waits = || format!("{call}: waiting for rank {from}");
+        worker.wait_signal(cell, instance, Some(from), None, &waits)?;
+        cell.read_payload(worker.fabric(), instance).ok_or_else(|| {
+            worker.fault(Cause::Bug("a line of a meeting was overwritten unread".into()), || call.into())
+        })
+    }
+}

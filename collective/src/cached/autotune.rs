@@ -1,0 +1,171 @@
+//! Two ways for calls of two members that move much: one lays it out where both reach it, or each shows the other what
+//! is lent to it (`algorithm/halves.rs`).
+//!
+//! Nothing is copied twice where it is shown, but each copy is a call of the system, which must let one process at the
+//! other's memory. Which is quicker depends on how far processors are from each other, and changes with that. So once
+//! a kind of calls has been made often both ways are timed, for some calls each; whenever its calls have doubled since,
+//! again. What counts is how long it takes from each call to the next, for who gives is soon through with a call, and
+//! waits in the next; but for the longest third of them, in which a processor was taken away, say; and on the member
+//! for which that is more. All members count the same calls, and hear the same times.
+
+use crate::cached::schedule_cache::{CachedSchedule, CallKind};
+use crate::communicator::Communicator;
+use tasuki_core::base::{Rank, Result};
+use tasuki_schedule::selection::{for_calls, shown_for_calls};
+
+/// Calls of a kind after which both ways are timed for the first time, then after twice as many, and so on.
+const FIRST_AFTER: u32 = 32;
+/// Calls of either way from one to the next of which is timed, but for the last.
+const TIMED: u32 = 25;
+/// So many are taken together: where roots change, a long call follows a short one.
+const TOGETHER: usize = 4;
+/// Of these sums the shortest count.
+const COUNTED: usize = (TIMED as usize - 1) / TOGETHER * 2 / 3;
+/// What the other way must be quicker by: so much less than as many nanoseconds.
+const MARGIN: (u64, u64) = (1, 10);
+
+/// CombineWith the ways of a kind compare.
+#[derive(Debug)]
+pub(crate) struct VariantTrial {
+    /// Calls until something is to be done.
+    left: u32,
+    /// Calls from the last comparison to the next one.
+    interval: u32,
+    /// Whether calls show what is lent to them now.
+    is_shown: bool,
+    /// Nanoseconds from calls that are timed to those behind them: of the usual way, and of the one that is tried.
+    took: [Vec<u64>; 2],
+    /// When the last one of them began.
+    nonblocking: Option<u64>,
+    /// The usual way, while another one is tried.
+    usual: Option<CachedSchedule>,
+}
+
+impl VariantTrial {
+    /// Of calls that lay out what they move, if they could show it.
+    pub(crate) fn of(kind: &CallKind, members: usize) -> Option<VariantTrial> {
+        kind.ways(members, shown_for_calls).map(|_| VariantTrial {
+            left: FIRST_AFTER,
+            interval: FIRST_AFTER,
+            is_shown: false,
+            took: Default::default(),
+            nonblocking: None,
+            usual: None,
+        })
+    }
+
+    /// One more call begins. Whether something is to be done before it.
+    #[inline]
+    pub(crate) fn count(&mut self, now: impl FnOnce() -> u64) -> bool {
+        self.left = self.left.saturating_sub(1);
+        if self.usual.is_some() || self.left <= TIMED {
+            self.note(now());
+        }
+        self.left == 0
+    }
+
+    /// The call before this one, and what the program did behind it, took until now.
+    fn note(&mut self, now: u64) {
+        let nonblocking = self.nonblocking.replace(now);
+        let way = usize::from(self.usual.is_some());
+        nonblocking.into_iter().for_each(|nonblocking| self.took[way].push(now.saturating_sub(nonblocking)));
+    }
+
+    /// What calls of either way took, but for the longest.
+    fn times(&self) -> [u64; 2] {
+        self.took.each_ref().map(|took| {
+            let mut sums: Vec<u64> = took.chunks_exact(TOGETHER).map(|some| some.iter().sum()).collect();
+            sums.sort_unstable();
+            sums.iter().take(COUNTED).sum()
+        })
+    }
+
+    /// The other way, if it is being tried: it is given up with this one.
+    pub(crate) fn usual(&self) -> Option<&CachedSchedule> {
+        self.usual.as_ref()
+    }
+
+    fn rest(&mut self) {
+        self.interval = self.interval.saturating_mul(2);
+        (self.left, self.took, self.nonblocking) = (self.interval, Default::default(), None);
+    }
+}
+
+impl Communicator {
+    /// What is to be done after so many calls: another way is tried, or the quicker one becomes the usual one. All
+    /// members do so before the same call.
+    #[cold]
+    pub(crate) fn continue_trial(
+        &self,
+        trial: &mut VariantTrial,
+        present: &mut CachedSchedule,
+        kind: &CallKind,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        match trial.usual {
+            Some(_) => self.decide(trial, present, kind, call),
+            None => self.try_other_variant(trial, present, kind, call),
+        }
+    }
+
+    fn try_other_variant(
+        &self,
+        trial: &mut VariantTrial,
+        present: &mut CachedSchedule,
+        kind: &CallKind,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let other = match trial.is_shown {
+            true => kind.ways(self.size(), |shape| Some(for_calls(shape))),
+            false if self.can_expose(call)? => kind.ways(self.size(), shown_for_calls),
+            false => None,
+        };
+        let arranged =
+            other.map(|ways| self.compile_variants(ways, !trial.is_shown, call)).transpose()?.flatten();
+        match arranged {
+            Some(other) => {
+                trial.usual = Some(std::mem::replace(present, other));
+                (trial.left, trial.nonblocking) = (TIMED, None); // to arrange it took long
+                trial.is_shown = !trial.is_shown;
+            }
+            None => trial.rest(),
+        }
+        Ok(())
+    }
+
+    fn decide(
+        &self,
+        trial: &mut VariantTrial,
+        present: &mut CachedSchedule,
+        kind: &CallKind,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let [before, now] = trial.times();
+        let told = match (self.agreed.is_forced(kind.operation, "split copy"), trial.is_shown) {
+            (true, true) => [u64::MAX, 0],
+            (true, false) => [0, u64::MAX],
+            (false, _) => [before, now],
+        };
+        let words = self.allgather_steps(&told).map_err(|error| self.step_failed(error, call))?;
+        let longest = |way: usize| words.chunks_exact(2).map(|times| times[way]).max().unwrap_or(u64::MAX);
+        let [before, now] = [longest(0), longest(1)];
+        let Some(mut loser) = trial.usual.take() else { return Ok(()) };
+        if now >= before - before / MARGIN.1 * MARGIN.0 {
+            std::mem::swap(present, &mut loser);
+            trial.is_shown = !trial.is_shown;
+        }
+        self.give_up(loser.number);
+        trial.rest();
+        Ok(())
+    }
+
+    /// Whether each of two members reaches the other's memory. Collective.
+    fn can_expose(&self, call: &dyn Fn() -> String) -> Result<bool> {
+        let told = |word: u64| self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call));
+        let (worker, other) = (self.worker(), 1 - self.rank().index());
+        let probes = told(worker.probe())?;
+        let rank = self.messages().rank_of(Rank(other as u32));
+        let can = rank.is_some_and(|rank| worker.finds_probe(rank, probes[other]));
+        Ok(told(can.into())?.into_iter().all(|can| can != 0))
+    }
+}

@@ -1,0 +1,190 @@
+//! The stages of a fuzzy barrier: whom a member tells, who tells it, and what says how far that has come.
+
+use crate::communicator::Communicator;
+use std::sync::Arc;
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::node_state::Stage as LifeStage;
+use tasuki_core::engine::{WaitEvent, Worker};
+use tasuki_core::fabric::reached;
+use tasuki_core::fabric::{Fabric, SignalCell};
+use tasuki_core::queue::command::{Action, Command, Effect, Trigger};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+
+/// The first stage that has a token: before it one trigger, or two, say all.
+const FIRST_TOKEN: usize = 2;
+
+/// One stage, as one member has it.
+#[derive(Debug)]
+struct DisseminationStage {
+    /// CombineWith often it was told.
+    cell: SignalCell,
+    /// Who tells it.
+    from: Rank,
+    /// What it raises to tell.
+    to: GlobalAddress,
+}
+
+/// All stages, as one member has them. Its signals lie one behind the other: one a stage, then the tokens.
+#[derive(Debug)]
+pub(crate) struct Dissemination {
+    first: u32,
+    all: Box<[DisseminationStage]>,
+}
+
+/// That an instance is over.
+#[derive(Debug)]
+pub(crate) struct DisseminationArrival {
+    pub(crate) stages: Arc<Dissemination>,
+    pub(crate) fabric: Arc<dyn Fabric>,
+    pub(crate) instance: u64,
+}
+
+impl Dissemination {
+    /// CombineWith many there are for so many members.
+    pub(crate) fn count(members: usize) -> u32 {
+        members.next_power_of_two().trailing_zeros()
+    }
+
+    /// CombineWith many signals they take.
+    pub(crate) fn signals(stages: u32) -> u32 {
+        stages + stages.saturating_sub(FIRST_TOKEN as u32 + 1)
+    }
+
+    /// CombineWith many lines of a queue the commands of one instance take: one with one trigger and one effect, else two.
+    pub(crate) fn lines(stages: u32) -> u64 {
+        2 * u64::from(stages) - 2
+    }
+
+    /// So many, whose signals begin at `first`. Of each `neighbours` says whom to tell, and who tells it.
+    pub(crate) fn new(
+        worker: &Worker,
+        first: u32,
+        count: u32,
+        neighbours: impl Fn(u32) -> Result<(GlobalAddress, Rank), Cause>,
+    ) -> Result<Dissemination, Cause> {
+        let stage = |stage: u32| {
+            let (to, from) = neighbours(stage)?;
+            Ok(DisseminationStage { cell: worker.fabric().own_signal(first + stage)?, from, to })
+        };
+        Ok(Dissemination { first, all: (0..count).map(stage).collect::<Result<_, Cause>>()? })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether all have been told of that instance.
+    #[inline]
+    pub(crate) fn have_reached(&self, worker: &Worker, instance: u64) -> bool {
+        self.unmet(worker.fabric(), instance).is_none()
+    }
+
+    /// A member that has not told of that instance yet.
+    #[inline]
+    pub(crate) fn missing(&self, worker: &Worker, instance: u64) -> Option<Rank> {
+        self.unmet(worker.fabric(), instance).map(|stage| stage.from)
+    }
+
+    #[inline]
+    fn unmet(&self, fabric: &dyn Fabric, instance: u64) -> Option<&DisseminationStage> {
+        self.all.iter().find(|stage| !reached(stage.cell.read(fabric), instance))
+    }
+
+    /// The number of a stage's token, if it has one: the last stage needs none, for nothing follows it.
+    fn token(&self, stage: usize) -> Option<u32> {
+        let has_token = stage >= FIRST_TOKEN && stage + 1 < self.len();
+        has_token.then(|| self.first + (self.len() + stage - FIRST_TOKEN) as u32)
+    }
+
+    /// Whether a stage was told of the first instance.
+    pub(crate) fn has_heard(&self, fabric: &dyn Fabric, stage: usize) -> bool {
+        reached(self.all[stage].cell.read(fabric), 1)
+    }
+
+    /// A member that has not told of the first instance.
+    pub(crate) fn not_heard(&self, fabric: &dyn Fabric) -> Option<Rank> {
+        self.unmet(fabric, 1).map(|stage| stage.from)
+    }
+
+    /// Tells of an instance in one stage.
+    pub(crate) fn tell_in(&self, worker: &Worker, stage: usize) -> Result<()> {
+        worker.raise(self.all[stage].to, 1)
+    }
+
+    /// Tells of an instance that this member has started as far as it knows of others now. CombineWith many stages it told.
+    #[inline]
+    pub(crate) fn tell(&self, worker: &Worker, instance: u64) -> Result<usize> {
+        for (at, stage) in self.all.iter().enumerate() {
+            worker.raise(stage.to, 1)?;
+            if let Some(token) = self.token(at) {
+                worker.raise(GlobalAddress::new(worker.rank(), signal_offset(token)), 1)?;
+            }
+            if at + 1 < self.len() && !reached(stage.cell.read(worker.fabric()), instance) {
+                return Ok(at + 1);
+            }
+        }
+        Ok(self.len())
+    }
+
+    /// What tells of an instance in `stage`, where the member itself has told all stages before `from`.
+    pub(crate) fn command(&self, me: Rank, stage: usize, from: usize, instance: u64) -> Command {
+        let trigger = |signal: u32| Some(Trigger { signal, threshold: instance });
+        let told = |stage: usize| trigger(self.first + stage as u32 - 1);
+        // Of the stage before, if that is a command as well: that it has fired, which two triggers say by themselves
+        // where it has but one.
+        let before = match stage - from {
+            0 => None,
+            1 => told(stage - 1),
+            _ => self.token(stage - 1).and_then(trigger),
+        };
+        let effect = |signal: GlobalAddress| Effect { signal, amount: 1 };
+        let token = self.token(stage).map(|token| GlobalAddress::new(me, signal_offset(token)));
+        Command {
+            trigger: told(stage),
+            also: before,
+            effects: [Some(effect(self.all[stage].to)), token.map(effect)],
+            ..Command::new(Action::Nothing)
+        }
+    }
+}
+
+impl Communicator {
+    /// Whom this member tells in a stage, at a signal of all of which it knows the `first`, and who tells it.
+    pub(crate) fn neighbours(
+        &self,
+        stage: u32,
+        first: impl Fn(Rank) -> u32,
+    ) -> Result<(GlobalAddress, Rank), Cause> {
+        let rank_of = |member: Rank| {
+            self.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size: self.size() })
+        };
+        let step = 1 << stage;
+        let (to, from) = (self.after(self.rank(), step), self.after(self.rank(), self.size() - step));
+        Ok((GlobalAddress::new(rank_of(to)?, signal_offset(first(to) + stage)), rank_of(from)?))
+    }
+}
+
+impl WaitEvent for DisseminationArrival {
+    fn happened(&self) -> bool {
+        self.stages.unmet(&*self.fabric, self.instance).is_none()
+    }
+
+    fn impossible_after(&self) -> Option<(Rank, LifeStage)> {
+        // Who is leaving still tells what it has started.
+        let unmet = self.stages.unmet(&*self.fabric, self.instance)?;
+        Some((unmet.from, LifeStage::Left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_stages_as_doublings() {
+        let counts = [1, 2, 3, 4, 5, 8, 9, 16, 17].map(Dissemination::count);
+        assert_eq!(counts, [0, 1, 2, 2, 3, 3, 4, 4, 5]);
+        assert_eq!([1, 2, 3, 4, 5, 6].map(Dissemination::signals), [1, 2, 3, 5, 7, 9]);
+    }
+}

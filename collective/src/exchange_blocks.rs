@@ -1,0 +1,77 @@
+//! Whom one member exchanges blocks with, as it knows that itself.
+
+use std::ops::Range;
+
+/// A member, perhaps the own one, with the blocks between the two.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Partner {
+    /// Its place.
+    pub(crate) member: usize,
+    /// Which of the own blocks it gets, in the order in which they travel.
+    pub(crate) gives: Vec<usize>,
+    /// Which of the blocks that are got are its, in that order.
+    pub(crate) gets: Vec<usize>,
+}
+
+/// What a member gives and gets: where its blocks lie, and whose they are. Ranges are of values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ExchangeBlocks {
+    pub(crate) gives: Vec<Range<usize>>,
+    pub(crate) gets: Vec<Range<usize>>,
+    pub(crate) partners: Vec<Partner>,
+}
+
+/// Where blocks of so many values lie, one behind the other.
+pub(crate) fn ranges(counts: &[usize]) -> Vec<Range<usize>> {
+    let one = |end: &mut usize, &count: &usize| {
+        let begin = *end;
+        *end += count;
+        Some(begin..*end)
+    };
+    counts.iter().scan(0, one).collect()
+}
+
+impl ExchangeBlocks {
+    /// What a member gives and gets that has partners, of so many values for each block.
+    pub(crate) fn new(gives: &[usize], gets: &[usize], partners: Vec<Partner>) -> ExchangeBlocks {
+        ExchangeBlocks { gives: ranges(gives), gets: ranges(gets), partners }
+    }
+
+    /// CombineWith many values are got.
+    pub(crate) fn all(&self) -> usize {
+        self.gets.last().map_or(0, |last| last.end)
+    }
+
+    /// CombineWith many values each block has that a partner gets, and that it gives.
+    pub(crate) fn counts(&self, partner: &Partner) -> [Vec<usize>; 2] {
+        let of = |ranges: &[Range<usize>], numbers: &[usize]| {
+            numbers.iter().map(|&number| ranges[number].len()).collect()
+        };
+        [of(&self.gives, &partner.gives), of(&self.gets, &partner.gets)]
+    }
+
+    /// Copies what a member gives itself.
+    pub(crate) fn keep<T: Copy>(&self, me: usize, values: &[T], all: &mut [T]) {
+        for Partner { gives, gets, .. } in self.partners.iter().filter(|partner| partner.member == me) {
+            for (&give, &get) in gives.iter().zip(gets) {
+                all[self.gets[get].clone()].copy_from_slice(&values[self.gives[give].clone()]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_lie_one_behind_the_other() {
+        assert_eq!(ranges(&[2, 0, 3]), [0..2, 2..2, 2..5]);
+        let own = Partner { member: 1, gives: vec![0, 1], gets: vec![1, 0] };
+        let blocks = ExchangeBlocks::new(&[1, 2], &[2, 1], vec![own]);
+        let mut all = [0; 3];
+        blocks.keep(1, &[7, 8, 9], &mut all);
+        assert_eq!((all, blocks.all()), ([8, 9, 7], 3));
+        assert_eq!(blocks.counts(&blocks.partners[0]), [[1, 2], [1, 2]]);
+    }
+}

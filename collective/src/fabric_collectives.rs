@@ -1,0 +1,339 @@
+//! Barriers and broadcasts that the fabric offers of its own, where members do not reach each other by loads and
+//! stores.
+//!
+//! At the first such call of a communicator its members lay out what the network needs, tell each other where by two
+//! allgathers, and use it from then on if all have it. A barrier is a meeting. In a broadcast the root's bytes come
+//! into a place of each member's, with a head that says what they are; each takes them from there, and comes to a
+//! meeting: when that is over, which nobody waits for before the next call, all places are free. So a broadcast takes
+//! one way through the network, unless the root comes before the others have taken the last one.
+//!
+//! Nothing here tells of members that do not come: that do [call_notices](crate::mismatch::call_notices).
+
+use crate::cached::schedule_cache::CallKind;
+use crate::communicator::Communicator;
+use crate::mismatch::call_log::LoggedCall;
+use crate::mismatch::call_notices::{CallNotices, LINES};
+use bytemuck::{Pod, Zeroable};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::Worker;
+use tasuki_core::fabric::{Fabric, FabricGroup, FabricGroupMember, Refused, SignalCell, plainly_reached};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+use tasuki_message::SHORT_MAX;
+
+/// Most bytes of a member's place.
+const PLACE_MAX: u64 = 64 << 10;
+/// Signals that a group raises: meetings, and what was brought.
+const SIGNALS: u32 = 2;
+
+/// What each member tells all others: a short message.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct FabricAddresses {
+    /// The first of its signals, and of its lines.
+    signals: u32,
+    lines: u32,
+    /// What the counters of the lines are.
+    stood: [u64; LINES as usize],
+    place: u64,
+    /// 0: this member has no room.
+    found_room: u64,
+}
+
+const _: () = assert!(size_of::<FabricAddresses>() <= SHORT_MAX);
+
+/// What comes before the bytes of a broadcast.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct BcastHeader {
+    number: u64,
+    root: u32,
+    bytes: u32,
+}
+
+/// Signals and memory of the own part, which go back when it is dropped.
+#[derive(Debug)]
+struct FabricMemory {
+    worker: Arc<Worker>,
+    word: FabricAddresses,
+    bytes: u64,
+}
+
+/// What a communicator uses of the fabric's own.
+#[derive(Debug)]
+pub(crate) struct FabricCollectives {
+    part: FabricMemory,
+    key: u64,
+    /// Its signals, and what they were at first.
+    met: (SignalCell, u64),
+    brought: (SignalCell, u64),
+    /// CombineWith much was brought to this member, and broadcasts there were.
+    gotten: AtomicU64,
+    broadcasts: AtomicU64,
+    call_notices: Arc<CallNotices>,
+    watch: u32,
+}
+
+/// A call that the fabric does, while it lasts.
+pub(crate) struct FabricCall<'c> {
+    fabric_collectives: &'c FabricCollectives,
+    members: &'c Communicator,
+    call: &'c dyn Fn() -> String,
+    _logged: Option<LoggedCall>,
+}
+
+impl FabricMemory {
+    fn new(worker: &Arc<Worker>, bytes: u64) -> Result<FabricMemory> {
+        let registry = worker.registry();
+        let (signals, lines) = (registry.private_signals(SIGNALS)?, registry.private_signals(LINES)?);
+        let stood = [lines, lines + 1].map(|line| worker.count_of_own(line));
+        let word = FabricAddresses { signals, lines, stood, place: 0, found_room: 1 };
+        let mut part = FabricMemory { worker: worker.clone(), word, bytes };
+        if bytes > 0 {
+            part.word.place = registry.allocate_local(bytes)?;
+        }
+        Ok(part)
+    }
+
+    fn place(&self) -> GlobalAddress {
+        GlobalAddress::new(self.worker.rank(), self.word.place)
+    }
+}
+
+impl Drop for FabricMemory {
+    fn drop(&mut self) {
+        if self.word.place != 0 {
+            let freed = self.worker.registry().free(self.word.place);
+            debug_assert!(freed.is_ok(), "{freed:?}");
+        }
+        self.worker.registry().give_back_signals(self.word.signals, SIGNALS);
+    }
+}
+
+impl Drop for FabricCollectives {
+    fn drop(&mut self) {
+        self.part.worker.fabric().close_group(self.key); // before its memory goes back, which the part does
+    }
+}
+
+impl FabricAddresses {
+    fn member(&self, rank: Rank) -> FabricGroupMember {
+        let signal = |number| GlobalAddress::new(rank, signal_offset(number));
+        let place = if self.place == 0 { GlobalAddress::NULL } else { GlobalAddress::new(rank, self.place) };
+        FabricGroupMember { met: signal(self.signals), brought: signal(self.signals + 1), place }
+    }
+}
+
+impl FabricCollectives {
+    /// This thread is in that call, as long as the result lasts.
+    #[inline]
+    pub(crate) fn note(&self, kind: Option<&CallKind>) -> LoggedCall {
+        self.call_notices.note(kind, self.watch)
+    }
+
+    fn new(
+        members: &Communicator,
+        part: FabricMemory,
+        words: &[FabricAddresses],
+    ) -> Result<FabricCollectives, Cause> {
+        let worker = part.worker.clone();
+        let fabric = worker.fabric();
+        let (me, key) = (members.rank().index(), members.messages().number());
+        let ranks: Box<[Rank]> =
+            (0..words.len() as u32).filter_map(|member| members.messages().rank_of(Rank(member))).collect();
+        let seats: Vec<FabricGroupMember> =
+            words.iter().zip(&ranks).map(|(word, &rank)| word.member(rank)).collect();
+        let signals = [0, 1].map(|at| part.word.signals + at);
+        let own = |signal: u32| Ok((fabric.own_signal(signal)?, worker.count_of_own(signal)));
+        let (met, brought) = (own(signals[0])?, own(signals[1])?);
+        let next = (me + 1) % words.len();
+        let line = |at: usize| {
+            let number = words[next].lines + at as u32;
+            (GlobalAddress::new(ranks[next], signal_offset(number)), words[next].stood[at])
+        };
+        let lines = [part.word.lines, part.word.lines + 1];
+        let call_notices =
+            Arc::new(CallNotices::new(&worker, (me, ranks.clone()), lines, [line(0), line(1)])?);
+        fabric.open_group(&FabricGroup { key, members: &seats, me, bytes: part.bytes })?;
+        let watch = worker.add_wait_probe(call_notices.clone());
+        let [gotten, broadcasts] = Default::default();
+        Ok(FabricCollectives { part, key, met, brought, gotten, broadcasts, call_notices, watch })
+    }
+}
+
+impl FabricCall<'_> {
+    /// Whether a broadcast of so many bytes has room.
+    pub(crate) fn takes(&self, bytes: usize) -> bool {
+        (size_of::<BcastHeader>() + bytes) as u64 <= self.fabric_collectives.part.bytes
+    }
+
+    /// A barrier.
+    pub(crate) fn barrier(&self) -> Result<()> {
+        self.end(self.expect_nothing().and_then(|()| self.meet()).and_then(|()| self.wait_met()))
+    }
+
+    /// A broadcast of bytes that have [room](FabricCall::takes).
+    pub(crate) fn bcast(&self, bytes: &mut [u8], root: Rank) -> Result<()> {
+        let number = self.fabric_collectives.broadcasts.fetch_add(1, Ordering::Relaxed) + 1;
+        let head = BcastHeader { number, root: root.0, bytes: bytes.len() as u32 };
+        let moved = match self.members.rank() == root {
+            true => self.bring(head, bytes),
+            false => self.take(head, bytes),
+        };
+        self.end(moved.and_then(|()| self.meet()))
+    }
+
+    /// A call that has failed is the last one: how far other members are is not known.
+    fn end(&self, outcome: Result<()>) -> Result<()> {
+        if outcome.is_err() {
+            self.fabric_collectives.call_notices.fail();
+        }
+        outcome
+    }
+
+    fn worker(&self) -> &Worker {
+        &self.fabric_collectives.part.worker
+    }
+
+    /// Comes to the next meeting, when the last one is over.
+    fn meet(&self) -> Result<()> {
+        self.wait_met()?;
+        self.fabric_collectives.call_notices.come();
+        self.insist(|fabric| fabric.meet(self.fabric_collectives.key))
+    }
+
+    /// Returns when the last meeting is over to which this member has come.
+    fn wait_met(&self) -> Result<()> {
+        let (cell, stood) = self.fabric_collectives.met;
+        let threshold = stood + self.fabric_collectives.call_notices.meetings();
+        // By the network: also when others have left, whom it has told before.
+        self.worker().wait_signal(cell, threshold, Some(self.worker().rank()), None, self.call)
+    }
+
+    /// That nothing was brought which was not taken: a member is in a broadcast, that is not the next one, for this one
+    /// has not come to the meeting before that.
+    fn expect_nothing(&self) -> Result<()> {
+        let (cell, stood) = self.fabric_collectives.brought;
+        let gotten = stood + self.fabric_collectives.gotten.load(Ordering::Relaxed);
+        if !plainly_reached(cell.read(self.worker().fabric()), gotten + 1) {
+            return Ok(());
+        }
+        let text = "another member is in a bcast: members make the same calls in the same order";
+        Err(self.worker().fault(Cause::Argument(text.into()), self.call))
+    }
+
+    /// Sends bytes to all, when all have taken what was sent before.
+    fn bring(&self, head: BcastHeader, bytes: &[u8]) -> Result<()> {
+        self.wait_met()?;
+        let all = [bytemuck::bytes_of(&head), bytes].concat();
+        self.worker().put(self.fabric_collectives.part.place(), &all)?;
+        self.insist(|fabric| fabric.multicast(self.fabric_collectives.key, all.len() as u64))
+    }
+
+    /// Takes what the root sends.
+    fn take(&self, wanted: BcastHeader, bytes: &mut [u8]) -> Result<()> {
+        let root = self.members.messages().rank_of(Rank(wanted.root));
+        let (cell, stood) = self.fabric_collectives.brought;
+        let threshold = stood + self.fabric_collectives.gotten.fetch_add(1, Ordering::Relaxed) + 1;
+        self.worker().wait_signal(cell, threshold, root, None, self.call)?;
+        let mut all = vec![0; size_of::<BcastHeader>() + bytes.len()];
+        self.worker().get(self.fabric_collectives.part.place(), &mut all)?;
+        let (head, brought) = all.split_at(size_of::<BcastHeader>());
+        let head: BcastHeader = bytemuck::pod_read_unaligned(head);
+        if head != wanted {
+            return Err(self.worker().fault(disagree(head, wanted), self.call));
+        }
+        bytes.copy_from_slice(brought);
+        Ok(())
+    }
+
+    /// Hands something to the fabric, as soon as it has room.
+    fn insist(&self, hand: impl Fn(&dyn Fabric) -> Result<(), Refused>) -> Result<()> {
+        loop {
+            match hand(self.worker().fabric()) {
+                Ok(()) => return Ok(()),
+                Err(Refused::Never(cause)) => return Err(self.worker().fault(*cause, self.call)),
+                Err(Refused::Again | Refused::Relay) => self.worker().relax(&(self.call)())?,
+            }
+        }
+    }
+}
+
+/// That a member sent something else than was waited for.
+#[cold]
+fn disagree(head: BcastHeader, wanted: BcastHeader) -> Cause {
+    if (BcastHeader { bytes: wanted.bytes, ..head }) == wanted {
+        let (one, other) = (head.bytes.into(), wanted.bytes.into());
+        return Cause::Disagree { what: "bytes", least: u64::min(one, other), most: u64::max(one, other) };
+    }
+    Cause::Argument(format!(
+        "broadcast {} came from root {}, and {} of root {} was waited for: members make the same calls in the same \
+         order",
+        head.number, head.root, wanted.number, wanted.root
+    ))
+}
+
+impl Communicator {
+    /// What the fabric offers for a call that has nonblocking, if it does and all members have it. Collective the first time.
+    #[inline]
+    pub(crate) fn fabric_collectives<'c>(
+        &'c self,
+        kind: &CallKind,
+        call: &'c dyn Fn() -> String,
+    ) -> Result<Option<FabricCall<'c>>> {
+        if self.worker().reaches_words() || self.size() == 1 {
+            Ok(None)
+        } else {
+            self.find_fabric_collectives(kind, call)
+        }
+    }
+
+    fn find_fabric_collectives<'c>(
+        &'c self,
+        kind: &CallKind,
+        call: &'c dyn Fn() -> String,
+    ) -> Result<Option<FabricCall<'c>>> {
+        let (fabric_collectives, noted) = match self.fabric_collectives.get() {
+            Some(fabric_collectives) => (fabric_collectives.as_ref(), None),
+            None => {
+                let fabric_collectives = self.agree_on_fabric_collectives(call)?;
+                let fabric_collectives = self.fabric_collectives.get_or_init(|| fabric_collectives).as_ref();
+                (
+                    fabric_collectives,
+                    fabric_collectives.map(|fabric_collectives| fabric_collectives.note(Some(kind))),
+                )
+            }
+        };
+        let Some(fabric_collectives) = fabric_collectives else { return Ok(None) };
+        if fabric_collectives.call_notices.has_failed() {
+            let text =
+                "an earlier barrier or bcast of this communicator has failed: members are no longer in step";
+            return Err(self.worker().fault(Cause::Argument(text.into()), call));
+        }
+        Ok(Some(FabricCall { fabric_collectives, members: self, call, _logged: noted }))
+    }
+
+    /// Opens a group of all members. None has it unless all have.
+    #[cold]
+    fn agree_on_fabric_collectives(&self, call: &dyn Fn() -> String) -> Result<Option<FabricCollectives>> {
+        let can = self.worker().fabric().capabilities();
+        if !can.barrier {
+            return Ok(None);
+        }
+        let failed = |error| self.step_failed(error, call);
+        let part = FabricMemory::new(self.messages().worker(), can.multicast_bytes_max.min(PLACE_MAX)).ok();
+        let word = part.as_ref().map_or(FabricAddresses::zeroed(), |part| part.word);
+        let words = self.allgather_steps(&[word]).map_err(failed)?;
+        let has_room = words.iter().all(|word| word.found_room != 0);
+        let part = part.filter(|_| has_room);
+        let fabric_collectives = part.and_then(|part| FabricCollectives::new(self, part, &words).ok());
+        let all = self.allgather_steps(&[u64::from(fabric_collectives.is_some())]).map_err(failed)?;
+        let Some(fabric_collectives) = fabric_collectives.filter(|_| !all.contains(&0)) else {
+            return Ok(None);
+        };
+        self.messages().add_finalize_hook(fabric_collectives.call_notices.clone())?;
+        Ok(Some(fabric_collectives))
+    }
+}

@@ -1,0 +1,279 @@
+//! Fuzzy barriers: each member starts one and goes on; it is over when all have started it.
+//!
+//! Dissemination: member n tells the one 2^i further on as soon as it knows of the 2^i members up to itself that they
+//! have started, for i = 0 .. ceil(log2 P) - 1. It knows that when it has started, and has been told in all stages
+//! before i. Each stage has a signal of its own at each member, which one other raises by one for each instance, so
+//! instance k is an arrival of stage i when that signal has reached k: nothing is reset, and who is instances ahead is
+//! taken for nothing else.
+//!
+//! What a member cannot tell yet when it starts it leaves behind as commands: stage 1 when stage 0 has reached k; a
+//! later one when the stage before it has reached k *and* the commands before have fired. One signal that both raise
+//! would not do: two arrivals of one contributor would stand for one of each. So a command has two triggers, and beyond
+//! 8 members a *token*, a signal that only the member itself raises, says how often a stage was told. A count of k
+//! there, or at a peer, may be of other instances than the first k, as commands fire; but then one of them is a later
+//! one, and that all have started a later one says that they have started k.
+//!
+//! Whoever raises the signal that a command waits for runs it, so stages go on while the member computes. Who finds all
+//! others there already posts nothing; among two members nothing is ever posted.
+//!
+//! A member that leaves stays until what it has started is over, or cannot be: others may wait for what its commands
+//! tell. It is *leaving* meanwhile, so who waits for anything else of it is told at once.
+//!
+//! Source: Matsuda, Tanaka, Kubota, Sato, "Network Interface Active Messages for SMP clusters"; for any number of
+//! members: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988).
+
+use crate::communicator::Communicator;
+use crate::dissemination::{Dissemination, DisseminationArrival};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tasuki_core::base::{Cause, Result};
+use tasuki_core::engine::{Condition, LocalQueue, Worker};
+use tasuki_message::FinalizeHook;
+
+/// Instances that a member may have under way where there are more than two members: the room in its queue.
+pub const FUZZY_MAX: u64 = 128;
+
+/// A communicator's fuzzy barriers, as one member has them.
+#[derive(Debug)]
+pub(crate) struct Fuzzy {
+    worker: Arc<Worker>,
+    stages: Arc<Dissemination>,
+    /// Where what cannot be told yet waits: with more than two members.
+    queue: Option<Arc<LocalQueue>>,
+    started: AtomicU64,
+    is_over: AtomicBool,
+}
+
+/// An instance of a fuzzy barrier, which this member has started. Any thread may look at it or wait for it; it may be
+/// dropped at any time, which ends nothing.
+#[derive(Clone)]
+pub struct FuzzyBarrier {
+    fuzzy: Arc<Fuzzy>,
+    instance: u64,
+}
+
+impl fmt::Debug for FuzzyBarrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FuzzyBarrier({})", self.instance)
+    }
+}
+
+impl FuzzyBarrier {
+    /// Whether all members have started it. Never waits; costs a load for each stage once it is over, and before that
+    /// moves this rank's work on.
+    ///
+    /// Errors: a rank died, or a member left without having started it.
+    #[inline]
+    pub fn is_done(&self) -> Result<bool> {
+        let worker = &self.fuzzy.worker;
+        if self.fuzzy.stages.have_reached(worker, self.instance) {
+            return Ok(true);
+        }
+        worker.test(&self.arrival(), &|| self.call())
+    }
+
+    /// Returns when all members have started it. Serves peers and moves this rank's operations and queues on meanwhile.
+    /// Errors as of [`FuzzyBarrier::is_done`].
+    pub fn wait(&self) -> Result<()> {
+        let Fuzzy { worker, stages, .. } = &*self.fuzzy;
+        // No longer than makes sense for the one who is missing: it may need this very processor.
+        let Some(missing) = stages.missing(worker, self.instance) else { return Ok(()) };
+        for _ in 0..worker.spins(Some(missing)) {
+            if stages.have_reached(worker, self.instance) {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        worker.wait(&self.arrival(), None, &|| self.call())
+    }
+
+    /// Which instance of its communicator it is, from 1 on.
+    pub fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    #[cold]
+    fn arrival(&self) -> Condition {
+        self.fuzzy.arrival(self.instance)
+    }
+
+    #[cold]
+    fn call(&self) -> String {
+        format!("wait(fuzzy barrier {})", self.instance)
+    }
+}
+
+impl Communicator {
+    /// Starts a fuzzy barrier. `prepare` is called before a queue is made.
+    #[inline]
+    pub fn fuzzy_barrier(&self, prepare: &dyn Fn()) -> Result<FuzzyBarrier> {
+        let fuzzy = match self.fuzzy.get() {
+            Some(fuzzy) => fuzzy,
+            None => self.first_fuzzy(prepare)?,
+        };
+        let instance = fuzzy.start().map_err(|cause| self.worker().fault(cause, call))?;
+        Ok(FuzzyBarrier { fuzzy: fuzzy.clone(), instance })
+    }
+
+    /// What its fuzzy barriers need, made together with all members where they do not know each other's signals.
+    /// Another thread that comes meanwhile waits.
+    #[cold]
+    fn first_fuzzy(&self, prepare: &dyn Fn()) -> Result<&Arc<Fuzzy>> {
+        while self.is_making_fuzzy.swap(true, Ordering::Acquire) {
+            self.worker().relax("fuzzy_barrier()")?; // SYNC fuzzy-made
+        }
+        let made = if self.fuzzy.get().is_none() { self.make_fuzzy(prepare) } else { Ok(()) };
+        self.is_making_fuzzy.store(false, Ordering::Release); // SYNC fuzzy-made
+        made?;
+        self.fuzzy.get().ok_or_else(|| self.worker().fault(Cause::Bug("it was just made".into()), call))
+    }
+
+    fn make_fuzzy(&self, prepare: &dyn Fn()) -> Result<()> {
+        let fault = |cause| self.worker().fault(cause, call);
+        let (first, queue, all) = match self.fuzzy_signals {
+            Some(first) => (first, self.fuzzy_queue(prepare)?, vec![first.into(); self.size()]),
+            None => self.exchange_fuzzy(prepare)?,
+        };
+        let fuzzy = self.joined_fuzzy(first, queue, &all).map_err(fault)?;
+        self.messages().add_finalize_hook(fuzzy.clone())?;
+        let _ = self.fuzzy.set(fuzzy); // one thread at a time makes it
+        Ok(())
+    }
+
+    /// This member's signals and queue, and all members' first signals.
+    fn exchange_fuzzy(&self, prepare: &dyn Fn()) -> Result<(u32, Option<Arc<LocalQueue>>, Vec<u64>)> {
+        const FAILED: u64 = u64::MAX;
+        let signals = Dissemination::signals(Dissemination::count(self.size()));
+        let first = self.worker().registry().untouched_signals(signals);
+        let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
+        let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
+        let mut all = vec![0; self.size()];
+        let told = self.allgather(&[first], &mut all).map_err(|error| self.step_failed(error, &call));
+        let (first, queue) = ours.map_err(|error| error.in_call(call).on_rank(self.worker().rank()))?;
+        let failed = match told {
+            Ok(()) if !all.contains(&FAILED) => return Ok((first, queue, all)),
+            Ok(()) => {
+                let text = "another member found no room for its part of the barrier";
+                self.worker().fault(Cause::Unsupported(text.into()), call)
+            }
+            Err(error) => error,
+        };
+        queue.iter().for_each(|own| self.worker().drop_queue(own));
+        Err(failed)
+    }
+
+    /// Where commands wait, if there ever are any.
+    fn fuzzy_queue(&self, prepare: &dyn Fn()) -> Result<Option<Arc<LocalQueue>>> {
+        let stages = Dissemination::count(self.size());
+        if stages < 2 {
+            return Ok(None);
+        }
+        prepare();
+        let lines = Dissemination::lines(stages) * FUZZY_MAX;
+        let queue = self.worker().make_queue(lines as usize, None);
+        queue.map(Some).map_err(|cause| self.worker().fault(cause, call))
+    }
+
+    /// What a member knows of the others when each has told its first signal.
+    fn joined_fuzzy(
+        &self,
+        first: u32,
+        queue: Option<Arc<LocalQueue>>,
+        all: &[u64],
+    ) -> Result<Arc<Fuzzy>, Cause> {
+        let neighbours = |stage| self.neighbours(stage, |member| all[member.index()] as u32);
+        let worker = self.messages().worker().clone();
+        let stages = Dissemination::new(&worker, first, Dissemination::count(self.size()), neighbours)?;
+        let (started, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        Ok(Arc::new(Fuzzy { worker, stages: Arc::new(stages), queue, started, is_over }))
+    }
+}
+
+fn call() -> String {
+    "fuzzy_barrier()".into()
+}
+
+impl Fuzzy {
+    /// Starts the next instance: tells what can be told, and leaves the rest to commands.
+    #[inline]
+    fn start(&self) -> Result<u64, Cause> {
+        let worker = &*self.worker;
+        worker.check()?;
+        let instance = match &self.queue {
+            None => self.started.fetch_add(1, Ordering::Relaxed) + 1,
+            Some(_) => self.claim(worker)?,
+        };
+        let told = self.stages.tell(worker, instance).map_err(|error| error.cause().clone())?;
+        if told < self.stages.len() {
+            self.leave_behind(worker, told, instance)?;
+        }
+        Ok(instance)
+    }
+
+    /// The number of the next instance, if there is room for what it may leave behind.
+    fn claim(&self, worker: &Worker) -> Result<u64, Cause> {
+        let mut started = self.started.load(Ordering::Relaxed);
+        loop {
+            if self.is_over.load(Ordering::Relaxed) {
+                return Err(Cause::JobOver);
+            }
+            if started >= FUZZY_MAX && !self.stages.have_reached(worker, started + 1 - FUZZY_MAX) {
+                return Err(Cause::Full {
+                    what: "the list of fuzzy barriers under way",
+                    capacity: FUZZY_MAX as usize,
+                });
+            }
+            let next = started + 1;
+            match self.started.compare_exchange_weak(started, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Ok(next),
+                Err(other) => started = other,
+            }
+        }
+    }
+
+    /// Posts what this member will tell from stage `from` on.
+    fn leave_behind(&self, worker: &Worker, from: usize, instance: u64) -> Result<(), Cause> {
+        let Some(queue) = &self.queue else { return Ok(()) };
+        for stage in from..self.stages.len() {
+            let command = self.stages.command(worker.rank(), stage, from, instance).lines();
+            while let Err(cause) = worker.post_own(queue, std::iter::once(&command)) {
+                // Whoever told the last stage of the oldest instance may not have run its commands yet.
+                let Cause::Full { .. } = cause else { return Err(cause) };
+                worker.pause();
+            }
+        }
+        Ok(())
+    }
+
+    fn arrival(&self, instance: u64) -> Condition {
+        let (stages, fabric) = (self.stages.clone(), self.worker.shared_fabric().clone());
+        Condition::Event(Arc::new(DisseminationArrival { stages, fabric, instance }))
+    }
+}
+
+impl FinalizeHook for Fuzzy {
+    fn is_finalized(&self, worker: &Worker) -> bool {
+        let started = self.started.load(Ordering::Relaxed);
+        self.stages.have_reached(worker, started)
+    }
+
+    fn finalize(&self, worker: &Worker) -> Result<()> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let started = self.started.load(Ordering::Relaxed);
+        // In vain where a member leaves without having started it; that is no failure of this one.
+        let over = worker.wait(&self.arrival(started), None, &|| "leave(): fuzzy barriers".into());
+        let Some(queue) = &self.queue else { return Ok(()) };
+        // All triggers are met now, but whoever met them may still be on the way to the queue.
+        while over.is_ok() && worker.check().is_ok() && !is_empty(worker, queue) {
+            worker.pause();
+        }
+        worker.drop_queue(queue);
+        Ok(())
+    }
+}
+
+fn is_empty(worker: &Worker, queue: &LocalQueue) -> bool {
+    let standing = worker.standing(queue);
+    standing.unread + standing.waiting + standing.under_way == 0
+}

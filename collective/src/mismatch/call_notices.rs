@@ -1,0 +1,321 @@
+//! Which calls members are in, where they do not reach each other's words: who waits long tells the member after it.
+//!
+//! Steps that the network does by itself find nobody who is in another call, or has left; and who waits for messages
+//! does not find those who wait for the network. So each member counts its calls, as for the [call_log](crate::mismatch::call_log), and
+//! one whose wait has become a long one says in a line of the next member's which call it is in, and which ones it was
+//! in before; one that leaves, or that has failed in a call of the network's, says that. Who waits and reads of another
+//! call than its own, or of a member that will never come to its own, ends with that. It hands what it has read on, and
+//! so does everybody who reads of a member that has left or failed, and waits: so all hear of it that wait in calls of
+//! the communicator, one after the other. A member that waits elsewhere hands it on when it waits in its next call.
+//!
+//! Two lines of each member: one for what the member before it says of itself, one for what it hands on. Costs one line
+//! written in a long wait, nothing in others.
+
+use crate::cached::schedule_cache::CallKind;
+use crate::mismatch::call_log::{CallName, LoggedCall, mismatch};
+use crate::mismatch::remote_line::RemoteLine;
+use bytemuck::{Pod, Zeroable};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::{WaitProbe, Worker, set_wait_probe};
+use tasuki_core::fabric::{Fabric, SignalCell};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::LINE_PAYLOAD;
+use tasuki_message::FinalizeHook;
+
+/// EncodedCommand of each member.
+pub(crate) const LINES: u32 = 2;
+/// Calls that a notice tells of.
+const KEPT: usize = 4;
+/// The member has left: it takes part in no later call.
+const LEFT: u64 = 1 << 63;
+/// It has failed in its last call, and takes part in no call of the network's any more.
+const FAILED: u64 = 1 << 62;
+/// The rest of that word: how many calls it has made.
+const CALLS: u64 = FAILED - 1;
+/// One meeting, beside a member's number ...
+const MEETING: u64 = 1 << 24;
+/// ... which has these bits.
+const MEMBER: u64 = MEETING - 1;
+
+/// What a member says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct CallNotice {
+    /// CombineWith many calls it has made, [`LEFT`] and [`FAILED`].
+    standing: u64,
+    /// What the last ones were, each at its number's rest.
+    calls: [u64; KEPT],
+    /// Which member it is, and [`MEETING`] times the meetings that it has come to.
+    from: u64,
+}
+
+const _: () = assert!(size_of::<CallNotice>() <= LINE_PAYLOAD);
+
+/// What one member has to tell, and has heard.
+#[derive(Debug)]
+pub(crate) struct CallNotices {
+    fabric: Arc<dyn Fabric>,
+    ranks: Box<[Rank]>,
+    member: u64,
+    own: RemoteLine,
+    handed_on: RemoteLine,
+    heard: [SignalCell; LINES as usize],
+    /// What the counters of those lines were at first.
+    stood: [u64; LINES as usize],
+    standing: AtomicU64,
+    calls: [AtomicU64; KEPT],
+    /// Meetings that it has come to.
+    meetings: AtomicU64,
+    /// What the next member was last told of the standing.
+    told: AtomicU64,
+    /// What is to be handed on, when there is room.
+    owed: Mutex<Option<CallNotice>>,
+    /// What was handed on last.
+    last: Mutex<Option<CallNotice>>,
+}
+
+/// Where a member stands that waits.
+#[derive(Clone, Copy, Debug)]
+struct CallPosition {
+    /// The number of its call, and it and those before it.
+    number: u64,
+    calls: [u64; KEPT],
+    meetings: u64,
+}
+
+/// Where a call lies among those that are kept.
+fn place(number: u64) -> usize {
+    (number % KEPT as u64) as usize
+}
+
+impl CallNotice {
+    fn member(&self) -> usize {
+        (self.from & MEMBER) as usize
+    }
+
+    /// Why a call cannot end well that one member is in, if this shows it.
+    fn probe_error(&self, ours: &CallPosition, rank: impl Fn(usize) -> Rank) -> Option<Cause> {
+        let (made, number) = (self.standing & CALLS, ours.number);
+        let oldest = (made.max(number) + 1).saturating_sub(KEPT as u64).max(1);
+        let mut both = oldest..=made.min(number);
+        if let Some(at) = both.find(|&at| self.calls[place(at)] != ours.calls[place(at)]) {
+            return Some(mismatch(self.member(), self.calls[place(at)], ours.calls[place(at)]));
+        }
+        if self.standing & FAILED != 0 && number >= made {
+            let (member, call) = (self.member(), CallName(self.calls[place(made)]));
+            let text = format!("member {member} has failed in {call}, and takes no more part");
+            return Some(Cause::Argument(text));
+        }
+        // Who is through with a call has come to all meetings until then, unless it made other calls long ago.
+        let has_left = self.standing & LEFT != 0;
+        let is_through = made > number || has_left && made == number;
+        let is_out_of_step = is_through && self.from / MEETING < ours.meetings;
+        if has_left && (number > made || is_out_of_step) {
+            return Some(Cause::PeerLeft { peer: rank(self.member()) });
+        }
+        let text =
+            format!("member {} is out of step: it made other calls, or in another order", self.member());
+        is_out_of_step.then_some(Cause::Argument(text))
+    }
+}
+
+impl CallNotices {
+    /// Of that member: the one before it writes its `lines`, it those of the next one, which lie at `next`: places, and
+    /// how far their counters are.
+    pub(crate) fn new(
+        worker: &Worker,
+        (member, ranks): (usize, Box<[Rank]>),
+        lines: [u32; LINES as usize],
+        next: [(GlobalAddress, u64); LINES as usize],
+    ) -> Result<CallNotices, Cause> {
+        let fabric = worker.shared_fabric().clone();
+        let [own, handed_on] = next.map(|(signal, stood)| RemoteLine::new(signal, stood));
+        Ok(CallNotices {
+            ranks,
+            member: member as u64,
+            own,
+            handed_on,
+            heard: [fabric.own_signal(lines[0])?, fabric.own_signal(lines[1])?],
+            stood: lines.map(|line| worker.count_of_own(line)),
+            standing: AtomicU64::new(0),
+            calls: Default::default(),
+            meetings: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+            owed: Mutex::default(),
+            last: Mutex::default(),
+            fabric,
+        })
+    }
+
+    /// Notes the next call, which this thread is in from now on.
+    #[inline]
+    pub(crate) fn note(&self, kind: Option<&CallKind>, watch: u32) -> LoggedCall {
+        let standing = self.standing.load(Ordering::Relaxed);
+        if standing & FAILED == 0 {
+            let call = kind.map_or(CallKind::OTHER, CallKind::notice_word);
+            self.calls[place(standing + 1)].store(call, Ordering::Relaxed);
+            self.standing.store(standing + 1, Ordering::Relaxed);
+        }
+        set_wait_probe(watch);
+        LoggedCall
+    }
+
+    /// Meetings that this member has come to.
+    pub(crate) fn meetings(&self) -> u64 {
+        self.meetings.load(Ordering::Relaxed)
+    }
+
+    /// It comes to the next one.
+    pub(crate) fn come(&self) {
+        self.meetings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn stand(&self) -> CallPosition {
+        let calls = [0, 1, 2, 3].map(|at: usize| self.calls[at].load(Ordering::Relaxed));
+        let number = self.standing.load(Ordering::Relaxed) & CALLS;
+        CallPosition { number, calls, meetings: self.meetings() }
+    }
+
+    /// Whether this member has failed in a call of the network's.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.standing.load(Ordering::Relaxed) & FAILED != 0
+    }
+
+    /// This member has failed in its present call.
+    pub(crate) fn fail(&self) {
+        self.standing.fetch_or(FAILED, Ordering::Relaxed);
+        self.say();
+    }
+
+    /// Tells the next member what it is to know and has not been told. False: there was no room.
+    fn say(&self) -> bool {
+        let standing = self.standing.load(Ordering::Relaxed);
+        if self.told.load(Ordering::Relaxed) != standing {
+            let CallPosition { calls, meetings, .. } = self.stand();
+            let from = self.member + meetings * MEETING;
+            if !self.own.write(&*self.fabric, &CallNotice { standing, calls, from }) {
+                return false;
+            }
+            self.told.store(standing, Ordering::Relaxed);
+        }
+        let owed = *self.lock_owed(); // not under the lock: to write makes a call of the fabric
+        let Some(owed) = owed else { return true };
+        let is_said = self.handed_on.write(&*self.fabric, &owed);
+        if is_said {
+            *self.lock_owed() = None;
+        }
+        is_said
+    }
+
+    /// Tells the next member what this one was told, once; not if it is of this one, or of that.
+    fn hand_on(&self, notice: CallNotice) {
+        let next = (self.member as usize + 1) % self.ranks.len();
+        let is_news =
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(notice) != Some(notice);
+        if is_news && ![self.member as usize, next].contains(&notice.member()) {
+            *self.lock_owed() = Some(notice);
+            self.say();
+        }
+    }
+
+    fn lock_owed(&self) -> std::sync::MutexGuard<'_, Option<CallNotice>> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a line says, if anything was ever written there.
+    fn read(&self, line: usize) -> Option<CallNotice> {
+        let count = self.heard[line].read(&*self.fabric);
+        if count == self.stood[line] { None } else { self.heard[line].read_payload(&*self.fabric, count) }
+    }
+}
+
+impl WaitProbe for CallNotices {
+    fn probe_error(&self) -> Option<Cause> {
+        self.say();
+        let ours = self.stand();
+        let rank = |member: usize| self.ranks.get(member).copied().unwrap_or_default();
+        let heard = [self.read(0), self.read(1)];
+        let found =
+            heard.iter().flatten().find_map(|notice| Some((*notice, notice.probe_error(&ours, rank)?)));
+        let is_final = |notice: &&CallNotice| notice.standing & (LEFT | FAILED) != 0;
+        let notice = found.as_ref().map(|(notice, _)| notice);
+        if let Some(notice) = notice.or_else(|| heard.iter().flatten().find(is_final)) {
+            self.hand_on(*notice);
+        }
+        found.map(|(_, cause)| cause)
+    }
+
+    fn is_urgent(&self) -> bool {
+        true
+    }
+}
+
+impl FinalizeHook for CallNotices {
+    /// Never before the end: others may wait for this member until they hear that it has left.
+    fn is_finalized(&self, _machine: &Worker) -> bool {
+        false
+    }
+
+    fn announce_finalize(&self, worker: &Worker) -> Result<bool> {
+        self.standing.fetch_or(LEFT, Ordering::Relaxed);
+        while !self.say() {
+            worker.relax("leave()")?;
+        }
+        Ok(true)
+    }
+
+    fn finalize(&self, _machine: &Worker) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasuki_schedule::shape::CollectiveKind;
+
+    fn call(operation: CollectiveKind, bytes: usize) -> u64 {
+        CallKind::of::<u8>(operation, Rank(0), bytes).notice_word()
+    }
+
+    #[test]
+    fn a_notice_shows_who_cannot_come_to_a_call() {
+        let (barrier, bcast) = (call(CollectiveKind::Barrier, 0), call(CollectiveKind::Bcast, 8));
+        let longer = call(CollectiveKind::Bcast, 9);
+        // Calls 4, 5, 2 and 3 of member 7, which came to 5 meetings.
+        let calls = [barrier, bcast, barrier, bcast];
+        let of = |standing| CallNotice { standing, calls, from: 7 + 5 * MEETING };
+        // One whose calls are the same, but for the present one.
+        let ask = |standing, number, call, meetings| {
+            let mut calls = calls;
+            calls[place(number)] = call;
+            of(standing)
+                .probe_error(&CallPosition { number, calls, meetings }, |member| Rank(member as u32 + 10))
+        };
+        assert_eq!(ask(5, 5, bcast, 6), None);
+        assert_eq!(ask(5, 2, barrier, 5), None, "it is ahead");
+        assert_eq!(ask(5, 1, longer, 5), None, "that is not told any more");
+        assert_eq!(ask(5, 6, longer, 6), None, "it is late");
+        let disagree = Some(Cause::Disagree { what: "bytes", least: 8, most: 9 });
+        assert_eq!((ask(5, 5, longer, 6), ask(5, 3, longer, 5)), (disagree.clone(), disagree));
+        assert!(matches!(ask(5, 5, barrier, 6), Some(Cause::Argument(text)) if text.contains("member 7")));
+        let left = Some(Cause::PeerLeft { peer: Rank(17) });
+        assert_eq!((ask(5 | LEFT, 5, bcast, 5), ask(5 | LEFT, 6, bcast, 5)), (None, left.clone()));
+        assert_eq!(
+            (ask(5 | LEFT, 5, bcast, 6), ask(5, 4, barrier, 6).is_some()),
+            (left, true),
+            "out of step"
+        );
+        assert_eq!(ask(5 | FAILED, 4, barrier, 5), None);
+        assert!([5, 6].iter().all(|&at| ask(5 | FAILED | LEFT, at, bcast, 5).is_some()));
+    }
+
+    #[test]
+    fn roots_of_many_members_are_told_apart() {
+        let of = |root| CallKind::of::<u8>(CollectiveKind::Bcast, Rank(root), 8).notice_word();
+        assert_ne!(of(1), of(33));
+        assert_eq!(CallKind::name_of(of(33)), Some("bcast"));
+    }
+}

@@ -1,0 +1,5 @@
+//! Detects members that are in different collective calls.
+
+pub(crate) mod call_log;
+pub(crate) mod call_notices;
+pub(crate) mod remote_line;

@@ -1,0 +1,39 @@
+//! A line of another member's that one member alone writes.
+
+use bytemuck::NoUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::fabric::{Fabric, LinePayload, Refused, SignalLine};
+use tasuki_core::segment::GlobalAddress;
+
+/// Such a line, as its one writer sees it.
+#[derive(Debug)]
+pub(crate) struct RemoteLine {
+    signal: GlobalAddress,
+    /// CombineWith far its counter is.
+    count: AtomicU64,
+}
+
+impl RemoteLine {
+    /// The line at that signal, whose counter stands there.
+    pub(crate) fn new(signal: GlobalAddress, stood: u64) -> RemoteLine {
+        RemoteLine { signal, count: AtomicU64::new(stood) }
+    }
+
+    /// Writes into it. False: there is no room.
+    pub(crate) fn write<T: NoUninit>(&self, fabric: &dyn Fabric, notice: &T) -> bool {
+        let count = self.count.load(Ordering::Relaxed) + 1;
+        let payload = LinePayload::of(notice);
+        match fabric.line(self.signal) {
+            Ok(SignalLine::Via(line)) => {
+                let written = line.fabric.write_line(line.signal, payload, count);
+                if matches!(written, Err(Refused::Again | Refused::Relay)) {
+                    return false;
+                }
+            }
+            Ok(SignalLine::Direct(line)) => line.write(payload, count),
+            Err(_) => {} // nothing lies there: nobody is to be told
+        }
+        self.count.store(count, Ordering::Relaxed);
+        true
+    }
+}

@@ -1,0 +1,173 @@
+//! Down and up binomial trees: what is below a place is as many places on from it as its lowest bit says.
+
+use super::Combiner;
+use crate::nonblocking::channel::{CallChannel, ChannelRecv};
+use bytemuck::Pod;
+use tasuki_core::base::Result;
+
+/// A tree as one member has it, whose place is counted from the root on.
+struct BinomialTree {
+    root: usize,
+    place: usize,
+    size: usize,
+}
+
+impl BinomialTree {
+    fn of(channel: &CallChannel, root: usize) -> BinomialTree {
+        BinomialTree { root, place: (channel.place + channel.size - root) % channel.size, size: channel.size }
+    }
+
+    /// CombineWith many places its part has at most: a power of two.
+    fn span(&self) -> usize {
+        if self.place == 0 { self.size.next_power_of_two() } else { 1 << self.place.trailing_zeros() }
+    }
+
+    /// CombineWith many there are.
+    fn below(&self) -> usize {
+        self.span().min(self.size - self.place)
+    }
+
+    fn parent(&self) -> Option<usize> {
+        (self.place > 0).then(|| self.member(self.place - self.span()))
+    }
+
+    /// CombineWith far its children are, nearest first, how many places the part of each has, and which member it is.
+    fn children(&self) -> impl DoubleEndedIterator<Item = (usize, usize, usize)> + Clone + use<> {
+        let BinomialTree { root, place, size } = *self;
+        (0..self.span().ilog2())
+            .map(|level| 1 << level)
+            .filter(move |&far| place + far < size)
+            .map(move |far| (far, far.min(size - place - far), (root + place + far) % size))
+    }
+
+    fn member(&self, place: usize) -> usize {
+        (self.root + place) % self.size
+    }
+
+    /// What later messages take is done.
+    fn prepare(&self, channel: &CallChannel) -> Result<()> {
+        let mut all = self.children().map(|(_, _, member)| member).chain(self.parent());
+        all.try_for_each(|member| channel.prepare(member))
+    }
+}
+
+pub(super) async fn bcast<T: Pod + Send>(
+    channel: &CallChannel,
+    mut values: Vec<T>,
+    root: usize,
+) -> Result<Vec<T>> {
+    let tree = BinomialTree::of(channel, root);
+    tree.prepare(channel)?;
+    if let Some(parent) = tree.parent() {
+        let heard = channel.recv::<T>(values.len(), parent)?;
+        channel.heard(heard, &mut values).await?;
+    }
+    // The farthest first: it has the most to tell.
+    let sent = tree.children().rev().map(|(_, _, child)| channel.send(&values, child));
+    let sent: Vec<_> = sent.collect::<Result<_>>()?;
+    channel.sent(sent).await?;
+    Ok(values)
+}
+
+/// To the first member, so that neighbours are combined first, and from there to the root.
+pub(super) async fn reduce<T: Pod + Send>(
+    channel: &CallChannel,
+    mut values: Vec<T>,
+    mut combine: Combiner<T>,
+    root: usize,
+) -> Result<Option<Vec<T>>> {
+    let last =
+        (root != 0 && channel.place == root).then(|| channel.recv::<T>(values.len(), 0)).transpose()?;
+    if root != 0 && channel.place == 0 {
+        channel.prepare(root)?;
+    }
+    reduce_to_first(channel, &mut values, &mut combine).await?;
+    if root != 0 && channel.place == 0 {
+        channel.sent([channel.send(&values, root)?]).await?;
+    }
+    if let Some(last) = last {
+        channel.heard(last, &mut values).await?;
+    }
+    Ok((channel.place == root).then_some(values))
+}
+
+pub(super) async fn allreduce<T: Pod + Send>(
+    channel: &CallChannel,
+    mut values: Vec<T>,
+    mut combine: Combiner<T>,
+) -> Result<Vec<T>> {
+    reduce_to_first(channel, &mut values, &mut combine).await?;
+    bcast(channel, values, 0).await
+}
+
+async fn reduce_to_first<T: Pod + Send>(
+    channel: &CallChannel,
+    values: &mut [T],
+    combine: &mut Combiner<T>,
+) -> Result<()> {
+    let tree = BinomialTree::of(channel, 0);
+    tree.prepare(channel)?;
+    let heard = recv_from_children::<T>(channel, &tree, |_| values.len())?;
+    let mut part = values.to_vec();
+    for heard in heard {
+        channel.heard(heard, &mut part).await?;
+        combine(values, &part);
+    }
+    match tree.parent() {
+        Some(parent) => channel.sent([channel.send(values, parent)?]).await,
+        None => Ok(()),
+    }
+}
+
+pub(super) async fn gather<T: Pod + Send>(
+    channel: &CallChannel,
+    values: Vec<T>,
+    root: usize,
+) -> Result<Option<Vec<T>>> {
+    let (tree, count) = (BinomialTree::of(channel, root), values.len());
+    tree.prepare(channel)?;
+    let heard = recv_from_children::<T>(channel, &tree, |below| below * count)?;
+    let mut part = values;
+    part.resize(tree.below() * count, T::zeroed());
+    for ((far, below, _), heard) in tree.children().zip(heard) {
+        channel.heard(heard, &mut part[far * count..][..below * count]).await?;
+    }
+    if let Some(parent) = tree.parent() {
+        channel.sent([channel.send(&part, parent)?]).await?;
+        return Ok(None);
+    }
+    part.rotate_right(root * count); // the root's own came first
+    Ok(Some(part))
+}
+
+pub(super) async fn scatter<T: Pod + Send>(
+    channel: &CallChannel,
+    mut values: Vec<T>,
+    count: usize,
+    root: usize,
+) -> Result<Vec<T>> {
+    let tree = BinomialTree::of(channel, root);
+    tree.prepare(channel)?;
+    match tree.parent() {
+        None => values.rotate_left(root * count),
+        Some(parent) => {
+            values = vec![T::zeroed(); tree.below() * count];
+            let heard = channel.recv::<T>(values.len(), parent)?;
+            channel.heard(heard, &mut values).await?;
+        }
+    }
+    let part = |(far, below, child)| channel.send(&values[far * count..][..below * count], child);
+    let sent: Vec<_> = tree.children().rev().map(part).collect::<Result<_>>()?;
+    channel.sent(sent).await?;
+    values.truncate(count);
+    Ok(values)
+}
+
+/// Begins to receive from all children, as many values from each as `count` says of how many members' they are.
+fn recv_from_children<T: Pod>(
+    channel: &CallChannel,
+    tree: &BinomialTree,
+    count: impl Fn(usize) -> usize,
+) -> Result<Vec<ChannelRecv>> {
+    tree.children().map(|(_, below, child)| channel.recv::<T>(count(below), child)).collect()
+}

@@ -1,0 +1,139 @@
+//! What the steps of a collective call that was nonblocking say to others: each call has a slot of its own, on which a pair
+//! exchanges its messages one at a time.
+
+use crate::nonblocking::task::{Awaited, lock};
+use bytemuck::Pod;
+use std::future::poll_fn;
+use std::sync::Arc;
+use tasuki_core::base::{Cause, Error, Rank, Result};
+use tasuki_core::engine::RevocableBuffer;
+use tasuki_message::{Context, MessageBuffer, PendingRecv, PendingSend, SHORT_MAX};
+
+/// One member's way to the others in one call.
+pub(super) struct CallChannel {
+    context: Arc<Context>,
+    slot: u32,
+    awaited: Awaited,
+    /// This member's place, and how many there are.
+    pub(super) place: usize,
+    pub(super) size: usize,
+}
+
+/// A message that is to come.
+pub(super) struct ChannelRecv {
+    incoming: PendingRecv,
+    loan: Arc<RevocableBuffer>,
+    from: Rank,
+}
+
+impl CallChannel {
+    pub(super) fn new(
+        context: &Arc<Context>,
+        slot: u32,
+        awaited: Awaited,
+        place: usize,
+        size: usize,
+    ) -> CallChannel {
+        CallChannel { context: context.clone(), slot, awaited, place, size }
+    }
+
+    /// The member so many places further on, around the end: at most once around.
+    pub(super) fn after(&self, steps: usize) -> usize {
+        (self.place + steps) % self.size
+    }
+
+    /// A message to that member will follow: what a pair's first one takes is done now, not in a later step.
+    pub(super) fn prepare(&self, member: usize) -> Result<()> {
+        self.context.prepare(Rank(member as u32), self.slot)
+    }
+
+    /// Begins to send values; they are copied if they do not go at once.
+    pub(super) fn send<T: Pod>(&self, values: &[T], to: usize) -> Result<PendingSend> {
+        let (bytes, to) = (bytemuck::cast_slice::<T, u8>(values), Rank(to as u32));
+        match self.context.send_at_once(bytes, to, self.slot)? {
+            Some(sent) => Ok(sent),
+            None => self.context.begin_send(
+                MessageBuffer::Own(RevocableBuffer::of(bytes.to_vec())),
+                to,
+                self.slot,
+            ),
+        }
+    }
+
+    /// Returns when all of these have gone.
+    pub(super) async fn sent(&self, all: impl IntoIterator<Item = PendingSend>) -> Result<()> {
+        for mut outgoing in all {
+            let to = outgoing.on().0;
+            let sent = poll_fn(|task| {
+                let mut awaited = None;
+                let polled = outgoing.look(task.waker(), &mut awaited);
+                *lock(&self.awaited) = awaited;
+                polled
+            });
+            sent.await.map_err(|error| self.explained(error, to))?;
+        }
+        Ok(())
+    }
+
+    /// Begins to receive so many values.
+    pub(super) fn recv<T: Pod>(&self, count: usize, from: usize) -> Result<ChannelRecv> {
+        let (room, from) = (count * size_of::<T>(), Rank(from as u32));
+        let loan = RevocableBuffer::scratch(if room > SHORT_MAX { room } else { 0 });
+        let place = || MessageBuffer::Own(loan.clone());
+        let incoming = self.context.begin_recv(room, place, from, self.slot)?;
+        Ok(ChannelRecv { incoming, loan, from })
+    }
+
+    /// The values of a message, exactly as many as there is room for.
+    pub(super) async fn heard<T: Pod>(&self, heard: ChannelRecv, into: &mut [T]) -> Result<()> {
+        let into: &mut [u8] = bytemuck::cast_slice_mut(into);
+        let (wanted, from) = (into.len(), heard.from);
+        match self.heard_into(heard, into).await? {
+            got if got == wanted => Ok(()),
+            got => Err(self.disagree(got as u64, wanted as u64, from)),
+        }
+    }
+
+    /// The bytes of a message, at most so many as its receive has room for.
+    pub(super) async fn heard_some(&self, heard: ChannelRecv, room: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; room];
+        let got = self.heard_into(heard, &mut bytes).await?;
+        bytes.truncate(got);
+        Ok(bytes)
+    }
+
+    /// CombineWith many bytes a message has brought.
+    async fn heard_into(&self, mut heard: ChannelRecv, into: &mut [u8]) -> Result<usize> {
+        let is_short = heard.incoming.is_short();
+        let mut line = [0; SHORT_MAX];
+        let room = if is_short { into.len() } else { 0 };
+        let got = poll_fn(|task| {
+            let mut awaited = None;
+            let polled = heard.incoming.look(&mut line[..room], task.waker(), &mut awaited);
+            *lock(&self.awaited) = awaited;
+            polled
+        });
+        let got = got.await.map_err(|error| self.explained(error, heard.from))?.len as usize;
+        if is_short {
+            into.copy_from_slice(&line[..room]);
+        } else {
+            let used = heard.loan.enter().map_err(|cause| self.context.worker().fault(cause, String::new))?;
+            used.view().read(0, &mut into[..got]);
+        }
+        Ok(got)
+    }
+
+    /// A message that does not fit is one whose length members disagree about.
+    fn explained(&self, error: Error, member: Rank) -> Error {
+        match *error.cause() {
+            Cause::Truncated { len, room } => self.disagree(len, room, member),
+            _ => error,
+        }
+    }
+
+    #[cold]
+    pub(super) fn disagree(&self, one: u64, other: u64, member: Rank) -> Error {
+        let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+        self.context.worker().fault(cause, || format!("a part with member {member}"))
+    }
+}

@@ -1,0 +1,107 @@
+//! In rounds, in each of which a member has to do with members twice as far away; and each with each at once.
+//!
+//! Sources: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988); Bruck and others, "Efficient
+//! algorithms for all-to-all communications in multiport message-passing systems" (1997); Hillis, Steele, "Data
+//! parallel algorithms" (1986).
+
+use super::Combiner;
+use crate::nonblocking::channel::{CallChannel, ChannelRecv};
+use bytemuck::Pod;
+use tasuki_core::base::Result;
+
+/// CombineWith far away the members of each round are.
+fn distances(size: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(1_usize), |&far| Some(2 * far)).take_while(move |&far| far < size)
+}
+
+pub(super) async fn barrier(channel: &CallChannel) -> Result<()> {
+    let from = |far: usize| channel.recv::<u8>(0, channel.after(channel.size - far));
+    let heard: Vec<_> = distances(channel.size).map(from).collect::<Result<_>>()?;
+    distances(channel.size).try_for_each(|far| channel.prepare(channel.after(far)))?;
+    let mut sent = Vec::new();
+    for (far, heard) in distances(channel.size).zip(heard) {
+        sent.push(channel.send::<u8>(&[], channel.after(far))?);
+        channel.heard::<u8>(heard, &mut []).await?;
+    }
+    channel.sent(sent).await
+}
+
+/// In each round a member knows as much of those after it as it can tell one before it.
+pub(super) async fn allgather<T: Pod + Send>(channel: &CallChannel, values: Vec<T>) -> Result<Vec<T>> {
+    let (size, count) = (channel.size, values.len());
+    let part = |far: usize| far.min(size - far) * count;
+    let from = |far| channel.recv::<T>(part(far), channel.after(far));
+    let heard: Vec<_> = distances(size).map(from).collect::<Result<_>>()?;
+    distances(size).try_for_each(|far| channel.prepare(channel.after(size - far)))?;
+    let mut all = values;
+    all.resize(size * count, T::zeroed());
+    let mut sent = Vec::new();
+    for (far, heard) in distances(size).zip(heard) {
+        sent.push(channel.send(&all[..part(far)], channel.after(size - far))?);
+        channel.heard(heard, &mut all[far * count..][..part(far)]).await?;
+    }
+    all.rotate_right(channel.place * count); // this member's own came first
+    channel.sent(sent).await?;
+    Ok(all)
+}
+
+pub(super) async fn alltoall<T: Pod + Send>(channel: &CallChannel, mut values: Vec<T>) -> Result<Vec<T>> {
+    let count = values.len() / channel.size;
+    let others: Vec<usize> = (1..channel.size).map(|far| channel.after(far)).collect();
+    let heard: Vec<ChannelRecv> =
+        others.iter().map(|&from| channel.recv::<T>(count, from)).collect::<Result<_>>()?;
+    let block = |&to: &usize| channel.send(&values[to * count..][..count], to);
+    let sent: Vec<_> = others.iter().map(block).collect::<Result<_>>()?;
+    // Each block that was sent makes room for the one that comes from there.
+    for (from, heard) in others.into_iter().zip(heard) {
+        channel.heard(heard, &mut values[from * count..][..count]).await?;
+    }
+    channel.sent(sent).await?;
+    Ok(values)
+}
+
+pub(super) async fn reduce_scatter<T: Pod + Send>(
+    channel: &CallChannel,
+    values: Vec<T>,
+    mut combine: Combiner<T>,
+) -> Result<Vec<T>> {
+    let count = values.len() / channel.size;
+    let mut all = alltoall(channel, values).await?;
+    let (sum, others) = all.split_at_mut(count);
+    if count > 0 {
+        others.chunks(count).for_each(|block| combine(sum, block));
+    }
+    all.truncate(count);
+    Ok(all)
+}
+
+/// What the values of the members up to this one come to, and those of the members before it: none for the first one.
+pub(super) async fn scan<T: Pod + Send>(
+    channel: &CallChannel,
+    values: Vec<T>,
+    mut combine: Combiner<T>,
+) -> Result<(Vec<T>, Option<Vec<T>>)> {
+    let (place, size, count) = (channel.place, channel.size, values.len());
+    let from = |far: usize| place.checked_sub(far).map(|from| channel.recv::<T>(count, from)).transpose();
+    let heard: Vec<_> = distances(size).map(from).collect::<Result<_>>()?;
+    let to = |far: usize| Some(place + far).filter(|&to| to < size);
+    distances(size).filter_map(to).try_for_each(|to| channel.prepare(to))?;
+    let (mut through, mut before, mut sent) = (values, None::<Vec<T>>, Vec::new());
+    for (far, heard) in distances(size).zip(heard) {
+        if let Some(to) = to(far) {
+            sent.push(channel.send(&through, to)?);
+        }
+        let Some(heard) = heard else { continue };
+        let mut part = vec![T::zeroed(); count];
+        channel.heard(heard, &mut part).await?;
+        let mut longer = part.clone();
+        combine(&mut longer, &through);
+        through = longer;
+        if let Some(before) = &before {
+            combine(&mut part, before);
+        }
+        before = Some(part);
+    }
+    channel.sent(sent).await?;
+    Ok((through, before))
+}

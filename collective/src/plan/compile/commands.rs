@@ -1,0 +1,232 @@
+//! A part as commands: each queue of a schedule becomes a program of the rank's engine.
+//!
+//! Buffers that take turns have another address in each start, so as many starts are written out, one behind the other,
+//! as it takes until all of them are back at the first. What a step waits for is a threshold of a signal that grows
+//! with each pass through the program, from where the signal stood when the plan was made.
+
+use crate::plan::setup::layout::{PlacedPart, common_multiple};
+use std::collections::BTreeMap;
+use tasuki_core::base::{Cause, Result};
+use tasuki_core::queue::command::{self, Class, Effect, REDUCE_BYTES_MAX};
+use tasuki_core::queue::encoding::EncodedCommand;
+use tasuki_core::queue::reduction::Reduction;
+use tasuki_core::segment::GlobalAddress;
+use tasuki_schedule::{Location, RankPart, START, Step, StepKind, StepTrigger};
+
+/// The commands of one queue.
+#[derive(Debug)]
+pub(crate) struct CommandProgram {
+    /// Of all starts that are written out.
+    pub(crate) commands: Vec<EncodedCommand>,
+    /// Of each of them.
+    pub(crate) per_start: u32,
+}
+
+/// What a start waits for at its end: a signal of the own rank, and how far it is to come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StartThreshold {
+    /// Number of the signal.
+    pub(crate) signal: u32,
+    /// What it is to have counted at the end of the first start.
+    pub(crate) first: u64,
+    /// CombineWith much more with each start.
+    pub(crate) per_start: u64,
+}
+
+/// What the parts of a rank are made of.
+pub(crate) struct PlanCompiler<'l> {
+    /// Where the own part lies.
+    pub(crate) own: &'l PlacedPart,
+    /// CombineWith far the own signals have come already.
+    pub(crate) stood: &'l [u64],
+    /// CombineWith values are combined.
+    pub(crate) how: Option<Reduction>,
+    /// Where the parts of all that the own part names lie, by their number in the schedule.
+    pub(crate) others: &'l BTreeMap<u32, PlacedPart>,
+}
+
+impl PlanCompiler<'_> {
+    /// The programs of that part, one for each of its queues.
+    pub(crate) fn programs(&self, part: &RankPart) -> Result<Vec<CommandProgram>, Cause> {
+        let mut queues: BTreeMap<u16, Vec<&Step>> = BTreeMap::new();
+        for step in part.steps() {
+            queues.entry(step.queue.0).or_default().push(step);
+        }
+        queues.values().map(|steps| self.program(part, steps)).collect()
+    }
+
+    /// What the end of a start waits for.
+    pub(crate) fn start_thresholds(&self, part: &RankPart) -> Vec<StartThreshold> {
+        let mut all: Vec<StartThreshold> = Vec::new();
+        for &StepTrigger { signal, count, lag } in part.finished() {
+            if signal == START && count <= 1 {
+                continue; // who waits for it has done that
+            }
+            let per_start = part.counters()[signal.index()].per_start;
+            let first = self.stood[signal.index()].wrapping_add(count);
+            let first = first.wrapping_sub(u64::from(lag).wrapping_mul(per_start));
+            all.push(StartThreshold { signal: self.own.number(signal), first, per_start });
+        }
+        all
+    }
+
+    fn program(&self, part: &RankPart, steps: &[&Step]) -> Result<CommandProgram, Cause> {
+        let everybody = self.others.values();
+        let turns = everybody.map(|placed| placed.layout.turns).fold(1, common_multiple);
+        let mut commands = Vec::new();
+        let leaves = self.leaves(part, steps);
+        for start in 0..turns {
+            for (step, &is_leaf) in steps.iter().zip(&leaves) {
+                let first = commands.len();
+                self.step(part, step, (start, turns), &mut commands)?;
+                if is_leaf {
+                    commands[first..].iter_mut().for_each(EncodedCommand::leave_to_owner);
+                }
+            }
+        }
+        let per_start = (commands.len() as u64 / turns) as u32;
+        Ok(CommandProgram { commands, per_start })
+    }
+
+    /// The commands of a step in one of the starts that are written out: one, unless its values are too many for one.
+    fn step(
+        &self,
+        part: &RankPart,
+        step: &Step,
+        (start, turns): (u64, u64),
+        commands: &mut Vec<EncodedCommand>,
+    ) -> Result<(), Cause> {
+        let mut deeds = self.deeds(step.action, start)?;
+        let last = deeds.pop();
+        let wait = |lines: &mut EncodedCommand| self.wait(part, step.trigger, (start, turns), lines);
+        for (at, action) in deeds.iter().enumerate() {
+            let mut lines = self.lines(action)?;
+            if at == 0 {
+                wait(&mut lines)?;
+            }
+            commands.push(lines);
+        }
+        let mut lines = self.lines(&last.unwrap_or(command::Action::Nothing))?;
+        if deeds.is_empty() {
+            wait(&mut lines)?;
+        }
+        for effect in step.effects() {
+            let signal = self.placed(effect.rank)?.signal(effect.signal);
+            lines.then(Effect { signal, amount: narrow(effect.amount)? })?;
+        }
+        commands.push(lines);
+        Ok(())
+    }
+
+    /// It waits for that in each pass.
+    fn wait(
+        &self,
+        part: &RankPart,
+        trigger: StepTrigger,
+        (start, turns): (u64, u64),
+        lines: &mut EncodedCommand,
+    ) -> Result<(), Cause> {
+        let StepTrigger { signal, count, lag } = trigger;
+        if signal == START && count <= 1 {
+            return Ok(()); // nothing begins sooner
+        }
+        let per_start = part.counters()[signal.index()].per_start;
+        let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
+        let threshold = self.stood[signal.index()].wrapping_add(starts).wrapping_add(count);
+        let first = command::Trigger { signal: self.own.number(signal), threshold };
+        lines.when_each(first, narrow(turns * per_start)?)
+    }
+
+    /// A action as a line of a command, with who may run it.
+    fn lines(&self, action: &command::Action) -> Result<EncodedCommand, Cause> {
+        let mut lines = EncodedCommand::of(action);
+        if let command::Action::Reduce { to, how, .. } = action
+            && how.operator().is_some()
+        {
+            if to.rank() != self.own.rank {
+                let text = "an operator of one's own combines values in one's own memory only";
+                return Err(Cause::Argument(text.into()));
+            }
+            lines.bind(Class::Destination);
+        }
+        Ok(lines)
+    }
+
+    fn deeds(&self, action: StepKind, start: u64) -> Result<Vec<command::Action>, Cause> {
+        match action {
+            StepKind::Nothing => Ok(vec![command::Action::Nothing]),
+            StepKind::Copy { from, to, bytes } => {
+                let (from, to) = (self.byte(from, start)?, self.byte(to, start)?);
+                Ok(vec![command::Action::Copy { from, to, len: bytes }])
+            }
+            StepKind::Reduce { from, to, bytes, in_front } => {
+                let how = self.how.ok_or_else(|| Cause::Argument("it says not how values combine".into()))?;
+                let how = how.placed(in_front);
+                let (from, to) = (self.byte(from, start)?, self.byte(to, start)?);
+                let most = REDUCE_BYTES_MAX / how.bytes() * how.bytes();
+                let piece = |at: u64| command::Action::Reduce {
+                    from: from.add(at),
+                    to: to.add(at),
+                    len: most.min(bytes - at),
+                    how,
+                };
+                Ok((0..bytes).step_by(most as usize).map(piece).collect())
+            }
+        }
+    }
+
+    /// Where that place is in that start.
+    pub(crate) fn byte(&self, place: Location, start: u64) -> Result<GlobalAddress, Cause> {
+        let Location { rank, buffer, offset } = place;
+        let home = self.placed(rank)?.layout.home(buffer, rank, start);
+        Ok(self.placed(home)?.byte(buffer, offset, start))
+    }
+
+    pub(crate) fn placed(&self, rank: u32) -> Result<&PlacedPart, Cause> {
+        self.others.get(&rank).ok_or_else(|| {
+            Cause::Bug(format!("nobody has asked where the part of rank {rank} of a schedule lies"))
+        })
+    }
+}
+
+/// Whose parts a part names, the own one too.
+pub(crate) fn named(part: &RankPart) -> Vec<u32> {
+    let mut ranks = vec![part.rank() as u32];
+    for step in part.steps() {
+        ranks.extend(step.effects().map(|effect| effect.rank));
+        if let StepKind::Copy { from, to, .. } | StepKind::Reduce { from, to, .. } = step.action {
+            ranks.extend([from, to].iter().flat_map(|place| homes(part, place)));
+        }
+    }
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
+}
+
+/// Who may have that place: two ranks in turn, if they swap it.
+fn homes(part: &RankPart, place: &Location) -> [u32; 2] {
+    let room = part.rooms().get(place.buffer.index());
+    [0, 1].map(|start| room.map_or(place.rank, |room| room.used.home(place.rank, start).0))
+}
+
+fn narrow(amount: u64) -> Result<u32, Cause> {
+    let text = || format!("a schedule in which a signal counts {amount} in one go, more than a command can");
+    u32::try_from(amount).map_err(|_| Cause::Argument(text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasuki_schedule::started;
+
+    #[test]
+    fn who_swaps_a_place_is_named_though_nothing_else_of_it_is() {
+        let mut part = RankPart::new(0);
+        let (data, own, stage) =
+            (part.buffer("data", 8), part.scratch("own", 8, 2), part.swapped("stage", 8, 1));
+        part.copy(started(), data.on(0, 0), own.on(0, 0), 8);
+        assert_eq!(named(&part), [0]);
+        part.copy(started(), data.on(0, 0), stage.on(0, 0), 8);
+        assert_eq!(named(&part), [0, 1]);
+    }
+}

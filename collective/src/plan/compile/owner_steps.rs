@@ -1,0 +1,115 @@
+//! Which steps are left to their rank.
+//!
+//! Who raises a signal sees to it that what waits for it goes on, also on a rank that computes. That is in vain where
+//! nobody else waits for what follows: a value that arrived is put where its rank finds it when it asks. Such a step is
+//! run by its rank when it waits, and the raise costs no more than a raise. A place that is free again is nothing that
+//! anybody hurries for, as long as it is needed in a later start only: to that start the rank has to come itself.
+
+use crate::plan::compile::commands::PlanCompiler;
+use crate::plan::setup::layout::PlacedPart;
+use tasuki_schedule::{RankPart, Step, StepKind, StepTrigger};
+
+/// A copy of more bytes is worth being done by somebody else meanwhile.
+const SHORT: u64 = 2048;
+
+/// For each signal of a part, whether nothing in the same start waits for it.
+pub(crate) fn late_signals(part: &RankPart) -> Box<[bool]> {
+    let triggers = part.steps().iter().map(|step| step.trigger).chain(part.finished().iter().copied());
+    without(part, triggers)
+}
+
+/// For each signal of a part, whether no step in the same start waits for it.
+pub(crate) fn signals_without_steps(part: &RankPart) -> Box<[bool]> {
+    without(part, part.steps().iter().map(|step| step.trigger))
+}
+
+fn without(part: &RankPart, triggers: impl Iterator<Item = StepTrigger>) -> Box<[bool]> {
+    let mut are_late = vec![true; part.counters().len()];
+    triggers.filter(|trigger| trigger.lag == 0).for_each(|trigger| are_late[trigger.signal.index()] = false);
+    are_late.into()
+}
+
+impl PlanCompiler<'_> {
+    /// For each of the steps of a queue, in their order, whether it is left to its rank: nobody waits in the same start
+    /// for it, nor for one behind it in the queue.
+    pub(crate) fn leaves(&self, part: &RankPart, steps: &[&Step]) -> Vec<bool> {
+        let own = signals_without_steps(part);
+        let mut are_left = vec![false; steps.len()];
+        for (is_left, step) in are_left.iter_mut().zip(steps).rev() {
+            if !self.is_leaf(part, step, &own) {
+                break;
+            }
+            *is_left = true;
+        }
+        are_left
+    }
+
+    fn is_leaf(&self, part: &RankPart, step: &Step, own: &[bool]) -> bool {
+        let is_own = |rank: u32| rank as usize == part.rank();
+        let stays = match step.action {
+            StepKind::Nothing => true,
+            StepKind::Copy { to, bytes, .. } | StepKind::Reduce { to, bytes, .. } => {
+                is_own(to.rank) && bytes <= SHORT
+            }
+        };
+        let is_late = |placed: &PlacedPart, signal: usize| placed.late.get(signal).is_some_and(|&late| late);
+        stays
+            && step.effects().all(|effect| match is_own(effect.rank) {
+                true => own[effect.signal.index()],
+                false => {
+                    let placed = self.others.get(&effect.rank);
+                    placed.is_some_and(|placed| is_late(placed, effect.signal.index()))
+                }
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::compile::commands::named;
+    use crate::plan::setup::layout::{DataPlacement, PlanAddress};
+    use std::collections::BTreeMap;
+    use tasuki_core::base::Rank;
+    use tasuki_schedule::algorithm::ALGORITHMS;
+    use tasuki_schedule::{CollectiveKind, Shape};
+
+    /// Which steps of a rank are left to it: those that wait for something.
+    fn left(operation: CollectiveKind, name: &str, rank: usize) -> Vec<bool> {
+        let shape = Shape::new(operation, 4, 0, 8);
+        let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (operation, name));
+        let schedule = found.expect("there is one").schedule(&shape, 1);
+        let placed = |rank: u32| {
+            PlacedPart::new(
+                Rank(rank),
+                PlanAddress { block: 0, signals: 0, starts: 0 },
+                &schedule.part(rank as usize),
+                DataPlacement::OfPlan,
+            )
+        };
+        let part = schedule.part(rank);
+        let others: BTreeMap<u32, PlacedPart> =
+            named(&part).into_iter().map(|rank| (rank, placed(rank))).collect();
+        let stood = vec![0; part.counters().len()];
+        let own = placed(rank as u32);
+        let compiler = PlanCompiler { own: &own, stood: &stood, how: None, others: &others };
+        let programs = compiler.programs(&part).expect("it can be lowered");
+        let commands = programs.iter().flat_map(|program| &program.commands);
+        commands.filter(|lines| lines.head(0).is_some()).map(|lines| lines.is_left_to_owner()).collect()
+    }
+
+    #[test]
+    fn what_only_arrives_is_left_and_what_goes_on_is_not() {
+        let is_so = |all: Vec<bool>, how: bool| !all.is_empty() && all.into_iter().all(|is| is == how);
+        assert!(
+            is_so(left(CollectiveKind::Bcast, "eager", 0), false),
+            "places that are free let the root go on"
+        );
+        assert!(is_so(left(CollectiveKind::Bcast, "eager", 1), true), "a leaf has nobody behind it");
+        assert!(left(CollectiveKind::Bcast, "binary", 1).contains(&false), "in a tree others wait");
+        assert!(
+            left(CollectiveKind::Barrier, "central", 0).contains(&false),
+            "others wait for the one in the middle"
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! A part as a walk: the steps of a call, in memory that it lends.
+//!
+//! That is for schedules in which each rank has one queue, and each signal has one rank that raises it; and nobody
+//! reads or writes the data of another rank, unless there are two, who show them to each other. What only this rank
+//! itself raises is over when the step that raises it is, so nothing waits for it.
+
+use crate::plan::compile::commands::PlanCompiler;
+use crate::plan::compile::inline_flag::{FLAG_OFFSET, FlaggedBuffer};
+use crate::plan::setup::layout::{DataPlacement, common_multiple};
+use std::collections::BTreeMap;
+use tasuki_core::base::{Cause, Rank};
+use tasuki_core::engine::Worker;
+use tasuki_core::engine::executor::{Execution, FlagSpec, Operand, PerStart, StepAction, StepSpec, WaitSpec};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_schedule::shape::DATA;
+use tasuki_schedule::{
+    BufferKind, Location, RankPart, START, Schedule, SignalId, Step, StepKind, StepTrigger,
+};
+
+/// The walk of a rank's parts in those schedules: one way for each, in the same buffers and signals.
+pub(crate) fn lower(
+    compiler: &PlanCompiler<'_>,
+    schedules: &[Schedule],
+    worker: &Worker,
+    (me, data): (usize, DataPlacement),
+) -> Result<Execution, Cause> {
+    let turns = compiler.others.values().map(|placed| placed.layout.turns).fold(1, common_multiple);
+    let lowered = |schedule| way(compiler, schedule, (&schedule.part(me), data), turns);
+    let mut ways = schedules.iter().map(lowered).collect::<Result<Vec<_>, Cause>>()?;
+    let most = ways.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    let paces: Vec<Vec<StepSpec>> = ways.drain(..).map(|way| in_step(way, most)).collect();
+    let shows = match data {
+        DataPlacement::ExposedBuffer => {
+            Some((shown(compiler, me as u32)?, compiler.placed(1 - me as u32)?.rank))
+        }
+        DataPlacement::OfPlan | DataPlacement::CallBuffers => None,
+    };
+    let made = worker.make_execution(&paces, turns as usize, shows)?;
+    made.ok_or_else(|| Cause::Unsupported("members that do not reach each other's memory".into()))
+}
+
+/// Where a rank shows its data.
+fn shown(compiler: &PlanCompiler<'_>, rank: u32) -> Result<GlobalAddress, Cause> {
+    compiler.byte(DATA.on(rank as usize, 0), 0)
+}
+
+/// The calls of a way, one behind the other, of as many steps each.
+fn in_step(calls: Vec<Vec<StepSpec>>, most: usize) -> Vec<StepSpec> {
+    let nothing = StepSpec { until: None, act: StepAction::Nothing, seal: None, raises: Vec::new() };
+    let padded = |mut call: Vec<StepSpec>| {
+        call.resize(most, nothing.clone());
+        call
+    };
+    calls.into_iter().flat_map(padded).collect()
+}
+
+/// The steps of each of so many calls.
+fn way(
+    compiler: &PlanCompiler<'_>,
+    schedule: &Schedule,
+    (part, data): (&RankPart, DataPlacement),
+    turns: u64,
+) -> Result<Vec<Vec<StepSpec>>, Cause> {
+    let parts = AllParts::new(schedule)?;
+    let seals =
+        compiler.others.keys().filter_map(|&rank| Some((rank, FlaggedBuffer::of(&parts, rank)?))).collect();
+    let (raised, paces) = (BTreeMap::new(), Vec::new());
+    let mut walk = StepCompiler { compiler, data, part, parts: &parts, seals, turns, raised, paces };
+    let calls = (0..turns).map(|start| walk.start(start).map(|()| std::mem::take(&mut walk.paces)));
+    let mut calls = calls.collect::<Result<Vec<_>, Cause>>()?;
+    let raised = walk.raised;
+    for (signal, count) in calls.iter_mut().flatten().flat_map(|pace| &mut pace.raises) {
+        count.more = raised.get(signal).copied().unwrap_or(0);
+    }
+    Ok(calls)
+}
+
+/// All parts of a schedule, and who raises their signals.
+pub(crate) struct AllParts {
+    parts: Vec<RankPart>,
+    raisers: Vec<Vec<Option<u32>>>,
+}
+
+impl AllParts {
+    pub(crate) fn new(schedule: &Schedule) -> Result<AllParts, Cause> {
+        let parts: Vec<RankPart> = (0..schedule.ranks()).map(|rank| schedule.part(rank)).collect();
+        let mut raisers: Vec<_> = parts.iter().map(|part| vec![None; part.counters().len()]).collect();
+        for (by, part) in (0..).zip(&parts) {
+            for effect in part.steps().iter().flat_map(Step::effects) {
+                let raiser = &mut raisers[effect.rank as usize][effect.signal.index()];
+                if raiser.replace(by).is_some_and(|other| other != by) {
+                    return Err(Cause::Bug("a signal that two ranks raise, in a call".into()));
+                }
+            }
+        }
+        Ok(AllParts { parts, raisers })
+    }
+
+    pub(crate) fn of(&self, rank: u32) -> &RankPart {
+        &self.parts[rank as usize]
+    }
+
+    /// Who raises that signal of a rank, if anybody does.
+    pub(crate) fn raiser(&self, rank: u32, signal: SignalId) -> Option<u32> {
+        self.raisers[rank as usize][signal.index()]
+    }
+}
+
+struct StepCompiler<'l> {
+    compiler: &'l PlanCompiler<'l>,
+    data: DataPlacement,
+    part: &'l RankPart,
+    parts: &'l AllParts,
+    /// What ranks seal that this one has to do with, and this one itself.
+    seals: BTreeMap<u32, FlaggedBuffer>,
+    turns: u64,
+    /// CombineWith often each signal has been raised so far.
+    raised: BTreeMap<GlobalAddress, u64>,
+    /// Those of the start under way.
+    paces: Vec<StepSpec>,
+}
+
+impl StepCompiler<'_> {
+    /// One of the starts that are written out.
+    fn start(&mut self, start: u64) -> Result<(), Cause> {
+        let own = self.part.rank() as u32;
+        for (number, step) in self.part.steps().iter().enumerate() {
+            let sealed = self.seals.get(&own).filter(|sealed| sealed.step == number);
+            let pace = StepSpec {
+                until: self.until(step.trigger, step.action, start)?,
+                act: self.act(step.action, start)?,
+                seal: sealed.map(|sealed| self.seal(own, sealed, start)).transpose()?,
+                raises: self.raises(step)?,
+            };
+            self.add(pace);
+        }
+        for &trigger in self.part.finished() {
+            let until = self.until(trigger, StepKind::Nothing, start)?;
+            self.add(StepSpec { until, act: StepAction::Nothing, seal: None, raises: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// A step that only raises something is done with the one before it.
+    fn add(&mut self, pace: StepSpec) {
+        match self.paces.last_mut() {
+            Some(last) if pace.until.is_none() && pace.act == StepAction::Nothing => {
+                last.raises.extend(pace.raises);
+            }
+            _ => self.paces.push(pace),
+        }
+    }
+
+    fn until(&self, trigger: StepTrigger, action: StepKind, start: u64) -> Result<Option<WaitSpec>, Cause> {
+        let StepTrigger { signal, count, lag } = trigger;
+        let own = self.part.rank() as u32;
+        let by = self.parts.raiser(own, signal);
+        let Some(by) = by.filter(|&by| by != own && signal != START) else { return Ok(None) };
+        let per_start = self.part.counters()[signal.index()].per_start;
+        let starts = start.wrapping_sub(lag.into()).wrapping_mul(per_start);
+        let first = self.compiler.stood[signal.index()].wrapping_add(starts).wrapping_add(count);
+        let count = PerStart { first, more: self.turns * per_start };
+        let seal = match action {
+            StepKind::Copy { from, .. } | StepKind::Reduce { from, .. } if from.rank == by => {
+                let sealed = self.seals.get(&by).filter(|sealed| sealed.says(own, trigger, from.buffer));
+                sealed.map(|sealed| self.seal(by, sealed, start)).transpose()?
+            }
+            _ => None,
+        };
+        let signal = self.compiler.own.number(signal);
+        Ok(Some(WaitSpec { signal, count, by: self.rank(by)?, seal }))
+    }
+
+    /// The seal of a start.
+    fn seal(&self, rank: u32, sealed: &FlaggedBuffer, start: u64) -> Result<FlagSpec, Cause> {
+        let at = self.compiler.byte(Location { rank, buffer: sealed.buffer, offset: FLAG_OFFSET }, start)?;
+        Ok(FlagSpec { at, number: PerStart { first: start + 1, more: self.turns } })
+    }
+
+    fn raises(&mut self, step: &Step) -> Result<Vec<(GlobalAddress, PerStart)>, Cause> {
+        let others = step.effects().filter(|effect| effect.rank as usize != self.part.rank());
+        let mut raises = Vec::new();
+        for effect in others {
+            let signal = self.compiler.placed(effect.rank)?.signal(effect.signal);
+            let raised = self.raised.entry(signal).or_default();
+            *raised += effect.amount;
+            raises.push((signal, PerStart { first: *raised, more: 0 }));
+        }
+        Ok(raises)
+    }
+
+    fn act(&self, action: StepKind, start: u64) -> Result<StepAction, Cause> {
+        Ok(match action {
+            StepKind::Nothing => StepAction::Nothing,
+            StepKind::Copy { from, to, bytes } => {
+                StepAction::Copy(self.spot(from, start)?, self.spot(to, start)?, bytes)
+            }
+            StepKind::Reduce { from, to, bytes, in_front } => {
+                StepAction::Combine(self.spot(from, start)?, self.spot(to, start)?, bytes, in_front)
+            }
+        })
+    }
+
+    fn spot(&self, place: Location, start: u64) -> Result<Operand, Cause> {
+        let room = self.part.rooms().get(place.buffer.index());
+        if room.is_none_or(|room| room.used != BufferKind::User) {
+            return Ok(Operand::At(self.compiler.byte(place, start)?));
+        }
+        if place.rank as usize != self.part.rank() {
+            return match self.data {
+                DataPlacement::ExposedBuffer => {
+                    Ok(Operand::ExposedBuffer(shown(self.compiler, place.rank)?, place.offset))
+                }
+                DataPlacement::OfPlan | DataPlacement::CallBuffers => {
+                    Err(Cause::Bug("the data of another rank, in a call".into()))
+                }
+            };
+        }
+        Ok(Operand::CallBuffers(place.buffer.index(), place.offset))
+    }
+
+    fn rank(&self, member: u32) -> Result<Rank, Cause> {
+        match self.compiler.others.get(&member) {
+            Some(placed) => Ok(placed.rank),
+            None => Err(Cause::Bug(format!("nobody has asked where the part of rank {member} lies"))),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Who waits for a start of a plan finds out that a member has left without it.
+//!
+//! Programs wait for signals, whoever raises them, and a member that leaves stays until all have left that have plans
+//! with it. So others would wait for ever for one that leaves without having started what they have started, and it for
+//! them. Each member says, when it leaves, how often it has started each plan, by a signal of the plan's at the member
+//! after it; and again, if it has not come through the last start. Who waits long for a start looks at these signals of
+//! all members, or where they are out of reach at its own: if it has made more starts it waits in vain, ends its wait
+//! with an error, leaves in turn, and says so to the one after it.
+//!
+//! Costs one raise for each plan that there is when a member leaves.
+
+use crate::communicator::Communicator;
+use crate::plan::setup::layout::PlanAddress;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::{WaitProbe, Worker};
+use tasuki_core::fabric::{Fabric, SignalCell, SignalLine};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+use tasuki_schedule::selection::MEMBERS_MAX;
+
+/// What one member says of its starts of a plan, and hears of those of others.
+#[derive(Debug)]
+pub(crate) struct DepartedMembers {
+    /// CombineWith many it has made.
+    made: Arc<AtomicU64>,
+    fabric: Arc<dyn Fabric>,
+    /// The signal at the next member.
+    next: GlobalAddress,
+    /// Those in reach, the own one among them.
+    heard: Box<[DepartureSignal]>,
+}
+
+/// A signal by which a member says it.
+#[derive(Debug)]
+struct DepartureSignal {
+    cell: SignalCell,
+    /// CombineWith far it had come before.
+    stood: u64,
+    by: Rank,
+}
+
+impl DepartureSignal {
+    /// CombineWith many starts that member will ever have made and come through. None: it may make more.
+    fn starts(&self, fabric: &dyn Fabric) -> Option<u64> {
+        said(self.cell.read(fabric).wrapping_sub(self.stood))
+    }
+}
+
+/// By how much the signal is raised by who leaves after so many starts; by one more if the last was not come through.
+fn raised_by(starts: u64) -> u64 {
+    2 * (starts + 1)
+}
+
+/// What that says.
+fn said(raised: u64) -> Option<u64> {
+    (raised / 2).checked_sub(1).map(|starts| starts.saturating_sub(raised % 2))
+}
+
+impl DepartedMembers {
+    /// Of a member that makes a plan, which all have those cards of. None has left: they make it, too.
+    pub(crate) fn new(
+        members: &Communicator,
+        made: Arc<AtomicU64>,
+        card_of: impl Fn(Rank) -> PlanAddress,
+    ) -> Result<DepartedMembers, Cause> {
+        let (worker, me, size) = (members.worker(), members.rank(), members.size());
+        let fabric = worker.shared_fabric().clone();
+        let rank_of =
+            |member: Rank| members.messages().rank_of(member).ok_or(Cause::NoSuchRank { rank: member, size });
+        let place =
+            |member: Rank| Ok(GlobalAddress::new(rank_of(member)?, signal_offset(card_of(member).starts)));
+        let heard = |member: Rank, cell: SignalCell| {
+            Ok(DepartureSignal {
+                stood: cell.read(&*fabric),
+                cell,
+                by: rank_of(members.after(member, size - 1))?,
+            })
+        };
+        let mut all = vec![heard(me, fabric.own_signal(card_of(me).starts)?)?];
+        let are_in_reach = size <= MEMBERS_MAX && worker.reaches_words();
+        for member in Rank::all(size).filter(|&member| are_in_reach && member != me) {
+            if let SignalLine::Direct(line) = fabric.line(place(member)?)? {
+                all.push(heard(member, SignalCell::Direct(line.cell()))?);
+            }
+        }
+        Ok(DepartedMembers { made, next: place(members.after(me, 1))?, heard: all.into(), fabric })
+    }
+
+    /// This member leaves, after so many starts.
+    pub(crate) fn say(&self, worker: &Worker, starts: u64) -> Result<()> {
+        worker.raise(self.next, raised_by(starts))
+    }
+
+    /// It has said so, and cannot come through the last start.
+    pub(crate) fn publish_one_less(&self, worker: &Worker) -> Result<()> {
+        worker.raise(self.next, 1)
+    }
+}
+
+impl WaitProbe for DepartedMembers {
+    fn probe_error(&self) -> Option<Cause> {
+        let made = self.made.load(Ordering::Relaxed);
+        let is_short =
+            |heard: &&DepartureSignal| heard.starts(&*self.fabric).is_some_and(|starts| starts < made);
+        self.heard.iter().find(is_short).map(|heard| Cause::PeerLeft { peer: heard.by })
+    }
+
+    fn is_urgent(&self) -> bool {
+        true // the other may have left before the wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_heard() {
+        assert_eq!(said(0), None, "nothing was said");
+        for starts in [0, 1, 7] {
+            assert_eq!(said(raised_by(starts)), Some(starts));
+            assert_eq!(said(raised_by(starts) + 1), Some(starts.saturating_sub(1)));
+        }
+    }
+}

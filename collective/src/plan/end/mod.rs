@@ -1,0 +1,5 @@
+//! The end of plans: members that leave, and memory of dropped plans that others may still reach.
+
+pub(crate) mod deferred_free;
+pub(crate) mod departed;
+pub(crate) mod shutdown;

@@ -1,0 +1,307 @@
+//! Plans through whose buffers any number of values pass, as many at a time as fit.
+//!
+//! A start of the program's is a row of starts of the plan, one for each piece. The next one takes this rank to begin
+//! it, in whichever call it waits: members may wait for several in different orders, or for something else first.
+
+use crate::plan::{Plan, PlanState};
+use bytemuck::Pod;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use tasuki_core::base::{Error, Result};
+use tasuki_message::{Context, Continuation};
+use tasuki_schedule::BufferId;
+use tasuki_schedule::shape::{CollectiveKind, Counts, DATA, RESULT, Shape};
+
+/// Which blocks a member of a plan gives and gets, all of as many values.
+#[derive(Clone, Debug)]
+pub struct ChunkShape {
+    /// Values of a block in the plan's own buffers.
+    room: usize,
+    /// The numbers of those that it gives, and of those that it gets and where.
+    given: Vec<usize>,
+    gotten: Vec<usize>,
+    result: BufferId,
+    /// CombineWith many lie one behind the other where it leaves what it gives, and where it finds what it gets.
+    count: [usize; 2],
+    /// Values are combined with those of others.
+    combines: bool,
+}
+
+impl ChunkShape {
+    /// Those of a member in such a collective, of values of so many bytes. None: blocks differ, or are empty.
+    pub fn of(shape: &Shape, member: usize, value_bytes: usize) -> Option<ChunkShape> {
+        use CollectiveKind::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
+        let Counts::Equal(bytes) = shape.counts else { return None };
+        let room = bytes as usize / value_bytes.max(1);
+        if room == 0 {
+            return None;
+        }
+        let blocks = |offset: u64, len: u64| (offset / bytes) as usize..((offset + len) / bytes) as usize;
+        let contract = shape.contract(member);
+        let [own, apart] = shape.rooms(member).map(|all| blocks(0, all).len());
+        let result = contract.gets.iter().map(|(span, _)| span.buffer).find(|&buffer| buffer != DATA);
+        Some(ChunkShape {
+            room,
+            given: contract.gives.iter().flat_map(|span| blocks(span.offset, span.bytes)).collect(),
+            gotten: contract.gets.iter().flat_map(|(span, _)| blocks(span.offset, span.bytes)).collect(),
+            result: result.unwrap_or(DATA),
+            count: if result.is_some() { [own, apart] } else { [own, own] },
+            combines: matches!(shape.operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan),
+        })
+    }
+
+    /// Those of a member that exchanges blocks of so many values with others. None: they are empty.
+    pub fn exchanged(room: usize, destinations: usize, sources: usize) -> Option<ChunkShape> {
+        let (given, gotten) = ((0..destinations).collect(), (0..sources).collect());
+        let count = [destinations, sources];
+        (room > 0).then_some(ChunkShape { room, given, gotten, result: RESULT, count, combines: false })
+    }
+
+    /// CombineWith many blocks a program's values must be.
+    fn most(&self) -> usize {
+        self.count[0].max(self.count[1])
+    }
+
+    /// Values of a block of those, one behind the other, that a program comes with. None: they are not as many blocks.
+    fn len(&self, values: usize) -> Option<usize> {
+        match self.most() {
+            0 => (values == 0).then_some(0),
+            most => values.is_multiple_of(most).then(|| values / most),
+        }
+    }
+}
+
+/// A plan through which values pass.
+pub struct ChunkedRun<T: Pod + Send>(Arc<ChunkedState<T>>);
+
+struct ChunkedState<T> {
+    held: Arc<PlanState>,
+    messages: Arc<Context>,
+    state: Mutex<ChunkProgress<T>>,
+}
+
+struct ChunkProgress<T> {
+    plan: Plan,
+    passed: ChunkShape,
+    /// The start that is under way.
+    pieces: Option<Pieces>,
+    /// Its values.
+    values: Vec<T>,
+    /// Where a piece is made that others' values are combined with.
+    made: Vec<T>,
+    /// Why it ended, where nobody waited for it.
+    failed: Option<Error>,
+}
+
+/// CombineWith far a start has come.
+#[derive(Clone, Copy)]
+struct Pieces {
+    /// Values of a block.
+    len: usize,
+    /// Where the piece begins that is under way.
+    at: usize,
+}
+
+impl<T: Pod + Send> fmt::Debug for ChunkedRun<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T> fmt::Debug for ChunkedState<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChunkedRun").field("held", &self.held).finish_non_exhaustive()
+    }
+}
+
+impl<T: Pod + Send> ChunkedRun<T> {
+    /// Through the buffers of a plan that is not under way.
+    pub fn new(plan: Plan, passed: ChunkShape) -> ChunkedRun<T> {
+        let (held, messages) = (plan.held.clone(), plan.messages.clone());
+        let (values, made) = (Vec::new(), Vec::new());
+        let state = Mutex::new(ChunkProgress { plan, passed, pieces: None, values, made, failed: None });
+        ChunkedRun(Arc::new(ChunkedState { held, messages, state }))
+    }
+
+    /// Starts it with those values.
+    pub fn start(&mut self, values: Vec<T>) -> Result<()> {
+        let mut state = self.0.lock();
+        state.begin(values)?;
+        if state.pieces.is_some_and(Pieces::has_more) {
+            self.0.messages.progress().add_continuation(self.0.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns when the start is over for this member, with its values. None where none is under way.
+    pub fn wait(&mut self) -> Result<Option<Vec<T>>> {
+        self.finish(true)
+    }
+
+    /// The same if it is over.
+    pub fn test(&mut self) -> Result<Option<Vec<T>>> {
+        self.finish(false)
+    }
+
+    /// Whether a start is under way.
+    pub fn is_active(&self) -> bool {
+        self.0.lock().pieces.is_some()
+    }
+
+    fn finish(&mut self, waits: bool) -> Result<Option<Vec<T>>> {
+        let mut state = self.0.lock();
+        let Some(Pieces { len, .. }) = state.pieces else { return Ok(None) };
+        let outcome = state.resume(waits);
+        if matches!(outcome, Ok(false)) {
+            return Ok(None);
+        }
+        self.0.messages.progress().remove_continuation(&*self.0);
+        outcome?;
+        state.pieces = None;
+        let mut values = std::mem::take(&mut state.values);
+        values.truncate(len * state.passed.count[1]);
+        Ok(Some(values))
+    }
+}
+
+impl<T: Pod + Send> Drop for ChunkedRun<T> {
+    /// What passes goes on in calls of the rank: others wait for it.
+    fn drop(&mut self) {
+        let state = self.0.lock();
+        if state.passes() {
+            state.plan.mark_dropped();
+        } else {
+            self.0.messages.progress().remove_continuation(&*self.0);
+        }
+    }
+}
+
+impl<T> ChunkedState<T> {
+    /// A thread that goes on with it may wait for copies meanwhile, so this moves the rank's work on.
+    fn lock(&self) -> MutexGuard<'_, ChunkProgress<T>> {
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return state,
+                Err(TryLockError::Poisoned(state)) => return state.into_inner(),
+                Err(TryLockError::WouldBlock) => self.held.worker.pause(),
+            }
+        }
+    }
+}
+
+impl<T: Pod + Send> Continuation for ChunkedState<T> {
+    fn may_go_on(&self) -> bool {
+        // Not while a thread is at it, which may wait for its own copies.
+        let is_free = self.state.try_lock().is_ok();
+        is_free && self.held.is_over()
+    }
+
+    fn resume(&self) {
+        // Else its own thread waits for it.
+        let Ok(mut state) = self.state.try_lock() else { return };
+        let outcome = state.resume(false);
+        if !matches!(outcome, Ok(false)) {
+            self.messages.progress().remove_continuation(self);
+        }
+        state.failed = outcome.err();
+        drop(state);
+        self.held.worker.stir();
+    }
+}
+
+impl Pieces {
+    fn current(self, room: usize) -> Range<usize> {
+        self.at.min(self.len)..self.len.min(self.at + room)
+    }
+
+    fn has_more(self) -> bool {
+        self.at < self.len
+    }
+}
+
+impl<T: Pod> ChunkProgress<T> {
+    fn begin(&mut self, values: Vec<T>) -> Result<()> {
+        if self.pieces.is_some() {
+            let text = "it was started and has not ended: wait for it before it is started again";
+            return Err(self.plan.refused("start", text));
+        }
+        let Some(len) = self.passed.len(values.len()) else {
+            let text = format!("{} values cannot be {} blocks", values.len(), self.passed.most());
+            return Err(self.plan.refused("start", &text));
+        };
+        self.values = values;
+        let pieces = Pieces { len, at: 0 };
+        self.plan.held.let_pass(len.div_ceil(self.passed.room) as u64);
+        self.give(pieces).inspect_err(|_| self.plan.held.let_pass(0))?;
+        self.pieces = Some(pieces);
+        Ok(())
+    }
+
+    /// Whether pieces are on their way or to come.
+    fn passes(&self) -> bool {
+        self.plan.held.passes() && !self.plan.is_broken()
+    }
+
+    /// Goes on with the start: whether all pieces have passed. `waits`: until they have. Error: no more will.
+    fn resume(&mut self, waits: bool) -> Result<bool> {
+        if let Some(failed) = self.failed.take() {
+            return Err(failed);
+        }
+        let outcome = self.pass_on(waits);
+        if !matches!(outcome, Ok(false)) {
+            self.plan.held.let_pass(0);
+        }
+        outcome
+    }
+
+    fn pass_on(&mut self, waits: bool) -> Result<bool> {
+        while let Some(pieces) = self.pieces.filter(|pieces| pieces.has_more()) {
+            if !self.passes() {
+                return Err(self.plan.refused("wait", "its start ended before all values had passed"));
+            }
+            if waits {
+                self.plan.wait()?;
+            } else if !self.plan.test()? {
+                return Ok(false);
+            }
+            self.take(pieces)?;
+            let next = Pieces { at: pieces.at + self.passed.room, ..pieces };
+            self.pieces = Some(next);
+            self.give(next)?;
+        }
+        Ok(true)
+    }
+
+    /// Puts a piece into the plan's buffer, and starts it. Nothing goes where nothing is left.
+    fn give(&mut self, pieces: Pieces) -> Result<()> {
+        let (piece, room) = (pieces.current(self.passed.room), self.passed.room);
+        if piece.is_empty() {
+            return Ok(());
+        }
+        for &block in &self.passed.given {
+            let mut values = &self.values[block * pieces.len..][piece.clone()];
+            if self.passed.combines && values.len() < room {
+                // What is behind them is combined, too: of anything but a program's values its operation may panic.
+                self.made.clear();
+                self.made.extend_from_slice(values);
+                self.made.resize(room, values[values.len() - 1]);
+                values = &self.made;
+            }
+            let at = block * room * size_of::<T>();
+            self.plan.write(DATA, at as u64, bytemuck::cast_slice(values))?;
+        }
+        self.plan.start()
+    }
+
+    /// Takes a piece out.
+    fn take(&mut self, pieces: Pieces) -> Result<()> {
+        let (piece, room) = (pieces.current(self.passed.room), self.passed.room);
+        for &block in &self.passed.gotten {
+            let into = &mut self.values[block * pieces.len..][piece.clone()];
+            let at = block * room * size_of::<T>();
+            self.plan.read(self.passed.result, at as u64, bytemuck::cast_slice_mut(into))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,314 @@
+//! Plans whose starts this rank runs itself, in its own calls: as collective calls are run, in buffers of the plan's.
+//!
+//! A program goes on whoever is there to run it, and so has a lease, books, and marks at signals. Where the ranks of a
+//! node have no helper, nobody is there but the ranks themselves, which are in calls of their own when they wait; a
+//! walk is quicker then. A start runs the steps that need not wait, and so does any other call of this rank that waits.
+//!
+//! Long values pass in pieces, one walk after the other, and the last piece is filled up with the last value.
+
+use crate::plan::Combining;
+use bytemuck::{Pod, Zeroable};
+use std::collections::TryReserveError;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tasuki_core::base::{Cause, Result};
+use tasuki_core::engine::executor::{self, CallBuffers, Execution};
+use tasuki_core::engine::owner_lock::{Borrower, Owner, OwnerLockGuard, Unavailable, owner_lock};
+use tasuki_core::engine::{BufferView, Worker};
+use tasuki_core::queue::reduction::{Operator, Reduction};
+use tasuki_core::segment::check_available;
+use tasuki_message::Continuation;
+use tasuki_schedule::BufferId;
+use tasuki_schedule::selection::Cut;
+
+/// What passes through a plan in a start.
+pub(crate) struct CallData {
+    /// Bytes of what this member leaves, and of what it finds elsewhere.
+    bytes: [u64; 2],
+    pieces: u64,
+    /// Bytes of a piece, where there are several.
+    piece: u64,
+    value_bytes: u64,
+    how: Combining,
+}
+
+/// How values are combined.
+enum PlanReduction {
+    Not,
+    Known(Reduction),
+    Own(Arc<dyn Operator>),
+}
+
+/// The starts of such a plan, for whoever goes on with them.
+#[derive(Debug)]
+pub(crate) struct InCalls {
+    worker: Arc<Worker>,
+    hand: Borrower<CallState>,
+}
+
+/// The same for the plan: between starts its buffers are the program's.
+pub(crate) type InCallsState = Owner<CallState>;
+
+/// How far a start has come.
+pub(crate) struct CallState {
+    walk: Execution,
+    buffers: [CallBuffer; 2],
+    how: PlanReduction,
+    value_bytes: usize,
+    pieces: usize,
+    piece: usize,
+    /// Pieces that have passed since the start.
+    passed: usize,
+}
+
+/// A buffer: values of any type may lie in it.
+struct CallBuffer {
+    lines: Vec<CacheLine>,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct CacheLine([u64; 8]);
+
+/// Buffers of so many bytes are asked for only where machine and container have them: an answer takes 50 us.
+const LOOKED_UP_FROM: u64 = 1 << 20;
+
+/// EncodedCommand of a buffer that may be filled up.
+fn lines_of(bytes: usize, with_filling: usize) -> usize {
+    with_filling.max(bytes).div_ceil(size_of::<CacheLine>())
+}
+
+impl CallBuffer {
+    /// Error: machine or container has no room for it.
+    fn new(bytes: usize, with_filling: usize) -> Result<CallBuffer, Cause> {
+        let count = lines_of(bytes, with_filling);
+        let wanted = (count * size_of::<CacheLine>()) as u64;
+        if wanted >= LOOKED_UP_FROM {
+            check_available(wanted).map_err(|error| error.cause().clone())?;
+        }
+        let mut lines = Vec::new();
+        let refused = |why: TryReserveError| Cause::System { call: "allocation", why: why.to_string() };
+        lines.try_reserve_exact(count).map_err(refused)?;
+        lines.resize(count, CacheLine([0; 8]));
+        Ok(CallBuffer { lines, bytes })
+    }
+
+    fn all(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.lines)
+    }
+
+    /// What lies behind the values becomes the last of them, as far as pieces go.
+    fn fill_up(&mut self, end: usize, value_bytes: usize) {
+        let bytes = self.bytes;
+        let last = bytes.saturating_sub(value_bytes)..bytes;
+        for at in (bytes..end).step_by(value_bytes) {
+            self.all().copy_within(last.clone(), at);
+        }
+    }
+}
+
+impl CallData {
+    pub(crate) fn new(bytes: [u64; 2], cut: &Cut, how: Combining) -> CallData {
+        let Cut { count, one } = cut;
+        CallData { bytes, pieces: *count, piece: one.bytes_of(0), value_bytes: one.value_bytes, how }
+    }
+
+    /// Into how many pieces it is cut.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
+    /// How its values are combined.
+    pub(crate) fn how(&self) -> &Combining {
+        &self.how
+    }
+
+    /// Bytes of its buffers.
+    pub(crate) fn memory(&self) -> u64 {
+        let [data, result] = self.sizes().map(|(bytes, filled)| lines_of(bytes, filled));
+        ((data + result) * size_of::<CacheLine>()) as u64
+    }
+
+    /// Of each buffer, and of what it is filled up to.
+    fn sizes(&self) -> [(usize, usize); 2] {
+        let [data, result] = self.bytes.map(|bytes| bytes as usize);
+        let filled = if self.pieces > 1 { (self.pieces * self.piece) as usize } else { data };
+        [(data, filled), (result, result)]
+    }
+
+    fn rooms(&self) -> Result<[CallBuffer; 2], Cause> {
+        let [data, result] = self.sizes().map(|(bytes, filled)| CallBuffer::new(bytes, filled));
+        Ok([data?, result?])
+    }
+}
+
+impl InCalls {
+    /// Error: there is no room for its buffers.
+    pub(crate) fn new(
+        worker: Arc<Worker>,
+        walk: Execution,
+        content: CallData,
+    ) -> Result<(InCalls, InCallsState), Cause> {
+        let buffers = content.rooms()?;
+        let CallData { pieces, piece, value_bytes, how, .. } = content;
+        let how = match how {
+            Combining::Nothing => PlanReduction::Not,
+            Combining::Known(how) => PlanReduction::Known(how),
+            Combining::Own(operator, _) => PlanReduction::Own(operator),
+        };
+        let (pieces, piece, value_bytes) = (pieces as usize, piece as usize, value_bytes as usize);
+        let (owner, hand) =
+            owner_lock(CallState { walk, buffers, how, value_bytes, pieces, piece, passed: pieces });
+        Ok((InCalls { worker, hand }, owner))
+    }
+
+    /// Starts it, and runs what need not wait. The start before is over.
+    #[inline]
+    pub(crate) fn start(&self, walker: &mut InCallsState) -> Result<(), Cause> {
+        let state = walker.owned_mut().filter(|state| state.passed == state.pieces).ok_or_else(broken)?;
+        state.begin();
+        if !self.stride(state) {
+            walker.release();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.hand.is_owned()
+    }
+
+    /// Whether nothing of it goes on any more: it is over, or was left in its midst.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.is_over() || self.hand.is_broken()
+    }
+
+    /// Whether its steps were left in their midst, by a panic.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.hand.is_broken()
+    }
+
+    /// Returns when the start is over.
+    #[inline]
+    pub(crate) fn wait(&self, call: &dyn Fn() -> String) -> Result<()> {
+        while !self.is_over() {
+            match self.hand.try_lock() {
+                Ok(mut grip) => {
+                    grip.value().pass(|walk, lent| self.worker.execute(walk, lent, call).map(|()| true))?;
+                    grip.give_back();
+                }
+                Err(Unavailable::Kept) => {}
+                Err(Unavailable::Taken) => self.worker.pause(), // another thread goes on with it for a moment
+                Err(Unavailable::Broken) => return Err(self.worker.fault(broken(), call)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the start is over. Moves it on.
+    pub(crate) fn test(&self, call: &dyn Fn() -> String) -> Result<bool> {
+        match self.hand.try_lock() {
+            Ok(mut grip) => {
+                self.worker.test_execution(&grip.value().walk, call)?;
+                Ok(self.go_on_with(grip))
+            }
+            Err(Unavailable::Kept) => Ok(true),
+            Err(Unavailable::Taken) => Ok(false),
+            Err(Unavailable::Broken) => Err(self.worker.fault(broken(), call)),
+        }
+    }
+
+    /// Runs what need not wait. Whether that was all.
+    #[inline]
+    fn stride(&self, state: &mut CallState) -> bool {
+        let Ok(is_over) =
+            state.pass(|walk, lent| Ok::<_, Infallible>(self.worker.run_until_blocked(walk, lent)));
+        is_over
+    }
+
+    /// The same of a start that was let go: whether it is over.
+    fn go_on_with(&self, mut grip: OwnerLockGuard<'_, CallState>) -> bool {
+        let is_over = self.stride(grip.value());
+        if is_over {
+            grip.give_back();
+        }
+        is_over
+    }
+}
+
+/// Whether what the program's rank ran of a start was left in its midst, by a panic of its operation.
+#[inline]
+pub(crate) fn is_broken(walker: &InCallsState) -> bool {
+    walker.owned().is_some_and(|state| state.passed < state.pieces)
+}
+
+#[cold]
+pub(crate) fn broken() -> Cause {
+    Cause::Argument("the operation of this plan panicked: it is of no more use".into())
+}
+
+impl Continuation for InCalls {
+    fn may_go_on(&self) -> bool {
+        // Not while a thread is at it.
+        self.hand.try_lock().is_ok_and(|mut grip| grip.value().walk.may_go_on())
+    }
+
+    fn resume(&self) {
+        if let Ok(grip) = self.hand.try_lock() {
+            self.go_on_with(grip);
+            self.worker.stir();
+        }
+    }
+}
+
+impl CallState {
+    /// One of the two buffers that the program uses.
+    #[inline]
+    pub(crate) fn buffer(&self, buffer: BufferId) -> &[u8] {
+        bytemuck::cast_slice(&self.buffers[buffer.index()].lines)
+    }
+
+    #[inline]
+    pub(crate) fn buffer_mut(&mut self, buffer: BufferId) -> &mut [u8] {
+        self.buffers[buffer.index()].all()
+    }
+
+    #[inline]
+    fn begin(&mut self) {
+        self.passed = 0;
+        if self.pieces > 1 {
+            self.buffers[0].fill_up(self.pieces * self.piece, self.value_bytes);
+        }
+    }
+
+    /// Lets the pieces pass that are left, by what a walk of one does. Whether all have.
+    #[inline]
+    fn pass<E>(
+        &mut self,
+        mut walk: impl FnMut(&mut Execution, &CallBuffers<'_>) -> std::result::Result<bool, E>,
+    ) -> std::result::Result<bool, E> {
+        let CallState { buffers: [data, result], how, value_bytes, pieces, piece, .. } = self;
+        let by_operator;
+        let how = match &*how {
+            PlanReduction::Not => executor::CombineWith::Not,
+            PlanReduction::Known(how) => executor::CombineWith::Known(*how),
+            PlanReduction::Own(operator) => {
+                by_operator = |left: &mut [u8], right: &[u8]| operator.combine(left, right);
+                executor::CombineWith::By(&by_operator)
+            }
+        };
+        let result = BufferView::of_mut(result.all());
+        while self.passed < *pieces {
+            let data = data.all();
+            let data = if *pieces > 1 { &mut data[self.passed * *piece..][..*piece] } else { data };
+            let lent =
+                CallBuffers { buffers: [BufferView::of_mut(data), result], how, value_bytes: *value_bytes };
+            if !walk(&mut self.walk, &lent)? {
+                return Ok(false);
+            }
+            self.passed += 1;
+        }
+        Ok(true)
+    }
+}

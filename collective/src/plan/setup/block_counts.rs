@@ -1,0 +1,121 @@
+//! Counts of blocks that differ, where each member knows no more than its own and perhaps one knows all: each tells all
+//! others its own, and all draw the same conclusion from the same words.
+
+use crate::communicator::Communicator;
+use bytemuck::{Pod, Zeroable};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_schedule::shape::CollectiveKind;
+
+/// What each member tells all others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct MemberCounts {
+    /// Bytes of its own block.
+    own: u64,
+    /// What it knows of all, as a number; 0: nothing, or what cannot be.
+    all: u64,
+    /// Which plan it is, as a number, and of whom.
+    operation: u64,
+    root: u64,
+}
+
+/// A number that is not 0.
+fn number(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish() | 1
+}
+
+/// What is wrong with what all have told, if anything: who has to know all blocks, and does not know what they are.
+fn fault(words: &[MemberCounts], blocks: &[u64]) -> Option<String> {
+    let first = words[0];
+    let differs = |word: &MemberCounts| (word.operation, word.root) != (first.operation, first.root);
+    if let Some(other) = words.iter().position(differs) {
+        return Some(format!("member {other} prepares something else than member 0, or of another root"));
+    }
+    if blocks.iter().try_fold(0_u64, |all, &one| all.checked_add(one)).is_none_or(|all| all > i64::MAX as u64)
+    {
+        return Some("the blocks have more bytes than memory can have".into());
+    }
+    let knows_not = |&(member, word): &(usize, &MemberCounts)| {
+        (first.root == EVERYBODY || first.root == member as u64) && word.all != number(&blocks)
+    };
+    let (member, _) = words.iter().enumerate().find(knows_not)?;
+    Some(format!("the counts of member {member} are not what members say of their own blocks"))
+}
+
+/// In place of a root.
+const EVERYBODY: u64 = u64::MAX;
+
+impl Communicator {
+    /// Bytes of each member's block, of which this member knows its own, and the root, or everybody where there is
+    /// none, all. Collective. Error, on all members: they do not agree.
+    pub fn agree_on_blocks(
+        &self,
+        operation: CollectiveKind,
+        own: u64,
+        known: Option<&[u64]>,
+        root: Option<Rank>,
+    ) -> Result<Arc<[u64]>> {
+        let call = || format!("{}_v_init({own} bytes)", operation.name());
+        let _held = self.begin(None, &call)?;
+        let root_of = root.map_or(EVERYBODY, |root| root.0.into());
+        let all = known.map_or(0, |known| number(&known));
+        let word = MemberCounts { own, all, operation: number(&operation), root: root_of };
+        let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, &call))?;
+        let blocks: Vec<u64> = words.iter().map(|word| word.own).collect();
+        let refuse = |cause| self.worker().fault(cause, call);
+        if let Some(known) = known {
+            if known.len() != self.size() {
+                let text = format!("{} counts, of a group of {} members", known.len(), self.size());
+                return Err(refuse(Cause::Argument(text)));
+            }
+            let two = || known.iter().copied().zip(blocks.iter().copied());
+            if let Some(other) = two().position(|(known, told)| known != told) {
+                let (known, told) = (known[other], blocks[other]);
+                let cause = Cause::Disagree { what: "bytes", least: known.min(told), most: known.max(told) };
+                return Err(refuse(cause).note(format!("of the block of member {other}")));
+            }
+        }
+        match fault(&words, &blocks) {
+            Some(text) => Err(refuse(Cause::Argument(text))),
+            None => {
+                root.map_or(Ok(()), |root| self.check_root(root, &call))?;
+                Ok(blocks.into())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(own: u64, known: Option<&[u64]>, root: u64) -> MemberCounts {
+        let all = known.map_or(0, |known| number(&known));
+        MemberCounts { own, all, operation: 7, root }
+    }
+
+    #[test]
+    fn who_hears_the_same_words_finds_the_same_fault() {
+        let blocks = [8, 0, 16];
+        let of = |known: &[u64], root| {
+            let one = |(member, own): (usize, u64)| {
+                word(own, (member == 1 || root == EVERYBODY).then_some(known), root)
+            };
+            fault(&blocks.into_iter().enumerate().map(one).collect::<Vec<_>>(), &blocks)
+        };
+        assert_eq!(of(&blocks, 1), None);
+        assert_eq!(of(&blocks, EVERYBODY), None);
+        assert!(of(&[8, 8, 16], 1).is_some_and(|text| text.contains("member 1")));
+        assert!(of(&[8, 8, 16], EVERYBODY).is_some_and(|text| text.contains("member 0")));
+        assert!(of(&blocks, 0).is_some_and(|text| text.contains("member 0")), "it knows nothing");
+        assert!(of(&blocks, 3).is_none(), "that there is no such root all find out by themselves");
+        let two = [word(1, None, 0), word(1, None, 1)];
+        assert!(fault(&two, &[1, 1]).is_some_and(|text| text.contains("another root")));
+        let much = [word(u64::MAX, None, 1), word(2, None, 1)];
+        assert!(fault(&much, &[u64::MAX, 2]).is_some_and(|text| text.contains("more bytes")));
+    }
+}

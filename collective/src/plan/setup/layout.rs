@@ -1,0 +1,160 @@
+//! Where the buffers and signals of a rank's part lie: buffers one behind the other in a block of its memory, signals
+//! one behind the other. Everybody finds a place on another rank from that rank's part and its two words.
+
+use crate::plan::compile::owner_steps::late_signals;
+use bytemuck::{Pod, Zeroable};
+use tasuki_core::base::Rank;
+use tasuki_core::engine::executor::EXPOSED_BYTES;
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::signal_offset;
+use tasuki_schedule::{BufferId, BufferKind, RankPart, SignalId};
+
+/// Buffers begin at multiples of this, so that none shares a cache line, or a pair of them, with another.
+const ALIGN: u64 = 128;
+
+/// What a rank tells the others of its part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct PlanAddress {
+    /// Where its block begins in its range.
+    pub(crate) block: u64,
+    /// Its first signal.
+    pub(crate) signals: u32,
+    /// By which the member before it says, when it leaves, how often it has started the plan; 0: it is no program.
+    pub(crate) starts: u32,
+}
+
+/// Where the buffers that the program uses are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DataPlacement {
+    /// The plan has them.
+    OfPlan,
+    /// Each call lends its own.
+    CallBuffers,
+    /// The same, and others reach them: where they lie is shown in their place.
+    ExposedBuffer,
+}
+
+/// Where the buffers of a part lie in its block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Layout {
+    rooms: Box<[BufferOffset]>,
+    /// Bytes of the block.
+    pub(crate) bytes: u64,
+    /// After how many starts everything is where it was.
+    pub(crate) turns: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct BufferOffset {
+    offset: u64,
+    /// Bytes from one turn to the next.
+    stride: u64,
+    turns: u64,
+    used: BufferKind,
+}
+
+impl Layout {
+    pub(crate) fn of(part: &RankPart, data: DataPlacement) -> Layout {
+        let (mut bytes, mut all) = (0, 1);
+        let rooms = part.rooms().iter().map(|room| {
+            let turns = room.used.times();
+            let bytes_here = match data {
+                DataPlacement::CallBuffers if room.used == BufferKind::User => 0,
+                DataPlacement::ExposedBuffer if room.used == BufferKind::User => EXPOSED_BYTES,
+                _ => room.bytes,
+            };
+            let stride = bytes_here.next_multiple_of(ALIGN);
+            let place = BufferOffset { offset: bytes, stride, turns, used: room.used };
+            bytes += place.stride * turns;
+            all = common_multiple(all, room.used.period());
+            place
+        });
+        let rooms = rooms.collect();
+        Layout { rooms, bytes, turns: all }
+    }
+
+    /// Who has the place that is a rank's in that start.
+    pub(crate) fn home(&self, buffer: BufferId, rank: u32, start: u64) -> u32 {
+        self.rooms[buffer.index()].used.home(rank, start).0
+    }
+
+    /// Where that byte of a buffer lies in the block in that start.
+    pub(crate) fn offset(&self, buffer: BufferId, at: u64, start: u64) -> u64 {
+        let BufferOffset { offset, stride, turns, .. } = self.rooms[buffer.index()];
+        offset + start % turns * stride + at
+    }
+}
+
+/// The place of a part: who has it, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PlacedPart {
+    pub(crate) rank: Rank,
+    pub(crate) base: PlanAddress,
+    pub(crate) layout: Layout,
+    /// Bytes of its own, out of everybody's reach.
+    pub(crate) beside: u64,
+    /// For each of its signals, whether nothing in the same start waits for it.
+    pub(crate) late: Box<[bool]>,
+}
+
+impl PlacedPart {
+    pub(crate) fn new(rank: Rank, base: PlanAddress, part: &RankPart, data: DataPlacement) -> PlacedPart {
+        PlacedPart { rank, base, layout: Layout::of(part, data), beside: 0, late: late_signals(part) }
+    }
+
+    /// A byte of a buffer, in that start.
+    pub(crate) fn byte(&self, buffer: BufferId, at: u64, start: u64) -> GlobalAddress {
+        GlobalAddress::new(self.rank, self.base.block + self.layout.offset(buffer, at, start))
+    }
+
+    /// The number of a signal at its rank.
+    pub(crate) fn number(&self, signal: SignalId) -> u32 {
+        self.base.signals + signal.index() as u32
+    }
+
+    /// A signal.
+    pub(crate) fn signal(&self, signal: SignalId) -> GlobalAddress {
+        GlobalAddress::new(self.rank, signal_offset(self.number(signal)))
+    }
+}
+
+/// The least number that both divide.
+pub(crate) fn common_multiple(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x * b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_lie_one_behind_the_other_and_take_turns() {
+        let mut part = RankPart::new(0);
+        let (data, first, second) =
+            (part.buffer("data", 100), part.scratch("first", 10, 2), part.scratch("second", 129, 3));
+        let layout = Layout::of(&part, DataPlacement::OfPlan);
+        assert_eq!((layout.bytes, layout.turns), (128 + 2 * 128 + 3 * 256, 6));
+        assert_eq!(Layout::of(&part, DataPlacement::CallBuffers).bytes, 2 * 128 + 3 * 256);
+        assert_eq!(Layout::of(&part, DataPlacement::ExposedBuffer).bytes, 128 + 2 * 128 + 3 * 256);
+        assert_eq!((layout.offset(data, 7, 0), layout.offset(data, 7, 5)), (7, 7));
+        assert_eq!((layout.offset(first, 0, 4), layout.offset(first, 0, 5)), (128, 256));
+        assert_eq!(layout.offset(second, 1, 5), 384 + 2 * 256 + 1);
+    }
+
+    #[test]
+    fn a_swapped_buffer_is_one_that_is_the_others_in_every_other_start() {
+        let mut part = RankPart::new(0);
+        let (own, stage) = (part.scratch("own", 10, 1), part.swapped("stage", 10, 1));
+        let layout = Layout::of(&part, DataPlacement::CallBuffers);
+        assert_eq!((layout.bytes, layout.turns), (256, 2));
+        assert_eq!((layout.offset(stage, 3, 4), layout.offset(stage, 3, 5)), (131, 131));
+        let homes =
+            |buffer: BufferId| [0, 1].map(|rank| [4, 5].map(|start| layout.home(buffer, rank, start)));
+        assert_eq!((homes(stage), homes(own)), ([[0, 1], [1, 0]], [[0, 0], [1, 1]]));
+    }
+}

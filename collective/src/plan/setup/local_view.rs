@@ -1,0 +1,299 @@
+//! Plans of blocks that differ, as one member knows them: it tells each of its partners how long the blocks between the
+//! two are and where they lie, and knows nothing of those between others. So a member takes time and memory for its own
+//! blocks alone.
+
+use crate::communicator::Communicator;
+use crate::exchange_blocks::{Partner, ranges};
+use crate::neighbourhood::{Neighbourhood, Round};
+use crate::plan::{Combining, Plan};
+use std::collections::BTreeMap;
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_schedule::algorithm::{GivenBlock, put_all, put_blocks};
+use tasuki_schedule::{Contract, RankPart, Schedule};
+
+/// What one member knows of an exchange.
+#[derive(Clone, Debug, Default)]
+struct LocalView {
+    /// Bytes of the own buffers.
+    rooms: [u64; 2],
+    /// Bytes of what each partner gives: what it gets lies behind that.
+    given_by: BTreeMap<usize, u64>,
+    gives: Vec<GivenBlock>,
+    /// From whom each block comes, and which of those it gives it is.
+    gets: Vec<(usize, usize)>,
+    /// Everybody is everybody's partner, once.
+    is_dense: bool,
+}
+
+/// Bytes of the blocks that a member gives and gets, and whom.
+struct OwnBlocks<'e> {
+    with: &'e Neighbourhood,
+    gives: Vec<std::ops::Range<usize>>,
+    gets: Vec<std::ops::Range<usize>>,
+}
+
+impl OwnBlocks<'_> {
+    fn rooms(&self) -> [u64; 2] {
+        [&self.gives, &self.gets].map(|ranges| ranges.last().map_or(0, |last| last.end as u64))
+    }
+
+    /// What it tells a partner: how much it gives in all; of each block for the partner its bytes, and which one it is;
+    /// of each block of the partner's its bytes, and where it is to lie.
+    fn lengths(&self, partner: &Partner) -> Vec<u64> {
+        let give = |&number: &usize| [self.gives[number].len() as u64, number as u64];
+        let get = |&slot: &usize| [self.gets[slot].len() as u64, self.gets[slot].start as u64];
+        let pairs = partner.gives.iter().map(give).chain(partner.gets.iter().map(get));
+        std::iter::once(self.rooms()[0]).chain(pairs.flatten()).collect()
+    }
+
+    /// Takes up what a partner has lengths. The error: bytes of a block, as it tells them and as this member knows them.
+    fn learn(&self, partner: &Partner, lengths: &[u64], seen: &mut LocalView) -> Result<(), (u64, u64)> {
+        let (&given, pairs) = lengths.split_first().unwrap_or((&0, &[]));
+        let (theirs, wanted) = pairs.split_at(2 * partner.gets.len());
+        seen.given_by.insert(partner.member, given);
+        for (&slot, pair) in partner.gets.iter().zip(theirs.chunks_exact(2)) {
+            agree(pair[0], self.gets[slot].len())?;
+            seen.gets[slot] = (partner.member, pair[1] as usize);
+        }
+        for (&number, pair) in partner.gives.iter().zip(wanted.chunks_exact(2)) {
+            agree(pair[0], self.gives[number].len())?;
+            let (from, bytes) = (self.gives[number].start as u64, pair[0]);
+            seen.gives[number] = GivenBlock { to: partner.member, from, into: pair[1], bytes };
+        }
+        Ok(())
+    }
+}
+
+fn agree(lengths: u64, known: usize) -> Result<(), (u64, u64)> {
+    if lengths == known as u64 { Ok(()) } else { Err((lengths, known as u64)) }
+}
+
+impl LocalView {
+    /// One that has learned nothing yet.
+    fn new(own: &OwnBlocks<'_>, is_dense: bool) -> LocalView {
+        let none = GivenBlock { to: 0, from: 0, into: 0, bytes: 0 };
+        LocalView {
+            rooms: own.rooms(),
+            given_by: BTreeMap::new(),
+            gives: vec![none; own.gives.len()],
+            gets: vec![(0, 0); own.gets.len()],
+            is_dense,
+        }
+    }
+
+    /// The part of the member whose knowledge this is.
+    fn own_part(&self, ranks: usize, part: &mut RankPart) {
+        part.buffer("data", self.rooms[0]);
+        part.buffer("result", self.rooms[1]);
+        if self.is_dense {
+            return put_all(part, ranks, |to| self.gives[to]);
+        }
+        let named = self.gets.iter().map(|&(_, number)| number + 1).max().unwrap_or(0);
+        put_blocks(part, &self.gives, &self.gets, named.max(self.gives.len()));
+    }
+
+    /// What is known of the part of another one.
+    fn other_part(&self, part: &mut RankPart) {
+        part.buffer("data", self.given_by.get(&part.rank()).copied().unwrap_or(0));
+        part.buffer("result", 0);
+    }
+
+    fn schedule(self, name: &str, me: usize, ranks: usize) -> Schedule {
+        let part = move |part: &mut RankPart| match part.rank() == me {
+            true => self.own_part(ranks, part),
+            false => self.other_part(part),
+        };
+        Schedule::new(name, ranks, part, |_| Contract::default()).with_local_view()
+    }
+}
+
+impl Communicator {
+    /// Prepares an exchange with all members: `gives` and `gets` are bytes of the block for each and from each.
+    pub fn plan_alltoall_v(&self, gives: &[usize], gets: &[usize], prepare: &dyn Fn()) -> Result<Plan> {
+        let with = Neighbourhood::everybody(self.rank().index(), self.size());
+        self.plan_local_view("alltoall_v", (&with, true), (gives, gets), prepare)
+    }
+
+    /// Prepares an exchange with neighbours: `gives` and `gets` are bytes of the block for each and from each.
+    pub fn plan_exchange(
+        &self,
+        with: &Neighbourhood,
+        (gives, gets): (&[usize], &[usize]),
+        prepare: &dyn Fn(),
+    ) -> Result<Plan> {
+        self.plan_local_view("exchange", (with, false), (gives, gets), prepare)
+    }
+
+    /// Errors: this member and a partner disagree about the bytes of a block, or others do. Nobody has the plan then.
+    fn plan_local_view(
+        &self,
+        name: &str,
+        (with, is_dense): (&Neighbourhood, bool),
+        (gives, gets): (&[usize], &[usize]),
+        prepare: &dyn Fn(),
+    ) -> Result<Plan> {
+        let call = || format!("{name}_init({} blocks for others)", gives.len());
+        let held = self.begin(None, &call)?;
+        self.check_all(self.check_bytes(with, (gives, gets), &call), &call)?;
+        let own = OwnBlocks { with, gives: ranges(gives), gets: ranges(gets) };
+        let mut seen = LocalView::new(&own, is_dense);
+        let agreed = self.exchange_lengths(&own, &mut seen, &call)?;
+        self.check_all(agreed, &call)?;
+        drop(held);
+        self.plan(&seen.schedule(name, self.rank().index(), self.size()), Combining::Nothing, prepare)
+    }
+
+    /// That there are bytes for each block, and not more than there can be; and that this member agrees with itself.
+    fn check_bytes(
+        &self,
+        with: &Neighbourhood,
+        (gives, gets): (&[usize], &[usize]),
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let fault = |cause| self.worker().fault(cause, call);
+        with.fits(gives, gets).map_err(fault)?;
+        let all =
+            [gives, gets].map(|counts| counts.iter().try_fold(0, |all: usize, &one| all.checked_add(one)));
+        if all.iter().any(|all| all.is_none_or(|bytes| bytes > isize::MAX as usize)) {
+            return Err(fault(Cause::Argument("the blocks have more bytes than memory can have".into())));
+        }
+        self.check_kept(&with.blocks(gives, gets), call)
+    }
+
+    /// Tells all partners, and hears all. The inner error: one that this member disagrees with.
+    fn exchange_lengths(
+        &self,
+        own: &OwnBlocks<'_>,
+        seen: &mut LocalView,
+        call: &dyn Fn() -> String,
+    ) -> Result<Result<()>> {
+        let (me, partners) = (self.rank().index(), own.with.partners());
+        let mut agreed = Ok(());
+        let mut learn = |partner: &Partner, lengths: &[u64]| {
+            let learned = own.learn(partner, lengths, seen);
+            if let Err((one, other)) = learned
+                && agreed.is_ok()
+            {
+                let cause = Cause::Disagree { what: "bytes", least: one.min(other), most: one.max(other) };
+                let error = self.worker().fault(cause, || format!("a part with member {}", partner.member));
+                agreed = Err(self.step_failed(error, call));
+            }
+        };
+        for partner in partners.iter().filter(|partner| partner.member == me) {
+            learn(partner, &own.lengths(partner));
+        }
+        for &round in own.with.rounds() {
+            let heard = self.swap_words(own, round).map_err(|error| self.step_failed(error, call))?;
+            round.from.iter().for_each(|&from| learn(&partners[from], &heard));
+        }
+        Ok(agreed)
+    }
+
+    fn swap_words(&self, own: &OwnBlocks<'_>, Round { to, from }: Round) -> Result<Vec<u64>> {
+        let partner = |number: usize| &own.with.partners()[number];
+        let rank = |partner: &Partner| Rank(partner.member as u32);
+        let words = |partner: &Partner| vec![0; 1 + 2 * (partner.gives.len() + partner.gets.len())];
+        let lengths = to.map(|to| own.lengths(partner(to)));
+        let mut heard = from.map_or(Vec::new(), |from| words(partner(from)));
+        let into = bytemuck::cast_slice_mut(&mut heard);
+        match (to.map(partner), from.map(partner), &lengths) {
+            (Some(to), Some(from), Some(lengths)) => {
+                self.channel.exchange(bytemuck::cast_slice(lengths), rank(to), into, rank(from))?;
+            }
+            (Some(to), None, Some(lengths)) => self.channel.send(bytemuck::cast_slice(lengths), rank(to))?,
+            (_, Some(from), _) => self.channel.recv(into, rank(from))?,
+            _ => {}
+        }
+        Ok(heard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tasuki_schedule::neighbours::NeighbourGraph;
+    use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
+
+    /// What members know once each has lengths its partners.
+    fn all_seen(with: &[Neighbourhood], counts: &[[Vec<usize>; 2]], is_dense: bool) -> Vec<LocalView> {
+        let own = |(with, [gives, gets]): (_, &[Vec<usize>; 2])| OwnBlocks {
+            with,
+            gives: ranges(gives),
+            gets: ranges(gets),
+        };
+        let all: Vec<OwnBlocks<'_>> = with.iter().zip(counts).map(own).collect();
+        let learned = |(me, own): (usize, &OwnBlocks<'_>)| {
+            let mut seen = LocalView::new(own, is_dense);
+            for partner in own.with.partners() {
+                let theirs = &all[partner.member];
+                let back = theirs.with.partners().iter().find(|back| back.member == me).expect("both know");
+                own.learn(partner, &theirs.lengths(back), &mut seen).expect("they agree");
+            }
+            seen
+        };
+        all.iter().enumerate().map(learned).collect()
+    }
+
+    /// The parts that each member makes of its own are right together.
+    fn prove(shape: Shape, seen: Vec<LocalView>) {
+        let ranks = shape.ranks;
+        let part = move |part: &mut RankPart| seen[part.rank()].own_part(ranks, part);
+        let whole = Schedule::new("seen", ranks, part, move |rank| shape.contract(rank));
+        whole.check().unwrap_or_else(|fault| panic!("{ranks} ranks: {fault}"));
+    }
+
+    #[test]
+    fn what_each_knows_of_itself_makes_an_exchange_of_all() {
+        for ranks in 1..=6 {
+            let bytes = |from: usize, to: usize| (from * 3 + to * 2) % 4 * 8;
+            let with: Vec<_> = (0..ranks).map(|me| Neighbourhood::everybody(me, ranks)).collect();
+            let row = |me: usize| (0..ranks).map(|to| bytes(me, to)).collect();
+            let column = |me: usize| (0..ranks).map(|from| bytes(from, me)).collect();
+            let counts: Vec<_> = (0..ranks).map(|me| [row(me), column(me)]).collect();
+            let matrix = (0..ranks * ranks).map(|at| bytes(at / ranks, at % ranks) as u64).collect();
+            let shape = Shape::new(CollectiveKind::Alltoall, ranks, 0, 8);
+            let shape = Shape { counts: Counts::Matrix(matrix), ..shape };
+            prove(shape.clone(), all_seen(&with, &counts, true));
+            prove(shape, all_seen(&with, &counts, false));
+        }
+    }
+
+    #[test]
+    fn what_each_knows_of_its_neighbours_makes_an_exchange_on_a_grid() {
+        let grids: [(&[usize], &[bool]); 5] = [
+            (&[1], &[true]),
+            (&[2], &[true]),
+            (&[3, 1], &[false, true]),
+            (&[2, 2], &[true, false]),
+            (&[2, 3], &[true, true]),
+        ];
+        for (dims, periodic) in grids {
+            let whole = NeighbourGraph::cartesian(dims, periodic, 24).expect("there are ranks");
+            let ranks = whole.ranks();
+            let with: Vec<_> = (0..ranks).map(|me| Neighbourhood::of_grid(me, dims, periodic)).collect();
+            let each = |one: &Neighbourhood| {
+                [one.destinations().len(), one.sources().len()].map(|count| vec![24; count])
+            };
+            let counts: Vec<_> = with.iter().map(each).collect();
+            let shape = Shape::new(CollectiveKind::Neighbours, ranks, 0, 8);
+            prove(Shape { counts: Counts::Graph(Arc::new(whole)), ..shape }, all_seen(&with, &counts, false));
+        }
+    }
+
+    #[test]
+    fn blocks_of_other_lengths_are_found() {
+        let with: Vec<_> = (0..2).map(|me| Neighbourhood::everybody(me, 2)).collect();
+        let own = |me: usize, gives: &[usize], gets: &[usize]| OwnBlocks {
+            with: &with[me],
+            gives: ranges(gives),
+            gets: ranges(gets),
+        };
+        let (first, second) = (own(0, &[0, 5], &[0, 6]), own(1, &[7, 0], &[5, 0]));
+        let learn = |one: &OwnBlocks<'_>, other: &OwnBlocks<'_>, at: usize| {
+            let lengths = other.lengths(&other.with.partners()[1 - at]);
+            one.learn(&one.with.partners()[at], &lengths, &mut LocalView::new(one, true))
+        };
+        assert_eq!((learn(&first, &second, 1), learn(&second, &first, 0)), (Err((7, 6)), Err((6, 7))));
+    }
+}

@@ -1,0 +1,384 @@
+//! CombineWith something is made of a schedule: each member lays out its part and tells all others where, prepares what it is
+//! to run, and nobody has it unless all have.
+
+use crate::communicator::Communicator;
+use crate::dissemination::Dissemination;
+use crate::mismatch::call_log::KEPT;
+use crate::plan::compile::commands::{self, PlanCompiler, StartThreshold};
+use crate::plan::end::departed::DepartedMembers;
+use crate::plan::end::shutdown::PlanShutdown;
+use crate::plan::run::in_calls::{CallData, InCalls, InCallsState};
+use crate::plan::setup::layout::{DataPlacement, Layout, PlacedPart, PlanAddress};
+use crate::plan::{Combining, Form, PlanState, compile::inline_flag, compile::steps};
+use bytemuck::{Pod, Zeroable};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::executor::{EXPOSED_BYTES, Execution};
+use tasuki_core::engine::{BufferView, CachePolicy, Worker};
+use tasuki_core::queue::reduction::Reduction;
+use tasuki_message::SHORT_MAX;
+use tasuki_schedule::shape::DATA;
+use tasuki_schedule::{RankPart, START, Schedule};
+
+/// What is made of a schedule.
+pub(crate) enum PlanKind {
+    /// Programs that go on by what arrives.
+    Programs(Combining),
+    /// Steps of a plan, through which that passes, that this rank runs in its calls.
+    Execution(CallData),
+    /// Steps of calls that lend what they move. There may be other ways for the same calls, as for other roots: by
+    /// schedules with the same buffers, signals, and effects on them in a start. Whether members show each other what
+    /// is lent to them: two of them may.
+    Calls(Vec<Schedule>, bool),
+}
+
+/// What each member tells all others when a plan is made: a short message.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct MemberSetup {
+    base: PlanAddress,
+    /// 0: this member found no room for its part.
+    found_room: u64,
+    /// What the schedule is.
+    fingerprint: u64,
+    /// What it has done with.
+    done: u64,
+    /// The first of the signals by which members leave.
+    plan_shutdown: u32,
+    /// The first of those that tell which calls it is in.
+    call_log: u32,
+}
+
+const _: () = assert!(size_of::<MemberSetup>() <= SHORT_MAX);
+
+/// What all members have.
+pub(crate) struct PreparedPlan {
+    pub(crate) held: Arc<PlanState>,
+    /// By which it is given up.
+    pub(crate) number: u64,
+    /// The steps of calls.
+    pub(crate) walk: Option<Execution>,
+    /// Those of a plan.
+    pub(crate) walker: Option<InCallsState>,
+}
+
+impl Communicator {
+    /// Makes something of a schedule, together with all members, within a collective call. The inner error: nobody has
+    /// it.
+    pub(crate) fn arrange(
+        &self,
+        schedule: &Schedule,
+        part: &RankPart,
+        made: PlanKind,
+        call: &dyn Fn() -> String,
+    ) -> Result<Result<PreparedPlan, Cause>> {
+        let fault = |cause| self.worker().fault(cause, call);
+        let data = match made {
+            PlanKind::Programs(_) => DataPlacement::OfPlan,
+            PlanKind::Execution(_) | PlanKind::Calls(_, false) => DataPlacement::CallBuffers,
+            PlanKind::Calls(_, true) => DataPlacement::ExposedBuffer,
+        };
+        let nonblocking = PlanDraft::new(self, part, data);
+        let fingerprint = fingerprint(schedule, &made);
+        let base = nonblocking.as_ref().map_or(PlanAddress::zeroed(), |nonblocking| nonblocking.own.base);
+        let done = self.lock_plans().word();
+        let plan_shutdown = self.name_shutdown_signal().map_err(fault)?;
+        let call_log = self.name_call_log().map_err(fault)?;
+        let word = MemberSetup {
+            base,
+            found_room: nonblocking.is_ok().into(),
+            fingerprint,
+            done,
+            plan_shutdown,
+            call_log,
+        };
+        let words = self.allgather_steps(&[word]).map_err(|error| self.step_failed(error, call))?;
+        self.free_what_is_over(words.iter().map(|word| word.done));
+        self.register_shutdown(&words)?;
+        if self.mismatch_check.get().is_none() {
+            let rank_of = |member: usize| self.messages().rank_of(Rank(member as u32));
+            let firsts =
+                words.iter().enumerate().filter_map(|(at, word)| Some((rank_of(at)?, word.call_log)));
+            self.open_call_log(&firsts.collect::<Vec<_>>()).map_err(fault)?;
+        }
+        let held = nonblocking.and_then(|nonblocking| match self.agree_on(&words, fingerprint) {
+            Ok(()) => Ok(nonblocking.finish(self, (schedule, part), &words, made)),
+            Err(cause) => {
+                nonblocking.own.give_back(&nonblocking.worker, nonblocking.signals, &nonblocking.counted);
+                Err(cause)
+            }
+        });
+        // Nobody is to wait for one who could not; and until now others look for what that one has.
+        let is_made = matches!(held, Ok((_, Ok(_))));
+        let all = self.allgather_steps(&[u64::from(is_made)]);
+        let all = all.map_err(|error| self.step_failed(error, call))?;
+        let (held, steps) = match held {
+            Ok((held, Ok(steps))) if !all.contains(&0) => (held, steps),
+            Ok((held, steps)) => {
+                held.free();
+                let text = "another member found no room for its part, or came with another schedule";
+                return Ok(Err(steps.err().unwrap_or(Cause::Unsupported(text.into()))));
+            }
+            Err(cause) => return Ok(Err(cause)),
+        };
+        let held = Arc::new(held);
+        let number = self.lock_plans().enter(held.clone());
+        let CompiledSteps { walk, walker } = steps;
+        Ok(Ok(PreparedPlan { held, number, walk, walker }))
+    }
+
+    /// The signals by which members leave, made with the first plan.
+    fn name_shutdown_signal(&self) -> Result<u32, Cause> {
+        if let Some(&first) = self.plan_shutdown.get() {
+            return Ok(first);
+        }
+        let made = self.worker().registry().untouched_signals(Dissemination::count(self.size()));
+        let first = made.map_err(|error| error.cause().clone())?;
+        Ok(*self.plan_shutdown.get_or_init(|| first))
+    }
+
+    /// The signals that tell which calls this member is in, made with the first plan unless they are there.
+    fn name_call_log(&self) -> Result<u32, Cause> {
+        if let Some(&first) = self.call_log.get() {
+            return Ok(first);
+        }
+        let made = self.worker().registry().untouched_signals(KEPT);
+        let first = made.map_err(|error| error.cause().clone())?;
+        Ok(*self.call_log.get_or_init(|| first))
+    }
+
+    /// From the first plan on members leave together.
+    fn register_shutdown(&self, words: &[MemberSetup]) -> Result<()> {
+        if self.leaving.get().is_none() {
+            let (worker, plans) = (self.worker(), self.plans().clone());
+            let stages = self.shutdown_stages(words);
+            let stages = stages.map_err(|cause| worker.fault(cause, || "plan()".into()))?;
+            self.messages().add_finalize_hook(Arc::new(PlanShutdown::new(plans, stages, worker)))?;
+            self.leaving.get_or_init(|| ());
+        }
+        Ok(())
+    }
+
+    fn shutdown_stages(&self, words: &[MemberSetup]) -> Result<Dissemination, Cause> {
+        let neighbours = |stage| self.neighbours(stage, |member| words[member.index()].plan_shutdown);
+        let first = words[self.rank().index()].plan_shutdown;
+        Dissemination::new(self.worker(), first, Dissemination::count(self.size()), neighbours)
+    }
+
+    /// Whether all members came with the same schedule, and with room for it.
+    fn agree_on(&self, words: &[MemberSetup], fingerprint: u64) -> Result<(), Cause> {
+        if let Some(other) = words.iter().position(|word| word.fingerprint != fingerprint) {
+            let text = format!(
+                "member {other} came with another schedule, size, root, or way of combining: all members make the \
+                 same plan together"
+            );
+            return Err(Cause::Argument(text));
+        }
+        match words.iter().position(|word| word.found_room == 0) {
+            Some(other) => {
+                Err(Cause::Unsupported(format!("member {other} found no room for its part; nobody has it")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Something that all members must have in common, as a number.
+fn fingerprint(schedule: &Schedule, made: &PlanKind) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (schedule.name(), schedule.ranks()).hash(&mut hasher);
+    match made {
+        PlanKind::Execution(content) => (content.pieces(), content.how().name()).hash(&mut hasher),
+        PlanKind::Programs(how) => how.name().hash(&mut hasher),
+        PlanKind::Calls(..) => {} // each call says how
+    }
+    let compared = if schedule.is_local_view() { vec![] } else { vec![0, schedule.ranks() - 1] };
+    for rank in compared {
+        format!("{:?}", schedule.part(rank)).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The memory and signals of a part.
+struct PlanDraft {
+    worker: Arc<Worker>,
+    own: PlacedPart,
+    data: DataPlacement,
+    /// CombineWith many signals it has, and how far those of the part have come.
+    signals: u32,
+    stood: Vec<u64>,
+    counted: Arc<AtomicU64>,
+}
+
+impl PlanDraft {
+    fn new(members: &Communicator, part: &RankPart, data: DataPlacement) -> Result<PlanDraft, Cause> {
+        let worker = members.messages().worker().clone();
+        let layout = Layout::of(part, data);
+        let count = part.counters().len() as u32;
+        let own_cause = |error: tasuki_core::base::Error| error.cause().clone();
+        let is_program = data == DataPlacement::OfPlan;
+        let all = count + u32::from(is_program);
+        let signals = worker.registry().private_signals(all).map_err(own_cause)?;
+        let block = match layout.bytes {
+            0 => 0,
+            bytes => match worker.registry().allocate_local(bytes) {
+                Ok(block) => block,
+                Err(error) => {
+                    worker.registry().give_back_signals(signals, all);
+                    return Err(own_cause(error));
+                }
+            },
+        };
+        let stood = (signals..signals + count).map(|signal| worker.count_of_own(signal)).collect();
+        let base = PlanAddress { block, signals, starts: if is_program { signals + count } else { 0 } };
+        let (own, counted) =
+            (PlacedPart::new(worker.rank(), base, part, data), members.plan_bytes_counted().clone());
+        counted.fetch_add(own.bytes(all), Ordering::Relaxed);
+        match data {
+            DataPlacement::CallBuffers => inline_flag::open(&worker, &own, part),
+            DataPlacement::ExposedBuffer => {
+                let nothing = [0; EXPOSED_BYTES as usize];
+                worker.copy_out(
+                    BufferView::of(&nothing),
+                    0,
+                    own.byte(DATA, 0, 0),
+                    EXPOSED_BYTES,
+                    CachePolicy::Cached,
+                );
+            }
+            DataPlacement::OfPlan => {}
+        }
+        Ok(PlanDraft { own, worker, data, signals: all, stood, counted })
+    }
+
+    /// What is made of it, now that it is known where the others have their parts; if it can be.
+    fn finish(
+        self,
+        members: &Communicator,
+        (schedule, part): (&Schedule, &RankPart),
+        words: &[MemberSetup],
+        made: PlanKind,
+    ) -> (PlanState, Result<CompiledSteps, Cause>) {
+        let (how, operator) = match &made {
+            PlanKind::Execution(_) | PlanKind::Calls(..) | PlanKind::Programs(Combining::Nothing) => {
+                (None, None)
+            }
+            PlanKind::Programs(Combining::Known(how)) => (Some(*how), None),
+            PlanKind::Programs(Combining::Own(operator, bytes)) => {
+                let number = self.worker.add_operator(operator.clone());
+                (Some(Reduction::own(number, *bytes)), Some(number))
+            }
+        };
+        let mut held = PlanState {
+            worker: self.worker,
+            own: self.own,
+            signals: self.signals,
+            form: Form::Calls,
+            started: Arc::default(),
+            passed_after: AtomicU64::new(0),
+            is_left: AtomicBool::new(false),
+            asked: AtomicU32::new(0),
+            starts: None,
+            operator,
+            counted: self.counted,
+        };
+        let others = held.others(members, schedule, part, words, self.data);
+        let steps = others.and_then(|others| {
+            let compiler = PlanCompiler { own: &held.own, stood: &self.stood, how, others: &others };
+            match made {
+                PlanKind::Execution(content) => {
+                    let one = slice::from_ref(schedule);
+                    let walk = steps::lower(&compiler, one, &held.worker, (part.rank(), self.data))?;
+                    held.walk(walk, content)
+                }
+                PlanKind::Calls(others, _) => {
+                    let ways = [slice::from_ref(schedule), &others].concat();
+                    let walk = steps::lower(&compiler, &ways, &held.worker, (part.rank(), self.data))?;
+                    Ok(CompiledSteps { walk: Some(walk), walker: None })
+                }
+                PlanKind::Programs(_) => {
+                    let (programs, start_thresholds) =
+                        (compiler.programs(part)?, compiler.start_thresholds(part));
+                    held.prepare(programs, start_thresholds)?;
+                    held.listen(members, words).map(|()| CompiledSteps::default())
+                }
+            }
+        });
+        (held, steps)
+    }
+}
+
+/// Steps that this rank runs itself, if any: those of calls, or those of a plan.
+#[derive(Default)]
+struct CompiledSteps {
+    walk: Option<Execution>,
+    walker: Option<InCallsState>,
+}
+
+impl PlanState {
+    /// Where the parts lie that the own one names.
+    fn others(
+        &self,
+        members: &Communicator,
+        schedule: &Schedule,
+        part: &RankPart,
+        words: &[MemberSetup],
+        data: DataPlacement,
+    ) -> Result<BTreeMap<u32, PlacedPart>, Cause> {
+        let place = |member: u32| {
+            let known = members.messages().rank_of(Rank(member));
+            let rank = known.ok_or(Cause::NoSuchRank { rank: Rank(member), size: words.len() })?;
+            let part = schedule.part(member as usize);
+            Ok((member, PlacedPart::new(rank, words[member as usize].base, &part, data)))
+        };
+        commands::named(part).into_iter().map(place).collect()
+    }
+
+    fn walk(&mut self, walk: Execution, content: CallData) -> Result<CompiledSteps, Cause> {
+        let memory = content.memory();
+        let (walking, walker) = InCalls::new(self.worker.clone(), walk, content)?;
+        self.own.beside = memory;
+        self.counted.fetch_add(memory, Ordering::Relaxed);
+        self.form = Form::Execution(Arc::new(walking));
+        Ok(CompiledSteps { walk: None, walker: Some(walker) })
+    }
+
+    /// From now on it finds out who leaves without a start.
+    fn listen(&mut self, members: &Communicator, words: &[MemberSetup]) -> Result<(), Cause> {
+        let card_of = |member: Rank| words[member.index()].base;
+        let starts = Arc::new(DepartedMembers::new(members, self.started.clone(), card_of)?);
+        let watch = self.worker.add_wait_probe(starts.clone());
+        self.starts = Some((starts, watch));
+        Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        programs: Vec<commands::CommandProgram>,
+        start_thresholds: Vec<StartThreshold>,
+    ) -> Result<(), Cause> {
+        let start = self.own.number(START);
+        let mut made = Vec::new();
+        let mut made_all = Ok(());
+        for program in programs {
+            match self.worker.make_repeating_queue(&program.commands, start, program.per_start) {
+                Ok(own) => made.push(own),
+                Err(cause) => {
+                    made_all = Err(cause);
+                    break;
+                }
+            }
+        }
+        let cell = |start_threshold: StartThreshold| {
+            Ok((self.worker.fabric().own_signal(start_threshold.signal)?, start_threshold))
+        };
+        let cells = start_thresholds.into_iter().map(cell).collect::<Result<_, Cause>>();
+        let (cells, found) = cells.map_or_else(|cause| (Box::default(), Err(cause)), |cells| (cells, Ok(())));
+        self.form = Form::Programs(made.into(), cells); // which are given back if not all are there
+        made_all.and(found)
+    }
+}

@@ -1,0 +1,112 @@
+//! A rank that does what its arguments say, one after the other: what the launcher's tests start. Below the library
+//! proper, so that it can also do what no program should.
+//!
+//! ```text
+//! tasuki run -n 4 target/debug/examples/rank join @1:exit:3 wait leave
+//! ```
+//!
+//! `@R:step` is for rank R alone. `join`, `leave`; `meet` until all have joined; `wait` as a call does, until a rank
+//! has died; `fail:WHY` tells that it gives up; `say:TEXT`, `sleep:MS`, `hold` for ever; `until:PATH` holds until
+//! there is such a file; `child` starts a descendant that holds; `exit:N`, `abort`.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use tasuki_core::base::{Rank, Result};
+use tasuki_core::bootstrap::{JobConnection, Membership, Settings, join};
+use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::park::DROWSY;
+use tasuki_core::os::{clock, futex};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn until(path: &Path) {
+    while !path.exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What the program has come to.
+#[derive(Default)]
+struct State {
+    joined: Option<(Membership, JobConnection)>,
+}
+
+fn run() -> Result<ExitCode> {
+    let rank = std::env::var("TASUKI_RANK").or_else(|_| std::env::var("PMI_RANK")).unwrap_or_default();
+    let mut state = State::default();
+    for argument in std::env::args().skip(1) {
+        let step = match argument.strip_prefix('@').and_then(|rest| rest.split_once(':')) {
+            Some((whose, _)) if whose != rank => continue,
+            Some((_, step)) => step,
+            None => &argument,
+        };
+        let (verb, object) = step.split_once(':').unwrap_or((step, ""));
+        if let Some(code) = state.take(verb, object)? {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl State {
+    /// One step; the code if it is the last.
+    fn take(&mut self, verb: &str, object: &str) -> Result<Option<ExitCode>> {
+        match verb {
+            "join" => self.joined = Some(join(&Settings::from_environment()?)?),
+            "leave" => self.joined.take().into_iter().for_each(|(_, connection)| connection.leave()),
+            "meet" => self.meet(),
+            "wait" => return Ok(Some(self.wait())),
+            "fail" => {
+                let membership = self.membership();
+                membership.node_state.declare_dead(membership.rank, object, clock::now_ns());
+            }
+            "say" => writeln!(std::io::stdout(), "{object}").expect("standard output"),
+            "sleep" => std::thread::sleep(Duration::from_millis(object.parse().expect("milliseconds"))),
+            "hold" => std::thread::sleep(Duration::from_secs(3600)),
+            "until" => until(Path::new(object)),
+            "child" => drop(Command::new("sleep").arg("3600").spawn().expect("a descendant")),
+            "exit" => return Ok(Some(ExitCode::from(object.parse::<u8>().expect("an exit code")))),
+            "abort" => std::process::abort(),
+            other => panic!("{other} is no step"),
+        }
+        Ok(None)
+    }
+
+    fn membership(&self) -> &Membership {
+        &self.joined.as_ref().expect("a rank that has joined").0
+    }
+
+    fn meet(&self) {
+        let node_state = &self.membership().node_state;
+        while Rank::all(node_state.size()).any(|rank| node_state.rank_state(rank).stage() == Stage::Absent) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits for a signal that never comes, published and asleep.
+    fn wait(&self) -> ExitCode {
+        let Membership { rank, node_state, .. } = self.membership();
+        let rank_state = node_state.rank_state(*rank);
+        rank_state.publish_wait("wait(signal 7 >= 4)", clock::now_ns());
+        while !node_state.is_over() {
+            let epoch = rank_state.park().begin_sleep(DROWSY, || ());
+            if !node_state.is_over() {
+                futex::wait(rank_state.park().futex(), epoch.0, Duration::from_secs(1), futex::Scope::Shared);
+            }
+            rank_state.park().end_sleep();
+        }
+        let death = node_state.death().expect("the job is over");
+        eprintln!("rank {rank}: wait(signal 7 >= 4): rank {} died", death.rank);
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,109 @@
+//! Programs that something else than `tasuki run` started several times: a launcher that speaks PMI-1 makes them one
+//! job. With any other, each copy would be a job of one, and nobody would notice. So it is an error.
+
+use super::environment_variables::Environment;
+use super::settings::{Managed, SIZE_MAX};
+use crate::base::{Cause, Rank, Result};
+
+/// The descriptor of the process manager.
+const PMI_FD: &str = "PMI_FD";
+/// This process's rank.
+const PMI_RANK: &str = "PMI_RANK";
+/// How many ranks there are.
+const PMI_SIZE: &str = "PMI_SIZE";
+/// Where the process manager listens, if it does: MPICH's `mpiexec -pmi-port`.
+const PMI_PORT: &str = "PMI_PORT";
+
+/// What launchers set whose ranks we cannot join, with the number of copies.
+const SIGNS: &[(&str, &str)] =
+    &[("OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec"), ("SLURM_STEP_NUM_TASKS", "srun")];
+
+/// What a launcher that speaks PMI-1 has told this process, if it is one of several.
+pub fn managed(environment: &Environment) -> Result<Option<Managed>> {
+    let Some(descriptor) = environment.get(PMI_FD) else { return Ok(None) };
+    let number = |name: &str, least: usize, most: usize| {
+        let value = environment.get(name);
+        let right = value.and_then(|value| value.parse().ok()).filter(|n| (least..=most).contains(n));
+        right.ok_or_else(|| {
+            let is = value.map_or_else(|| "is not set".to_string(), |value| format!("is {value:?}"));
+            Cause::Join(format!(
+                "{PMI_FD} is set ({descriptor}), but {name} {is}, which should be a number from {least} to {most}: \
+                 mpiexec sets {PMI_FD}, {PMI_RANK} and {PMI_SIZE} for the ranks that it starts; unset them to run a \
+                 job of one"
+            ))
+        })
+    };
+    let size = number(PMI_SIZE, 1, SIZE_MAX)?;
+    if size == 1 {
+        return Ok(None); // a job of one needs nobody's help
+    }
+    let rank = Rank(number(PMI_RANK, 0, size - 1)? as u32);
+    let descriptor = number(PMI_FD, 0, i32::MAX as usize)? as i32;
+    Ok(Some(Managed { rank, size, descriptor }))
+}
+
+/// An error if this process is one of several that another launcher started.
+pub fn refuse(environment: &Environment) -> Result<()> {
+    if environment.get(PMI_PORT).is_some() {
+        return Err(Cause::Join(format!(
+            "an mpiexec whose process manager listens on a port ({PMI_PORT}) started this program, and Tasuki speaks \
+             with one behind {PMI_FD} only: leave out `-pmi-port`, or use `tasuki run -n N PROGRAM`"
+        ))
+        .into());
+    }
+    for &(variable, launcher) in SIGNS {
+        let count = environment.get(variable).and_then(|value| value.parse::<u64>().ok()).unwrap_or(1);
+        if count > 1 {
+            return Err(Cause::Join(format!(
+                "{launcher} started {count} copies of this program ({variable}={count}), and offers nothing by which \
+                 Tasuki can join them to one job: start it with `tasuki run -n {count} PROGRAM`, or with the mpiexec \
+                 of MPICH or Intel MPI. All ranks run on one host for now."
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(pairs: &[(&str, &str)]) -> bool {
+        refuse(&pairs.iter().copied().collect()).is_err()
+    }
+
+    fn told(pairs: &[(&str, &str)]) -> Result<Option<Managed>> {
+        managed(&pairs.iter().copied().collect())
+    }
+
+    #[test]
+    fn several_copies_by_another_launcher_are_refused() {
+        assert!(refused(&[("OMPI_COMM_WORLD_SIZE", "2")]));
+        assert!(refused(&[("SLURM_STEP_NUM_TASKS", "4")]));
+        assert!(refused(&[("PMI_PORT", "host:4711"), ("PMI_ID", "0")]));
+        let error = refuse(&[("OMPI_COMM_WORLD_SIZE", "3")].into_iter().collect()).unwrap_err().to_string();
+        assert!(error.contains("`tasuki run -n 3 PROGRAM`") && error.contains("Open MPI"), "{error}");
+    }
+
+    #[test]
+    fn one_copy_and_no_launcher_pass() {
+        assert!(!refused(&[("OMPI_COMM_WORLD_SIZE", "1"), ("SLURM_STEP_NUM_TASKS", "1")]));
+        assert!(!refused(&[("PMI_SIZE", "2")]), "without PMI_FD it is somebody's left-over");
+        assert!(!refused(&[]));
+    }
+
+    #[test]
+    fn a_process_manager_tells_rank_and_size() {
+        let all = [("PMI_FD", "9"), ("PMI_RANK", "1"), ("PMI_SIZE", "2")];
+        assert_eq!(told(&all).unwrap(), Some(Managed { rank: Rank(1), size: 2, descriptor: 9 }));
+        assert_eq!(told(&all[1..]).unwrap(), None);
+        assert_eq!(told(&[("PMI_FD", "9"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")]).unwrap(), None);
+        for (at, wrong) in [(0, "-3"), (0, "nine"), (1, "2"), (1, ""), (2, "0"), (2, "99999999999")] {
+            let mut pairs = all;
+            pairs[at].1 = wrong;
+            let error = told(&pairs).unwrap_err().to_string();
+            assert!(error.contains(pairs[at].0) && error.contains("unset them"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! A program as its own rank runs it: every address found beforehand.
+#![allow(unsafe_code)]
+//! Unsafe: copies between places of job memory that the fabric named when the program was made; what is freed stays
+//! mapped while the fabric lives, and the machine keeps that.
+//!
+//! Whoever runs a queue reads a command out of its lines, looks for the queue, the memory and the signals that it
+//! names, and books what is under way. A rank that runs a program of its own knows all that. It takes the lease as
+//! anybody does, and leaves the books as anybody would: whoever comes next, wherever, goes on from there. EventKind it
+//! cannot do so, a long copy, a poisoned signal, it leaves to the common way.
+
+use crate::base::Cause;
+use crate::engine::command_queue::lookup::ResolvedQueue;
+use crate::engine::command_queue::repeating::RepeatingQueue;
+use crate::engine::command_queue::run::inline::COMBINED_AT_ONCE;
+use crate::engine::command_queue::run::ready_list::ReadyList;
+use crate::engine::worker::Worker;
+use crate::fabric::{DirectCell, NOBODY, Poison, SignalCell, plainly_reached};
+use crate::os::copy;
+use crate::queue::command::{Action, Command, Effect};
+use crate::queue::encoding::EncodedCommand;
+use crate::queue::reduction::Reduction;
+use crate::segment::GlobalAddress;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// Most bytes that are copied so: longer copies others may help with.
+const SHORT: u64 = 8 * 1024;
+
+/// The commands of a program in their order.
+#[derive(Debug)]
+pub(in crate::engine::command_queue) struct CompiledCommands {
+    /// The signal that counts starts.
+    starts: DirectCell,
+    steps: Box<[CompiledStep]>,
+    /// Which of them begins at each line.
+    at_line: Box<[u32]>,
+    /// Bytes that are moved or combined in a start.
+    moved: u64,
+}
+
+#[derive(Debug)]
+struct CompiledStep {
+    lines: u64,
+    wait: Option<CompiledWait>,
+    /// Whoever raises what it waits for leaves it to this rank.
+    is_left: bool,
+    work: CompiledAction,
+    effects: [Option<Effect>; 2],
+}
+
+/// EventKind a step waits for: a threshold that grows with each pass.
+#[derive(Debug)]
+struct CompiledWait {
+    cell: DirectCell,
+    first: u64,
+    more: u64,
+}
+
+#[derive(Debug)]
+enum CompiledAction {
+    Nothing,
+    Copy {
+        from: NonNull<u8>,
+        to: NonNull<u8>,
+        len: usize,
+        /// To another rank's memory.
+        is_outward: bool,
+    },
+    Reduce {
+        from: NonNull<u8>,
+        to: NonNull<u8>,
+        len: usize,
+        how: Reduction,
+    },
+    /// Something for the common way.
+    Other,
+}
+
+// SAFETY: pointers to shared memory that is mapped while the machine lives.
+unsafe impl Send for CompiledAction {}
+// SAFETY: as above.
+unsafe impl Sync for CompiledAction {}
+
+impl CompiledWait {
+    #[inline(always)]
+    fn is_over(&self, pass: u64) -> bool {
+        let threshold = self.first.wrapping_add(pass.wrapping_mul(self.more));
+        plainly_reached(self.cell.counter().load(Ordering::Acquire), threshold) // SYNC signal-raise
+    }
+}
+
+/// Bytes that a command moves or combines.
+fn moved_by(lines: &EncodedCommand) -> u64 {
+    match Command::from_lines(lines).map(|command| command.deed) {
+        Some(Action::Copy { len, .. } | Action::Reduce { len, .. }) => len,
+        _ => 0,
+    }
+}
+
+impl CompiledCommands {
+    /// Bytes that are moved or combined in a start.
+    #[inline]
+    pub(in crate::engine::command_queue) fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// One more start. Only the program's rank starts it, one start after the other.
+    #[inline]
+    pub(in crate::engine::command_queue) fn start(&self) {
+        let count = self.starts.counter().load(Ordering::Relaxed);
+        // Whoever has the lease sees it, or is called by who starts it (SYNC lease).
+        self.starts.counter().store(count.wrapping_add(1), Ordering::Release);
+    }
+}
+
+impl Worker {
+    /// The program of those commands as its own rank runs it, where it reaches all that they name by loads and stores.
+    pub(in crate::engine::command_queue) fn prepare(
+        &self,
+        commands: &[EncodedCommand],
+        starts: u32,
+        per_start: u32,
+    ) -> Result<Option<CompiledCommands>, Cause> {
+        let SignalCell::Direct(starts) = self.fabric().own_signal(starts)? else { return Ok(None) };
+        if !self.reaches_words() || self.recorder().is_some() {
+            return Ok(None); // a trace tells of all that happens
+        }
+        let mut at_line = Vec::new();
+        let (mut steps, mut moved) = (Vec::new(), 0);
+        for lines in commands {
+            at_line.extend((0..lines.count()).map(|_| steps.len() as u32));
+            steps.push(self.prepare_step(lines)?);
+            moved += moved_by(lines);
+        }
+        let moved = moved * u64::from(per_start) / (commands.len() as u64).max(1);
+        Ok(Some(CompiledCommands { starts, steps: steps.into(), at_line: at_line.into(), moved }))
+    }
+
+    fn prepare_step(&self, lines: &EncodedCommand) -> Result<CompiledStep, Cause> {
+        let unreadable = || Cause::Bug("a command that cannot be read".into());
+        let command = Command::from_lines(lines).ok_or_else(unreadable)?;
+        let wait = match (lines.head(0), lines.head(1)) {
+            (Some(first), Some(second)) => match self.fabric().own_signal(first.signal)? {
+                SignalCell::Direct(cell) => {
+                    let more = second.threshold.wrapping_sub(first.threshold);
+                    Some(CompiledWait { cell, first: first.threshold, more })
+                }
+                SignalCell::Via(_) => return Err(unreadable()),
+            },
+            _ => None,
+        };
+        let work =
+            if command.trigger.is_none() { self.work_of(&command.deed) } else { CompiledAction::Other };
+        let is_left = lines.is_left_to_owner();
+        Ok(CompiledStep { lines: lines.count(), wait, is_left, work, effects: command.effects })
+    }
+
+    fn work_of(&self, deed: &Action) -> CompiledAction {
+        let place = |at: GlobalAddress, len: u64| {
+            self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
+        };
+        match *deed {
+            Action::Nothing | Action::Copy { len: 0, .. } => CompiledAction::Nothing,
+            Action::Copy { from, to, len } if len <= SHORT => match (place(from, len), place(to, len)) {
+                (Some(from), Some(place)) => {
+                    let is_outward = to.rank() != self.rank();
+                    CompiledAction::Copy { from, to: place, len: len as usize, is_outward }
+                }
+                _ => CompiledAction::Other,
+            },
+            Action::Reduce { from, to, len, how }
+                if len <= COMBINED_AT_ONCE && len.is_multiple_of(how.bytes()) =>
+            {
+                match (place(from, len), place(to, len)) {
+                    (Some(from), Some(to)) if how.operator().is_none() => {
+                        CompiledAction::Reduce { from, to, len: len as usize, how }
+                    }
+                    _ => CompiledAction::Other,
+                }
+            }
+            _ => CompiledAction::Other,
+        }
+    }
+
+    /// Runs what can be run of a program of this rank's own, unless somebody else is at it. Whether anything was run:
+    /// whoever asks asks again.
+    #[inline]
+    pub(in crate::engine::command_queue) fn go_on(
+        &self,
+        program: &RepeatingQueue,
+        prepared: &CompiledCommands,
+    ) -> bool {
+        let queue = program.own().queue();
+        let is_usual = queue.flights().is_empty();
+        (!is_usual || queue.lease().glance().is_free()) && self.run_or_call(program, prepared)
+    }
+
+    /// The same, but whoever else is at it goes on then.
+    #[inline]
+    pub(in crate::engine::command_queue) fn run_or_call(
+        &self,
+        program: &RepeatingQueue,
+        prepared: &CompiledCommands,
+    ) -> bool {
+        let named = self.named(program.own());
+        let queue = &named.queue;
+        if queue.flights().is_empty() && !self.may_go_on(&named, prepared) {
+            return false;
+        }
+        if !queue.lease().call(self.rank().0) {
+            return false;
+        }
+        let mut todo = ReadyList::default();
+        let (mut long, mut moved) = (None, true);
+        if !self.run_prepared(&named, prepared, &mut todo) {
+            (long, moved) = self.move_on(&named, &mut todo);
+        }
+        self.give_back(&named, long, &mut todo);
+        self.run_ready(todo);
+        moved
+    }
+
+    /// Whether the next step may be run now.
+    #[inline]
+    fn may_go_on(&self, named: &ResolvedQueue<'_>, prepared: &CompiledCommands) -> bool {
+        let queue = &named.queue;
+        let let_go = prepared.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
+        if let_go == queue.commands() {
+            return false;
+        }
+        let (line, pass) = queue.place_of(queue.reader().read());
+        let step = &prepared.steps[prepared.at_line[line as usize] as usize];
+        step.wait.as_ref().is_none_or(|wait| wait.is_over(pass) || self.is_poisoned(wait.cell))
+    }
+
+    /// Whoever raises what the next step waits for looks at the program from now on, unless that is left to its rank.
+    /// Whether it has been raised meanwhile.
+    #[inline]
+    pub(in crate::engine::command_queue) fn watch_for(
+        &self,
+        program: &RepeatingQueue,
+        prepared: &CompiledCommands,
+    ) -> bool {
+        let queue = program.own().queue();
+        let let_go = prepared.starts.counter().load(Ordering::Relaxed).wrapping_mul(queue.per_credit());
+        if let_go == queue.commands() {
+            return false;
+        }
+        let (line, pass) = queue.place_of(queue.reader().read());
+        let step = &prepared.steps[prepared.at_line[line as usize] as usize];
+        let Some(wait) = step.wait.as_ref().filter(|_| !step.is_left) else { return false };
+        wait.cell.arming().keep_armed(program.own().card().number);
+        wait.is_over(pass)
+    }
+
+    fn is_poisoned(&self, cell: DirectCell) -> bool {
+        cell.arming().fell().is_some()
+    }
+
+    /// Runs steps until one has to wait, under the lease. False: there is something for the common way.
+    #[inline]
+    fn run_prepared(
+        &self,
+        named: &ResolvedQueue<'_>,
+        prepared: &CompiledCommands,
+        todo: &mut ReadyList,
+    ) -> bool {
+        let queue = &named.queue;
+        if !queue.is_there() || !queue.flights().is_empty() {
+            return false;
+        }
+        let let_go = prepared.starts.counter().load(Ordering::Acquire).wrapping_mul(queue.per_credit());
+        let mut position = queue.reader().read();
+        let mut left = let_go.wrapping_sub(queue.commands());
+        loop {
+            if left == 0 {
+                return true;
+            }
+            let (line, pass) = queue.place_of(position);
+            let step = &prepared.steps[prepared.at_line[line as usize] as usize];
+            if let Some(wait) = &step.wait {
+                if !wait.is_over(pass) {
+                    return !self.is_poisoned(wait.cell);
+                }
+                if wait.cell.arming().glance() != NOBODY {
+                    wait.cell.arming().disarm(named.number);
+                }
+            }
+            if !self.run_action(&step.work) {
+                return false;
+            }
+            position = queue.behind(position, step.lines);
+            queue.reader().set_read(position);
+            queue.count_command();
+            left -= 1;
+            for &effect in step.effects.iter().flatten() {
+                if let Err(cause) = self.perform_effect(effect, None, todo) {
+                    queue.count_failure(Poison::of(&cause, self.rank()).words());
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn run_action(&self, work: &CompiledAction) -> bool {
+        match *work {
+            CompiledAction::Nothing => true,
+            CompiledAction::Copy { from, to, len, is_outward } => {
+                let (from, to) = (from.as_ptr(), to.as_ptr());
+                // SAFETY: places of so many bytes in memory of the job that stay mapped.
+                unsafe {
+                    if is_outward { self.outward().copy(from, to, len) } else { copy::copy(from, to, len) }
+                };
+                copy::fence_after_bulk(len);
+                true
+            }
+            // SAFETY: places of so many bytes in memory of the job that stay mapped.
+            CompiledAction::Reduce { from, to, len, how } => unsafe {
+                self.reduce_between(from, to, len, how)
+            },
+            CompiledAction::Other => false,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Programs: commands that are prepared once, and run anew for each start.
+//!
+//! A program is a queue that begins anew, whose credit counts starts. Its commands run in their order, each when what
+//! it waits for at the head has come, which grows from pass to pass; so nothing is ever reset, and starting costs a
+//! raise. Whoever may run a queue may run it: the rank that starts it, one that raises a signal, one that waits, a
+//! helper.
+
+pub(super) mod compiled;
+
+use crate::base::sync::fence;
+use crate::base::{Cause, Result};
+use crate::engine::command_queue::lifecycle::LocalQueue;
+use crate::engine::command_queue::lookup::ResolvedQueue;
+use crate::engine::command_queue::repeating::compiled::CompiledCommands;
+use crate::engine::wait::Condition;
+use crate::engine::wait::probe::scoped_wait_probe;
+use crate::engine::worker::Worker;
+use crate::fabric::{SEVERAL, SignalCell, SignalControl, plainly_reached};
+use crate::queue::encoding::EncodedCommand;
+use crate::segment::GlobalAddress;
+use crate::segment::layout::signal_offset;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How often a thread that waits for programs offers its processor before it sees to everything else, where ranks share
+/// processors: as long as it may take until another rank's message is looked at.
+const OFFERS: u32 = 8;
+
+/// A start that is about so many bytes is left to a helper that is awake: it notices in the time that fewer take.
+const HELPED_FROM: u64 = 2 << 10;
+/// To move or combine so many it is worth while to wake one: that takes about 5 us, in which 200 KiB are copied.
+const WOKEN_FROM: u64 = 256 << 10;
+
+/// A program of this rank's own.
+#[derive(Debug)]
+pub struct RepeatingQueue {
+    own: Arc<LocalQueue>,
+    prepared: Option<CompiledCommands>,
+}
+
+/// How far an own signal has come when a start is over.
+#[derive(Clone, Copy, Debug)]
+pub struct SignalTarget {
+    /// The signal.
+    pub cell: SignalCell,
+    /// EventKind it has counted then.
+    pub threshold: u64,
+}
+
+impl RepeatingQueue {
+    #[inline]
+    pub(in crate::engine::command_queue) fn own(&self) -> &LocalQueue {
+        &self.own
+    }
+}
+
+/// Whoever raises that signal is told of the queue from now on. False: that has been so.
+#[inline]
+fn watch(arming: &SignalControl, number: u32) -> bool {
+    let mark = arming.glance();
+    if mark == number + 1 || mark == SEVERAL {
+        return false;
+    }
+    arming.arm(number, false);
+    true
+}
+
+impl SignalTarget {
+    #[inline]
+    fn is_plainly_reached(&self, worker: &Worker) -> bool {
+        plainly_reached(self.cell.read(worker.fabric()), self.threshold)
+    }
+}
+
+impl Worker {
+    /// Makes a program of those commands. Each raise of the own signal `starts` by one lets `per_start` of them run;
+    /// all of them are as many starts in a row, after which they begin anew.
+    ///
+    /// Errors: there is no room for it; a command is wrong in itself. It lasts until
+    /// [`drop_repeating_queue`](Worker::drop_repeating_queue).
+    pub fn make_repeating_queue(
+        &self,
+        commands: &[EncodedCommand],
+        starts: u32,
+        per_start: u32,
+    ) -> Result<RepeatingQueue, Cause> {
+        let lines: u64 = commands.iter().map(EncodedCommand::count).sum();
+        let own = self.make_queue(lines as usize, Some(starts))?;
+        own.queue().set_per_credit(per_start, self.count_of_own(starts));
+        let posted = self.post_own(&own, commands.iter()).and_then(|_| self.repeat(&own));
+        let prepared = posted.and_then(|()| self.prepare(commands, starts, per_start));
+        let prepared = prepared.inspect_err(|_| self.drop_queue(&own))?;
+        Ok(RepeatingQueue { own, prepared })
+    }
+
+    /// Takes a program down.
+    pub fn drop_repeating_queue(&self, program: &RepeatingQueue) {
+        self.drop_queue(&program.own);
+    }
+
+    /// How far a signal of this rank's own has come.
+    pub fn count_of_own(&self, signal: u32) -> u64 {
+        self.fabric().read_signal(GlobalAddress::new(self.rank(), signal_offset(signal)))
+    }
+
+    /// Starts programs that count their starts by that signal of this rank's own, which nobody else raises, and runs
+    /// what can be run at once, unless that is left to a helper: what they are about, here or elsewhere, has so many
+    /// `bytes`. One start after the other.
+    #[inline]
+    pub fn start_repeating_queues(
+        &self,
+        programs: &[RepeatingQueue],
+        starts: GlobalAddress,
+        bytes: u64,
+    ) -> Result<()> {
+        match programs.first().and_then(|program| program.prepared.as_ref()) {
+            Some(first) => {
+                first.start();
+                if self.is_left_to_helper(programs, bytes) {
+                    return Ok(());
+                }
+                for program in programs {
+                    program.prepared.iter().for_each(|prepared| self.begin(program, prepared));
+                }
+                Ok(())
+            }
+            None => self.raise(starts, 1),
+        }
+    }
+
+    /// Whether what has just been started is much, here or elsewhere, and somebody else sees to it.
+    #[inline]
+    fn is_left_to_helper(&self, programs: &[RepeatingQueue], bytes: u64) -> bool {
+        let moved = |program: &RepeatingQueue| program.prepared.as_ref().map_or(0, CompiledCommands::moved);
+        let moved: u64 = programs.iter().map(moved).sum();
+        bytes.max(moved) >= HELPED_FROM && self.is_seen_to(moved >= WOKEN_FROM)
+    }
+
+    /// Whether somebody looks at this rank's queues, perhaps woken for that.
+    #[inline(never)]
+    fn is_seen_to(&self, wakes: bool) -> bool {
+        fence(Ordering::SeqCst); // SYNC serving
+        self.commands().station().serving.is_on() || wakes && self.wakes_helper()
+    }
+
+    /// Runs what can be run now of programs of this rank's own, as far as they are at hand. Whether anything was.
+    #[inline]
+    pub fn go_on_with(&self, programs: &[RepeatingQueue]) -> bool {
+        let go_on =
+            |program: &RepeatingQueue| program.prepared.as_ref().is_some_and(|it| self.go_on(program, it));
+        programs.iter().fold(false, |moved, program| moved | go_on(program))
+    }
+
+    /// Runs what can be run now of a program that was just started; whoever raises what it waits for then goes on.
+    /// Whose look it was that came too early for the start, another's or this, is called.
+    #[inline]
+    fn begin(&self, program: &RepeatingQueue, prepared: &CompiledCommands) {
+        self.run_or_call(program, prepared);
+        self.watch(program, prepared);
+    }
+
+    /// Whoever raises what a program of this rank's own waits for looks at it from now on.
+    #[inline]
+    fn watch(&self, program: &RepeatingQueue, prepared: &CompiledCommands) {
+        if self.watch_for(program, prepared) {
+            self.run_or_call(program, prepared);
+        }
+    }
+
+    /// The same of programs.
+    #[inline]
+    fn watch_with(&self, programs: &[RepeatingQueue]) {
+        for program in programs {
+            program.prepared.iter().for_each(|prepared| self.watch(program, prepared));
+        }
+    }
+
+    /// Waits until all those milestones are reached, and runs those programs meanwhile. A long wait asks that watch.
+    #[inline]
+    pub fn wait_for_repeating_queues(
+        &self,
+        programs: &[RepeatingQueue],
+        milestones: impl Iterator<Item = SignalTarget> + Clone,
+        watch: u32,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let are_reached = || milestones.clone().all(|milestone| milestone.is_plainly_reached(self));
+        if are_reached() {
+            return Ok(());
+        }
+        if programs.iter().all(|program| program.prepared.is_some()) && self.is_quick(programs, &are_reached)
+        {
+            return Ok(());
+        }
+        let _named = scoped_wait_probe(watch);
+        milestones.clone().try_for_each(|milestone| {
+            let SignalTarget { cell, threshold } = milestone;
+            self.wait(&Condition::Signal(cell, threshold, None), None, call)
+        })
+    }
+
+    /// Whether it has happened before everything else that this rank sees to must be looked at.
+    fn is_quick(&self, programs: &[RepeatingQueue], are_reached: &dyn Fn() -> bool) -> bool {
+        let is_crowded = !self.platform().has_processor();
+        let looks = if is_crowded { OFFERS } else { self.platform().spins() };
+        let mut left = looks;
+        while left > 0 {
+            if self.go_on_with(programs) {
+                left = looks;
+            } else {
+                left -= 1;
+                if is_crowded {
+                    self.watch_with(programs); // who raises it has the processor
+                }
+                self.platform().offer();
+            }
+            if are_reached() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The queue begins anew, and what is next in it waits for a signal: whoever raises that is told to look, unless
+    /// that is left to the queue's rank. Whether it has been raised meanwhile. Where signals are out of reach all that
+    /// may ever be waited for is marked from the beginning.
+    #[inline]
+    pub(in crate::engine::command_queue) fn watch_head(&self, named: &ResolvedQueue<'_>) -> bool {
+        named.queue.cycle().is_some() && self.reaches_words() && self.watch_next(named)
+    }
+
+    fn watch_next(&self, named: &ResolvedQueue<'_>) -> bool {
+        let position = named.queue.reader().read();
+        let Some(lines) = self.lines_at(named, position).filter(|lines| !lines.is_left_to_owner()) else {
+            return false;
+        };
+        let Some(trigger) = lines.head(named.queue.place_of(position).1) else { return false };
+        named.credit(self).is_some()
+            && named.firing(self, trigger).is_none()
+            && watch(named.arming(trigger.signal), named.number)
+            && named.firing(self, trigger).is_some()
+    }
+
+    /// Whether all that was started of a program has been run.
+    pub fn is_through(&self, program: &RepeatingQueue) -> bool {
+        let queue = program.own.queue();
+        let started = queue.credit().map_or(0, |credit| self.count_of_own(credit));
+        let is_run = queue.commands() == started.wrapping_mul(queue.per_credit());
+        is_run && queue.flights().is_empty() && queue.lease().glance().is_free()
+    }
+}

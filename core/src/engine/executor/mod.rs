@@ -1,0 +1,446 @@
+//! Executions: steps that a rank runs itself, in a call that does not return before all are done.
+#![allow(unsafe_code)]
+//! Unsafe: copies between places of job memory that the fabric named when the execution was made, which stay mapped while
+//! the fabric lives, and the caller's own memory, which it lends for the call.
+//!
+//! A program of a queue ([`RepeatingQueue`](super::RepeatingQueue)) goes on while its rank computes; so it has a lease, books, and
+//! marks at signals. A call is there until it is over. Its steps need nothing of that: they are run one after the
+//! other, and when one has to wait, the call waits. What they name by [`Operand::CallBuffers`] is memory of the call's own,
+//! which nobody else reaches. Each signal has one rank that raises it, which knows how far, so a raise is a store.
+//!
+//! Order: what a step has copied is visible to whoever sees the signal that it raised, by release and acquire (SYNC
+//! signal-raise), or the seal behind it (SYNC seal). A seal lies in the line of what it seals: who takes that looks at
+//! no other line, and the signal, which it looks at only when it has waited for long, stays with who raises it.
+
+mod call_buffers;
+mod exposed_buffer;
+mod kernel_copy;
+mod step;
+mod step_wait;
+
+pub use call_buffers::{COMBINED_MAX, CallBuffers, CombineWith};
+pub use exposed_buffer::{EXPOSED_BYTES, ExposedBuffer};
+pub use step::{FlagSpec, Operand, PerStart, StepAction, StepSpec, WaitSpec};
+pub(super) use step_wait::YieldHint;
+
+use super::sync::inline_flag::InlineFlag;
+use super::wait::Condition;
+use super::worker::Worker;
+use crate::base::{Cause, Rank, Result};
+use crate::fabric::{DirectCell, DirectLine, SignalCell, SignalLine, plainly_reached};
+use crate::node::park::WakeMode;
+use crate::os::{copy, prefetch, store_policy};
+use crate::segment::GlobalAddress;
+use exposed_buffer::{Exposure, ExposureTarget};
+use kernel_copy::KernelCopy;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// Most bytes that are fetched ahead of a step: what the first cache holds beside the rest.
+const FETCHED_MAX: usize = 16 << 10;
+
+/// Steps that are run in turn, as many of them in each call; after the last comes the first again. There may be several
+/// ways through a call, as one for each root.
+#[derive(Debug)]
+pub struct Execution {
+    /// Those of all calls of the first way, then those of the next.
+    steps: Box<[ResolvedStep]>,
+    /// CombineWith far signals had come when they were last looked at. What is free again has often been for some calls, and
+    /// who raises it then has its line for itself.
+    seen: Box<[u64]>,
+    per_call: usize,
+    /// Steps of a way.
+    per_way: usize,
+    /// The next step, and the end of its call.
+    next: usize,
+    end: usize,
+    pass: u64,
+    /// What this rank shows of what each call lends first.
+    shows: Option<ExposureTarget>,
+    /// Why a step could not be done.
+    failure: Option<Cause>,
+}
+
+#[derive(Debug)]
+struct ResolvedStep {
+    wait: Option<ResolvedWait>,
+    act: ResolvedAction,
+    seal: Option<ResolvedFlag>,
+    raises: Box<[Raise]>,
+    /// The call ends with yield_hint something to others.
+    ends_giving: bool,
+}
+
+#[derive(Debug)]
+struct ResolvedWait {
+    cell: DirectCell,
+    /// Where it stands how far it had come.
+    seen: usize,
+    count: PerStart,
+    by: Rank,
+    seal: Option<ResolvedFlag>,
+}
+
+/// A seal, with its word.
+#[derive(Clone, Copy, Debug)]
+struct ResolvedFlag {
+    word: NonNull<InlineFlag>,
+    number: PerStart,
+}
+
+#[derive(Debug)]
+struct Raise {
+    cell: DirectCell,
+    count: PerStart,
+    rank: Rank,
+    mode: WakeMode,
+}
+
+/// An act, with the places that it names.
+#[derive(Debug)]
+enum ResolvedAction {
+    Nothing,
+    /// The last says whether another rank is told of it at once, and reads it next.
+    Copy(ResolvedOperand, ResolvedOperand, usize, bool),
+    Combine(ResolvedOperand, (usize, u64), usize, bool),
+    /// The same from or into what another rank shows.
+    Across(KernelCopy),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ResolvedOperand {
+    Mapped(NonNull<u8>),
+    CallBuffers(usize, u64),
+}
+
+// SAFETY: a pointer to shared memory that is mapped while the machine lives.
+unsafe impl Send for ResolvedOperand {}
+// SAFETY: as above.
+unsafe impl Sync for ResolvedOperand {}
+// SAFETY: a pointer to an atomic in such memory.
+unsafe impl Send for ResolvedFlag {}
+// SAFETY: as above.
+unsafe impl Sync for ResolvedFlag {}
+
+impl ResolvedStep {
+    /// Whether it is there for its place in a row alone.
+    fn is_nothing(&self) -> bool {
+        self.wait.is_none() && matches!(self.act, ResolvedAction::Nothing) && self.raises.is_empty()
+    }
+
+    /// Whether it lays out something, and tells others.
+    fn gives(&self) -> bool {
+        matches!(self.act, ResolvedAction::Copy(_, ResolvedOperand::Mapped(_), _, is_told) if is_told)
+    }
+}
+
+impl ResolvedWait {
+    /// Whether it is over, after what was seen before.
+    #[inline(always)]
+    fn is_over(&self, pass: u64, seen: &mut [u64]) -> bool {
+        if self.seal.is_some() {
+            return self.is_over_now(pass);
+        }
+        let (count, seen) = (self.count.in_pass(pass), &mut seen[self.seen]);
+        plainly_reached(*seen, count) || {
+            *seen = self.cell.counter().load(Ordering::Acquire); // SYNC signal-raise
+            plainly_reached(*seen, count)
+        }
+    }
+
+    /// Whether it is over, as can be seen now.
+    #[inline(always)]
+    fn is_over_now(&self, pass: u64) -> bool {
+        if let Some(seal) = &self.seal {
+            return seal.word().is(seal.number.in_pass(pass));
+        }
+        plainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
+    }
+
+    fn condition(&self, pass: u64) -> Condition {
+        Condition::Signal(SignalCell::Direct(self.cell), self.count.in_pass(pass), Some(self.by))
+    }
+}
+
+impl ResolvedFlag {
+    #[inline(always)]
+    fn word(&self) -> &InlineFlag {
+        // SAFETY: a word of job memory that is mapped while the machine lives, which executions store and load whole.
+        unsafe { self.word.as_ref() }
+    }
+}
+
+impl Execution {
+    /// The steps of a call are done: the next call has those behind them.
+    #[inline(always)]
+    fn turn(&mut self) {
+        while self.end > self.per_way {
+            self.end -= self.per_way; // the same call of the first way
+        }
+        let is_last = self.end == self.per_way;
+        self.next = if is_last { 0 } else { self.end };
+        self.end = self.next + self.per_call;
+        self.pass += u64::from(is_last);
+    }
+
+    /// Looks whether places are free for the next call, if that begins with waiting for it: they mostly are, who says
+    /// so is far away, and nothing waits for the answer now.
+    #[inline(always)]
+    fn look_ahead(&mut self) {
+        if let Some(ResolvedStep { wait: Some(wait), act: ResolvedAction::Nothing, .. }) =
+            self.steps.get(self.next)
+            && wait.seal.is_none()
+        {
+            wait.is_over(self.pass, &mut self.seen);
+        }
+    }
+
+    /// The call that comes next, of which no step has been run yet, goes that way; without it, the first one.
+    #[inline(always)]
+    pub fn choose(&mut self, way: usize) {
+        debug_assert!(way == 0 || (way + 1) * self.per_way <= self.steps.len(), "a way that there is");
+        self.next += way * self.per_way;
+        self.end += way * self.per_way;
+    }
+
+    /// Which way the call goes whose steps are next.
+    fn way(&self) -> u64 {
+        (self.next / self.per_way.max(1)) as u64
+    }
+
+    /// Whether the next step need not wait.
+    pub fn may_go_on(&self) -> bool {
+        let wait = self.steps.get(self.next).and_then(|step| step.wait.as_ref());
+        wait.is_none_or(|wait| wait.is_over_now(self.pass))
+    }
+}
+
+impl Worker {
+    /// Whether this rank can have executions: it reaches others' signals by stores, and nothing that it does is to be noted.
+    pub fn can_execute(&self) -> bool {
+        self.reaches_words() && self.recorder().is_none()
+    }
+
+    /// A execution of those steps, of which each call runs as many: so many calls, and then again. `ways` are different
+    /// steps for the same calls, as for roots; in each call this rank waits for the same signals in all ways, and
+    /// raises the same. None: this rank does not reach by loads and stores all that they name, or what it does is to be
+    /// noted.
+    ///
+    /// Nobody may have raised a signal that it raises since they were agreed on. `shows`: where, and to whom, it shows
+    /// what each call lends first; a call ends only when that one has done with it.
+    pub fn make_execution(
+        &self,
+        ways: &[Vec<StepSpec>],
+        calls: usize,
+        shows: Option<(GlobalAddress, Rank)>,
+    ) -> Result<Option<Execution>, Cause> {
+        if !self.can_execute() {
+            return Ok(None);
+        }
+        let per_way = ways.first().map_or(0, Vec::len);
+        if ways.iter().any(|way| way.len() != per_way) {
+            return Err(Cause::Bug("ways of a call that differ in their steps".into()));
+        }
+        let paces = || ways.iter().flatten();
+        let mut found = Vec::with_capacity(per_way * ways.len());
+        let mut signals: Vec<u32> = paces().filter_map(|pace| Some(pace.until?.signal)).collect();
+        signals.sort_unstable();
+        signals.dedup();
+        for pace in paces() {
+            let Some(step) = self.find_step(pace, &signals)? else { return Ok(None) };
+            found.push(step);
+        }
+        let stands = |&signal: &u32| self.count_of_own(signal);
+        let seen = signals.iter().map(stands).collect();
+        let per_call = per_way / calls;
+        for call in found.chunks_mut(per_call.max(1)) {
+            let last = call.iter_mut().rfind(|step| !step.is_nothing());
+            last.into_iter().for_each(|step| step.ends_giving = step.gives());
+        }
+        let shows =
+            shows.map(|(word, to)| Ok(ExposureTarget { word: self.shown_at(word)?, to })).transpose()?;
+        let (steps, failure) = (found.into(), None);
+        Ok(Some(Execution {
+            steps,
+            seen,
+            per_call,
+            per_way,
+            next: 0,
+            end: per_call,
+            pass: 0,
+            shows,
+            failure,
+        }))
+    }
+
+    fn find_step(&self, pace: &StepSpec, signals: &[u32]) -> Result<Option<ResolvedStep>, Cause> {
+        let wait = match pace.until {
+            None => None,
+            Some(WaitSpec { signal, count, by, seal }) => match self.fabric().own_signal(signal)? {
+                SignalCell::Direct(cell) => {
+                    let seen = signals.partition_point(|&other| other < signal);
+                    Some(ResolvedWait { cell, seen, count, by, seal: self.find_seal(seal)? })
+                }
+                SignalCell::Via(_) => return Ok(None),
+            },
+        };
+        let mut raises = Vec::with_capacity(pace.raises.len());
+        for &(signal, PerStart { first, more }) in &pace.raises {
+            let SignalLine::Direct(line) = self.fabric().line(signal)? else { return Ok(None) };
+            let stood = line.cell().counter().load(Ordering::Acquire); // SYNC signal-raise
+            let count = PerStart { first: stood.wrapping_add(first), more };
+            raises.push(Raise { cell: line.cell(), count, rank: signal.rank(), mode: line.mode() });
+        }
+        let Some(act) = self.find_act(pace.act, !pace.raises.is_empty())? else { return Ok(None) };
+        let seal = self.find_seal(pace.seal)?;
+        Ok(Some(ResolvedStep { wait, act, seal, raises: raises.into(), ends_giving: false }))
+    }
+
+    fn find_seal(&self, seal: Option<FlagSpec>) -> Result<Option<ResolvedFlag>, Cause> {
+        let Some(FlagSpec { at, number }) = seal else { return Ok(None) };
+        let place = self
+            .place(at, size_of::<InlineFlag>() as u64)
+            .filter(|place| place.cast::<InlineFlag>().is_aligned());
+        let unseen = || Cause::Bug("a seal where nobody can look".into());
+        Ok(Some(ResolvedFlag { word: place.ok_or_else(unseen)?.cast(), number }))
+    }
+
+    fn place(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
+        self.fabric().mapped(at, len).or_else(|| self.fabric().map(at, len))
+    }
+
+    fn find_act(&self, act: StepAction, is_told: bool) -> Result<Option<ResolvedAction>, Cause> {
+        let place = |spot: Operand, len: u64| match spot {
+            Operand::CallBuffers(buffer, at) => Some(ResolvedOperand::CallBuffers(buffer, at)),
+            Operand::At(at) => self.place(at, len).map(ResolvedOperand::Mapped),
+            Operand::ExposedBuffer(..) => None,
+        };
+        if let Some(crossing) = KernelCopy::of(self, act)? {
+            return Ok(Some(ResolvedAction::Across(crossing)));
+        }
+        Ok(match act {
+            StepAction::Nothing | StepAction::Copy(_, _, 0) | StepAction::Combine(_, _, 0, _) => {
+                Some(ResolvedAction::Nothing)
+            }
+            StepAction::Copy(from, to, len) => match (place(from, len), place(to, len)) {
+                (Some(from), Some(to)) => Some(ResolvedAction::Copy(from, to, len as usize, is_told)),
+                _ => None,
+            },
+            StepAction::Combine(from, Operand::CallBuffers(buffer, at), len, in_front) => place(from, len)
+                .map(|from| ResolvedAction::Combine(from, (buffer, at), len as usize, in_front)),
+            StepAction::Combine(..) => return Err(Cause::Bug("a call combines in its own memory".into())),
+        })
+    }
+
+    /// Runs the steps of one call that are left. Waits, and serves peers meanwhile. An error: a rank died, or one left
+    /// that is waited for, or can no longer be reached; then the execution is of no more use.
+    #[inline]
+    pub fn execute(
+        &self,
+        execution: &mut Execution,
+        lent: &CallBuffers<'_>,
+        call: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let exhibit = execution.shows.map(|showing| Exposure::of(self, showing, execution.way(), lent));
+        while !self.run_until_blocked(execution, lent) {
+            self.wait_and_run(execution, call)?;
+        }
+        exhibit.into_iter().for_each(Exposure::over);
+        Ok(())
+    }
+
+    /// Waits for what the next step waits for. Error: it has come to that, and could not be done.
+    #[cold]
+    #[inline(never)]
+    fn wait_and_run(&self, execution: &mut Execution, call: &dyn Fn() -> String) -> Result<()> {
+        match execution.failure.take() {
+            Some(cause) => Err(self.fault(cause, call)),
+            None => {
+                self.wait_on_the_way(&execution.steps[execution.next..execution.end], execution.pass, call)
+            }
+        }
+    }
+
+    /// Runs the steps of one call that are left, up to one that has to wait. Whether there was none: the next steps are
+    /// those of another call.
+    #[inline]
+    pub fn run_until_blocked(&self, execution: &mut Execution, lent: &CallBuffers<'_>) -> bool {
+        let (begin, pass) = (execution.next, execution.pass);
+        for (at, step) in (begin..).zip(&execution.steps[begin..execution.end]) {
+            if let Some(wait) = &step.wait
+                && !wait.is_over(pass, &mut execution.seen)
+            {
+                execution.next = at;
+                return false;
+            }
+            if let ResolvedAction::Across(crossing) = &step.act {
+                if let Err(cause) = crossing.go(self, execution.way(), lent) {
+                    (execution.next, execution.failure) = (at, Some(cause));
+                    return false;
+                }
+            } else {
+                self.act(&step.act, lent);
+            }
+            if let Some(seal) = &step.seal {
+                seal.word().put(seal.number.in_pass(pass));
+            }
+            for raise in &step.raises {
+                let line = DirectLine::new(raise.cell, self.node_state().rank_state(raise.rank), raise.mode);
+                line.raise_to(raise.count.in_pass(pass));
+            }
+            if step.ends_giving {
+                self.yield_hint().note();
+            }
+        }
+        execution.turn();
+        execution.look_ahead();
+        true
+    }
+
+    /// Whether the execution ends well, as far as can be told now: an error if what its next step waits for cannot come any
+    /// more. Moves this rank's work on; never waits.
+    pub fn test_execution(&self, execution: &Execution, call: &dyn Fn() -> String) -> Result<()> {
+        let wait = execution.steps.get(execution.next).and_then(|step| step.wait.as_ref());
+        wait.map_or(Ok(()), |wait| self.test(&wait.condition(execution.pass), call).map(drop))
+    }
+
+    /// Where a step reads. What others have laid out far away is on its way from there.
+    #[inline(always)]
+    fn fetched(&self, from: ResolvedOperand, lent: &CallBuffers<'_>, len: usize) -> *const u8 {
+        let place = lent.place(from, len);
+        if len >= store_policy::SHORT
+            && matches!(from, ResolvedOperand::Mapped(_))
+            && self.outward().is_past_caches()
+        {
+            let lines = (0..len.min(FETCHED_MAX)).step_by(copy::LINE);
+            lines.for_each(|at| prefetch::for_reading(place.wrapping_add(at)));
+        }
+        place
+    }
+
+    #[inline(always)]
+    fn act(&self, act: &ResolvedAction, lent: &CallBuffers<'_>) {
+        match *act {
+            ResolvedAction::Nothing | ResolvedAction::Across(_) => {} // which may fail, and are done elsewhere
+            ResolvedAction::Copy(from, to, len, is_told) => {
+                let from = self.fetched(from, lent, len);
+                // SAFETY: mapped memory of the job, or bytes that the caller lends, of which these are within; the
+                // job's lie elsewhere.
+                unsafe {
+                    match to {
+                        ResolvedOperand::Mapped(to) if is_told => self.outward().copy(from, to.as_ptr(), len),
+                        ResolvedOperand::Mapped(to) => copy::copy(from, to.as_ptr(), len),
+                        ResolvedOperand::CallBuffers(buffer, at) => {
+                            copy::copy(from, lent.buffers[buffer].part_mut(at, len as u64), len);
+                        }
+                    }
+                }
+                copy::fence_after_bulk(len);
+            }
+            ResolvedAction::Combine(from, (buffer, at), len, in_front) => {
+                let from = self.fetched(from, lent, len);
+                lent.combine(from, lent.own_mut(buffer, at, len), in_front);
+            }
+        }
+    }
+}

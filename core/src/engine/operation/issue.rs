@@ -1,0 +1,400 @@
+//! Issuing operations: at once where the fabric does them at once, else through the table.
+#![allow(unsafe_code)]
+//! Unsafe: hands local buffers to the fabric. Blocking calls return only after the operation has ended; the others
+//! take a keeper that lives in the table until then.
+
+use crate::base::{Cause, Error, Result};
+use crate::engine::operation::kind::{FabricStep, Local, Operation};
+use crate::engine::operation::order::{After, Handle, Order};
+use crate::engine::operation::set::FAILURES_MAX;
+use crate::engine::operation::table::{KeepAlive, NewOperation};
+use crate::engine::wait::Condition;
+use crate::engine::worker::Worker;
+use crate::fabric::{Accept, Atomic, Posted, Refused, Width};
+use crate::os::copy;
+use crate::segment::{GlobalAddress, Kind};
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// An operation that was issued without waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Issued {
+    /// Its handle.
+    pub handle: Handle,
+    /// Whether it has ended already, and well.
+    pub done: bool,
+}
+
+impl Worker {
+    /// Copies `from` to global memory; when it returns the bytes are there.
+    #[inline]
+    pub fn put(&self, to: GlobalAddress, from: &[u8]) -> Result<()> {
+        let (from, len) = (Local(from.as_ptr().cast_mut()), from.len() as u64);
+        // SAFETY: the slice is borrowed until the operation has ended.
+        let post = |accept: Accept<'_>| unsafe { self.fabric().put(accept, to, from.0, len) };
+        self.carry_out(post, || Operation::Put { to, from, len }).map(drop)
+    }
+
+    /// Copies global memory into `to`.
+    #[inline]
+    pub fn get(&self, from: GlobalAddress, to: &mut [u8]) -> Result<()> {
+        let (to, len) = (Local(to.as_mut_ptr()), to.len() as u64);
+        // SAFETY: the slice is borrowed, for us alone, until the operation has ended.
+        let post = |accept: Accept<'_>| unsafe { self.fabric().get(accept, from, to.0, len) };
+        self.carry_out(post, || Operation::Get { from, to, len }).map(drop)
+    }
+
+    /// Copies `from` to global memory and then raises `signal`, of the same rank, by `amount`. When it returns
+    /// `from` may be used again; the bytes are at their place when the signal is seen.
+    #[inline]
+    pub fn put_signal(
+        &self,
+        to: GlobalAddress,
+        from: &[u8],
+        signal: GlobalAddress,
+        amount: u64,
+    ) -> Result<()> {
+        let (from, len) = (Local(from.as_ptr().cast_mut()), from.len() as u64);
+        // SAFETY: the slice is borrowed until the operation has ended.
+        let post =
+            |accept: Accept<'_>| unsafe { self.fabric().put_signal(accept, to, from.0, len, signal, amount) };
+        let mark = self.carry_out(post, || Operation::PutSignal { to, from, len, signal, amount })?;
+        self.notify_waiting_queues(signal, mark);
+        Ok(())
+    }
+
+    /// Raises `signal` by `amount`.
+    #[inline]
+    pub fn raise(&self, signal: GlobalAddress, amount: u64) -> Result<()> {
+        let post = |accept: Accept<'_>| self.fabric().raise(accept, signal, amount);
+        let mark = self.carry_out(post, || Operation::Raise { signal, amount })?;
+        self.notify_waiting_queues(signal, mark);
+        Ok(())
+    }
+
+    /// After a raise: commands may wait for the signal.
+    #[inline(always)]
+    pub(in crate::engine) fn notify_waiting_queues(&self, signal: GlobalAddress, mark: u64) {
+        if mark != 0 {
+            self.record_raise(signal);
+            self.raised(signal.rank(), mark);
+        }
+    }
+
+    /// Copies a word of global memory, or as many bytes, if it is none.
+    #[inline]
+    pub fn get_word(&self, from: GlobalAddress, width: Width) -> Result<u64> {
+        match self.word(from, width) {
+            // SAFETY: just found.
+            Some(place) => Ok(unsafe { width.load(place) }),
+            None => self.get_word_as_bytes(from, width),
+        }
+    }
+
+    #[cold]
+    fn get_word_as_bytes(&self, from: GlobalAddress, width: Width) -> Result<u64> {
+        let mut value = 0_u64.to_le_bytes();
+        self.get(from, &mut value[..width.bytes() as usize])?;
+        Ok(u64::from_le_bytes(value))
+    }
+
+    /// A word that this thread may touch by itself, which keeps it in registers.
+    #[inline]
+    fn word(&self, at: GlobalAddress, width: Width) -> Option<NonNull<u8>> {
+        if self.is_open() { self.fabric().word(at, width) } else { None }
+    }
+
+    /// Changes one word; what it was.
+    #[inline]
+    pub fn atomic(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
+        match self.word(at, atomic.width) {
+            // SAFETY: just found.
+            Some(place) => Ok(unsafe { atomic.apply(place) }),
+            None => self.atomic_elsewhere(at, atomic),
+        }
+    }
+
+    #[cold]
+    fn atomic_elsewhere(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
+        let post = |accept: Accept<'_>| self.fabric().atomic(accept, at, &atomic);
+        self.carry_out(post, || Operation::Atomic { at, atomic, result: GlobalAddress::NULL })
+    }
+
+    /// Issues a copy from anywhere to anywhere.
+    pub fn copy(&self, from: GlobalAddress, to: GlobalAddress, len: u64, after: After) -> Result<Issued> {
+        self.issue(Operation::Copy { from, to, len }, after, None)
+    }
+
+    /// Issues a change of one word; the old value goes to `result` in this rank's own memory, if that is not null.
+    pub fn issue_atomic(
+        &self,
+        at: GlobalAddress,
+        atomic: Atomic,
+        result: GlobalAddress,
+        after: After,
+    ) -> Result<Issued> {
+        let action = Operation::Atomic { at, atomic, result };
+        if !result.is_null() {
+            let own = self
+                .own_place(result, atomic.width.bytes())
+                .and_then(|place| aligned(result, atomic.width).map(|()| place));
+            own.map_err(|cause| self.fault(cause, || action.to_string()))?;
+        }
+        self.issue(action, after, None)
+    }
+
+    /// Issues an operation on a local buffer.
+    ///
+    /// # Safety
+    /// The buffer that `action` names must stay valid, and be left alone, until the operation has ended: `keep`
+    /// holds it alive that long.
+    pub unsafe fn issue_kept(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
+        self.issue(action, after, keep)
+    }
+
+    /// Waits for everything up to `handle`; the first failure among it that nobody was told.
+    pub fn complete(&self, handle: Handle) -> Result<()> {
+        let through = handle.0;
+        self.check_alive().map_err(|cause| self.fault(cause, || format!("complete(operation {through})")))?;
+        if through > self.operations().issued() {
+            return Ok(()); // never issued
+        }
+        if self.operations().unfinished() > 0 {
+            self.wait(&Condition::FinishedThrough(through), None, &|| {
+                format!("complete(operation {through})")
+            })?;
+        }
+        self.operations().report(through)
+    }
+
+    /// Whether anything up to `handle` is still unfinished. Moves operations on.
+    pub fn is_pending(&self, handle: Handle) -> bool {
+        if self.operations().unfinished() == 0 || handle.0 > self.operations().issued() {
+            return false;
+        }
+        self.progress();
+        !self.operations().is_finished_through(handle.0)
+    }
+
+    /// Whether that one operation is still unfinished. Moves operations on.
+    pub fn is_pending_exactly(&self, handle: Handle) -> bool {
+        if self.operations().unfinished() == 0 {
+            return false;
+        }
+        self.progress();
+        !self.operations().is_finished(handle.0)
+    }
+
+    /// Waits for one operation alone and takes its outcome. Its failure is not told again by `complete`.
+    pub fn complete_exactly(&self, handle: Handle) -> Result<()> {
+        let number = handle.0;
+        if !self.operations().is_finished(number) {
+            self.wait(&Condition::Finished(number), None, &|| format!("complete(operation {number})"))?;
+        }
+        self.operations().report_exactly(number)
+    }
+
+    /// A blocking call: issues, waits for the end, and gives what was fetched. An operation that its fabric does at
+    /// once stays in registers: it is described as an [`Operation`] only when it does not.
+    #[inline]
+    fn carry_out(
+        &self,
+        post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
+        action: impl Fn() -> Operation,
+    ) -> Result<u64> {
+        if !self.is_open() {
+            return Err(self.refusal(&action()));
+        }
+        let opened = Cell::new(0);
+        let posted = post(&|| {
+            opened.set(self.open(action(), None, true));
+            opened.get()
+        });
+        match posted {
+            Ok(Posted::Done(value)) => Ok(value),
+            other => self.carry_out_slowly(action(), other, opened.get()),
+        }
+    }
+
+    #[cold]
+    fn refusal(&self, action: &Operation) -> Error {
+        let cause = self.check().err().unwrap_or(Cause::JobOver);
+        self.fault(cause, || action.to_string())
+    }
+
+    #[cold]
+    fn carry_out_slowly(
+        &self,
+        action: Operation,
+        posted: Result<Posted, Refused>,
+        opened: u64,
+    ) -> Result<u64> {
+        match posted {
+            Ok(Posted::Done(value)) => Ok(value),
+            Ok(Posted::Started) => self.outcome(opened, &action),
+            Err(Refused::Never(cause)) => Err(self.fault(*cause, || action.to_string())),
+            Err(Refused::Again | Refused::Relay) => {
+                let number = self.hold(action, Order::Free, None, true)?;
+                self.outcome(number, &action)
+            }
+        }
+    }
+
+    /// Waits for a claimed operation.
+    #[cold]
+    fn outcome(&self, number: u64, action: &Operation) -> Result<u64> {
+        let waited = self.wait(&Condition::Finished(number), None, &|| action.to_string());
+        match self.operations().take(number) {
+            Some(outcome) => outcome,
+            None => Err(waited.err().unwrap_or_else(|| {
+                self.fault(Cause::Bug("an operation ended without an outcome".into()), || action.to_string())
+            })),
+        }
+    }
+
+    /// A call that does not wait, but for room in the table.
+    fn issue(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
+        self.check().map_err(|cause| self.fault(cause, || action.to_string()))?;
+        if self.operations().is_clogged() {
+            let what = "the list of failures that nobody asked for (complete tells them)";
+            return Err(self.fault(Cause::Full { what, capacity: FAILURES_MAX }, || action.to_string()));
+        }
+        let order = after.fix(self.operations().issued());
+        let opened = Cell::new(0);
+        let mut posted = Err(Refused::Again);
+        if order == Order::Free || self.operations().is_quiet() {
+            posted = self.post(&action, &|| {
+                opened.set(self.open(action, keep.clone(), false));
+                opened.get()
+            });
+        }
+        match posted {
+            Ok(Posted::Done(value)) => {
+                if let Operation::Atomic { atomic, result, .. } = action {
+                    self.store_result(result, atomic.width, value)
+                        .map_err(|cause| self.fault(cause, || action.to_string()))?;
+                }
+                Ok(Issued { handle: Handle(self.operations().number_done()), done: true })
+            }
+            Ok(Posted::Started) => Ok(Issued { handle: Handle(opened.get()), done: false }),
+            Err(Refused::Never(cause)) => Err(self.fault(*cause, || action.to_string())),
+            Err(Refused::Again | Refused::Relay) => {
+                let number = self.hold(action, order, keep, false)?;
+                Ok(Issued { handle: Handle(number), done: false })
+            }
+        }
+    }
+
+    /// Posts an operation that the fabric can take in one step; `Again` for any other.
+    #[inline]
+    pub(in crate::engine) fn post(&self, action: &Operation, accept: Accept<'_>) -> Result<Posted, Refused> {
+        let fabric = self.fabric();
+        // SAFETY: the caller of each public function promised for its buffer, or it is a slice that the blocking
+        // call has borrowed until the operation has ended.
+        unsafe {
+            match *action {
+                Operation::Put { to, from, len } => fabric.put(accept, to, from.0, len),
+                Operation::Get { from, to, len } => fabric.get(accept, from, to.0, len),
+                Operation::PutSignal { to, from, len, signal, amount } => {
+                    fabric.put_signal(accept, to, from.0, len, signal, amount)
+                }
+                Operation::Raise { signal, amount } => fabric.raise(accept, signal, amount),
+                Operation::Poison { signal, poison } => fabric.poison(accept, signal, poison),
+                Operation::Atomic { at, ref atomic, .. } => fabric.atomic(accept, at, atomic),
+                Operation::Copy { from, to, len } => fabric.copy(accept, from, to, len),
+            }
+        }
+    }
+
+    pub(in crate::engine) fn take_local_step(
+        &self,
+        step: FabricStep,
+        accept: Accept<'_>,
+    ) -> Result<Posted, Refused> {
+        // SAFETY: the buffer belongs to an operation in the table, which keeps it until it has ended, or to a
+        // blocking call that waits for it, or is the operation's own bounce buffer.
+        unsafe {
+            match step {
+                FabricStep::Put { to, from, len } => self.fabric().put(accept, to, from.0, len),
+                FabricStep::Get { from, to, len } => self.fabric().get(accept, from, to.0, len),
+                FabricStep::PutSignal { to, from, len, signal, amount } => {
+                    self.fabric().put_signal(accept, to, from.0, len, signal, amount)
+                }
+                other => unreachable!("{other:?} has no local buffer"),
+            }
+        }
+    }
+
+    /// Enters an operation that its fabric has just accepted.
+    #[cold]
+    pub(in crate::engine) fn open(&self, action: Operation, keep: KeepAlive, claimed: bool) -> u64 {
+        let step = match action {
+            Operation::Put { to, from, len } => FabricStep::Put { to, from, len },
+            Operation::Get { from, to, len } => FabricStep::Get { from, to, len },
+            Operation::Copy { from, to, len } => FabricStep::Copy { from, to, len },
+            Operation::PutSignal { to, from, len, signal, amount } => {
+                FabricStep::PutSignal { to, from, len, signal, amount }
+            }
+            Operation::Raise { signal, amount } => FabricStep::Raise { signal, amount },
+            Operation::Poison { signal, poison } => FabricStep::Poison { signal, poison },
+            Operation::Atomic { at, atomic, .. } => FabricStep::Atomic { at, atomic },
+        };
+        self.operations().enter(NewOperation { action, order: Order::Free, keep, claimed }, Some(step))
+    }
+
+    /// Enters an operation that starts later, when its order and its fabric let it. Waits for room.
+    #[cold]
+    fn hold(&self, action: Operation, order: Order, keep: KeepAlive, claimed: bool) -> Result<u64> {
+        if !self.operations().has_room() {
+            self.wait(&Condition::Room, None, &|| format!("{action}: waiting for room"))?;
+        }
+        let number = self.operations().enter(NewOperation { action, order, keep, claimed }, None);
+        self.progress();
+        Ok(number)
+    }
+
+    /// Puts the old value of an atomic where its issuer wants it.
+    pub(in crate::engine) fn store_result(
+        &self,
+        result: GlobalAddress,
+        width: Width,
+        value: u64,
+    ) -> Result<(), Cause> {
+        if result.is_null() {
+            return Ok(());
+        }
+        let place = self.own_place(result, width.bytes())?;
+        // SAFETY: the place was just found to be registered memory of this rank, of that many bytes.
+        unsafe { copy::copy((&raw const value).cast(), place, width.bytes() as usize) };
+        Ok(())
+    }
+
+    /// Own registered memory in this process.
+    pub fn own_place(&self, at: GlobalAddress, len: u64) -> Result<*mut u8, Cause> {
+        if at.is_null() {
+            return Err(Cause::NullAddress);
+        }
+        if at.rank() != self.rank() {
+            return Err(Cause::Argument(format!(
+                "{at} is memory of rank {}, not of rank {}",
+                at.rank(),
+                self.rank()
+            )));
+        }
+        let window = self.registry().window();
+        let bug = |error: Error| error.cause().clone();
+        let place = window.directory().map_err(bug)?.find(at.offset(), len, at.bits())?;
+        match place.kind {
+            Kind::Own(host) => Ok(host as *mut u8),
+            Kind::Job => window.at(at.offset(), place.start, place.len).map(|at| at.as_ptr()).map_err(bug),
+        }
+    }
+}
+
+/// Whether a word at that address is naturally aligned.
+#[inline]
+fn aligned(at: GlobalAddress, width: Width) -> Result<(), Cause> {
+    let align = width.bytes() as usize;
+    let even = at.offset().is_multiple_of(width.bytes());
+    if even { Ok(()) } else { Err(Cause::Misaligned { address: at.bits(), align }) }
+}

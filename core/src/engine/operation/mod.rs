@@ -1,0 +1,11 @@
+//! One-sided operations: what they are, how they are issued, in which order they may start, and the table of those that
+//! are not finished.
+
+pub(super) mod failures;
+pub(super) mod issue;
+pub(super) mod kind;
+pub(super) mod mapped_copy;
+pub(super) mod order;
+pub(super) mod set;
+pub(super) mod start;
+pub(super) mod table;

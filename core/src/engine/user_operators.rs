@@ -1,0 +1,90 @@
+//! UserOperators of a rank's own, with which it combines values: numbers stand for them in its commands.
+//!
+//! One that panics is caught: the command that it ran in fails, as do all that follow from it, and so others hear of
+//! it. What it has combined by then stays as it is, so it is not asked again.
+
+use crate::base::log::Level;
+use crate::base::{Cause, panic_message};
+use crate::engine::worker::Worker;
+use crate::queue::reduction::{Operator, Reduction};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The operators of a rank.
+#[derive(Default)]
+pub(super) struct UserOperators(RwLock<Vec<OperatorEntry>>);
+
+/// What stands for a number.
+#[derive(Clone)]
+enum OperatorEntry {
+    /// Nothing.
+    Free,
+    /// An operator.
+    Taken(Arc<dyn Operator>),
+    /// One that has panicked.
+    Panicked,
+}
+
+impl fmt::Debug for UserOperators {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        write!(
+            f,
+            "UserOperators({})",
+            all.iter().filter(|place| !matches!(place, OperatorEntry::Free)).count()
+        )
+    }
+}
+
+impl Worker {
+    /// CommandQueues of this rank's own queues may combine values with that operator from now on: its number.
+    pub fn add_operator(&self, operator: Arc<dyn Operator>) -> u32 {
+        let mut all = self.operators().0.write().unwrap_or_else(PoisonError::into_inner);
+        let free = all.iter().position(|place| matches!(place, OperatorEntry::Free)).unwrap_or(all.len());
+        if free == all.len() {
+            all.push(OperatorEntry::Free);
+        }
+        all[free] = OperatorEntry::Taken(operator);
+        free as u32
+    }
+
+    /// No command needs that operator any more.
+    pub fn remove_operator(&self, number: u32) {
+        self.set_operator(number, OperatorEntry::Free);
+    }
+
+    fn set_operator(&self, number: u32, new: OperatorEntry) {
+        let mut all = self.operators().0.write().unwrap_or_else(PoisonError::into_inner);
+        all.get_mut(number as usize).into_iter().for_each(|place| *place = new.clone());
+    }
+
+    fn operator(&self, number: u32) -> OperatorEntry {
+        let all = self.operators().0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(number as usize).cloned().unwrap_or(OperatorEntry::Free)
+    }
+
+    /// Combines values as a reduction says. False: its operator is not there, or has panicked.
+    pub(super) fn combine(&self, how: Reduction, into: &mut [u8], from: &mut [u8]) -> bool {
+        let Some(number) = how.operator() else {
+            how.apply(into, from, None);
+            return true;
+        };
+        let OperatorEntry::Taken(operator) = self.operator(number) else { return false };
+        let combined = catch_unwind(AssertUnwindSafe(|| how.apply(into, from, Some(&*operator))));
+        if let Err(panic) = &combined {
+            let why = panic_message(&**panic);
+            self.log().say(Level::Info, format_args!("an operation of the program's own panicked: {why}"));
+            self.set_operator(number, OperatorEntry::Panicked);
+        }
+        combined.is_ok()
+    }
+
+    /// Why values cannot be combined so.
+    pub(super) fn why_not_combined(&self, how: Reduction) -> Cause {
+        match how.operator().map(|number| self.operator(number)) {
+            Some(OperatorEntry::Panicked) => Cause::OperationPanicked { rank: self.rank() },
+            _ => Cause::Argument(format!("{how}, which this rank has not")),
+        }
+    }
+}

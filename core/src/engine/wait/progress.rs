@@ -1,0 +1,148 @@
+//! Moving operations on: what every waiting call does between two looks.
+
+use crate::base::Cause;
+use crate::engine::operation::kind::{FabricStep, Operation};
+use crate::engine::operation::set::OperationSet;
+use crate::engine::operation::table::Next;
+use crate::engine::worker::Worker;
+use crate::fabric::{Posted, Refused, check_same_rank};
+
+/// Completions taken from the fabric in one go.
+const BATCH: usize = 64;
+
+/// Refusals after which no further operation is tried in one go. Others than the refused may go to other peers.
+const REFUSALS_MAX: usize = 16;
+
+/// OperationSet whose steps the fabric has not taken: they are put back when this is dropped. Also where the call of the
+/// fabric unwinds, as those of a simulated rank do that is killed: what keeps their buffers is waited for.
+struct Tried<'o> {
+    operations: &'o OperationSet,
+    numbers: [u64; REFUSALS_MAX],
+    count: usize,
+}
+
+impl Drop for Tried<'_> {
+    fn drop(&mut self) {
+        self.numbers[..self.count].iter().for_each(|&number| self.operations.put_back(number));
+    }
+}
+
+impl Worker {
+    /// Takes completions, serves peers, and starts whatever may start now.
+    pub fn progress(&self) {
+        let Some(turn) = self.polling().take() else {
+            return; // another thread of this rank is at it
+        };
+        let tells = self.poll();
+        drop(turn);
+        self.run_calls();
+        self.forward_taken();
+        if tells && let Some(agent) = self.agent() {
+            agent.tell();
+        }
+    }
+
+    /// Serves peers for the last time: nobody polls after it.
+    pub(in crate::engine) fn progress_last(&self) {
+        loop {
+            if let Some(turn) = self.polling().take() {
+                self.poll();
+                return std::mem::forget(turn);
+            }
+            self.breathe();
+        }
+    }
+
+    /// Whether the agent has something to tell when this is over.
+    fn poll(&self) -> bool {
+        let mut ended = Vec::new();
+        self.fabric().poll(&mut |token, outcome| {
+            if ended.capacity() == 0 {
+                ended.reserve(BATCH);
+            }
+            ended.push((token, outcome));
+        });
+        for (number, outcome) in ended {
+            self.step_ended(number, outcome);
+        }
+        if self.operations().unfinished() > 0 {
+            self.start_ready();
+        }
+        if self.commands().are_used() || self.has_remote_note() || self.inbox_has_come() {
+            self.poll_queues();
+        }
+        self.agent().is_some_and(|agent| agent.advance(self))
+    }
+
+    pub(in crate::engine) fn start_ready(&self) {
+        let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
+        let mut tried = Tried { operations: self.operations(), numbers: [0; REFUSALS_MAX], count: 0 };
+        while tried.count < REFUSALS_MAX
+            && let Some((number, step)) = self.operations().next_step(&can, &limits)
+        {
+            tried.numbers[tried.count] = number;
+            tried.count += 1;
+            let taken = self.take_step(step, &|| number);
+            if matches!(taken, Err(Refused::Again)) {
+                continue;
+            }
+            tried.count -= 1;
+            match taken {
+                Ok(Posted::Done(value)) => self.step_ended(number, Ok(value)),
+                Ok(Posted::Started) | Err(Refused::Again) => {}
+                Err(Refused::Relay) => self.operations().relay(number),
+                Err(Refused::Never(cause)) => self.step_ended(number, Err(*cause)),
+            }
+        }
+    }
+
+    pub(in crate::engine) fn step_ended(&self, number: u64, outcome: Result<u64, Cause>) {
+        let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
+        match self.operations().step_ended(number, outcome, &can, &limits) {
+            Next::Finished { number, action: Operation::Atomic { atomic, result, .. }, fetched } => {
+                let stored = self.store_result(result, atomic.width, fetched).map(|()| fetched);
+                self.operations().finish(number, stored);
+            }
+            Next::Finished { number, action, fetched } => {
+                self.operations().finish(number, Ok(fetched));
+                if let Operation::Raise { signal, .. } | Operation::PutSignal { signal, .. } = action {
+                    self.notify_waiting_queues(signal, fetched);
+                }
+            }
+            Next::More | Next::Gone => {}
+        }
+    }
+
+    /// One call of the fabric.
+    pub(in crate::engine) fn take_step(
+        &self,
+        step: FabricStep,
+        accept: crate::fabric::Accept<'_>,
+    ) -> Result<Posted, Refused> {
+        let fabric = self.fabric();
+        match step {
+            FabricStep::Copy { from, to, len } => fabric.copy(accept, from, to, len),
+            FabricStep::Raise { signal, amount } => fabric.raise(accept, signal, amount),
+            FabricStep::Poison { signal, poison } => fabric.poison(accept, signal, poison),
+            FabricStep::Atomic { at, atomic } => fabric.atomic(accept, at, &atomic),
+            FabricStep::Flush { peer } => fabric.flush(accept, peer),
+            FabricStep::Check { ends, len, signal } => {
+                ends.into_iter().try_for_each(|end| fabric.check(end, len))?;
+                if let Some(signal) = signal {
+                    check_same_rank(ends[0], signal)?;
+                    fabric.line(signal)?; // there is such a signal
+                }
+                Ok(Posted::Done(0))
+            }
+            FabricStep::Put { .. } | FabricStep::Get { .. } | FabricStep::PutSignal { .. } => {
+                self.take_local_step(step, accept)
+            }
+        }
+    }
+
+    /// A rank has died: the fabric fails what it has, we fail what it has not.
+    pub(in crate::engine) fn fail_operations(&self, cause: &Cause) {
+        self.fabric().fail_all(cause);
+        self.operations().fail_idle(cause);
+    }
+}

@@ -1,0 +1,461 @@
+//! What all ranks of a node and their launcher share: who is there, who sleeps, who waits for what, who died.
+#![allow(unsafe_code)]
+//! Unsafe: references to structures of atomics inside a mapping that lives as long as the node state.
+//!
+//! One memory file of a page and 512 bytes a rank, made by whoever starts the job. Every word is atomic; which rank
+//! writes what stands at each field.
+
+use super::park::{ParkLine, WakeMode};
+use super::shared_copy::SharedCopies;
+use crate::base::{Error, Rank, Result};
+use crate::os::mapping::Mapping;
+use crate::os::memfile::MemFile;
+use crate::segment::layout;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-b");
+const HEADER_BYTES: usize = 4096;
+const RANK_STATE_BYTES: usize = 512;
+/// The node's helper was in a rank that has left.
+const VACANT: u32 = u32::MAX;
+/// Longest text of a death or of a waiting call that is kept.
+pub const TEXT_BYTES: usize = 192;
+
+/// The words of the whole node.
+#[repr(C)]
+struct Header {
+    magic: AtomicU64,
+    /// Layout that the maker was compiled with.
+    hash: AtomicU64,
+    size: AtomicU32,
+    /// 0 until decided, then 1 FENCE or 2 BARRIER. Written once, before any rank starts its program.
+    wake_mode: AtomicU32,
+    /// 0: no rank has had the node's helper; 1 + the rank that has it; [`VACANT`]. Written by CAS of who takes it, and
+    /// by who gives it up.
+    helper: AtomicU32,
+    /// When the next membarrier of the node may run, in ns: a bucket of 500 a second.
+    next_barrier: AtomicU64,
+    /// 0 while all is well, then 1 + the rank that died first. Written once by whoever noticed (CAS), after `death`.
+    /// Read by every call of every rank: on a line of its own.
+    over: FutexLine,
+    death: Death,
+    /// Copies that ranks share.
+    bulk: SharedCopies,
+}
+
+/// How the first rank died. Written under `claimed`, read after `over`.
+#[repr(C)]
+struct Death {
+    claimed: AtomicU32,
+    when_ns: AtomicU64,
+    how: SharedText,
+}
+
+/// A word with a line to itself.
+#[repr(C, align(128))]
+struct FutexLine(AtomicU32, [u8; 0]);
+
+/// A short text in shared memory, written once or under a version.
+#[derive(Debug)]
+#[repr(C)]
+struct SharedText {
+    words: [AtomicU64; TEXT_BYTES / 8],
+}
+
+impl SharedText {
+    fn write(&self, text: &str) {
+        let mut end = text.len().min(TEXT_BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut bytes = [0; TEXT_BYTES];
+        bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
+        for (word, chunk) in self.words.iter().zip(bytes.chunks_exact(8)) {
+            word.store(u64::from_le_bytes(chunk.try_into().expect("chunks of eight")), Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self) -> String {
+        let bytes: Vec<u8> =
+            self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(TEXT_BYTES);
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+}
+
+/// Where a rank is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u32)]
+pub enum Stage {
+    /// Started, or not even that.
+    Absent = 0,
+    /// Joined and running its program.
+    Joined = 1,
+    /// Done: only empties what others still need of it.
+    Leaving = 2,
+    /// Left in order.
+    Left = 3,
+}
+
+/// The words of one rank.
+#[derive(Debug)]
+#[repr(C, align(512))]
+pub struct RankState {
+    park: ParkLine,
+    /// The same of its helper, which nobody has to wake if there is none: it is never asleep.
+    helper: ParkLine,
+    /// [`Stage`]; written by the rank.
+    stage: AtomicU32,
+    /// The rank's process; written by it when it joins.
+    pid: AtomicU32,
+    /// Odd while the record below is written. Written by the rank's waiting thread that holds `writing`.
+    version: AtomicU32,
+    /// 1 while the rank waits for something.
+    waiting: AtomicU32,
+    /// Since when it waits, in ns of the node's clock.
+    since_ns: AtomicU64,
+    /// The call, with its peer and object: `wait(signal 7 >= 4)`.
+    call: SharedText,
+}
+
+const _: () = assert!(size_of::<RankState>() == RANK_STATE_BYTES && size_of::<Header>() <= HEADER_BYTES);
+
+/// A wait as its rank published it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PublishedWait {
+    /// The call with peer and object.
+    pub call: String,
+    /// When it began, in ns of the node's clock.
+    pub since_ns: u64,
+}
+
+/// The first death of a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeathRecord {
+    /// Who died.
+    pub rank: Rank,
+    /// How, in words.
+    pub how: String,
+    /// When, in ns of the node's clock.
+    pub when_ns: u64,
+}
+
+/// The mapped node state of a node.
+#[derive(Debug)]
+pub struct NodeState {
+    file: MemFile,
+    mapping: Mapping,
+    size: usize,
+}
+
+impl NodeState {
+    /// A new node state for `size` ranks.
+    pub fn create(size: usize) -> Result<NodeState> {
+        let node_state = NodeState::map(MemFile::create(c"tasuki-node", NodeState::bytes(size))?, size)?;
+        let header = node_state.header();
+        header.hash.store(layout::HASH, Ordering::Relaxed);
+        header.size.store(size as u32, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok(node_state)
+    }
+
+    /// The node state behind a descriptor that the launcher handed over.
+    pub fn adopt(fd: OwnedFd, size: usize) -> Result<NodeState> {
+        let node_state = NodeState::map(MemFile::adopt(fd, NodeState::bytes(size))?, size)?;
+        let header = node_state.header();
+        let ours = header.magic.load(Ordering::Acquire) == MAGIC
+            && header.hash.load(Ordering::Relaxed) == layout::HASH
+            && header.size.load(Ordering::Relaxed) as usize == size;
+        if ours {
+            Ok(node_state)
+        } else {
+            Err(Error::argument("the descriptor is not this job's node state"))
+        }
+    }
+
+    fn map(file: MemFile, size: usize) -> Result<NodeState> {
+        let mapping = Mapping::shared(&file, 0, file.len() as usize)?;
+        Ok(NodeState { file, mapping, size })
+    }
+
+    /// The node's helper is to be in that rank. False: it is in another.
+    pub fn take_helper(&self, rank: Rank) -> bool {
+        let word = &self.header().helper;
+        let take =
+            |from| word.compare_exchange(from, rank.0 + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        take(0) || take(VACANT)
+    }
+
+    /// The rank in which the node's helper was has none any more.
+    pub fn leave_helper(&self) {
+        self.header().helper.store(VACANT, Ordering::Relaxed);
+    }
+
+    /// Whether the node had a helper, and has none now.
+    pub fn lacks_helper(&self) -> bool {
+        self.header().helper.load(Ordering::Relaxed) == VACANT
+    }
+
+    /// Bytes that the node state of `size` ranks takes, once a node.
+    pub fn bytes(size: usize) -> u64 {
+        (HEADER_BYTES + size * RANK_STATE_BYTES).next_multiple_of(4096) as u64
+    }
+
+    /// The file, to hand it on.
+    pub fn file(&self) -> &MemFile {
+        &self.file
+    }
+
+    /// How many ranks it has seats for.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping is page-aligned, at least HEADER_BYTES long, and Header is made of atomics.
+        unsafe { self.mapping.start().cast::<Header>().as_ref() }
+    }
+
+    /// The rank state of `rank`, which must be below the size.
+    #[inline]
+    pub fn rank_state(&self, rank: Rank) -> &RankState {
+        assert!(rank.index() < self.size);
+        let at = HEADER_BYTES + rank.index() * RANK_STATE_BYTES;
+        // SAFETY: the index was checked; seats are aligned by their size; RankState is made of atomics.
+        unsafe { self.mapping.start().add(at).cast::<RankState>().as_ref() }
+    }
+
+    /// The rank state's address for callers that keep the node state alive themselves.
+    #[inline]
+    pub fn rank_state_ptr(&self, rank: Rank) -> NonNull<RankState> {
+        NonNull::from(self.rank_state(rank))
+    }
+
+    /// Copies that ranks of the node share.
+    #[inline]
+    pub fn bulk(&self) -> &SharedCopies {
+        &self.header().bulk
+    }
+
+    /// Decides how sleepers are found; before any rank runs.
+    pub fn set_wake_mode(&self, mode: WakeMode) {
+        let word = match mode {
+            WakeMode::Fence => 1,
+            WakeMode::Barrier => 2,
+        };
+        self.header().wake_mode.store(word, Ordering::Release);
+    }
+
+    /// How sleepers are found. FENCE, which is right everywhere, until somebody decides.
+    pub fn wake_mode(&self) -> WakeMode {
+        if self.header().wake_mode.load(Ordering::Acquire) == 2 { WakeMode::Barrier } else { WakeMode::Fence }
+    }
+
+    /// Takes one of the node's 500 membarriers a second; false if there is none just now.
+    pub fn take_barrier_token(&self, now_ns: u64) -> bool {
+        const APART_NS: u64 = 2_000_000;
+        let next = self.header().next_barrier.load(Ordering::Relaxed);
+        let after = next.max(now_ns.saturating_sub(8 * APART_NS)) + APART_NS;
+        next <= now_ns
+            && self
+                .header()
+                .next_barrier
+                .compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Whether a rank has died. One load of a line that hardly ever changes.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.header().over.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// A moment that is not over yet, by any clock.
+    pub const JUST_NOW: u64 = u64::MAX;
+
+    /// Says that `rank` died, and wakes everybody. False if another death was told before: the first one counts.
+    pub fn declare_dead(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
+        let death = &self.header().death;
+        if death.claimed.swap(1, Ordering::AcqRel) != 0 {
+            return false;
+        }
+        death.when_ns.store(now_ns, Ordering::Relaxed);
+        death.how.write(how);
+        self.header().over.0.store(rank.0 + 1, Ordering::Release); // SYNC board-death
+        self.wake_all();
+        true
+    }
+
+    /// The first death, if there was one.
+    pub fn death(&self) -> Option<DeathRecord> {
+        let rank = self.header().over.0.load(Ordering::Acquire).checked_sub(1)?; // SYNC board-death
+        let death = &self.header().death;
+        let when_ns = death.when_ns.load(Ordering::Relaxed);
+        Some(DeathRecord { rank: Rank(rank), how: death.how.read(), when_ns })
+    }
+
+    /// Wakes every rank that sleeps, to look around.
+    pub fn wake_all(&self) {
+        fence(Ordering::SeqCst);
+        for rank in Rank::all(self.size) {
+            self.rank_state(rank).wake();
+        }
+    }
+}
+
+impl RankState {
+    /// The rank's park line.
+    #[inline]
+    pub fn park(&self) -> &ParkLine {
+        &self.park
+    }
+
+    /// The park line of the rank's helper.
+    #[inline]
+    pub fn helper(&self) -> &ParkLine {
+        &self.helper
+    }
+
+    /// Wakes the rank's helper if it sleeps. What it is to look at has been stored before. Whether it did.
+    pub fn notify_helper(&self, mode: WakeMode) -> bool {
+        let is_roused = self.helper.needs_wake(mode);
+        if is_roused {
+            self.wake_helper();
+        }
+        is_roused
+    }
+
+    #[cold]
+    fn wake_helper(&self) {
+        #[cfg(not(loom))]
+        crate::os::futex::wake(self.helper.futex(), 1, crate::os::futex::Scope::Shared);
+    }
+
+    /// Wakes the rank and its helper if they sleep, whatever they wait for.
+    pub fn wake(&self) {
+        if self.park.rouse() {
+            self.wake_futex();
+        }
+        if self.helper.rouse() {
+            self.wake_helper();
+        }
+    }
+
+    /// Wakes whoever sleeps on the futex, after [`ParkLine::needs_wake`] said so.
+    #[cold]
+    pub fn wake_futex(&self) {
+        #[cfg(not(loom))]
+        crate::os::futex::wake(self.park.futex(), 1, crate::os::futex::Scope::Shared);
+    }
+
+    /// Where the rank is in its life.
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => Stage::Absent,
+            1 => Stage::Joined,
+            2 => Stage::Leaving,
+            _ => Stage::Left,
+        }
+    }
+
+    /// The rank reaches a stage.
+    pub fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u32, Ordering::Release);
+    }
+
+    /// The rank's process id, 0 before it asked to join.
+    pub fn pid(&self) -> u32 {
+        self.pid.load(Ordering::Relaxed)
+    }
+
+    /// Which process the rank is: said before it joins, by whoever lets it in.
+    pub fn set_pid(&self, pid: u32) {
+        self.pid.store(pid, Ordering::Relaxed);
+    }
+
+    /// Publishes what the rank waits for. Only one thread of the rank at a time may call this or
+    /// [`RankState::end_wait`].
+    pub fn publish_wait(&self, call: &str, since_ns: u64) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release); // SYNC wait-record
+        self.call.write(call);
+        self.since_ns.store(since_ns, Ordering::Relaxed);
+        self.waiting.store(1, Ordering::Relaxed);
+        self.version.store(version.wrapping_add(2), Ordering::Release); // SYNC wait-record
+    }
+
+    /// The rank waits no more.
+    pub fn end_wait(&self) {
+        self.waiting.store(0, Ordering::Relaxed);
+    }
+
+    /// What the rank waits for, if it has waited long enough to say so.
+    pub fn published_wait(&self) -> Option<PublishedWait> {
+        for _ in 0..100 {
+            let version = self.version.load(Ordering::Acquire); // SYNC wait-record
+            if self.waiting.load(Ordering::Relaxed) == 0 {
+                return None;
+            }
+            let wait =
+                PublishedWait { call: self.call.read(), since_ns: self.since_ns.load(Ordering::Relaxed) };
+            fence(Ordering::Acquire);
+            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
+                return Some(wait);
+            }
+        }
+        None // the record changes faster than it can be read: the rank is not stuck
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_death_counts_and_wakes() {
+        let node_state = NodeState::create(3).unwrap();
+        assert!(!node_state.is_over() && node_state.death().is_none());
+        let epoch = node_state.rank_state(Rank(2)).park().begin_sleep(crate::node::park::ASLEEP, || ());
+        assert!(node_state.declare_dead(Rank(1), "signal 9", 5));
+        assert!(!node_state.declare_dead(Rank(0), "exit code 1", 6));
+        assert_eq!(
+            node_state.death(),
+            Some(DeathRecord { rank: Rank(1), how: "signal 9".into(), when_ns: 5 })
+        );
+        assert_ne!(node_state.rank_state(Rank(2)).park().futex().load(Ordering::Relaxed), epoch.0);
+    }
+
+    #[test]
+    fn waits_are_published_and_cut_at_a_character() {
+        let node_state = NodeState::create(1).unwrap();
+        let rank_state = node_state.rank_state(Rank(0));
+        assert_eq!(rank_state.published_wait(), None);
+        rank_state.publish_wait(&"ä".repeat(TEXT_BYTES), 9);
+        assert_eq!(rank_state.published_wait().unwrap().call, "ä".repeat(TEXT_BYTES / 2));
+        rank_state.end_wait();
+        assert_eq!(rank_state.published_wait(), None);
+    }
+
+    #[test]
+    fn a_board_can_be_handed_on_but_not_forged() {
+        let node_state = NodeState::create(2).unwrap();
+        let copy = || node_state.file().as_fd().try_clone_to_owned().unwrap();
+        let other = NodeState::adopt(copy(), 2).unwrap();
+        node_state.rank_state(Rank(1)).set_stage(Stage::Joined);
+        assert_eq!(other.rank_state(Rank(1)).stage(), Stage::Joined);
+        let empty = MemFile::create(c"empty", NodeState::bytes(2)).unwrap();
+        assert!(NodeState::adopt(empty.as_fd().try_clone_to_owned().unwrap(), 2).is_err());
+    }
+
+    #[test]
+    fn barrier_tokens_are_bounded() {
+        let node_state = NodeState::create(1).unwrap();
+        let taken =
+            (0..1_000_u64).filter(|i| node_state.take_barrier_token(1_000_000_000 + i * 1_000_000)).count();
+        assert!((450..=520).contains(&taken), "{taken} in a second");
+    }
+}

@@ -1,0 +1,108 @@
+//! How much memory machine and container still have.
+
+use std::path::PathBuf;
+
+/// Free memory and what limits it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Available {
+    /// Bytes that can still be used.
+    pub bytes: u64,
+    /// The limit in words, e.g. `this machine (MemAvailable)`.
+    pub limit: String,
+}
+
+/// The smaller of what the machine and what this process's control group have left.
+pub fn available() -> Available {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
+    let machine =
+        Available { bytes: machine.unwrap_or(u64::MAX), limit: "this machine (MemAvailable)".into() };
+    groups()
+        .into_iter()
+        .filter_map(|group| group.left())
+        .fold(machine, |least, other| if other.bytes < least.bytes { other } else { least })
+}
+
+fn mem_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// One level of a memory control group.
+struct Cgroup {
+    folder: PathBuf,
+    limit: &'static str,
+    usage: &'static str,
+}
+
+impl Cgroup {
+    fn left(&self) -> Option<Available> {
+        let limit = self.number(self.limit)?;
+        let used = self.number(self.usage)?.saturating_sub(self.reclaimable());
+        // Version 1 writes "no limit" as a number near 2^63.
+        (limit < 1 << 62).then(|| Available {
+            bytes: limit.saturating_sub(used),
+            limit: format!("the container's {} ({})", self.limit, self.folder.display()),
+        })
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        std::fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
+    }
+
+    /// Page cache of files, which the kernel gives up before it refuses anything.
+    fn reclaimable(&self) -> u64 {
+        let stat = std::fs::read_to_string(self.folder.join("memory.stat")).unwrap_or_default();
+        let value = |name: &str| {
+            stat.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
+        };
+        value("inactive_file").unwrap_or(0)
+    }
+}
+
+/// This process's memory groups, from its own up to the root, in both versions of the interface.
+fn groups() -> Vec<Cgroup> {
+    let mine = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mut groups = Vec::new();
+    for line in mine.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (mount, limit, usage) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
+            list if list.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes")
+            }
+            _ => continue,
+        };
+        let below = PathBuf::from(path.trim_start_matches('/'));
+        for level in below.ancestors() {
+            groups.push(Cgroup { folder: PathBuf::from(mount).join(level), limit, usage });
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meminfo_is_read() {
+        assert_eq!(mem_available("MemTotal: 10 kB\nMemAvailable:   5 kB\n"), Some(5 * 1024));
+        assert_eq!(mem_available("nonsense"), None);
+    }
+
+    #[test]
+    fn a_group_s_limit_counts_what_is_used_but_not_the_cache() {
+        let folder = std::env::temp_dir().join(format!("tasuki-group-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("memory.max"), "1000\n").unwrap();
+        std::fs::write(folder.join("memory.current"), "700\n").unwrap();
+        std::fs::write(folder.join("memory.stat"), "anon 500\ninactive_file 100\n").unwrap();
+        let group = Cgroup { folder: folder.clone(), limit: "memory.max", usage: "memory.current" };
+        assert_eq!(group.left().map(|left| left.bytes), Some(400));
+        std::fs::write(folder.join("memory.max"), "max\n").unwrap();
+        assert_eq!(group.left(), None);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

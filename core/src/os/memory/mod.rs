@@ -1,0 +1,9 @@
+//! Memory of this process and of others: how much there is, files of it, mappings, and copies.
+
+pub mod available_memory;
+pub mod copy;
+pub mod mapping;
+pub mod memfile;
+pub mod prefetch;
+pub mod process_vm;
+pub mod store_policy;

@@ -1,0 +1,39 @@
+//! Sleeping on a word of memory until somebody wakes it.
+#![allow(unsafe_code)]
+//! Unsafe: the futex system call on words that a reference keeps alive.
+
+use crate::os::clock::timespec;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// Who may sleep and wake on the word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Any process that maps the memory.
+    Shared,
+    /// Threads of this process; cheaper.
+    Private,
+}
+
+impl Scope {
+    fn flag(self) -> libc::c_int {
+        match self {
+            Scope::Shared => 0,
+            Scope::Private => libc::FUTEX_PRIVATE_FLAG,
+        }
+    }
+}
+
+/// Sleeps while `word` is `expected`, at most `limit`. Returns early for any reason: look again afterwards.
+pub fn wait(word: &AtomicU32, expected: u32, limit: Duration, scope: Scope) {
+    let limit = timespec(limit);
+    let operation = libc::FUTEX_WAIT | scope.flag();
+    // SAFETY: word and limit outlive the call, which only reads them.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, expected, &limit) };
+}
+
+/// Wakes up to `count` sleepers of `word`.
+pub fn wake(word: &AtomicU32, count: i32, scope: Scope) {
+    // SAFETY: word outlives the call, which uses only its address.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | scope.flag(), count) };
+}

@@ -1,0 +1,69 @@
+//! Models of a request slot: each question is answered once, as it was asked, and its asker gets the answer.
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::thread;
+use tasuki_core::node::request_slot::{OwnerReply, OwnerRequest, PostedCount, RequestSlot};
+
+fn question(of: u32) -> OwnerRequest {
+    OwnerRequest { asker: of, kind: of, offset: u64::from(of), len: u64::from(of), ..OwnerRequest::default() }
+}
+
+/// The owner's one look: answers what it finds.
+fn serve(slot: &RequestSlot) {
+    if let Some(asked) = slot.question() {
+        assert_eq!(asked, question(5), "not what was asked");
+        slot.answer(OwnerReply { status: 5, value: 5 });
+    }
+}
+
+/// No loops: loom shows every moment at which the one look can come.
+#[test]
+fn a_question_is_answered_as_it_was_asked() {
+    loom::model(|| {
+        let shared = Arc::new((RequestSlot::default(), PostedCount::default()));
+        let owner = {
+            let shared = shared.clone();
+            thread::spawn(move || serve(&shared.0))
+        };
+        let asker = thread::spawn(move || {
+            assert!(shared.0.claim());
+            shared.0.post(question(5), &shared.1);
+            thread::yield_now(); // loom tries the answer before and after
+            let reply = shared.0.reply();
+            assert!(
+                reply.is_none_or(|reply| reply == OwnerReply { status: 5, value: 5 }),
+                "not what was answered"
+            );
+        });
+        owner.join().unwrap();
+        asker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_counted_request_is_there() {
+    loom::model(|| {
+        let shared = Arc::new((RequestSlot::default(), PostedCount::default()));
+        let owner = {
+            let shared = shared.clone();
+            thread::spawn(move || assert!(shared.1.count() == 0 || shared.0.question().is_some()))
+        };
+        assert!(shared.0.claim());
+        shared.0.post(question(5), &shared.1);
+        owner.join().unwrap();
+    });
+}
+
+#[test]
+fn of_two_askers_one_has_the_slot() {
+    loom::model(|| {
+        let shared = Arc::new((RequestSlot::default(), PostedCount::default()));
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.0.claim())
+        };
+        let ours = shared.0.claim();
+        assert!(ours != other.join().unwrap(), "both have it, or neither");
+    });
+}

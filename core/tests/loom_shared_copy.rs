@@ -1,0 +1,78 @@
+//! Models of a copy that is shared: each chunk is claimed once, and who completes the copy sees what all have copied.
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use tasuki_core::node::shared_copy::{CopyEnd, SharedCopies, WORDS};
+
+struct Node {
+    bulk: SharedCopies,
+    /// What the chunks have been copied to.
+    bytes: [AtomicU64; 2],
+}
+
+impl Node {
+    fn new() -> Node {
+        Node { bulk: SharedCopies::default(), bytes: [AtomicU64::new(0), AtomicU64::new(0)] }
+    }
+
+    /// Copies as long as there are chunks; how many copies it has completed.
+    fn share(&self, parts: usize, end: CopyEnd) -> usize {
+        let mut complete = 0;
+        while let Some(chunk) = self.bulk.claim(end) {
+            assert!(
+                chunk.words.iter().all(|word| *word == chunk.words[0] && *word != 0),
+                "a torn description"
+            );
+            let before = self.bytes[chunk.index as usize].swap(chunk.words[0], Ordering::Relaxed);
+            assert_ne!(before, chunk.words[0], "copied twice");
+            if let Some(all) = self.bulk.done(&chunk, true) {
+                assert!(all.is_good && all.words == chunk.words);
+                let parts = &self.bytes[..parts];
+                let is_whole = parts.iter().all(|bytes| bytes.load(Ordering::Relaxed) >= all.words[0]);
+                assert!(is_whole, "its end was told before its bytes were there");
+                complete += 1;
+            }
+        }
+        complete
+    }
+}
+
+#[test]
+fn chunks_are_copied_once_and_their_end_is_the_end() {
+    loom::model(|| {
+        let node = Arc::new(Node::new());
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || node.share(2, CopyEnd::Back))
+        };
+        assert!(node.bulk.open([1; WORDS], 2));
+        let ours = node.share(2, CopyEnd::Front);
+        assert_eq!(ours + other.join().unwrap(), 1);
+        assert!(!node.bulk.has_any());
+    });
+}
+
+/// The slot is used again while somebody may still look at what it was.
+#[test]
+fn a_slot_is_used_again() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let node = Arc::new(Node::new());
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || node.share(1, CopyEnd::Back))
+        };
+        let mut ours = 0;
+        for round in 1..=2 {
+            assert!(node.bulk.open([round; WORDS], 1));
+            ours += node.share(1, CopyEnd::Front);
+            while node.bulk.has_any() {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(ours + other.join().unwrap(), 2);
+    });
+}

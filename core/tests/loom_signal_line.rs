@@ -1,0 +1,58 @@
+//! Models of a signal line: a value that is seen is whole, or known to be torn.
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::sync::atomic::Ordering;
+use loom::thread;
+use tasuki_core::fabric::signal_line::LineWords;
+
+#[test]
+fn a_counter_that_is_seen_brings_its_payload() {
+    loom::model(|| {
+        let line = Arc::new(LineWords::default());
+        let writer = {
+            let line = line.clone();
+            thread::spawn(move || line.write(&[11, 12], 1))
+        };
+        if line.counter.load(Ordering::Acquire) == 1 {
+            assert_eq!(line.read(1, 2).map(|words| (words[0], words[1])), Some((11, 12)));
+        }
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_torn_payload_is_never_taken_for_whole() {
+    loom::model(|| {
+        let line = Arc::new(LineWords::default());
+        line.write(&[11, 12], 1);
+        let writer = {
+            let line = line.clone();
+            thread::spawn(move || line.write(&[21, 22], 2))
+        };
+        let seen = line.counter.load(Ordering::Acquire);
+        if let Some(words) = line.read(seen, 6) {
+            assert_eq!((words[0], words[1]), (seen * 10 + 1, seen * 10 + 2));
+        }
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn what_was_laid_is_there_when_the_raise_is_seen() {
+    loom::model(|| {
+        let line = Arc::new(LineWords::default());
+        let place = Arc::new(loom::sync::atomic::AtomicU64::new(0));
+        let writer = {
+            let (line, place) = (line.clone(), place.clone());
+            thread::spawn(move || {
+                place.store(7, Ordering::Relaxed);
+                line.raise_to(1);
+            })
+        };
+        if line.counter.load(Ordering::Acquire) == 1 {
+            assert_eq!(place.load(Ordering::Relaxed), 7);
+        }
+        writer.join().unwrap();
+    });
+}

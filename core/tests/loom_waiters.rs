@@ -1,0 +1,112 @@
+//! Models of the waiting threads of one rank: none sleeps on though its condition is met, or the role is free.
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
+use loom::thread;
+use tasuki_core::node::park::{ASLEEP, ParkLine, WakeMode};
+use tasuki_core::node::waiters::{WaiterRole, Waiters};
+
+struct Rank {
+    line: ParkLine,
+    room: Waiters<usize>,
+    signals: [AtomicU64; 2],
+}
+
+/// How a thread's one sleep ended, or would go on.
+enum Sleep {
+    Over,
+    OnLine(tasuki_core::node::park::Epoch),
+    OnWord(Arc<tasuki_core::node::waiters::Waiter<usize>>),
+}
+
+impl Rank {
+    fn met(&self, signal: &usize) -> bool {
+        self.signals[*signal].load(Ordering::Relaxed) == 1
+    }
+
+    /// One sleep of a thread that waits for `signal`. Where it would really sleep, the caller asks afterwards
+    /// whether somebody would have woken it.
+    fn sleep(&self, signal: usize) -> Sleep {
+        match self.room.enter(signal) {
+            WaiterRole::Follower(waiter) => {
+                let asleep = !self.met(&signal) && waiter.word().load(Ordering::Acquire) == 0;
+                if asleep {
+                    return Sleep::OnWord(waiter);
+                }
+                self.room.leave(&waiter, |other| self.met(other), |_| ());
+                Sleep::Over
+            }
+            WaiterRole::Parker(waiter) => {
+                let epoch = self.line.begin_sleep(ASLEEP, || ());
+                if !self.room.any(|other| self.met(other)) {
+                    return Sleep::OnLine(epoch);
+                }
+                self.line.end_sleep();
+                self.room.hand_on(&waiter, |other| self.met(other), |_| ());
+                Sleep::Over
+            }
+        }
+    }
+}
+
+#[test]
+fn a_guest_s_signal_is_not_lost() {
+    loom::model(|| {
+        let rank = Arc::new(Rank {
+            line: ParkLine::default(),
+            room: Waiters::default(),
+            signals: [AtomicU64::new(0), AtomicU64::new(0)],
+        });
+        let other = {
+            let rank = rank.clone();
+            thread::spawn(move || rank.sleep(1))
+        };
+        let writer = {
+            let rank = rank.clone();
+            thread::spawn(move || {
+                rank.signals[1].store(1, Ordering::Relaxed);
+                rank.line.needs_wake(WakeMode::Fence)
+            })
+        };
+        let ours = rank.sleep(0);
+        let theirs = other.join().unwrap();
+        writer.join().unwrap();
+        fence(Ordering::SeqCst);
+        let line_sleeps =
+            |sleep: &Sleep| matches!(sleep, Sleep::OnLine(epoch) if rank.line.keeps_asleep(*epoch));
+        let parker_sleeps = line_sleeps(&ours) || line_sleeps(&theirs);
+        match &theirs {
+            Sleep::Over => {}
+            Sleep::OnLine(epoch) => {
+                assert!(!rank.line.keeps_asleep(*epoch), "the parker missed its own signal")
+            }
+            // Nobody has told it: then a parker must be up, who will look at it before it goes.
+            Sleep::OnWord(waiter) => {
+                let told = waiter.word().load(Ordering::Acquire) == 1;
+                let parker_is_up = !parker_sleeps && !matches!(ours, Sleep::Over);
+                assert!(told || parker_is_up, "a guest sleeps on though its signal was raised");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_role_is_handed_on() {
+    loom::model(|| {
+        let rank = Arc::new(Rank {
+            line: ParkLine::default(),
+            room: Waiters::default(),
+            signals: [AtomicU64::new(1), AtomicU64::new(0)],
+        });
+        let other = {
+            let rank = rank.clone();
+            thread::spawn(move || rank.sleep(1))
+        };
+        let ours = rank.sleep(0); // its condition is met: it never stays
+        let theirs = other.join().unwrap();
+        if let (Sleep::Over, Sleep::OnWord(waiter)) = (&ours, &theirs) {
+            assert_eq!(waiter.word().load(Ordering::Acquire), 1, "nobody is the parker, and nobody was told");
+        }
+    });
+}

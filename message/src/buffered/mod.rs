@@ -1,0 +1,4 @@
+//! Buffered sends: messages that were copied because no receive came in time (FMPL: the spool).
+
+pub(crate) mod budget;
+mod settings;

@@ -1,0 +1,116 @@
+//! The straight way through a ring: messages that are no short ones, of blocking calls and of sends that are begun,
+//! where both ranks reach each other's memory and nothing is in the way. Nothing of it is a call of the fabric, so it
+//! needs no loan, no operation and no ring to itself; where something is in the way, those go on from where it has come
+//! to.
+
+use crate::context::{Context, Received};
+use crate::protocol::pipelined::MatchedSlot;
+use crate::protocol::ring::AT_ONCE;
+use crate::protocol::ring_consumer::RingConsumer;
+use crate::protocol::ring_span::RingSpan;
+use crate::protocol::sender::{self, Found};
+use crate::slot::bank::{ANY, SlotBank, SlotIndex};
+use crate::slot::encoding::{self, Data, SHORT_MAX};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use tasuki_core::engine::{BufferView, CachePolicy, Started};
+use tasuki_core::segment::GlobalAddress;
+
+/// How far a receive has come.
+#[derive(Debug)]
+pub(crate) enum FastPath {
+    Done(Received),
+    /// It waits, or ends in some other way.
+    PostedRecv(RingConsumer),
+}
+
+impl Context {
+    /// Sends a message on a slot that was occupied, if its receive stands there and wants it staged, and a ring is
+    /// free. False: nothing was done.
+    pub(crate) fn send_by_ring(&self, bytes: BufferView<'_>, bank: &Arc<SlotBank>, block: SlotIndex) -> bool {
+        let (len, state) = (bytes.len() as u64, bank.state(block));
+        let may = (SHORT_MAX as u64 + 1..=AT_ONCE).contains(&len)
+            && bank.is_mapped()
+            && state.buffered.load(Acquire) == 0; // SYNC unbuffered
+        if !may || !matches!(sender::find(bank, block, len), Found::Staged) {
+            return false;
+        }
+        let number = bank.next_number(block);
+        let at = MatchedSlot { bank, block, number, slot: bank.slot(block) };
+        let sent = self.progress.rings.fill(at, len, |span| self.stage(bytes, at, span));
+        if sent {
+            state.sent.store(number, Relaxed);
+        }
+        sent
+    }
+
+    /// Copies a message into a ring of this rank's and tells its receiver of each chunk. False: nothing was done. If
+    /// the first chunk is in reach, all are.
+    #[inline]
+    fn stage(&self, bytes: BufferView<'_>, at: MatchedSlot<'_>, span: RingSpan) -> bool {
+        for chunk in 0..span.cut.chunks() {
+            let (from, len) = span.cut.part(chunk);
+            let is_told = self.worker.copy_out(bytes, from, span.place(chunk), len, CachePolicy::Adaptive)
+                && at.tell(span, chunk + 1).is_ok();
+            if !is_told {
+                debug_assert_eq!(chunk, 0, "the receiver knows of the message");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Posts a receive on a slot that was occupied, and takes its message if that comes soon. None: nothing was done.
+    pub(crate) fn receive_by_ring(
+        &self,
+        into: BufferView<'_>,
+        bank: &Arc<SlotBank>,
+        block: SlotIndex,
+    ) -> Option<FastPath> {
+        let room = into.len() as u64;
+        let is_staged = room < self.worker.fabric().capabilities().direct_from;
+        if block == ANY || room <= SHORT_MAX as u64 || !is_staged || !bank.is_mapped() {
+            return None;
+        }
+        let mut consumer = RingConsumer::next(bank, block);
+        let RingConsumer { number, version, .. } = consumer;
+        bank.describe(block, (number, version), (GlobalAddress::NULL, room)).ok()?;
+        bank.write_posting(block, encoding::staged_posting(number, version, room)).ok()?;
+        let looks = self.worker.spins(Some(bank.peer));
+        let mut left = looks;
+        loop {
+            match encoding::read_data(bank.data(block), number) {
+                Data::None => {}
+                Data::Staged { chunks } if bank.data_word(block, 1) <= room => {
+                    let (span, before) = (RingSpan::at(bank, block), consumer.taken);
+                    let taken = consumer.take((bank, block), span, chunks, |place, (at, len), caching| {
+                        let is_copied = self.worker.copy_in(place, into, at, len, caching);
+                        Ok(if is_copied { Started::Done(0) } else { Started::Later })
+                    });
+                    if !matches!(taken, Ok(Started::Done(_))) {
+                        break;
+                    }
+                    if consumer.is_owed(span) {
+                        if bank.write_taken(block, number, consumer.taken).is_err() {
+                            break;
+                        }
+                        consumer.told = consumer.taken;
+                    }
+                    if consumer.told == span.cut.chunks() {
+                        bank.state(block).received.store(number, Relaxed);
+                        let (slot, len) = (bank.data_word(block, 2) as u32, span.cut.len());
+                        return Some(FastPath::Done(Received { slot, source: bank.member, len }));
+                    }
+                    if consumer.taken > before {
+                        left = looks;
+                    }
+                }
+                _ => break,
+            }
+            let Some(fewer) = left.checked_sub(1) else { break };
+            left = fewer;
+            std::hint::spin_loop();
+        }
+        Some(FastPath::PostedRecv(consumer))
+    }
+}

@@ -1,0 +1,118 @@
+//! How a message lies in a ring: its chunks, and where each is. Both sides know it by the message's length and three
+//! words.
+
+use crate::slot::bank::{SlotBank, SlotIndex};
+use tasuki_core::segment::GlobalAddress;
+
+/// Bytes of a chunk of a message of at most twice as many.
+const HALF: u64 = 2 << 10;
+/// Bytes of the smallest and of the largest chunk of any other. From 4 KiB on the C library copies by the one
+/// instruction that fetches no line which it writes whole.
+const CHUNK_MIN: u64 = 4 << 10;
+const CHUNK_MAX: u64 = 32 << 10;
+
+/// How a message of some length goes through a ring. Both sides know it by the length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Chunking {
+    len: u64,
+    /// Bytes of a chunk but the last.
+    pub(crate) chunk: u64,
+}
+
+impl Chunking {
+    /// Of a message of `len` bytes: a quarter of it, so that the receiver begins early; not so small that telling costs
+    /// more than copying, nor so large that the ring holds few.
+    pub(crate) fn of(len: u64) -> Chunking {
+        let quarter = (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX);
+        Chunking { len, chunk: if len <= 2 * HALF { HALF } else { quarter } }
+    }
+
+    /// Bytes of the message.
+    pub(crate) fn len(self) -> u64 {
+        self.len
+    }
+
+    /// How many chunks it has.
+    pub(crate) fn chunks(self) -> u32 {
+        self.len.div_ceil(self.chunk) as u32
+    }
+
+    /// The bytes of a chunk: where they begin in the message, and how many there are.
+    pub(crate) fn part(self, chunk: u32) -> (u64, u64) {
+        let start = u64::from(chunk) * self.chunk;
+        (start, self.chunk.min(self.len.saturating_sub(start)))
+    }
+}
+
+/// Where in which ring a message lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RingSpan {
+    pub(crate) ring: GlobalAddress,
+    pub(crate) bytes: u64,
+    /// Where its first chunk lies, counted from the ring's beginning.
+    pub(crate) start: u64,
+    pub(crate) cut: Chunking,
+}
+
+impl RingSpan {
+    /// How many of the message's chunks the ring holds.
+    pub(crate) fn room(self) -> u32 {
+        (self.bytes / self.cut.chunk) as u32
+    }
+
+    /// Where a chunk lies.
+    pub(crate) fn place(self, chunk: u32) -> GlobalAddress {
+        self.ring.add((self.start + u64::from(chunk) * self.cut.chunk) % self.bytes)
+    }
+
+    /// Where the message ends, for the next one.
+    pub(crate) fn end(self) -> u64 {
+        (self.start + u64::from(self.cut.chunks()) * self.cut.chunk) % self.bytes
+    }
+
+    /// As words for the receiver: the ring, the message's length, ring's size and start.
+    pub(crate) fn words(self) -> [u64; 3] {
+        [self.ring.bits(), self.cut.len, self.bytes << 32 | self.start]
+    }
+
+    /// Where the message lies that a peer has staged for a slot.
+    #[inline]
+    pub(crate) fn at(bank: &SlotBank, block: SlotIndex) -> RingSpan {
+        let word = |index| bank.data_word(block, index);
+        RingSpan::of([word(0), word(1), word(3)])
+    }
+
+    /// Whether the sender is to be told that so many chunks were taken, if it was told of `told`: at the end, and often
+    /// enough that it always has room.
+    #[inline]
+    pub(crate) fn owes(self, taken: u32, told: u32) -> bool {
+        let untold = taken - told;
+        untold > 0 && (taken == self.cut.chunks() || untold >= self.room() / 4)
+    }
+
+    /// What the words say. Words that a sender never writes give a span that ends no division by zero.
+    pub(crate) fn of([ring, len, rest]: [u64; 3]) -> RingSpan {
+        let (bytes, start) = ((rest >> 32).max(CHUNK_MAX), rest & u64::from(u32::MAX));
+        RingSpan { ring: GlobalAddress::from_bits(ring), bytes, start, cut: Chunking::of(len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_in_one_chunk() {
+        for len in [49, 4095, 4096, 4097, 16 << 10, 65_537, 1 << 20, (1 << 20) + 1] {
+            let cut = Chunking::of(len);
+            let mut next = 0;
+            for chunk in 0..cut.chunks() {
+                let (start, bytes) = cut.part(chunk);
+                assert!(start == next && bytes > 0 && bytes <= cut.chunk, "{len}: {chunk}");
+                next += bytes;
+            }
+            assert_eq!(next, len);
+            assert!(cut.chunk <= CHUNK_MAX); // a ring holds eight of the largest
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! The sender's side of a message that did not end at once.
+//!
+//! ```text
+//! Looking --a short one, or one that does not fit in a short receive--------> Telling --> ended
+//!  |   ^                                                                        ^
+//!  v   | the receiver was quicker and has withdrawn it                          |
+//! Claiming --> Claimed --the posting names a place--> Putting ------------------+
+//!                   |      or, copied by both ranks -> SplitCopy -------------------+
+//!                   +----it names none--------------> PipelinedSend, chunk by chunk --> ended
+//! ```
+//!
+//! A message that fails before its receive was taken was never there; one that fails later is told to have failed, and
+//! counts.
+//!
+//! A receive in the message's own slot comes first, then one of any slot, which is always claimed: two messages may
+//! want it.
+
+use crate::buffer::MessageBuffer;
+use crate::protocol::pipelined::{FillResult, MatchedSlot, PipelinedSend};
+use crate::protocol::ring::Rings;
+use crate::protocol::split_copy::SplitCopy;
+use crate::protocol::state_machine::{Done, Outcome, StepResult};
+use crate::slot::bank::{ANY, SlotBank, SlotIndex, pack};
+use crate::slot::encoding::{self, Claim, Posting, SHORT_MAX};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::{CachePolicy, Started, Worker};
+use tasuki_core::fabric::{Atomic, AtomicKind, Refused, SLOT_PAYLOAD, Width};
+use tasuki_core::segment::GlobalAddress;
+
+/// A send under way.
+#[derive(Debug)]
+pub(crate) struct SendProtocol {
+    from: MessageBuffer,
+    /// It meets a receive of any slot, in the block that the pair has for those.
+    any: bool,
+    stage: SendStage,
+    end: Option<Outcome>,
+}
+
+#[derive(Debug)]
+enum SendStage {
+    Looking,
+    Claiming {
+        receive: Receive,
+        operation: u64,
+    },
+    Claimed {
+        receive: Receive,
+    },
+    Putting {
+        operation: u64,
+    },
+    PipelinedSend(PipelinedSend),
+    SplitCopy(SplitCopy),
+    Telling(SendNotice),
+    /// The message has ended; whoever asks how may come late, and its ring is for others.
+    Over,
+}
+
+/// A receive that was posted for a long message.
+#[derive(Clone, Copy, Debug)]
+struct Receive {
+    version: u32,
+    to: GlobalAddress,
+    room: u64,
+}
+
+impl Receive {
+    /// Whether a message of so many bytes goes through a ring.
+    fn is_staged(&self, len: u64) -> bool {
+        self.to.is_null() && len > SHORT_MAX as u64 && len <= self.room
+    }
+}
+
+/// What the receiver is to be told; then the message has ended.
+#[derive(Debug)]
+struct SendNotice {
+    word: u64,
+    payload: [u64; SLOT_PAYLOAD],
+    used: usize,
+    failed: Option<Cause>,
+}
+
+enum SendNext {
+    Stage(SendStage),
+    Waits,
+    /// It waits, after something was done.
+    Moved,
+    /// The receiver knows of it, or knows that it failed.
+    Ended(Option<Cause>),
+    /// It cannot go on.
+    Failed(Cause),
+}
+
+impl From<Cause> for SendNext {
+    fn from(cause: Cause) -> SendNext {
+        SendNext::Failed(cause)
+    }
+}
+
+impl SendProtocol {
+    pub(crate) fn new(from: MessageBuffer) -> SendProtocol {
+        SendProtocol { from, any: false, stage: SendStage::Looking, end: None }
+    }
+
+    /// How it ended.
+    pub(crate) fn end(&self) -> Option<&Outcome> {
+        self.end.as_ref()
+    }
+
+    /// Whether nobody knows of the message yet.
+    pub(crate) fn is_looking(&self) -> bool {
+        matches!(self.stage, SendStage::Looking)
+    }
+
+    /// The bytes, where a message that nobody knows of yet is to be kept.
+    pub(crate) fn from(&self) -> &MessageBuffer {
+        &self.from
+    }
+
+    /// Whether no step of this rank's will bring it on, and no operation of it is under way.
+    pub(crate) fn is_stuck(&self, bank: &Arc<SlotBank>, block: SlotIndex, rings: &Rings) -> bool {
+        let is_under_way = match &self.stage {
+            SendStage::Claiming { .. } | SendStage::Putting { .. } => true,
+            SendStage::PipelinedSend(staging) => staging.is_copying(),
+            _ => false,
+        };
+        !is_under_way && !self.can_step(bank, block, rings)
+    }
+
+    /// Whether a step would bring it on.
+    pub(crate) fn can_step(&self, bank: &Arc<SlotBank>, block: SlotIndex, rings: &Rings) -> bool {
+        match &self.stage {
+            SendStage::Looking => match find(bank, block, self.from.len()) {
+                Found::Staged => rings.have_room(),
+                Found::Nothing => any_posted(bank).is_some(),
+                _ => true,
+            },
+            SendStage::PipelinedSend(staging) => {
+                let (at, meets) = self.matched_slot(bank, block);
+                staging.can_step(at.taken(meets, at.next_number(meets), staging.span.cut.chunks()))
+            }
+            SendStage::SplitCopy(sharing) => {
+                let (at, meets) = self.matched_slot(bank, block);
+                sharing.can_step(at, meets, at.next_number(meets))
+            }
+            SendStage::Claimed { receive } => !receive.is_staged(self.from.len()) || rings.have_room(),
+            SendStage::Telling { .. } => true,
+            // The fabric tells of their end.
+            SendStage::Claiming { .. } | SendStage::Putting { .. } | SendStage::Over => false,
+        }
+    }
+
+    /// Where it meets its receive: in its own slot, or where receives of any are posted.
+    fn matched_slot<'p>(&self, bank: &'p Arc<SlotBank>, block: SlotIndex) -> (&'p Arc<SlotBank>, SlotIndex) {
+        if self.any { (bank.pair(), ANY) } else { (bank, block) }
+    }
+
+    /// Moves it on as far as it goes.
+    pub(crate) fn step(
+        &mut self,
+        worker: &Worker,
+        bank: &Arc<SlotBank>,
+        block: SlotIndex,
+        rings: &Rings,
+    ) -> StepResult {
+        let slot = bank.slot(block);
+        let mut moved = false;
+        loop {
+            let (place, meets) = self.matched_slot(bank, block);
+            let number = place.next_number(meets);
+            let at = MatchedSlot { bank: place, block: meets, number, slot };
+            let next = match &self.stage {
+                SendStage::Looking => self.look(worker, bank, block, rings),
+                SendStage::Claiming { receive, operation } => {
+                    let (receive, operation) = (*receive, *operation);
+                    landed(worker, operation, |found| after_claim(number, receive, found))
+                }
+                SendStage::Claimed { receive } => self.begin(worker, at, rings, *receive),
+                SendStage::Putting { operation } => {
+                    landed(worker, *operation, |_| self.in_place(number, slot))
+                }
+                SendStage::PipelinedSend(_) => self.fill(worker, at),
+                SendStage::SplitCopy(_) => self.share(worker, at),
+                SendStage::Telling(notice) => tell(place, meets, notice),
+                SendStage::Over => SendNext::Waits,
+            };
+            match next {
+                SendNext::Stage(stage) => {
+                    moved |= !matches!(stage, SendStage::Looking);
+                    self.any &= !matches!(stage, SendStage::Looking);
+                    self.stage = stage;
+                }
+                SendNext::Waits => return StepResult::Waits { moved },
+                SendNext::Moved => return StepResult::Waits { moved: true },
+                SendNext::Failed(cause) if self.is_known() && !is_known_to_all(&cause) => {
+                    self.stage = SendStage::Telling(failed(number, cause))
+                }
+                SendNext::Failed(cause) => return self.over(Outcome::Failed(cause)),
+                SendNext::Ended(failed) => {
+                    place.state(meets).sent.store(number, Relaxed);
+                    let done = Done { len: self.from.len(), slot };
+                    return self.over(failed.map_or(Outcome::Done(done), Outcome::Failed));
+                }
+            }
+        }
+    }
+
+    /// Whether its receiver waits for it, and for no other.
+    fn is_known(&self) -> bool {
+        !matches!(self.stage, SendStage::Looking | SendStage::Claiming { .. })
+    }
+
+    fn over(&mut self, end: Outcome) -> StepResult {
+        self.stage = SendStage::Over;
+        self.end = Some(end);
+        StepResult::Ended
+    }
+
+    /// Looks whether a receive stands there: first in its own slot.
+    fn look(&mut self, worker: &Worker, bank: &Arc<SlotBank>, block: SlotIndex, rings: &Rings) -> SendNext {
+        let number = bank.next_number(block);
+        match find(bank, block, self.from.len()) {
+            Found::Short => return self.short(number, bank.slot(block)),
+            Found::TooShort { version, room } => return too_long(number, version, self.from.len(), room),
+            Found::Staged => return self.stage(worker, rings),
+            Found::Long { version } => return claim(worker, bank, block, number, version),
+            Found::Nothing => {}
+        }
+        let Some(version) = any_posted(bank) else { return SendNext::Waits };
+        let claimed = claim(worker, bank.pair(), ANY, bank.pair().next_number(ANY), version);
+        self.any = matches!(claimed, SendNext::Stage(_));
+        claimed
+    }
+
+    /// The message goes into the receiver's line.
+    fn short(&self, number: u32, slot: u32) -> SendNext {
+        let mut bytes = [0; SHORT_MAX];
+        let bytes = &mut bytes[..self.from.len() as usize];
+        if let Err(cause) = self.from.enter().and_then(|from| from.read(bytes)) {
+            return cause.into();
+        }
+        let word = encoding::short_data(number, slot, bytes.len());
+        let used = bytes.len().div_ceil(8);
+        SendNext::Stage(SendStage::Telling(SendNotice { word, payload: pack(bytes), used, failed: None }))
+    }
+
+    /// The receive is ours: begins to move the bytes.
+    fn begin(&self, worker: &Worker, at: MatchedSlot<'_>, rings: &Rings, receive: Receive) -> SendNext {
+        let MatchedSlot { bank, number, slot, .. } = at;
+        let Receive { version, to, room } = receive;
+        let len = self.from.len();
+        if len > room {
+            return too_long(number, version, len, room);
+        }
+        if len <= SHORT_MAX as u64 {
+            return self.short(number, slot);
+        }
+        if to.is_null() {
+            return self.stage(worker, rings);
+        }
+        if let Some(sharing) = SplitCopy::of(worker, bank, &self.from, to) {
+            return SendNext::Stage(SendStage::SplitCopy(sharing));
+        }
+        match self.from.enter().and_then(|from| from.launch(worker, (0, len), to, CachePolicy::Cached)) {
+            Ok(Started::Done(_)) => self.in_place(number, slot),
+            Ok(Started::InFlight(operation)) => SendNext::Stage(SendStage::Putting { operation }),
+            Ok(Started::Later) => SendNext::Waits,
+            Err(cause) => cause.into(),
+        }
+    }
+
+    /// Begins to stage the bytes.
+    fn stage(&self, worker: &Worker, rings: &Rings) -> SendNext {
+        match rings.take(worker, self.from.len()) {
+            Ok(Some(ring)) => SendNext::Stage(SendStage::PipelinedSend(PipelinedSend::new(ring))),
+            Ok(None) => SendNext::Waits,
+            Err(cause) => cause.into(),
+        }
+    }
+
+    fn in_place(&self, number: u32, slot: u32) -> SendNext {
+        let payload = padded([self.from.len(), u64::from(slot), 0]);
+        let word = encoding::in_place_data(number);
+        SendNext::Stage(SendStage::Telling(SendNotice { word, payload, used: 2, failed: None }))
+    }
+
+    /// Copies its part.
+    fn share(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
+        let SendStage::SplitCopy(sharing) = &mut self.stage else { return SendNext::Waits };
+        let copied = sharing.run(worker, at);
+        next(copied, || self.in_place(at.number, at.slot))
+    }
+
+    /// Fills the ring.
+    fn fill(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
+        let (from, SendStage::PipelinedSend(staging)) = (&self.from, &mut self.stage) else {
+            return SendNext::Waits;
+        };
+        let filled = from.enter().and_then(|from| {
+            let copy = |part, place| from.launch(worker, part, place, CachePolicy::Adaptive);
+            staging.run(worker, at, copy)
+        });
+        next(filled, || SendNext::Ended(None))
+    }
+}
+
+/// What follows when so much was copied.
+fn next(filled: Result<FillResult, Cause>, over: impl FnOnce() -> SendNext) -> SendNext {
+    match filled {
+        Ok(FillResult::Over) => over(),
+        Ok(FillResult::Waits { moved: true }) => SendNext::Moved,
+        Ok(FillResult::Waits { moved: false }) => SendNext::Waits,
+        Err(cause) => cause.into(),
+    }
+}
+
+/// What the next message on a slot finds there.
+pub(crate) enum Found {
+    /// No receive, or one whose description has not arrived or that was withdrawn.
+    Nothing,
+    /// The message goes into the line of the receive.
+    Short,
+    /// The message does not fit.
+    TooShort { version: u32, room: u64 },
+    /// The message goes through a ring.
+    Staged,
+    /// Who has claimed the receive may know where the message goes.
+    Long { version: u32 },
+}
+
+/// What the next message on a slot finds there, where it has `len` bytes.
+#[inline]
+pub(crate) fn find(bank: &SlotBank, block: SlotIndex, len: u64) -> Found {
+    let (word, number) = (bank.posting(block), bank.next_number(block));
+    match encoding::read_posting(word, number) {
+        Posting::Short { room } if len > room as u64 => {
+            Found::TooShort { version: encoding::posting_version(word), room: room as u64 }
+        }
+        Posting::Short { .. } => Found::Short,
+        Posting::Long { .. } | Posting::Staged { .. } if len <= SHORT_MAX as u64 => Found::Short,
+        Posting::Staged { least, .. } if len <= least => Found::Staged,
+        Posting::Staged { version, .. } if posted(bank, block, number, version) => {
+            match bank.wanted_size(block, version) {
+                Some(room) if len > room => Found::TooShort { version, room },
+                Some(_) => Found::Staged,
+                None => Found::Nothing, // withdrawn since
+            }
+        }
+        Posting::Long { version } => {
+            bank.prefetch_claim(block);
+            if posted(bank, block, number, version) { Found::Long { version } } else { Found::Nothing }
+        }
+        _ => Found::Nothing,
+    }
+}
+
+/// The version of a receive of any slot that stands there, and that nobody has taken.
+fn any_posted(bank: &Arc<SlotBank>) -> Option<u32> {
+    let (pair, number) = (bank.pair(), bank.pair().next_number(ANY));
+    match encoding::read_posting(pair.posting(ANY), number) {
+        Posting::Long { version } if posted(pair, ANY, number, version) => Some(version),
+        _ => None,
+    }
+}
+
+/// Whether the description of a long receive has arrived, and it has not been withdrawn.
+fn posted(bank: &SlotBank, block: SlotIndex, number: u32, version: u32) -> bool {
+    bank.claim(block) == encoding::claim(number, version, Claim::Posted)
+}
+
+/// Takes a long receive, unless its receiver withdraws it first.
+fn claim(worker: &Worker, bank: &SlotBank, block: SlotIndex, number: u32, version: u32) -> SendNext {
+    // What is read here is what was posted if the claim succeeds: a later posting has another version.
+    let Some(room) = bank.wanted_size(block, version) else { return SendNext::Waits };
+    let receive = Receive { version, to: bank.wanted_at(block), room };
+    let expected = encoding::claim(number, version, Claim::Posted);
+    let operand = encoding::claim(number, version, Claim::Claimed);
+    let kind = AtomicKind::Cas { expected };
+    match worker.start_atomic(bank.claim_at(worker.rank(), block), Atomic { kind, operand, width: Width::W8 })
+    {
+        Ok(Started::Done(found)) => after_claim(number, receive, found),
+        Ok(Started::InFlight(operation)) => SendNext::Stage(SendStage::Claiming { receive, operation }),
+        Ok(Started::Later) => SendNext::Waits,
+        Err(cause) => cause.into(),
+    }
+}
+
+fn after_claim(number: u32, receive: Receive, found: u64) -> SendNext {
+    let is_ours = found == encoding::claim(number, receive.version, Claim::Posted);
+    SendNext::Stage(if is_ours { SendStage::Claimed { receive } } else { SendStage::Looking })
+}
+
+fn tell(bank: &SlotBank, block: SlotIndex, notice: &SendNotice) -> SendNext {
+    match bank.write_data(block, notice.word, &notice.payload[..notice.used]) {
+        Ok(()) => SendNext::Ended(notice.failed.clone()),
+        Err(Refused::Never(cause)) => SendNext::Ended(Some(*cause)),
+        Err(Refused::Again | Refused::Relay) => SendNext::Waits,
+    }
+}
+
+/// What follows the end of an operation, if it has ended.
+fn landed(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> SendNext) -> SendNext {
+    match worker.landed(operation) {
+        None => SendNext::Waits,
+        Some(Err(cause)) => cause.into(),
+        Some(Ok(value)) => then(value),
+    }
+}
+
+fn too_long(number: u32, version: u32, len: u64, room: u64) -> SendNext {
+    let (word, failed) = (encoding::too_long_data(number, version), Some(Cause::Truncated { len, room }));
+    SendNext::Stage(SendStage::Telling(SendNotice { word, payload: padded([len, 0, 0]), used: 1, failed }))
+}
+
+/// Whether the receiver learns of it by itself.
+fn is_known_to_all(cause: &Cause) -> bool {
+    matches!(cause, Cause::PeerDied { .. } | Cause::JobOver)
+}
+
+/// The message failed when its receive was taken already.
+fn failed(number: u32, cause: Cause) -> SendNotice {
+    SendNotice { word: encoding::failed_data(number), payload: padded([0; 3]), used: 0, failed: Some(cause) }
+}
+
+fn padded(words: [u64; 3]) -> [u64; SLOT_PAYLOAD] {
+    let mut payload = [0; SLOT_PAYLOAD];
+    payload[..3].copy_from_slice(&words);
+    payload
+}

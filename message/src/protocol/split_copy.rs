@@ -1,0 +1,177 @@
+//! A long message from job memory to job memory that both ranks copy at once: one processor alone does not fill a
+//! memory, and who waits for a message has nothing better to do.
+//!
+//! The sender has claimed the receive, and puts the source's address into the receiver's line. Who takes the next part
+//! adds one to the last word of the claim's line; the receiver says how many it has copied as it does of a staged
+//! message; when all are there the sender says so, as of any message in place. A receiver that does something else
+//! takes no part, and the sender copies all.
+
+use crate::buffer::MessageBuffer;
+use crate::protocol::pipelined::{FillResult, MatchedSlot};
+use crate::slot::bank::{SlotBank, SlotIndex};
+use crate::slot::encoding;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::{CachePolicy, Worker};
+use tasuki_core::fabric::Refused;
+use tasuki_core::segment::GlobalAddress;
+
+/// A shorter message is there before the other rank has heard of it.
+const LEAST: u64 = 64 << 10;
+/// Bytes of the smallest and of the largest part: an eighth of the message in between. A part more or less is what the
+/// two may be apart at the end.
+const PART_MIN: u64 = 16 << 10;
+const PART_MAX: u64 = 256 << 10;
+
+/// How a message falls into parts. Both sides know it by the length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyParts {
+    len: u64,
+    part: u64,
+}
+
+impl CopyParts {
+    pub(crate) fn of(len: u64) -> CopyParts {
+        CopyParts { len, part: (len / 8).next_power_of_two().clamp(PART_MIN, PART_MAX) }
+    }
+
+    fn count(self) -> u32 {
+        self.len.div_ceil(self.part) as u32
+    }
+
+    /// Where a part begins, and how many bytes it has.
+    fn part(self, index: u32) -> (u64, u64) {
+        let start = u64::from(index) * self.part;
+        (start, self.part.min(self.len - start))
+    }
+
+    /// Copies one.
+    fn copy(self, worker: &Worker, index: u32, from: GlobalAddress, to: GlobalAddress) -> Result<(), Cause> {
+        let (start, len) = self.part(index);
+        let copied = worker.copy_across(from.add(start), to.add(start), len, CachePolicy::of(self.len));
+        // Both were in reach when the message began.
+        let bug = || Cause::Bug("memory was lost while a message of it was copied".into());
+        copied.then_some(()).ok_or_else(bug)
+    }
+}
+
+/// A message under way, as its sender sees it.
+#[derive(Debug)]
+pub(crate) struct SplitCopy {
+    from: GlobalAddress,
+    to: GlobalAddress,
+    parts: CopyParts,
+    /// Whether the receiver was told of the source.
+    told: bool,
+    /// Parts that the sender has copied.
+    copied: u32,
+    /// Whether all parts are taken.
+    is_dealt: bool,
+}
+
+impl SplitCopy {
+    /// A message that two ranks can share, each with a processor of its own, and both memories in reach of both.
+    pub(crate) fn of(
+        worker: &Worker,
+        bank: &SlotBank,
+        from: &MessageBuffer,
+        to: GlobalAddress,
+    ) -> Option<SplitCopy> {
+        let MessageBuffer::Job(from, len) = *from else { return None };
+        let can = len >= LEAST
+            && worker.platform().has_processor()
+            && bank.is_directly_readable()
+            && bank.peer != worker.rank()
+            && worker.has_in_reach(from, len)
+            && worker.has_in_reach(to, len);
+        can.then(|| SplitCopy {
+            from,
+            to,
+            parts: CopyParts::of(len),
+            told: false,
+            copied: 0,
+            is_dealt: false,
+        })
+    }
+
+    /// Whether something can be done, if the receiver has copied so many parts.
+    pub(crate) fn can_step(&self, bank: &SlotBank, block: SlotIndex, number: u32) -> bool {
+        !self.is_dealt || self.is_over(bank, block, number)
+    }
+
+    fn is_over(&self, bank: &SlotBank, block: SlotIndex, number: u32) -> bool {
+        let count = self.parts.count();
+        self.copied + bank.taken(block, number, count - self.copied) >= count
+    }
+
+    /// Copies parts until none is left; over when the receiver has copied its own, too.
+    pub(crate) fn run(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> Result<FillResult, Cause> {
+        let MatchedSlot { bank, block, number, slot } = at;
+        if !self.told {
+            bank.begin_split_copy(block);
+            // Length and slot stand where they stand in the word of a message in place.
+            let payload = [self.parts.len, u64::from(slot), self.from.bits()];
+            match bank.write_data(block, encoding::shared_data(number), &payload) {
+                Ok(()) => self.told = true,
+                Err(Refused::Never(cause)) => return Err(*cause),
+                Err(_) => return Ok(FillResult::Waits { moved: false }),
+            }
+        }
+        let moved = !self.is_dealt;
+        while !self.is_dealt {
+            match bank.take_part_as_sender(block) {
+                index if index < self.parts.count() => {
+                    self.parts.copy(worker, index, self.from, self.to)?;
+                    self.copied += 1;
+                }
+                _ => self.is_dealt = true,
+            }
+        }
+        Ok(if self.is_over(bank, block, number) { FillResult::Over } else { FillResult::Waits { moved } })
+    }
+}
+
+/// The receiver's part: copies what is not taken yet into its own memory, and tells the sender after each. False: there
+/// was nothing for it.
+pub(crate) fn help(
+    worker: &Worker,
+    bank: &SlotBank,
+    block: SlotIndex,
+    number: u32,
+    into: &MessageBuffer,
+) -> Result<bool, Refused> {
+    let (from, parts) =
+        (GlobalAddress::from_bits(bank.data_word(block, 2)), CopyParts::of(bank.data_word(block, 0)));
+    let MessageBuffer::Job(to, room) = *into else { return Ok(false) };
+    let in_reach = |at| worker.has_in_reach(at, parts.len);
+    if parts.len > room || !in_reach(from) || !in_reach(to) {
+        return Ok(false);
+    }
+    let mut copied = 0;
+    loop {
+        let index = bank.take_part_as_receiver(block);
+        if index >= parts.count() {
+            return Ok(copied > 0);
+        }
+        parts.copy(worker, index, from, to).map_err(|cause| Refused::Never(Box::new(cause)))?;
+        copied += 1;
+        bank.write_taken(block, number, copied)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_in_one_part() {
+        for len in [LEAST, LEAST + 1, (1 << 20) - 1, 1 << 20, (64 << 20) + 5] {
+            let (parts, mut next) = (CopyParts::of(len), 0);
+            for index in 0..parts.count() {
+                let (start, bytes) = parts.part(index);
+                assert!(start == next && bytes > 0 && bytes <= PART_MAX, "{len}: {index}");
+                next += bytes;
+            }
+            assert_eq!(next, len);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Where the slots of a rank's messages lie: units of a fixed size, taken by whoever opens a pair.
+//!
+//! The arena of a rank is registered memory that every rank may change by ordinary operations, so whoever first sends
+//! to a peer, or receives from it, takes a unit at both, and asks nobody who may be computing. A unit that was given
+//! back is emptied before it is used again.
+//!
+//! | from | lies there |
+//! |---|---|
+//! | 0 | head of the list of units given back: changes:32, unit:32 (0: none) |
+//! | 8 | how many units were ever taken new |
+//! | 16 | how many entries of the directory were taken |
+//! | 64 Ki | heads of the directory |
+//! | 128 Ki | entries of the directory |
+//! | 8 Mi | units, number 1 first |
+
+use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_core::engine::Worker;
+use tasuki_core::fabric::{Atomic, AtomicKind, Width};
+use tasuki_core::segment::GlobalAddress;
+use tasuki_core::segment::layout::{ARENA, ARENA_BYTES, SLOT_LINE};
+
+/// Blocks of a unit: 64 slots, and one for the pair.
+pub(crate) const BLOCKS: usize = 65;
+/// Slot lines of a unit: two a block.
+pub(crate) const LINES: usize = 2 * BLOCKS;
+/// Bytes of a unit.
+pub(crate) const UNIT: u64 = LINES as u64 * SLOT_LINE;
+const UNITS: u64 = 8 << 20;
+/// Units of a rank.
+pub(crate) const UNITS_MAX: u64 = (ARENA_BYTES - UNITS) / UNIT;
+
+const FREE: u64 = 0;
+const FRESH: u64 = 8;
+
+pub(crate) fn at(rank: Rank, offset: u64) -> GlobalAddress {
+    GlobalAddress::new(rank, ARENA + offset)
+}
+
+pub(crate) fn word8(kind: AtomicKind, operand: u64) -> Atomic {
+    Atomic { kind, operand, width: Width::W8 }
+}
+
+/// Where a unit lies.
+pub(crate) fn unit_at(rank: Rank, unit: u32) -> GlobalAddress {
+    at(rank, UNITS + u64::from(unit - 1) * UNIT)
+}
+
+/// Takes a unit of a rank, all zero.
+pub(crate) fn take(worker: &Worker, rank: Rank) -> Result<u32> {
+    let mut head = worker.get_word(at(rank, FREE), Width::W8)?;
+    while head as u32 != 0 {
+        let unit = unit_at(rank, head as u32);
+        let next = worker.get_word(unit, Width::W8)?;
+        let rest = next_head(head, next as u32);
+        let found = worker.atomic(at(rank, FREE), word8(AtomicKind::Cas { expected: head }, rest))?;
+        if found == head {
+            worker.put(unit, &[0; 8])?;
+            return Ok(head as u32);
+        }
+        head = found;
+    }
+    let taken = worker.atomic(at(rank, FRESH), word8(AtomicKind::Add, 1))?;
+    if taken >= UNITS_MAX {
+        let what = "the arena of messages (a bank of 64 slots for each peer and context, at both ends)";
+        return Err(Cause::Full { what, capacity: UNITS_MAX as usize }.into());
+    }
+    Ok(taken as u32 + 1)
+}
+
+/// Gives a unit back that nobody uses any more.
+pub(crate) fn give_back(worker: &Worker, rank: Rank, unit: u32) -> Result<()> {
+    worker.put(unit_at(rank, unit), &[0; UNIT as usize])?;
+    let mut head = worker.get_word(at(rank, FREE), Width::W8)?;
+    loop {
+        worker.put(unit_at(rank, unit), &u64::from(head as u32).to_ne_bytes())?;
+        let new = next_head(head, unit);
+        let found = worker.atomic(at(rank, FREE), word8(AtomicKind::Cas { expected: head }, new))?;
+        if found == head {
+            return Ok(());
+        }
+        head = found;
+    }
+}
+
+/// A head that names `unit`; unlike any that was there before, so that nobody mistakes an old list for this one.
+fn next_head(head: u64, unit: u32) -> u64 {
+    ((head >> 32) + 1) << 32 | u64::from(unit)
+}

@@ -1,0 +1,261 @@
+//! Commands counted, paths that are late, and schedules with one thing wrong that must be refused.
+
+use super::node_chain::NodeChain;
+use super::*;
+use crate::shape::{CollectiveKind, Placement};
+use crate::{Fault, Schedule, Step, StepKind, StepTrigger};
+
+const PATHS: usize = 3;
+/// Signals are named in this order, after the one of the start.
+const CREDIT: usize = 1;
+const INNER: usize = CREDIT + 2 * PATHS;
+
+/// What is asked for in these tests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) row: NodeChain,
+    pub(crate) per_node: usize,
+    pub(crate) inner: Inner,
+    pub(crate) bytes: u64,
+    pub(crate) segments: u64,
+    pub(crate) progress_max: u64,
+}
+
+impl Asked {
+    fn new(nodes: usize, per_node: usize, inner: Inner) -> Asked {
+        let row = NodeChain { nodes, paths: PATHS };
+        Asked { row, per_node, inner, bytes: 24, segments: 2, progress_max: PROGRESS_MAX }
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        let placement = Placement { per_node: self.per_node, torus: [self.row.nodes, 1, 1] };
+        let shape = Shape::new(CollectiveKind::Bcast, self.row.nodes * self.per_node, 0, self.bytes);
+        Shape { placement, value_bytes: 1, ..shape }
+    }
+
+    /// The schedule, each part changed.
+    pub(crate) fn schedule(
+        self,
+        change: impl Fn(&mut Vec<Step>, &mut Vec<u64>) + Send + Sync + 'static,
+    ) -> Schedule {
+        let (shape, contract) = (self.shape(), self.shape());
+        let part = move |part: &mut RankPart| {
+            let Asked { row, inner, segments, progress_max, .. } = self;
+            let mut made = RankPart::new(part.rank());
+            Session { shape: &shape, paths: &row, inner, segments, progress_max }.prepare(&mut made);
+            let mut steps = made.steps().to_vec();
+            let mut sums: Vec<u64> = made.counters().iter().map(|counter| counter.per_start).collect();
+            change(&mut steps, &mut sums);
+            made.rooms().iter().for_each(|room| {
+                part.buffer(room.name.clone(), room.bytes);
+            });
+            for (counter, sum) in made.counters().iter().zip(sums).skip(1) {
+                part.signal(counter.name.clone(), sum);
+            }
+            for step in steps {
+                part.in_queue(step.queue.0);
+                let made = part.step(step.trigger, step.action);
+                step.effects().for_each(|effect| {
+                    made.then(effect);
+                });
+            }
+            made.finished().iter().for_each(|&trigger| part.finish(trigger));
+        };
+        Schedule::new("session", contract.ranks, part, move |rank| contract.contract(rank))
+    }
+
+    pub(crate) fn right(self) -> Schedule {
+        self.schedule(|_, _| ())
+    }
+}
+
+/// CombineWith many steps a rank has in a queue.
+fn count(schedule: &Schedule, rank: usize, queue: u16) -> u64 {
+    schedule.part(rank).steps().iter().filter(|step| step.queue.0 == queue).count() as u64
+}
+
+#[test]
+fn bucket_relay_has_as_many_commands_as_it_should() {
+    for (per_node, kicks) in [(2, 1), (3, 1), (4, 1), (17, 2), (32, 3)] {
+        let asked = Asked { segments: 4, ..Asked::new(3, per_node, Inner::Bucket) };
+        let schedule = asked.right();
+        let others = per_node as u64 - 1;
+        for (node, children) in [(0, 1), (1, 1), (2, 0)] {
+            for path in 0..PATHS as u16 {
+                assert_eq!(count(&schedule, node * per_node, path), 4 * (children + kicks));
+                assert_eq!(count(&schedule, node * per_node, 3 + 4 * path), 4 * others);
+            }
+        }
+        // The put that arrives lets as many begin as the node has for a segment.
+        let part = schedule.part(0);
+        let puts = part.steps().iter().filter(|step| step.queue.0 == 0 && step.action != StepKind::Nothing);
+        assert!(
+            puts.map(|step| step.effects().next())
+                .all(|effect| effect.map(|one| one.amount) == Some(1 + kicks))
+        );
+        schedule.check().unwrap_or_else(|fault| panic!("{per_node} ranks of a node: {fault}"));
+    }
+}
+
+#[test]
+fn larger_progress_steps_are_split() {
+    // Sixteen others by twos: 8 kicks at the last node, for which its parent needs 4 puts, and so on.
+    let asked = Asked { progress_max: 2, segments: 2, ..Asked::new(3, 17, Inner::Bucket) };
+    let schedule = asked.right();
+    assert_eq!([0, 17, 34].map(|rank| count(&schedule, rank, 0)), [2 * (6 + 8), 2 * (4 + 8), 2 * 8]);
+    schedule.check().unwrap();
+    // In two phases, 16 copies by fifteens: two that let them begin, of which the first lets the second.
+    let schedule = Asked::new(2, 17, Inner::TwoPhase).right();
+    for engine in 0..4 {
+        assert_eq!(count(&schedule, 0, 4 + engine), 2 + 2 + 16);
+    }
+    let part = schedule.part(0);
+    let released =
+        part.steps().iter().filter(|step| step.queue.0 == 4).filter_map(|step| step.effects().next());
+    let released: Vec<u64> =
+        released.filter(|effect| effect.signal.index() == INNER).map(|one| one.amount).collect();
+    assert_eq!(released, [15, 2]);
+}
+
+#[test]
+fn two_phase_counts_only_forwards_until_the_last_segment() {
+    for per_node in [2, 3, 4, 17, 32] {
+        let schedule = Asked { segments: 4, ..Asked::new(3, per_node, Inner::TwoPhase) }.right();
+        for (node, children) in [(0, 1), (1, 1), (2, 0)] {
+            for path in 0..PATHS as u16 {
+                assert_eq!(count(&schedule, node * per_node, path), 4 * children + ENGINES as u64);
+            }
+        }
+        schedule.check().unwrap_or_else(|fault| panic!("{per_node} ranks of a node: {fault}"));
+    }
+}
+
+/// Lets a schedule happen with paths preferred in an order: the steps of a later one only when nothing else can happen.
+/// Who copied bytes that had not come; and whether all steps happened.
+fn happen(schedule: &Schedule, order: [u16; PATHS], bytes: usize) -> (Option<usize>, bool) {
+    let parts: Vec<RankPart> = (0..schedule.ranks()).map(|rank| schedule.part(rank)).collect();
+    let mut counts: Vec<Vec<u64>> = parts.iter().map(|part| vec![0; part.counters().len()]).collect();
+    counts.iter_mut().for_each(|counts| counts[0] = 1);
+    let mut has = vec![vec![false; bytes]; parts.len()];
+    has[0].fill(true);
+    let mut done: Vec<Vec<bool>> = parts.iter().map(|part| vec![false; part.steps().len()]).collect();
+    let rank_of = |queue: u16| order.iter().position(|&path| path == queue).map_or(0, |place| place + 1);
+    let next = |counts: &[Vec<u64>], done: &[Vec<bool>]| {
+        let all = parts.iter().enumerate().flat_map(|(rank, part)| {
+            part.steps().iter().enumerate().map(move |(number, step)| (rank, number, step))
+        });
+        let is_next = |&(rank, number, step): &(usize, usize, &Step)| {
+            let before = &parts[rank].steps()[..number];
+            let waits = |(other, before): (usize, &Step)| before.queue == step.queue && !done[rank][other];
+            !done[rank][number]
+                && counts[rank][step.trigger.signal.index()] >= step.trigger.count
+                && !before.iter().enumerate().any(waits)
+        };
+        // Of those alike the one furthest from the root.
+        let key = |&(rank, _, step): &(usize, usize, &Step)| (rank_of(step.queue.0), std::cmp::Reverse(rank));
+        all.filter(is_next).min_by_key(key).map(|(rank, number, _)| (rank, number))
+    };
+    let mut wrong = None;
+    while let Some((rank, number)) = next(&counts, &done) {
+        done[rank][number] = true;
+        let step = parts[rank].steps()[number];
+        if let StepKind::Copy { from, to, bytes } = step.action {
+            let span = from.offset as usize..(from.offset + bytes) as usize;
+            if has[from.rank as usize][span.clone()].contains(&false) {
+                wrong = wrong.or(Some(rank));
+            }
+            has[to.rank as usize][span].fill(true);
+        }
+        for effect in step.effects() {
+            counts[effect.rank as usize][effect.signal.index()] += effect.amount;
+        }
+    }
+    (wrong, done.iter().flatten().all(|&done| done) && has.iter().flatten().all(|&has| has))
+}
+
+const ORDERS: [[u16; PATHS]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+#[test]
+fn whatever_path_is_late_nothing_is_copied_early_and_all_is_copied() {
+    for inner in [Inner::Bucket, Inner::TwoPhase] {
+        for per_node in [2, 3, 4, 17, 32] {
+            let schedule = Asked::new(2, per_node, inner).right();
+            for order in ORDERS {
+                assert_eq!(happen(&schedule, order, 24), (None, true), "{inner:?}, {per_node}, {order:?}");
+            }
+        }
+    }
+}
+
+/// Whether that fault is about bytes that are used before they have come.
+fn is_early(fault: &Fault) -> bool {
+    matches!(fault, Fault::Race { .. } | Fault::Overtaken { .. })
+}
+
+#[test]
+fn one_queue_for_the_copies_of_all_paths_is_refused() {
+    let asked = Asked::new(2, 3, Inner::Bucket);
+    let twin = asked.schedule(move |steps, sums| {
+        let is_inner = |step: &Step| [3, 7, 11].contains(&step.queue.0);
+        let (mut inner, rest): (Vec<Step>, Vec<Step>) = steps.iter().copied().partition(is_inner);
+        // Segment by segment, and in each path by path.
+        inner.sort_by_key(|step| ((step.trigger.count - 1) / 2, step.queue));
+        for (number, step) in inner.iter_mut().enumerate() {
+            step.queue.0 = 3;
+            step.trigger = StepTrigger { count: number as u64 + 1, ..signal(INNER) };
+        }
+        *steps = rest;
+        for effect in steps.iter_mut().flat_map(|step| step.effects.iter_mut().flatten()) {
+            if (INNER..INNER + PATHS).contains(&effect.signal.index()) {
+                effect.signal = signal(INNER).signal;
+            }
+        }
+        steps.extend(inner);
+        sums[INNER] += std::mem::take(&mut sums[INNER + 1]) + std::mem::take(&mut sums[INNER + 2]);
+    });
+    let fault = twin.check().expect_err("a kick of one path lets the copies of another begin");
+    assert!(is_early(&fault), "{fault}");
+    assert!(ORDERS.iter().any(|&order| happen(&twin, order, 24).0.is_some()));
+}
+
+/// A trigger on the signal of that number.
+fn signal(number: usize) -> StepTrigger {
+    let mut part = RankPart::new(0);
+    let named = (0..number).map(|_| part.signal("any", 0)).last();
+    named.map_or(started(), |signal| signal.reaches(0))
+}
+
+#[test]
+fn a_join_of_two_of_three_paths_is_refused() {
+    let twin = Asked::new(2, 3, Inner::TwoPhase).schedule(|steps, _| {
+        let is_first = |step: &Step| step.queue.0 == 4 && step.trigger.count == 1;
+        steps.retain(|step| !is_first(step));
+        steps.iter_mut().filter(|step| step.queue.0 == 4).for_each(|step| step.trigger.count -= 1);
+    });
+    let fault = twin.check().expect_err("the third path may come after the copies");
+    assert!(is_early(&fault), "{fault}");
+    assert!(ORDERS.iter().any(|&order| happen(&twin, order, 24).0.is_some()));
+}
+
+#[test]
+fn a_join_in_the_queue_of_a_path_is_refused() {
+    let twin = Asked::new(3, 3, Inner::TwoPhase).schedule(|steps, sums| {
+        let (mut inner, rest): (Vec<Step>, Vec<Step>) =
+            steps.iter().copied().partition(|step| step.queue.0 == 4);
+        inner.iter_mut().for_each(|step| {
+            step.queue.0 = 0;
+            step.trigger = StepTrigger { count: step.trigger.count + sums[CREDIT], ..signal(CREDIT) };
+        });
+        *steps = rest;
+        steps.extend(inner);
+        for effect in steps.iter_mut().flat_map(|step| step.effects.iter_mut().flatten()) {
+            if effect.signal.index() == INNER {
+                effect.signal = signal(CREDIT).signal;
+            }
+        }
+        sums[CREDIT] += std::mem::take(&mut sums[INNER]);
+    });
+    let fault = twin.check().expect_err("a faster path lets forwards of a slower one begin");
+    assert!(is_early(&fault), "{fault}");
+    assert!(ORDERS.iter().any(|&order| happen(&twin, order, 24).0.is_some()));
+}

@@ -1,0 +1,102 @@
+//! Ranks that take part in an algorithm: all of them, one of each node, or those of a node.
+
+use crate::algorithm::doublings;
+use std::ops::Range;
+
+/// Ranks one after the other on nodes, each of which has a leader. Where a node has one rank, all are leaders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaders {
+    first: usize,
+    ranks: usize,
+    per_node: usize,
+    root: usize,
+    levels: usize,
+}
+
+impl Leaders {
+    /// All of so many ranks.
+    pub(crate) fn all(ranks: usize) -> Leaders {
+        Leaders { first: 0, ranks, per_node: 1, root: 0, levels: doublings(ranks) }
+    }
+
+    /// The first rank of each node of so many, but on the root's node the root.
+    pub(crate) fn of_nodes(ranks: usize, per_node: usize, root: usize) -> Leaders {
+        let levels = doublings(ranks.div_ceil(per_node));
+        Leaders { first: 0, ranks, per_node, root, levels }
+    }
+
+    /// All ranks of a node.
+    pub(crate) fn on_node(&self, node: usize) -> Leaders {
+        let ranks = self.ranks_of(node);
+        let (first, levels) = (ranks.start, doublings(self.per_node));
+        Leaders { first, ranks: ranks.len(), per_node: 1, root: first, levels }
+    }
+
+    /// CombineWith many there are: as many as nodes.
+    pub(crate) fn count(&self) -> usize {
+        self.ranks.div_ceil(self.per_node)
+    }
+
+    /// CombineWith often 1 must be doubled to be no less than that; on a node, than any node's.
+    pub(crate) fn levels(&self) -> usize {
+        self.levels
+    }
+
+    /// The node of a rank, and the number of its leader.
+    pub(crate) fn node_of(&self, rank: usize) -> usize {
+        (rank - self.first) / self.per_node
+    }
+
+    /// The leader with that number.
+    pub(crate) fn rank_of(&self, number: usize) -> usize {
+        if number == self.node_of(self.root) { self.root } else { self.first + number * self.per_node }
+    }
+
+    /// The number of a rank, if it is a leader.
+    pub(crate) fn number_of(&self, rank: usize) -> Option<usize> {
+        let number = self.node_of(rank);
+        (self.rank_of(number) == rank).then_some(number)
+    }
+
+    /// The leader of a rank's node.
+    pub(crate) fn leader_of(&self, rank: usize) -> usize {
+        self.rank_of(self.node_of(rank))
+    }
+
+    /// The ranks of a node. The last one may have fewer than others.
+    pub(crate) fn ranks_of(&self, node: usize) -> Range<usize> {
+        let first = node * self.per_node;
+        first..self.ranks.min(first + self.per_node)
+    }
+
+    /// The ranks of a leader's node but itself.
+    pub(crate) fn followers(&self, leader: usize) -> impl Iterator<Item = usize> + Clone + use<> {
+        self.ranks_of(self.node_of(leader)).filter(move |&rank| rank != leader)
+    }
+
+    /// The place of a rank on its node.
+    pub(crate) fn slot_of(&self, rank: usize) -> usize {
+        rank % self.per_node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_node_has_one_and_the_root_is_one() {
+        for (ranks, per_node) in [(1, 1), (5, 2), (8, 4), (9, 4), (33, 8)] {
+            for root in 0..ranks {
+                let nodes = Leaders::of_nodes(ranks, per_node, root);
+                assert_eq!(nodes.number_of(root), Some(root / per_node));
+                let leaders: Vec<usize> =
+                    (0..ranks).filter(|&rank| nodes.number_of(rank).is_some()).collect();
+                assert_eq!(leaders, (0..nodes.count()).map(|node| nodes.rank_of(node)).collect::<Vec<_>>());
+                let led: usize = leaders.iter().map(|&leader| 1 + nodes.followers(leader).count()).sum();
+                assert_eq!(led, ranks);
+                assert!((0..ranks).all(|rank| nodes.node_of(nodes.leader_of(rank)) == nodes.node_of(rank)));
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Each algorithm beside what textbooks say of it: the longest chain of steps that move or combine something, and the
+//! most bytes that one rank sends, or receives.
+//!
+//! `p` ranks; `n` bytes of a broadcast, reduction or scan, of a block otherwise; `l` and `c` the logarithm of p to the
+//! base of 2, rounded down and up. What arrives and is combined is two steps of a chain, where textbooks count a
+//! message.
+//!
+//! Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005), for all
+//! that is named as there; Patarasuk, Yuan (2009), rings of reductions; Bruck et al. (1997); Hillis, Steele (1986),
+//! scans; Hensgen, Finkel, Manber (1988), the barrier; the collective interface of ACP, figure 6, lists; Karonis et al.
+//! (2000), two levels: one message of each node between nodes, by the form that is best there.
+
+use crate::algorithm::*;
+use crate::shape::Placement;
+use std::collections::BTreeSet;
+
+/// Sizes that all of a formula is in.
+#[derive(Clone, Copy)]
+struct TextbookSizes {
+    p: usize,
+    n: u64,
+    /// Rounded down, and up.
+    l: usize,
+    c: usize,
+    /// Two ranks at least become one before the rounds: their number is no power of two. That is up to three steps
+    /// more, as many as its ranks are in each other's way.
+    folds: bool,
+}
+
+impl TextbookSizes {
+    fn of(p: usize, n: u64) -> TextbookSizes {
+        TextbookSizes { p, n, l: p.ilog2() as usize, c: doublings(p), folds: !p.is_power_of_two() }
+    }
+
+    fn others(&self) -> u64 {
+        self.p as u64 - 1
+    }
+}
+
+/// Depth and bytes of the busiest rank.
+fn textbook(operation: CollectiveKind, name: &str, sizes: TextbookSizes) -> Option<(usize, u64)> {
+    use CollectiveKind::*;
+    let TextbookSizes { p, n, l, c, folds } = sizes;
+    let others = sizes.others();
+    let children = if p > 2 { 2 } else { 1 };
+    let fold = if folds { (3, n) } else { (0, 0) };
+    Some(match (operation, name) {
+        (Barrier, _) => (0, 0),
+        (Bcast, "binary" | "pipelined") => (l, children * n),
+        (Bcast, "binomial") => (l, c as u64 * n),
+        (Bcast, "chain") => (p - 1, n),
+        (Bcast, "staged") => (2, others * n),
+        (Bcast, "eager") => (2, others * n),
+        (Bcast | Gather | Allgather | Reduce, "copy in copy out") => (2, others * n),
+        // One block is laid after the other.
+        (Scatter | Alltoall, "copy in copy out") => (p, others * n),
+        // The values of the first rank are copied where two ranks or more come behind it.
+        (Allreduce | ReduceScatter | Scan | Exscan, "copy in copy out") => {
+            (if p > 2 { 3 } else { 2 }, others * n)
+        }
+        (Allreduce, "reduce scatter allgather") => (if p > 2 { p + 4 } else { 4 }, 2 * n / p as u64 * others),
+        (Allgather, "flat") => (2, others * others.max(1) * n + others * n),
+        (Reduce, "flat") => (2, others * n),
+        (Reduce, "direct") => (1, others * n),
+        (Bcast, "split copy") => (1, n),
+        (Allreduce, "flat") => (3, others * n),
+        (Bcast, "scatter+allgather") => (l + p - 1, 2 * n / p as u64 * others),
+        (Allgather, "ring") => (p - 1, others * n),
+        (Allgather, "recursive doubling") => (l, others * n),
+        (Allgather, "bruck") => (c + 2, others * n),
+        (Allgather, "command lists") => ((p - 1).ilog2() as usize + 1, others * n),
+        (Reduce, "tree") => (2 * l, c as u64 * n),
+        (Allreduce, "tree") => (3 * l, c as u64 * n),
+        (Allreduce, "recursive doubling") => (2 * l + 1 + fold.0, l as u64 * n + fold.1),
+        (Allreduce, "ring") => (3 * (p - 1), 2 * n / p as u64 * others),
+        (Allreduce, "rabenseifner") => (3 * l + fold.0, 2 * n / (1 << l) * ((1 << l) - 1) + fold.1),
+        (Gather, "flat") => (1, others * n),
+        (Gather, "binomial") => (l, others * n),
+        (Scatter, "flat") => (1, others * n),
+        (Scatter, "binomial") => (l + 1, others * n),
+        (Alltoall, "pairwise") => (1, others * n),
+        (Alltoall, "bruck") => {
+            let travels = |round: usize| (0..p).filter(|way| way >> round & 1 == 1).count() as u64;
+            (2 * c + 1, (0..c).map(travels).sum::<u64>() * n)
+        }
+        (ReduceScatter, "pairwise") => (2, others * n),
+        (ReduceScatter, "ring") => (2 * (p - 1), others * n),
+        (Scan, "doubling") => (scan_steps(p) + 1, c as u64 * n),
+        (Exscan, "doubling") => (scan_steps(p - 1) + 2, (1 + doublings(p - 1) as u64) * n),
+        _ => return None,
+    })
+}
+
+/// The same of those of two levels, where so many ranks share a node: steps and bytes of a form among nodes, and inside
+/// those of a tree before, or of a copy, and one copy behind.
+fn two_levels(
+    operation: CollectiveKind,
+    per_node: usize,
+    TextbookSizes { p, n, .. }: TextbookSizes,
+) -> (usize, u64) {
+    let nodes = p.div_ceil(per_node);
+    let TextbookSizes { l, c, folds, .. } = TextbookSizes::of(nodes, n);
+    let followers = per_node as u64 - 1;
+    let fold = if folds { (3, n) } else { (0, 0) };
+    let inner = TextbookSizes::of(per_node, n);
+    match operation {
+        // The root's own node waits for one copy more, the others for that of the last leader's.
+        CollectiveKind::Bcast => (l + 1, (followers + c as u64) * n),
+        CollectiveKind::Reduce => {
+            // The longest chain begins at a leaf of the leaders' tree; the last node is the only one so deep, if all
+            // places are taken, and has fewer ranks.
+            let last = (p - 1) % per_node + 1;
+            let least = if folds { inner.l } else { (last.ilog2() as usize).max(inner.l - 1) };
+            (2 * l + 2 * least, (inner.c + c) as u64 * n)
+        }
+        CollectiveKind::Allreduce => (2 * inner.l + 2 * l + 1 + fold.0, (followers + l as u64) * n + fold.1),
+        CollectiveKind::Allgather => (c + 2, (followers * p as u64 + ((nodes - 1) * per_node) as u64) * n),
+        _ => (0, 0),
+    }
+}
+
+/// The longest chain of a scan's rounds: each is two steps, but the last only combines, unless the rank that it comes
+/// from has been through all the others, too.
+fn scan_steps(ranks: usize) -> usize {
+    2 * doublings(ranks) - usize::from(!ranks.is_power_of_two())
+}
+
+/// Bytes that all algorithms cut into equal parts.
+fn bytes(ranks: usize) -> u64 {
+    64 * ranks as u64 * ranks.next_power_of_two() as u64
+}
+
+#[test]
+fn depth_and_bytes_are_those_of_the_textbook() {
+    for ranks in 2..=33 {
+        for algorithm in ALGORITHMS {
+            let shape = Shape::new(algorithm.operation, ranks, 0, bytes(ranks));
+            let Some(wanted) =
+                textbook(algorithm.operation, algorithm.name, TextbookSizes::of(ranks, bytes(ranks)))
+            else {
+                continue; // it has tests of its own
+            };
+            if !(algorithm.fits)(&shape) {
+                continue;
+            }
+            let checked = algorithm.schedule(&shape, 1).check();
+            let what = format!("{:?} by {} among {ranks}", algorithm.operation, algorithm.name);
+            let checked = checked.unwrap_or_else(|fault| panic!("{what}: {fault}"));
+            assert_eq!(checked.busiest_bytes, wanted.1, "{what}");
+            let folded =
+                ["recursive doubling", "rabenseifner"].contains(&algorithm.name) && !ranks.is_power_of_two();
+            if folded {
+                assert!((wanted.0 - 2..=wanted.0).contains(&checked.depth), "{what}: {}", checked.depth);
+            } else {
+                assert_eq!(checked.depth, wanted.0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn depth_and_bytes_of_two_levels_are_those_of_the_textbook() {
+    for (ranks, per_node) in (2..=33).flat_map(|ranks| [2, 3, 4, 8].map(|per_node| (ranks, per_node))) {
+        let placement = Placement { per_node, ..Placement::SPREAD };
+        for algorithm in ALGORITHMS.iter().filter(|one| one.name == "two-level") {
+            let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes(ranks)) };
+            assert_eq!((algorithm.fits)(&shape), per_node < ranks);
+            if per_node >= ranks {
+                continue;
+            }
+            let wanted = two_levels(algorithm.operation, per_node, TextbookSizes::of(ranks, bytes(ranks)));
+            let checked = algorithm.schedule(&shape, 1).check();
+            let what = format!("{:?} among {ranks}, {per_node} on a node", algorithm.operation);
+            let checked = checked.unwrap_or_else(|fault| panic!("{what}: {fault}"));
+            assert_eq!(checked.busiest_bytes, wanted.1, "{what}");
+            let is_folded = algorithm.operation == CollectiveKind::Allreduce
+                && !ranks.div_ceil(per_node).is_power_of_two();
+            let least = if is_folded { wanted.0 - 2 } else { wanted.0 };
+            assert!(
+                (least..=wanted.0).contains(&checked.depth),
+                "{what}: {} not {}",
+                checked.depth,
+                wanted.0
+            );
+        }
+    }
+}
+
+#[test]
+fn the_barrier_takes_as_many_rounds_as_doublings() {
+    for ranks in 2..=33 {
+        let shape = Shape::new(CollectiveKind::Barrier, ranks, 0, 0);
+        let checked = barrier::DISSEMINATION.schedule(&shape, 1).check().expect("it is right");
+        assert_eq!(checked.queue_steps_max, doublings(ranks), "{ranks} ranks");
+    }
+}
+
+#[test]
+fn each_name_stands_for_another_schedule() {
+    for (ranks, per_node) in [5, 8, 12, 16].into_iter().flat_map(|ranks| [1, 2, 3, 4, 8].map(|k| (ranks, k)))
+    {
+        let mut seen = BTreeSet::new();
+        let placement = Placement { per_node, ..Placement::SPREAD };
+        for algorithm in ALGORITHMS {
+            let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 1, bytes(ranks)) };
+            if !(algorithm.fits)(&shape) {
+                continue;
+            }
+            let schedule = algorithm.schedule(&shape, 4);
+            let parts: Vec<_> = (0..ranks).map(|rank| format!("{:?}", schedule.part(rank))).collect();
+            let what = (format!("{:?}", algorithm.operation), parts);
+            assert!(seen.insert(what), "{} among {ranks}: another has the same steps", algorithm.name);
+        }
+    }
+}

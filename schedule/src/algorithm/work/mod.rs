@@ -1,0 +1,454 @@
+//! What each algorithm has to do, in closed form: what textbooks say of it, and what its schedule adds to that.
+//!
+//! `p` ranks, `o` others; `n` bytes of a broadcast, reduction or scan, of a block otherwise; `l` and `c` the logarithm
+//! of p to the base of 2, rounded down and up. Counts of steps, bytes and memory are those of the schedules, and the
+//! tests hold them against these. Rounds where ranks share processors are no more than a rule that fits what was
+//! measured: whoever comes last runs what is left of the others, so up a tree takes fewer rounds than levels.
+//!
+//! Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005), for all
+//! that is named as there; Patarasuk, Yuan (2009), rings of reductions; Bruck et al. (1997); Hillis, Steele (1986),
+//! scans; Hensgen, Finkel, Manber (1988), the barrier; the collective interface of ACP, figure 6, lists.
+
+mod inter_node;
+
+use crate::algorithm::{Algorithm, CollectiveKind, doublings, two_level};
+use crate::shape::{Counts, Shape};
+
+/// So much of something.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Load {
+    /// What is done one after the other, where each rank has a processor of its own.
+    pub longest: f64,
+    /// What all ranks do.
+    pub all: f64,
+}
+
+/// What an algorithm has to do in a start.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Work {
+    /// Hand-overs one after the other, where each rank has a processor of its own.
+    pub hops: f64,
+    /// Those of them that lead from one node to another, where several ranks share each of several nodes.
+    pub between: f64,
+    /// Bytes that go out of the busiest node, or into it, there.
+    pub carried: f64,
+    /// CombineWith often all ranks that share a processor must have had their turn.
+    pub rounds: f64,
+    /// Steps; the longest: of the rank with most, or along the longest chain.
+    pub steps: Load,
+    /// Bytes that are copied.
+    pub copied: Load,
+    /// Bytes that are combined with others.
+    pub combined: Load,
+    /// Bytes of memory beside the program's on the rank with most.
+    pub scratch: f64,
+    /// Whether each rank has a signal for each other one.
+    pub knows_all: bool,
+}
+
+/// Sizes that all of a formula is in.
+#[derive(Clone, Copy)]
+struct Sizes {
+    p: f64,
+    o: f64,
+    n: f64,
+    l: f64,
+    c: f64,
+    /// The largest power of two that is no more than p, and how many ranks become one with another before the rounds.
+    whole: f64,
+    folded: f64,
+    /// Bits that are set in all numbers below p: how often blocks are handed on in rounds of doubling distance.
+    ones: f64,
+    /// Ranks of the largest subtree below the root of a binomial tree.
+    subtree: f64,
+}
+
+impl Sizes {
+    fn of(shape: &Shape) -> Sizes {
+        let ranks = shape.ranks;
+        let (c, l) = (doublings(ranks), ranks.ilog2());
+        let set = |bit: usize| {
+            let (period, half) = (2 << bit, 1 << bit);
+            ranks / period * half + (ranks % period).saturating_sub(half)
+        };
+        let top = ranks.next_power_of_two() / 2;
+        let n = match &shape.counts {
+            Counts::Equal(bytes) => *bytes as f64,
+            Counts::Each(_) => shape.bytes_of_all() as f64 / ranks as f64,
+            Counts::Matrix(all) => all.iter().sum::<u64>() as f64 / (ranks * ranks) as f64,
+            Counts::Graph(_) => shape.rooms(0)[0] as f64,
+        };
+        Sizes {
+            p: ranks as f64,
+            o: ranks as f64 - 1.0,
+            n,
+            l: f64::from(l),
+            c: c as f64,
+            whole: (1_usize << l) as f64,
+            folded: (ranks - (1 << l)) as f64,
+            ones: (0..c).map(set).sum::<usize>() as f64,
+            subtree: ranks.saturating_sub(top).max(top / 2) as f64,
+        }
+    }
+}
+
+/// Work that waits so often, with so many steps, the most and all, that copy so many bytes.
+pub(crate) fn work((hops, rounds): (f64, f64), steps: (f64, f64), copied: (f64, f64)) -> Work {
+    let load = |(longest, all)| Load { longest, all };
+    Work { hops, rounds, steps: load(steps), copied: load(copied), ..Work::default() }
+}
+
+impl Work {
+    /// The same, which also combines so many bytes.
+    pub(crate) fn combining(self, longest: f64, all: f64) -> Work {
+        Work { combined: Load { longest, all }, ..self }
+    }
+
+    /// The same with so many bytes of memory.
+    pub(crate) fn within(self, scratch: f64) -> Work {
+        Work { scratch, ..self }
+    }
+
+    /// The same, of which so many hand-overs and so many bytes pass between nodes.
+    pub(crate) fn between(self, between: f64, carried: f64) -> Work {
+        Work { between, carried, ..self }
+    }
+
+    /// The same with a signal for each other rank.
+    fn knowing_all(self) -> Work {
+        Work { knows_all: true, ..self }
+    }
+}
+
+/// What an algorithm has to do for a shape. None where that depends on more than its sizes.
+pub(crate) fn of(algorithm: &Algorithm, shape: &Shape) -> Option<Work> {
+    if algorithm.name == two_level::BCAST.name {
+        return two_level::work_of(shape);
+    }
+    let sizes = Sizes::of(shape);
+    if algorithm.is_for_calls() {
+        return Some(laid(algorithm, sizes)); // among ranks that share a node
+    }
+    let work = on_one_level(algorithm, sizes)?;
+    Some(inter_node::with(work, sizes.n, algorithm, shape))
+}
+
+/// The same, wherever ranks are.
+fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
+    use CollectiveKind::*;
+    match algorithm.operation {
+        Barrier => barrier(algorithm.name, sizes),
+        Bcast => bcast(algorithm.name, sizes),
+        Reduce => reduce(algorithm.name, sizes),
+        Allreduce => allreduce(algorithm.name, sizes),
+        Gather | Scatter => rooted(algorithm.operation, algorithm.name, sizes),
+        Allgather => allgather(algorithm.name, sizes),
+        Alltoall => alltoall(algorithm.name, sizes),
+        ReduceScatter => reduce_scatter(algorithm.name, sizes),
+        Scan | Exscan if algorithm.name == "doubling" => Some(scan(algorithm.operation, sizes)),
+        Scan | Exscan => None,
+        Neighbours => Some(work((2.0, 2.0), (8.0, 8.0 * sizes.p), (sizes.n, sizes.p * sizes.n))),
+    }
+}
+
+/// Everybody lays out what it gives, and takes what it gets.
+fn laid(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
+    use CollectiveKind::*;
+    let is_pair = p == 2.0;
+    let (once, told) = ((1.0, 1.0), 1.5 * o); // two are told in a step, and each is waited for
+    let places = if is_pair { 1.0 } else { 4.0 };
+    match algorithm.operation {
+        Barrier => work(once, (o / 2.0, p * p / 2.0), (0.0, 0.0)),
+        Bcast if algorithm.name == "split copy" => work((2.0, 2.0), (2.0, 4.0), (n / 2.0, n)),
+        Bcast => work(once, (told + 2.5, 4.5 * p), (2.0 * n, p * n)).within(places * n),
+        Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).within(places * p * n),
+        Gather => work(once, (told + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).within(places * n),
+        Reduce => work(once, (told + 2.0, 5.5 * o), (n, o * n)).combining(o * n, o * n).within(places * n),
+        Allreduce if algorithm.name == "reduce scatter allgather" => {
+            let copied = 2.0 * o + 1.0 + 2.0 * (p - 2.0) / p;
+            work((2.0, 2.0), (6.0 * o, 6.0 * o * p), (copied / p * n, copied * n))
+                .combining(o / p * n, o * n)
+                .within(if is_pair { n } else { 2.0 * n * (p + 1.0) / p })
+        }
+        Allreduce => work(once, (told + 4.0, p * (told + 4.0)), (2.0 * n, 2.0 * o * n))
+            .combining(o * n, p * o * n)
+            .within(2.0 * n),
+        ReduceScatter => work(once, (told + 4.0, p * (told + 4.0)), ((p + 1.0) * n, (p * p + p - 2.0) * n))
+            .combining(o * n, p * o * n)
+            .within(2.0 * p * n),
+        Allgather => work(once, (told + 2.5, p * (told + 2.5)), (p * n, p * p * n)).within(2.0 * n),
+        Alltoall => {
+            let own = 2.0 * o + 1.0;
+            work(once, (4.0 * o + 1.0, p * (4.0 * o + 1.0)), (own * n, p * own * n)).within(o * n)
+        }
+        Scan => {
+            let copied = if is_pair { n } else { 2.0 * o * n };
+            work(once, (told + 5.0, p * (told + 5.0)), (2.0 * n, copied))
+                .combining(o * n, p * o / 2.0 * n)
+                .within(4.0 * n)
+        }
+        Exscan => work(once, (told + 5.0, p * (told + 4.0)), (2.0 * n, 2.0 * o * n))
+            .combining((o - 1.0) * n, o * (o - 1.0) / 2.0 * n)
+            .within(4.0 * n),
+        Neighbours => Work::default(),
+    }
+}
+
+fn barrier(name: &str, Sizes { p, c, .. }: Sizes) -> Option<Work> {
+    Some(match name {
+        "dissemination" => work((c, c), (c, p * c), (0.0, 0.0)),
+        "central" => work((2.0, 2.0), (p / 2.0 + 2.0, 1.5 * p + 1.0), (0.0, 0.0)),
+        _ => return None,
+    })
+}
+
+fn bcast(name: &str, Sizes { p, o, n, l, c, ones, .. }: Sizes) -> Option<Work> {
+    let children = o.min(2.0);
+    let down = c.max(2.0); // ready must have climbed before
+    Some(match name {
+        "binary" | "pipelined" => {
+            work((2.0 * l, down), (children * l + 1.0, 2.0 * o), (children * l * n, o * n))
+        }
+        "binomial" => work((2.0 * l, down), (c, 2.0 * o), (c * n, o * n)),
+        // Ranks that take turns in their order pass many places of a chain in one round.
+        "chain" => work((2.0 * o, down), (o, 2.0 * o), (o * n, o * n)),
+        "scatter+allgather" => {
+            work((2.0 * l + o, p / 2.0 + 1.0), (c + o, o * (p + 2.0)), (2.0 * n / p * o, (o + ones / p) * n))
+        }
+        "staged" => {
+            work((1.0, 1.0), (1.5 * p + 1.0, 2.5 * p), (2.0 * n, p * n)).within(4.0 * n).knowing_all()
+        }
+        "eager" => work((1.0, 1.0), (o, 2.0 * o), (p * n, 2.0 * o * n)).within(4.0 * n).knowing_all(),
+        _ => return None,
+    })
+}
+
+fn reduce(name: &str, Sizes { p, o, n, l, c, .. }: Sizes) -> Option<Work> {
+    Some(match name {
+        "flat" => work((1.0, 1.0), (o, 2.0 * o), (n, o * n))
+            .combining(o * n, o * n)
+            .within(4.0 * p * n)
+            .knowing_all(),
+        "direct" => work((2.0, 2.0), (o, 2.0 * o), (0.0, 0.0)).combining(o * n, o * n),
+        "tree" => work((l, (c + 1.0) / 2.0), (c + 1.0, 3.0 * o), (l * n, o * n))
+            .combining(c * n, o * n)
+            .within(2.0 * c * n),
+        _ => return None,
+    })
+}
+
+fn allreduce(name: &str, sizes: Sizes) -> Option<Work> {
+    let Sizes { p, o, n, l, c, whole, folded, .. } = sizes;
+    // What those take on who become one with another before the rounds, and hand the result back.
+    let fold = if folded > 0.0 { 1.0 } else { 0.0 };
+    Some(match name {
+        "flat" => work((2.0, 2.0), (2.0 * o, 3.0 * o), (p * n, 2.0 * o * n))
+            .combining(o * n, o * n)
+            .within(p * n)
+            .knowing_all(),
+        "tree" => work((2.0 * l, c + 0.5), (2.0 * c, 4.0 * o), ((l + c) * n, 2.0 * o * n))
+            .combining(c * n, o * n)
+            .within(2.0 * c * n),
+        "recursive doubling" => {
+            let (steps, all) = (2.0 * l + 2.0 + 2.0 * fold, whole * (2.0 * l + 2.0) + 3.0 * folded);
+            let copied = ((l + 1.0 + 2.0 * fold) * n, (whole * (l + 1.0) + 2.0 * folded) * n);
+            work((l + 2.0 * fold, 1.5 * c), (steps, all), copied)
+                .combining((l + fold) * n, (whole * l + folded) * n)
+                .within(2.0 * (l + fold) * n)
+        }
+        "ring" => work((2.0 * o, 0.75 * p), (3.0 * o, 3.0 * p * o), (2.0 * n / p * o, 2.0 * o * n))
+            .combining(n / p * o, o * n)
+            .within(2.0 * n),
+        "rabenseifner" => {
+            let part = (whole - 1.0) / whole * n;
+            let (steps, all) = (3.0 * l + 2.0 * fold, whole * 3.0 * l + 3.0 * folded);
+            let copied = (2.0 * part + 2.0 * fold * n, 2.0 * o * n);
+            work((2.0 * l + 2.0 * fold, 1.5 * c), (steps, all), copied)
+                .combining(part + fold * n, o * n)
+                .within(2.0 * (part + fold * n))
+        }
+        _ => return None,
+    })
+}
+
+/// Gathers and scatters.
+fn rooted(operation: CollectiveKind, name: &str, sizes: Sizes) -> Option<Work> {
+    let Sizes { p, o, n, l, c, ones, subtree, .. } = sizes;
+    Some(match (operation, name) {
+        (CollectiveKind::Gather, "flat") => work((2.0, 1.0), (p / 2.0, 1.5 * p - 1.0), (n, o * n)),
+        (CollectiveKind::Gather, "binomial") => {
+            let row = if subtree > 1.0 { 2.0 * subtree * n } else { 0.0 };
+            work((l + 2.0, c), (c + 4.0, 3.0 * p), (o * n, ones * n)).within(row)
+        }
+        (CollectiveKind::Scatter, "flat") => work((2.0, (0.75 * c).max(1.0)), (o, 2.0 * o), (o * n, o * n)),
+        (CollectiveKind::Scatter, "binomial") => {
+            let steps = (2.0 * c + 3.0, 7.0 * o);
+            work((l, (c + 1.0) / 3.0), steps, (p * n, (ones + o) * n)).within(2.0 * subtree * n)
+        }
+        _ => return None,
+    })
+}
+
+fn allgather(name: &str, Sizes { p, o, n, l, c, .. }: Sizes) -> Option<Work> {
+    let (one, all) = (o * n, p * o * n);
+    Some(match name {
+        "flat" => work((2.0, 2.0), (p + 1.0, 2.0 * p), ((p * p + 1.0) * n, (p * p + p) * n))
+            .within(2.0 * p * n)
+            .knowing_all(),
+        "ring" => work((p, (p + 1.0) / 2.0), (p + 1.0, p * (p + 1.0)), (one, all)),
+        "recursive doubling" => work((c + 1.0, 1.2 * c), (3.0 * c - 1.0, p * (3.0 * c - 1.0)), (one, all)),
+        "bruck" => {
+            let each = 2.0 * o + 1.0;
+            work((c, c), (p + c, p * (p + c)), (each * n, p * each * n)).within(2.0 * p * n)
+        }
+        "command lists" => {
+            let steps = o + 2.0 * c + 2.0;
+            work((2.0 * c + l, 2.0 * c - 1.0), (steps, p * steps), (one, all))
+        }
+        _ => return None,
+    })
+}
+
+fn alltoall(name: &str, Sizes { p, n, c, ones, .. }: Sizes) -> Option<Work> {
+    Some(match name {
+        "pairwise" => work((2.0, 1.5 * c), (1.5 * p, 1.5 * p * p), (p * n, p * p * n)),
+        "bruck" => {
+            let (steps, copies) = (ones + p + 2.0 * c, 2.0 * ones + p);
+            work((c, c), (steps, p * steps), (copies * n, p * copies * n)).within(4.0 * ones * n)
+        }
+        _ => return None,
+    })
+}
+
+fn reduce_scatter(name: &str, Sizes { p, o, n, c, .. }: Sizes) -> Option<Work> {
+    let same = |waits| work(waits, (2.0 * o, 2.0 * p * o), (o * n, p * o * n)).combining(o * n, p * o * n);
+    Some(match name {
+        "pairwise" => same((1.0, c)).within(2.0 * o * n).knowing_all(),
+        "ring" => same((o, 0.75 * p)).within(2.0 * p * n),
+        _ => return None,
+    })
+}
+
+fn scan(operation: CollectiveKind, Sizes { p, o, n, c, .. }: Sizes) -> Work {
+    // Values that come in among so many, in so many rounds.
+    let come = |ranks: f64| {
+        let rounds = f64::from((ranks as u64).next_power_of_two().trailing_zeros());
+        (ranks * rounds - (ranks as u64).next_power_of_two() as f64 + 1.0).max(0.0)
+    };
+    let (first, come) = if operation == CollectiveKind::Scan { (0.0, come(p)) } else { (1.0, come(o)) };
+    work(
+        (c + first, c + first),
+        (3.0 * c + 6.0, p * (3.0 * c + 3.0)),
+        ((c + 1.0 + first) * n, (come + o + first * o) * n),
+    )
+    .combining(c * n, come * n)
+    .within(2.0 * (c + first) * n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ALGORITHMS;
+    use super::*;
+    use crate::shape::Placement;
+    use crate::{BufferKind, StepKind};
+
+    /// What the schedule of a shape does: steps of the rank with most, and of all; bytes copied, and combined; memory.
+    fn counted(algorithm: &Algorithm, shape: &Shape) -> [f64; 5] {
+        let schedule = algorithm.schedule(shape, 1);
+        let mut all = [0.0; 5];
+        for part in (0..shape.ranks).map(|rank| schedule.part(rank)) {
+            let steps = part.steps().len() as f64;
+            all[0] = steps.max(all[0]);
+            all[1] += steps;
+            for step in part.steps() {
+                match step.action {
+                    StepKind::Copy { bytes, .. } => all[2] += bytes as f64,
+                    StepKind::Reduce { bytes, .. } => all[3] += bytes as f64,
+                    StepKind::Nothing => (),
+                }
+            }
+            let bytes = |room: &crate::BufferDecl| match room.used {
+                BufferKind::User => 0,
+                used => room.bytes * used.times(),
+            };
+            all[4] = (part.rooms().iter().map(bytes).sum::<u64>() as f64).max(all[4]);
+        }
+        all
+    }
+
+    /// Bytes that go out of a node, or into it, of that which has most.
+    fn carried(algorithm: &Algorithm, shape: &Shape) -> f64 {
+        let per_node = shape.placement.per_node;
+        let mut carried = vec![[0.0; 2]; shape.ranks.div_ceil(per_node)];
+        let schedule = algorithm.schedule(shape, 1);
+        for part in (0..shape.ranks).map(|rank| schedule.part(rank)) {
+            for step in part.steps() {
+                let (StepKind::Copy { from, to, bytes } | StepKind::Reduce { from, to, bytes, .. }) =
+                    step.action
+                else {
+                    continue;
+                };
+                let (from, to) = (from.rank as usize / per_node, to.rank as usize / per_node);
+                if from != to {
+                    carried[from][0] += bytes as f64;
+                    carried[to][1] += bytes as f64;
+                }
+            }
+        }
+        carried.into_iter().flatten().fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn bytes_between_nodes_are_those_of_the_schedules() {
+        for (ranks, per_node) in [(8, 2), (16, 4), (24, 4), (27, 3), (33, 8), (48, 12), (64, 16)] {
+            let placement = Placement { per_node, ..Placement::SPREAD };
+            let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
+            for algorithm in ALGORITHMS.iter().filter(|one| !one.is_for_calls()) {
+                let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
+                let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
+                    continue;
+                };
+                let (told, counted) = (work.carried, carried(algorithm, &shape));
+                let what = format!(
+                    "{:?} by {} among {ranks}, {per_node} on a node: {told} and not {counted}, in {bytes}",
+                    algorithm.operation, algorithm.name
+                );
+                let exact = algorithm.name == "two-level";
+                assert!(told == counted || !exact, "{what}");
+                assert!(2.0 * told >= counted && told <= 2.0 * counted, "{what}");
+                assert!((0.0..=work.hops).contains(&work.between), "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn closed_forms_are_those_of_the_schedules() {
+        let placed =
+            [1, 2, 3, 4, 8].into_iter().flat_map(|per_node| (2..=33).map(move |ranks| (ranks, per_node)));
+        for (ranks, per_node) in placed {
+            let placement = Placement { per_node, ..Placement::SPREAD };
+            // Bytes that all algorithms cut into equal parts.
+            let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
+            for algorithm in ALGORITHMS {
+                if per_node > 1 && algorithm.name != "two-level" {
+                    continue; // it does not look at nodes
+                }
+                let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
+                let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
+                    continue;
+                };
+                let counted = counted(algorithm, &shape);
+                let Work { steps, copied, combined, scratch, .. } = work;
+                let told = [steps.longest, steps.all, copied.all, combined.all, scratch];
+                let what = format!("{:?} by {} among {ranks}", algorithm.operation, algorithm.name);
+                // Steps to half as many, and a few; bytes to a tenth; memory to twice as much.
+                for (at, (told, counted)) in told.into_iter().zip(counted).enumerate() {
+                    let (share, few) = [(0.5, 4.0), (0.5, 6.0), (0.1, 0.0), (0.1, 0.0), (1.0, 0.0)][at];
+                    let is_more = at == 0 && told > counted; // a chain leads through several ranks
+                    let is_near = is_more || (told - counted).abs() <= share * counted + few;
+                    assert!(is_near, "{what}, number {at}: {told} and not {counted}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The broadcast of ACP's collective interface: one list of copies, `[to, from, after]`, that one rank runs, which may
+//! be none of those that get the data.
+
+use super::*;
+use crate::rank_part::RankPart;
+use crate::step::StepTrigger;
+use crate::{Fault, Origin, Span};
+
+/// The list for 7 ranks, a binary tree, as it is printed.
+const TREE_OF_7: [(usize, usize, Option<usize>); 6] =
+    [(1, 0, None), (2, 0, None), (3, 1, Some(0)), (4, 1, Some(0)), (5, 2, Some(1)), (6, 2, Some(1))];
+const BYTES: u64 = 40;
+
+/// A broadcast from the first member to all, by a list that one rank runs, among all ranks of a group.
+fn listed(
+    ranks: usize,
+    by: usize,
+    members: Vec<usize>,
+    write: impl Fn(&mut Builder, &[Region]) + Send + Sync + 'static,
+) -> Schedule {
+    let places = members.clone();
+    let write = move |b: &mut Builder| {
+        let data = b.buffer("data", BYTES);
+        b.by(Some(by));
+        write(b, &places.iter().map(|&rank| data.on(rank)).collect::<Vec<_>>());
+    };
+    let contract = move |rank: usize| {
+        let span = Span { buffer: BufferId::FIRST, offset: 0, bytes: BYTES };
+        let origin = Origin { ranks: vec![members[0] as u32], buffer: BufferId::FIRST, offset: 0 };
+        let gives = if rank == members[0] { vec![span] } else { Vec::new() };
+        let gets = if members.contains(&rank) { vec![(span, origin)] } else { Vec::new() };
+        Contract { gives, gets, ..Contract::default() }
+    };
+    Schedule::build("list", (ranks, 0, BYTES), write, contract)
+}
+
+/// The list as it is printed.
+fn tree_of_7(b: &mut Builder, data: &[Region]) {
+    let mut written = Vec::new();
+    for (to, from, after) in TREE_OF_7 {
+        written.push(b.copy(data[from], data[to]).after(after.map(|step| written[step])).written());
+    }
+}
+
+/// A binary tree of any size, what comes after what found out.
+fn tree(b: &mut Builder, data: &[Region]) {
+    for child in 1..data.len() {
+        let parent = (child - 1) / 2;
+        let heard = b.last_write(data[parent]);
+        b.copy(data[parent], data[child]).after(heard);
+    }
+}
+
+/// The moves of a part as such a list: to and from whom, and after which of them.
+fn list(part: &RankPart) -> Vec<(usize, usize, Option<usize>)> {
+    let name = |trigger: StepTrigger| part.counters()[trigger.signal.index()].name.clone();
+    let number = |name: &str| name.strip_prefix("step ")?.strip_suffix(" is done")?.parse().ok();
+    let mut list = Vec::new();
+    let mut after = None;
+    for step in part.steps().iter().filter(|step| step.queue.0 == 0) {
+        after = number(&name(step.trigger)).or(after);
+        if let StepKind::Copy { from, to, bytes } = step.action {
+            assert_eq!((from.offset, to.offset, bytes), (0, 0, BYTES));
+            list.push((to.rank as usize, from.rank as usize, after.take()));
+        }
+    }
+    list
+}
+
+#[test]
+fn j9_the_tree_of_7_is_that_of_the_paper() {
+    let members: Vec<usize> = (0..7).collect();
+    for by in 0..8 {
+        let printed = listed(8, by, members.clone(), tree_of_7);
+        let found = listed(8, by, members.clone(), tree);
+        for rank in 0..8 {
+            let wanted = if rank == by { &TREE_OF_7[..] } else { &[] };
+            assert_eq!(list(&printed.part(rank)), wanted, "rank {rank}, by {by}");
+            assert_eq!(printed.part(rank), found.part(rank), "rank {rank}, by {by}");
+        }
+        printed.check().unwrap_or_else(|fault| panic!("by rank {by}: {fault}"));
+    }
+}
+
+#[test]
+fn j9_a_rank_outside_of_the_group_runs_the_list() {
+    for ranks in 2..=24 {
+        for by in [0, ranks / 2, ranks - 1] {
+            let members: Vec<usize> = (0..ranks).rev().filter(|&rank| rank != by).collect();
+            let schedule = listed(ranks, by, members, tree);
+            schedule.check().unwrap_or_else(|fault| panic!("{ranks} ranks, by {by}: {fault}"));
+            assert!(schedule.contract(by) == Contract::default(), "it neither gives nor gets");
+            assert_eq!(list(&schedule.part(by)).len(), ranks - 2);
+        }
+    }
+}
+
+/// Whoever hands on before it has got: the first of two that come after a copy holds the second up, too, so both are
+/// left out. And each copy is needed.
+#[test]
+fn j9_a_list_with_anything_left_out_is_refused() {
+    let left_out = |order: Option<usize>, copy: Option<usize>| {
+        let write = move |b: &mut Builder, data: &[Region]| {
+            let mut written = Vec::new();
+            for (number, (to, from, after)) in TREE_OF_7.into_iter().enumerate() {
+                let copied = if Some(number) == copy { b.join(7) } else { b.copy(data[from], data[to]) };
+                let after = after.filter(|_| after != order).map(|before| written[before]);
+                written.push(copied.after(after).written());
+            }
+        };
+        listed(8, 7, (0..7).collect(), write).check().err().map(|fault| *fault)
+    };
+    assert_eq!(left_out(None, None), None);
+    for before in 0..2 {
+        let fault = left_out(Some(before), None);
+        assert!(matches!(fault, Some(Fault::Race { .. })), "after {before}: {fault:?}");
+    }
+    for copy in 0..TREE_OF_7.len() {
+        let fault = left_out(None, Some(copy));
+        assert!(matches!(fault, Some(Fault::WrongBytes { .. })), "{copy}: {fault:?}");
+    }
+}

@@ -1,0 +1,353 @@
+//! Some starts of a schedule laid out side by side: what happens, and who adds what to which signal.
+
+use super::CheckReport;
+use super::fault::{Fault, FaultSite};
+use super::races::Home;
+use crate::{
+    BufferDecl, Contract, Location, RankPart, START, Schedule, SignalId, Span, Step, StepEffect, StepKind,
+    StepTrigger,
+};
+use std::collections::BTreeMap;
+
+/// What can happen in a start: numbers of one kind in a row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Event {
+    /// The program of that rank starts, having written what it gives.
+    Begin(usize),
+    /// The start is over for that rank, whose program reads what it got.
+    End(usize),
+    /// A step of that rank, by its place among them.
+    Step(usize, usize),
+}
+
+/// Something that an event adds to a signal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Addition {
+    /// Which event, within its start.
+    pub(super) event: usize,
+    /// Which of its effects.
+    pub(super) slot: usize,
+    /// How much.
+    pub(super) amount: u64,
+    /// Additions of one queue to one signal come in their order: which of those it belongs to.
+    pub(super) stream: usize,
+    /// The how manieth of them, in its start.
+    pub(super) place: usize,
+}
+
+/// Starts of a schedule.
+#[derive(Debug)]
+pub(super) struct Unrolled {
+    pub(super) parts: Vec<RankPart>,
+    pub(super) contracts: Vec<Contract>,
+    /// How many starts are looked at: enough that the first of them cannot meet the last.
+    pub(super) starts: usize,
+    /// Where the steps of each rank begin among all.
+    first_step: Vec<usize>,
+    steps: usize,
+    /// Who adds to each signal, by rank and signal.
+    additions: BTreeMap<(usize, SignalId), Vec<Addition>>,
+    /// Additions of each stream in a start: event and slot.
+    pub(super) streams: Vec<Vec<(usize, usize)>>,
+    /// The event before each step's in its queue, in the same start; and the last one of each queue.
+    before: Vec<Option<usize>>,
+    last: BTreeMap<(usize, u16), usize>,
+    /// The same of reductions, which have no more than themselves to wait for: none for other steps.
+    reduction_before: Vec<Option<(usize, bool)>>,
+}
+
+/// How many starts are laid out where triggers look back that many.
+pub(super) fn starts(lag: u64) -> u64 {
+    3 + lag
+}
+
+impl Unrolled {
+    pub(super) fn lay_out(schedule: &Schedule) -> Result<Unrolled, Box<Fault>> {
+        let ranks = schedule.ranks();
+        let parts: Vec<RankPart> = (0..ranks).map(|rank| schedule.part(rank)).collect();
+        let contracts = (0..ranks).map(|rank| schedule.contract(rank)).collect();
+        let mut first_step = Vec::with_capacity(ranks);
+        let mut steps = 0;
+        for part in &parts {
+            first_step.push(steps);
+            steps += part.steps().len();
+        }
+        let triggers = parts.iter().flat_map(|part| {
+            part.steps().iter().map(|step| step.trigger).chain(part.finished().iter().copied())
+        });
+        let starts = starts(triggers.map(|trigger| trigger.lag.into()).max().unwrap_or(0)) as usize;
+        let mut world = Unrolled {
+            parts,
+            contracts,
+            starts,
+            first_step,
+            steps,
+            additions: BTreeMap::new(),
+            streams: Vec::new(),
+            before: Vec::new(),
+            last: BTreeMap::new(),
+            reduction_before: Vec::new(),
+        };
+        world.check_names()?;
+        world.chain_queues();
+        world.chain_reductions();
+        world.collect_additions();
+        world.check_sums()?;
+        Ok(world)
+    }
+
+    pub(super) fn ranks(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Events of one start.
+    pub(super) fn events(&self) -> usize {
+        2 * self.ranks() + self.steps
+    }
+
+    /// The number of an event within its start.
+    pub(super) fn number(&self, event: Event) -> usize {
+        match event {
+            Event::Begin(rank) => rank,
+            Event::End(rank) => self.ranks() + rank,
+            Event::Step(rank, step) => 2 * self.ranks() + self.first_step[rank] + step,
+        }
+    }
+
+    /// Which event has that number.
+    pub(super) fn event(&self, number: usize) -> Event {
+        let ranks = self.ranks();
+        if number < ranks {
+            return Event::Begin(number);
+        }
+        if number < 2 * ranks {
+            return Event::End(number - ranks);
+        }
+        let step = number - 2 * ranks;
+        let rank = self.first_step.partition_point(|&first| first <= step) - 1;
+        Event::Step(rank, step - self.first_step[rank])
+    }
+
+    /// The step that an event is, if it is one.
+    pub(super) fn step(&self, number: usize) -> Option<&Step> {
+        match self.event(number) {
+            Event::Step(rank, step) => Some(&self.parts[rank].steps()[step]),
+            _ => None,
+        }
+    }
+
+    /// What an event raises.
+    pub(super) fn effects(&self, number: usize) -> Vec<StepEffect> {
+        match self.event(number) {
+            Event::Begin(rank) => vec![START.on(rank, 1)],
+            Event::End(_) => Vec::new(),
+            Event::Step(rank, step) => self.parts[rank].steps()[step].effects().collect(),
+        }
+    }
+
+    /// What an event of that rank waits for.
+    pub(super) fn triggers(&self, number: usize) -> (usize, &[StepTrigger]) {
+        match self.event(number) {
+            Event::Begin(rank) => (rank, &[]),
+            Event::End(rank) => (rank, self.parts[rank].finished()),
+            Event::Step(rank, step) => (rank, std::slice::from_ref(&self.parts[rank].steps()[step].trigger)),
+        }
+    }
+
+    /// How much a signal counts in each start.
+    pub(super) fn per_start(&self, rank: usize, signal: SignalId) -> u64 {
+        self.parts[rank].counters()[signal.index()].per_start
+    }
+
+    /// How far a signal must have counted for a trigger of that start; `None`: it is met.
+    pub(super) fn threshold(&self, rank: usize, trigger: &StepTrigger, start: usize) -> Option<u64> {
+        let start = (start as u64).checked_sub(trigger.lag.into())?;
+        Some(start * self.per_start(rank, trigger.signal) + trigger.count)
+    }
+
+    /// Who adds to a signal in each start.
+    pub(super) fn additions(&self, rank: usize, signal: SignalId) -> &[Addition] {
+        self.additions.get(&(rank, signal)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The event before this in its queue, and whether it belongs to the start before.
+    pub(super) fn before(&self, number: usize) -> Option<(usize, bool)> {
+        let Event::Step(rank, step) = self.event(number) else { return None };
+        let queue = self.parts[rank].steps()[step].queue.0;
+        Some(match self.before[number - 2 * self.ranks()] {
+            Some(before) => (before, false),
+            None => (self.last[&(rank, queue)], true),
+        })
+    }
+
+    /// The buffer in which that place lies in that start.
+    pub(super) fn home(&self, place: &Location, start: usize) -> Home {
+        let used = self.parts[place.rank as usize].rooms()[place.buffer.index()].used;
+        let (rank, turn) = used.home(place.rank, start as u64);
+        (rank, place.buffer, turn as usize)
+    }
+
+    /// Where an event is, for people.
+    pub(super) fn place(&self, number: usize, start: usize) -> FaultSite {
+        match self.event(number) {
+            Event::Begin(rank) => FaultSite { rank, start, step: None, is_end: false },
+            Event::End(rank) => FaultSite { rank, start, step: None, is_end: true },
+            Event::Step(rank, step) => FaultSite { rank, start, step: Some(step), is_end: false },
+        }
+    }
+
+    /// Every name is there, and every place inside of its buffer.
+    fn check_names(&self) -> Result<(), Box<Fault>> {
+        for (rank, part) in self.parts.iter().enumerate() {
+            for (number, step) in part.steps().iter().enumerate() {
+                let at = FaultSite { rank, start: 0, step: Some(number), is_end: false };
+                let has_signal = |rank: usize, signal: SignalId| {
+                    self.parts.get(rank).is_some_and(|part| signal.index() < part.counters().len())
+                };
+                let effects_are_there = step
+                    .effects()
+                    .all(|effect| effect.amount > 0 && has_signal(effect.rank as usize, effect.signal));
+                if !effects_are_there || !has_signal(rank, step.trigger.signal) {
+                    return Err(Box::new(Fault::NoSignal { at }));
+                }
+                let (StepKind::Copy { from, to, bytes } | StepKind::Reduce { from, to, bytes, .. }) =
+                    step.action
+                else {
+                    continue;
+                };
+                for place in [from, to] {
+                    if !self.is_there(rank, &place, bytes) {
+                        return Err(Box::new(Fault::OutOfBuffer { at, place, bytes }));
+                    }
+                }
+            }
+            for trigger in part.finished() {
+                if trigger.signal.index() >= part.counters().len() {
+                    let at = FaultSite { rank, start: 0, step: None, is_end: true };
+                    return Err(Box::new(Fault::NoSignal { at }));
+                }
+            }
+        }
+        self.check_contracts()
+    }
+
+    /// What ranks are to give and get has a place.
+    fn check_contracts(&self) -> Result<(), Box<Fault>> {
+        for (rank, contract) in self.contracts.iter().enumerate() {
+            let gives = contract.gives.iter().map(|span| (span, false));
+            let gets = contract.gets.iter().map(|(span, _)| (span, true));
+            for (&Span { buffer, offset, bytes }, is_end) in gives.chain(gets) {
+                let place = Location { rank: rank as u32, buffer, offset };
+                if bytes > 0 && !self.is_there(rank, &place, bytes) {
+                    let at = FaultSite { rank, start: 0, step: None, is_end };
+                    return Err(Box::new(Fault::OutOfBuffer { at, place, bytes }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether that is there for a rank: a place that is swapped is so for the two that swap it.
+    fn is_there(&self, by: usize, place: &Location, bytes: u64) -> bool {
+        let room = |rank: u32| self.parts.get(rank as usize)?.rooms().get(place.buffer.index());
+        let Some(used) = room(place.rank).map(|room| room.used) else { return false };
+        let fits = |room: &BufferDecl| place.offset.checked_add(bytes).is_some_and(|end| end <= room.bytes);
+        let is_known = |rank: u32| !used.is_swapped() || room(rank).is_some_and(|room| room.used == used);
+        let mut homes = [0, 1].map(|start| used.home(place.rank, start).0).into_iter();
+        is_known(by as u32) && homes.all(|home| is_known(home) && room(home).is_some_and(fits))
+    }
+
+    fn chain_queues(&mut self) {
+        for (rank, part) in self.parts.iter().enumerate() {
+            for (number, step) in part.steps().iter().enumerate() {
+                let event = 2 * self.parts.len() + self.first_step[rank] + number;
+                self.before.push(self.last.insert((rank, step.queue.0), event));
+            }
+        }
+    }
+
+    fn chain_reductions(&mut self) {
+        let queue = |event: usize| {
+            let step = self.step(event).filter(|step| matches!(step.action, StepKind::Reduce { .. }))?;
+            Some((event, (self.triggers(event).0, step.queue.0)))
+        };
+        let reductions: Vec<(usize, (usize, u16))> =
+            (2 * self.ranks()..self.events()).filter_map(queue).collect();
+        let last: BTreeMap<(usize, u16), usize> =
+            reductions.iter().map(|&(event, queue)| (queue, event)).collect();
+        let mut before: BTreeMap<(usize, u16), usize> = BTreeMap::new();
+        self.reduction_before = vec![None; self.steps];
+        for (event, queue) in reductions {
+            let earlier = before.insert(queue, event).map(|earlier| (earlier, false));
+            let first = 2 * self.ranks();
+            self.reduction_before[event - first] = Some(earlier.unwrap_or((last[&queue], true)));
+        }
+    }
+
+    /// The reduction before this one in its queue, and whether it belongs to the start before.
+    pub(super) fn reduction_before(&self, number: usize) -> Option<(usize, bool)> {
+        self.reduction_before.get(number.checked_sub(2 * self.ranks())?).copied().flatten()
+    }
+
+    fn collect_additions(&mut self) {
+        let mut numbers: BTreeMap<(usize, Option<u16>, u32, SignalId), usize> = BTreeMap::new();
+        for event in 0..self.events() {
+            let queue = self.step(event).map(|step| step.queue.0);
+            let rank = self.triggers(event).0;
+            for (slot, effect) in self.effects(event).into_iter().enumerate() {
+                let fresh = self.streams.len();
+                let stream = *numbers.entry((rank, queue, effect.rank, effect.signal)).or_insert(fresh);
+                if stream == fresh {
+                    self.streams.push(Vec::new());
+                }
+                let place = self.streams[stream].len();
+                self.streams[stream].push((event, slot));
+                let addition = Addition { event, slot, amount: effect.amount, stream, place };
+                self.additions.entry((effect.rank as usize, effect.signal)).or_default().push(addition);
+            }
+        }
+    }
+
+    /// What is added to a signal in a start is what its rank says of it.
+    fn check_sums(&self) -> Result<(), Box<Fault>> {
+        for (rank, part) in self.parts.iter().enumerate() {
+            for (number, counter) in part.counters().iter().enumerate() {
+                let added = self
+                    .additions(rank, SignalId(number as u32))
+                    .iter()
+                    .map(|addition| addition.amount)
+                    .sum();
+                if added != counter.per_start {
+                    let (signal, said) = (counter.name.clone(), counter.per_start);
+                    return Err(Box::new(Fault::WrongSum { rank, signal, said, added }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be said of a schedule that is right.
+    pub(super) fn numbers(&self, depth: usize) -> CheckReport {
+        let mut queues: BTreeMap<(usize, u16), usize> = BTreeMap::new();
+        let mut moved = vec![[0_u64; 2]; self.ranks()];
+        for (rank, part) in self.parts.iter().enumerate() {
+            for step in part.steps() {
+                *queues.entry((rank, step.queue.0)).or_default() += 1;
+                if let StepKind::Copy { from, to, bytes } | StepKind::Reduce { from, to, bytes, .. } =
+                    step.action
+                    && from.rank != to.rank
+                {
+                    moved[from.rank as usize][0] += bytes;
+                    moved[to.rank as usize][1] += bytes;
+                }
+            }
+        }
+        CheckReport {
+            ranks: self.ranks(),
+            steps: self.steps,
+            depth,
+            busiest_bytes: moved.iter().map(|[out, into]| *out.max(into)).max().unwrap_or(0),
+            queue_steps_max: queues.into_values().max().unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Schedules whose parts are written down: from a file, or by a program that has them all.
+//!
+//! Nothing that is written down is believed: what a schedule cannot be is an error with its place, before anything is
+//! computed from it. Whether it does what it is to do, and stays inside of its buffers, is for the proof to say.
+
+use super::{
+    BufferDecl, BufferId, Contract, EFFECTS_MAX, Location, RankPart, Schedule, SignalDecl, Span, StepEffect,
+    StepKind,
+};
+use super::{BufferKind, Step, StepTrigger};
+use std::fmt;
+
+/// The part of one rank, written down.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ExplicitPart {
+    /// Its buffers.
+    pub rooms: Vec<BufferDecl>,
+    /// Its signals, the first of which is [`START`](super::START).
+    pub counters: Vec<SignalDecl>,
+    /// Its steps.
+    pub steps: Vec<ExplicitStep>,
+    /// When its start is over.
+    pub finish: Vec<StepTrigger>,
+    /// What it gives and gets.
+    pub contract: Contract,
+}
+
+/// A step, written down, with as many effects as somebody wrote.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExplicitStep {
+    /// In which of the rank's queues.
+    pub queue: u16,
+    /// What it waits for.
+    pub trigger: StepTrigger,
+    /// What it does.
+    pub action: StepKind,
+    /// What it raises then.
+    pub effects: Vec<StepEffect>,
+}
+
+/// Bytes of a buffer at most: a rank has no more addresses.
+pub const BYTES_MAX: u64 = 1 << 40;
+/// What a signal counts in a start at most. Sums of it over all steps stay below 2^64.
+pub const COUNT_MAX: u64 = 1 << 32;
+/// Starts that a trigger looks back at most. The proof lays out that many more of them.
+pub const LAG_MAX: u32 = 16;
+
+/// Why what is written down is no schedule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvalidSchedule {
+    /// Whose part; `None`: the whole.
+    pub rank: Option<usize>,
+    /// Which of its steps, if it is one.
+    pub step: Option<usize>,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl fmt::Display for InvalidSchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.rank, self.step) {
+            (Some(rank), Some(step)) => write!(f, "rank {rank}, step {step}: {}", self.why),
+            (Some(rank), None) => write!(f, "rank {rank}: {}", self.why),
+            _ => f.write_str(&self.why),
+        }
+    }
+}
+
+impl std::error::Error for InvalidSchedule {}
+
+impl RankPart {
+    /// The part as it would be written down, with its contract.
+    pub fn listed(&self, contract: Contract) -> ExplicitPart {
+        let step = |step: &Step| ExplicitStep {
+            queue: step.queue.0,
+            trigger: step.trigger,
+            action: step.action,
+            effects: step.effects().collect(),
+        };
+        ExplicitPart {
+            rooms: self.rooms().to_vec(),
+            counters: self.counters().to_vec(),
+            steps: self.steps().iter().map(step).collect(),
+            finish: self.finished().to_vec(),
+            contract,
+        }
+    }
+}
+
+impl Schedule {
+    /// The schedule of these parts, of rank 0 and the ranks after it.
+    ///
+    /// Errors: no part at all; a rank, buffer or signal that is named and is not there; more than [`EFFECTS_MAX`]
+    /// effects; offsets, counts and lags beyond [`BYTES_MAX`], [`COUNT_MAX`] and [`LAG_MAX`].
+    pub fn from_parts(
+        name: impl Into<String>,
+        parts: Vec<ExplicitPart>,
+    ) -> Result<Schedule, InvalidSchedule> {
+        if parts.is_empty() {
+            return Err(InvalidSchedule { rank: None, step: None, why: "there are no ranks".into() });
+        }
+        for rank in 0..parts.len() {
+            look_at_part(&parts, rank)?;
+        }
+        let (made, contracts): (Vec<RankPart>, Vec<Contract>) =
+            parts.into_iter().enumerate().map(|(rank, listed)| make(rank, listed)).unzip();
+        let part = move |part: &mut RankPart| part.clone_from(&made[part.rank()]);
+        Ok(Schedule::new(name, contracts.len(), part, move |rank| contracts[rank].clone()))
+    }
+}
+
+/// The part of a list that was looked at.
+fn make(rank: usize, listed: ExplicitPart) -> (RankPart, Contract) {
+    let mut part = RankPart::new(rank);
+    for room in listed.rooms {
+        part.room(room);
+    }
+    for counter in listed.counters.into_iter().skip(1) {
+        part.signal(counter.name, counter.per_start);
+    }
+    for step in listed.steps {
+        part.in_queue(step.queue);
+        let made = part.step(step.trigger, step.action);
+        for (slot, effect) in made.effects.iter_mut().zip(step.effects) {
+            *slot = Some(effect);
+        }
+    }
+    listed.finish.into_iter().for_each(|condition| part.finish(condition));
+    (part, listed.contract)
+}
+
+fn look_at_part(parts: &[ExplicitPart], rank: usize) -> Result<(), InvalidSchedule> {
+    let part = &parts[rank];
+    let unfit = |step, why: String| InvalidSchedule { rank: Some(rank), step, why };
+    let whole = |why| unfit(None, why);
+    look_at_names(part).map_err(whole)?;
+    for number in 0..part.rooms.len() {
+        look_at_room(parts, rank, number).map_err(whole)?;
+    }
+    for (number, step) in part.steps.iter().enumerate() {
+        look_at_step(parts, rank, step).map_err(|why| unfit(Some(number), why))?;
+    }
+    for trigger in &part.finish {
+        look_at_trigger(part, trigger).map_err(|why| whole(format!("what ends its start: {why}")))?;
+    }
+    look_at_contract(parts, rank).map_err(whole)
+}
+
+fn look_at_names(part: &ExplicitPart) -> Result<(), String> {
+    let (rooms, counters) = (usize::from(u8::MAX) + 1, usize::from(u16::MAX) + 1);
+    if part.rooms.len() > rooms || part.counters.len() > counters {
+        return Err(format!("a rank has {rooms} buffers and {counters} signals at most"));
+    }
+    if part.counters.first().is_none_or(|first| first.name != "start" || first.per_start != 1) {
+        return Err("its first signal is not \"start\", which counts 1 in a start".into());
+    }
+    if let Some(room) = part.rooms.iter().find(|room| room.bytes > BYTES_MAX) {
+        return Err(format!("buffer {:?} has more than {BYTES_MAX} bytes", room.name));
+    }
+    match part.counters.iter().find(|counter| counter.per_start > COUNT_MAX) {
+        Some(counter) => Err(format!("signal {:?} counts more than {COUNT_MAX}", counter.name)),
+        None => Ok(()),
+    }
+}
+
+fn look_at_room(parts: &[ExplicitPart], rank: usize, number: usize) -> Result<(), String> {
+    let BufferDecl { name, bytes, used } = &parts[rank].rooms[number];
+    match *used {
+        BufferKind::Turns(0) => Err(format!("buffer {name:?} takes no turns: it is there once at least")),
+        BufferKind::User | BufferKind::Turns(_) => Ok(()),
+        BufferKind::Swapped(both) => {
+            let partner = BufferKind::partner(both, rank as u32) as usize;
+            let part = parts.get(partner).ok_or_else(|| no_rank(partner, parts.len()))?;
+            let theirs = part.rooms.get(number).filter(|room| room.used == *used && room.bytes == *bytes);
+            match theirs {
+                Some(_) if partner != rank => Ok(()),
+                _ => Err(format!(
+                    "buffer {name:?} is swapped with rank {partner}, which has none like it to swap"
+                )),
+            }
+        }
+    }
+}
+
+fn look_at_step(parts: &[ExplicitPart], rank: usize, step: &ExplicitStep) -> Result<(), String> {
+    look_at_trigger(&parts[rank], &step.trigger)?;
+    if let StepKind::Copy { from, to, bytes } | StepKind::Reduce { from, to, bytes, .. } = step.action {
+        look_at_place(parts, &from, bytes)?;
+        look_at_place(parts, &to, bytes)?;
+    }
+    if step.effects.len() > EFFECTS_MAX {
+        return Err(format!("it has {} effects, and {EFFECTS_MAX} at most are possible", step.effects.len()));
+    }
+    for effect in &step.effects {
+        let (whose, signal) = (effect.rank as usize, effect.signal.index());
+        let part = parts.get(whose).ok_or_else(|| no_rank(whose, parts.len()))?;
+        if signal >= part.counters.len() {
+            return Err(format!("it raises signal {signal} of rank {whose}, which is not there"));
+        }
+        if effect.amount > COUNT_MAX {
+            return Err(format!("it raises a signal by more than {COUNT_MAX}"));
+        }
+    }
+    Ok(())
+}
+
+fn look_at_trigger(part: &ExplicitPart, trigger: &StepTrigger) -> Result<(), String> {
+    if trigger.signal.index() >= part.counters.len() {
+        return Err(format!("it waits for signal {}, which is not there", trigger.signal.index()));
+    }
+    if trigger.count > COUNT_MAX {
+        return Err(format!("it waits for more than {COUNT_MAX}"));
+    }
+    if trigger.lag > LAG_MAX {
+        return Err(format!("it waits for the start {} before: {LAG_MAX} at most are possible", trigger.lag));
+    }
+    Ok(())
+}
+
+fn look_at_place(parts: &[ExplicitPart], place: &Location, bytes: u64) -> Result<(), String> {
+    let part = parts.get(place.rank as usize).ok_or_else(|| no_rank(place.rank as usize, parts.len()))?;
+    if place.buffer.index() >= part.rooms.len() {
+        return Err(format!("buffer {} of rank {} is not there", place.buffer.index(), place.rank));
+    }
+    if place.offset.checked_add(bytes).is_none_or(|end| end > BYTES_MAX) {
+        return Err(format!("{bytes} bytes from byte {} on end beyond {BYTES_MAX}", place.offset));
+    }
+    Ok(())
+}
+
+fn look_at_contract(parts: &[ExplicitPart], rank: usize) -> Result<(), String> {
+    let contract = &parts[rank].contract;
+    let inside = |span: &Span, verb: &str| {
+        let place = span.buffer.on(rank, span.offset);
+        look_at_place(parts, &place, span.bytes).map_err(|why| format!("what it {verb}: {why}"))?;
+        let room = &parts[rank].rooms[span.buffer.index()];
+        if span.offset + span.bytes > room.bytes {
+            return Err(format!("what it {verb} ends beyond buffer {:?}", room.name));
+        }
+        Ok(())
+    };
+    for span in &contract.gives {
+        inside(span, "gives")?;
+    }
+    for (span, origin) in &contract.gets {
+        inside(span, "gets")?;
+        for &source in &origin.ranks {
+            let place = Location { rank: source, buffer: origin.buffer, offset: origin.offset };
+            look_at_place(parts, &place, span.bytes)
+                .map_err(|why| format!("where what it gets is from: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn no_rank(rank: usize, ranks: usize) -> String {
+    format!("there is no rank {rank} among {ranks}")
+}
+
+impl BufferId {
+    /// The one of that number, in the order in which buffers are named.
+    pub fn numbered(number: usize) -> Option<BufferId> {
+        number.try_into().ok().map(BufferId)
+    }
+}
+
+impl super::SignalId {
+    /// The one of that number, in the order in which signals are named; 0 is [`START`](super::START).
+    pub fn numbered(number: usize) -> Option<super::SignalId> {
+        number.try_into().ok().map(super::SignalId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::ALGORITHMS;
+    use crate::shape::Shape;
+    use crate::{START, SignalId, started};
+
+    fn listed(schedule: &Schedule) -> Vec<ExplicitPart> {
+        (0..schedule.ranks()).map(|rank| schedule.part(rank).listed(schedule.contract(rank))).collect()
+    }
+
+    fn three() -> Vec<ExplicitPart> {
+        let shape = Shape::new(crate::shape::CollectiveKind::Bcast, 3, 0, 64);
+        let chain = ALGORITHMS.iter().find(|algorithm| algorithm.name == "chain").unwrap();
+        listed(&chain.schedule(&shape, 2))
+    }
+
+    #[test]
+    fn what_is_written_down_is_the_same_schedule() {
+        for algorithm in ALGORITHMS {
+            let shape = Shape::new(algorithm.operation, 8, 0, 64);
+            if !(algorithm.fits)(&shape) {
+                continue;
+            }
+            let schedule = algorithm.schedule(&shape, 2);
+            let again = Schedule::from_parts(schedule.name(), listed(&schedule)).unwrap();
+            assert_eq!(again.ranks(), 8);
+            for rank in 0..8 {
+                let (mut part, mut other) = (again.part(rank), schedule.part(rank));
+                part.in_queue(0); // where further steps would go is of no importance
+                other.in_queue(0);
+                assert_eq!(part, other, "{}", algorithm.name);
+                assert_eq!(again.contract(rank), schedule.contract(rank));
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_schedule_can_be_is_refused() {
+        let refused = |what: &str, change: &dyn Fn(&mut Vec<ExplicitPart>)| {
+            let mut parts = three();
+            change(&mut parts);
+            let unfit = Schedule::from_parts("wrong", parts).expect_err(what).to_string();
+            assert!(unfit.contains(what), "{unfit}");
+        };
+        let copy = |place: Location, bytes| ExplicitStep {
+            queue: 0,
+            trigger: started(),
+            action: StepKind::Copy { from: BufferId(0).on(0, 0), to: place, bytes },
+            effects: vec![],
+        };
+        refused("no ranks", &|parts| parts.clear());
+        refused("no rank 2 among 2", &|parts| drop(parts.pop()));
+        refused("buffer 7 of rank 1", &|parts| parts[0].steps.push(copy(BufferId(7).on(1, 0), 8)));
+        let stage = |used, bytes| BufferDecl { name: "stage".into(), bytes, used };
+        refused("takes no turns", &|parts| parts[1].rooms.push(stage(BufferKind::Turns(0), 8)));
+        refused("no rank 9", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 9), 8)));
+        refused("none like it", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 2), 8)));
+        refused("none like it", &|parts| parts[1].rooms.push(stage(BufferKind::swapped(1, 1), 8)));
+        refused("none like it", &|parts| {
+            parts[1].rooms.push(stage(BufferKind::swapped(1, 2), 8));
+            parts[2].rooms.push(stage(BufferKind::swapped(1, 2), 9));
+        });
+        refused("no rank 9", &|parts| parts[0].steps.push(copy(BufferId(0).on(9, 0), 8)));
+        refused("end beyond", &|parts| parts[0].steps.push(copy(BufferId(0).on(1, u64::MAX), 8)));
+        refused("rank 1, step 0: it waits for signal 99", &|parts| {
+            parts[1].steps[0].trigger = SignalId(99).reaches(1);
+        });
+        refused("raises signal 99 of rank 2", &|parts| {
+            parts[1].steps[0].effects = vec![SignalId(99).on(2, 1)]
+        });
+        refused("3 effects", &|parts| parts[1].steps[0].effects = vec![START.on(0, 1); 3]);
+        refused("more than", &|parts| parts[1].steps[0].effects = vec![START.on(0, u64::MAX)]);
+        refused("more than", &|parts| parts[1].counters[1].per_start = u64::MAX);
+        refused("the start 4294967295 before", &|parts| parts[2].finish.push(started().lagging(u32::MAX)));
+        refused("what it gets ends beyond buffer \"data\"", &|parts| parts[2].contract.gets[0].0.bytes = 65);
+        refused("there is no rank 3", &|parts| parts[2].contract.gets[0].1.ranks = vec![3]);
+        refused("\"start\"", &|parts| parts[0].counters.clear());
+    }
+}

@@ -1,0 +1,227 @@
+//! GOAL text as operations. What is wrong is told with its line.
+
+use super::{Goal, GoalOp, OpKind};
+use crate::Error;
+use std::collections::HashMap;
+
+/// What is being read.
+#[derive(Default)]
+struct GoalParser {
+    goal: Goal,
+    /// How many ranks there are said to be.
+    ranks: Option<usize>,
+    /// Whether a rank is open, and in which line it was opened.
+    open: Option<usize>,
+    /// Labels of the open rank.
+    labels: HashMap<String, usize>,
+    is_comment: bool,
+}
+
+/// Reads a text; what is wrong is told with its line.
+pub fn parse(text: &str) -> Result<Goal, Error> {
+    read(text).map_err(Error::Text)
+}
+
+fn read(text: &str) -> Result<Goal, String> {
+    let mut reading = GoalParser::default();
+    let mut last = 0;
+    for (number, line) in text.lines().enumerate() {
+        last = number + 1;
+        let line = reading.without_comments(line).map_err(|why| format!("line {last}: {why}"))?;
+        reading.line(&line, last).map_err(|why| format!("line {last}: {why}"))?;
+    }
+    if reading.is_comment {
+        return Err(format!("line {last}: a comment has no end"));
+    }
+    if let Some(line) = reading.open {
+        return Err(format!("line {last}: the rank that begins in line {line} has no end"));
+    }
+    let ranks = reading.ranks.ok_or("there is no line num_ranks")?;
+    if reading.goal.ranks.len() != ranks {
+        return Err(format!("line {last}: {} of {ranks} ranks are there", reading.goal.ranks.len()));
+    }
+    Ok(reading.goal)
+}
+
+impl GoalParser {
+    /// The line without `// ..` and `/* .. */`.
+    fn without_comments(&mut self, line: &str) -> Result<String, String> {
+        let (mut kept, mut rest) = (String::new(), line);
+        loop {
+            if self.is_comment {
+                let Some((_, behind)) = rest.split_once("*/") else { return Ok(kept) };
+                (self.is_comment, rest) = (false, behind);
+            }
+            let (line, block) = (rest.find("//"), rest.find("/*"));
+            match (line, block) {
+                (Some(line), block) if block.is_none_or(|block| line < block) => {
+                    return Ok(kept + &rest[..line]);
+                }
+                (_, Some(block)) => {
+                    kept += &rest[..block];
+                    (self.is_comment, rest) = (true, &rest[block + 2..]);
+                }
+                _ => return Ok(kept + rest),
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str, number: usize) -> Result<(), String> {
+        let spaced = line.replace(':', " : ").replace('{', " { ").replace('}', " } ");
+        let words: Vec<&str> = spaced.split_whitespace().collect();
+        match (&words[..], self.open) {
+            ([], _) => Ok(()),
+            (["num_ranks", count], None) if self.ranks.is_none() => {
+                let count = whole(count)?;
+                self.ranks = Some(usize::try_from(count).ok().filter(|&count| count > 0).ok_or("no ranks")?);
+                Ok(())
+            }
+            (["rank", rank, "{"], None) => self.begin(whole(rank)?, number),
+            (["}"], Some(_)) => {
+                self.open = None;
+                Ok(())
+            }
+            ([one, word @ ("requires" | "irequires"), other], Some(_)) => self.depend(one, word, other),
+            ([label, ":", operation @ ..], Some(_)) => self.operation(Some(label), operation),
+            (operation, Some(_)) => self.operation(None, operation),
+            (words, None) => Err(format!(
+                "{:?}: outside of ranks stand \"num_ranks N\", once and first, and \"rank N {{\"",
+                words.join(" ")
+            )),
+        }
+    }
+
+    fn begin(&mut self, rank: u64, number: usize) -> Result<(), String> {
+        let ranks = self.ranks.ok_or("\"num_ranks N\" stands before the first rank")?;
+        let next = self.goal.ranks.len();
+        if rank as usize != next || next >= ranks {
+            return Err(format!("rank {rank} of {ranks} stands where rank {next} should"));
+        }
+        self.goal.ranks.push(Vec::new());
+        self.labels.clear();
+        self.open = Some(number);
+        Ok(())
+    }
+
+    fn operation(&mut self, label: Option<&str>, words: &[&str]) -> Result<(), String> {
+        let does = match words {
+            ["send", bytes, "to", to, rest @ ..] => {
+                let tag = options(rest, true)?;
+                OpKind::Send { bytes: size(bytes)?, to: self.rank(to)?, tag }
+            }
+            ["recv", bytes, "from", from, rest @ ..] => {
+                let tag = options(rest, true)?;
+                OpKind::Recv { bytes: size(bytes)?, from: self.rank(from)?, tag }
+            }
+            ["calc", units, rest @ ..] => {
+                options(rest, false)?;
+                OpKind::Calc { units: whole(units)? }
+            }
+            words => {
+                let words = words.join(" ");
+                return Err(format!(
+                    "{words:?} is none of \"send Bb to R tag T\", \"recv Bb from R tag T\", \"calc N\", \
+                     \"L requires L\" and \"L irequires L\""
+                ));
+            }
+        };
+        let own = self.goal.ranks.last_mut().ok_or("an operation stands in a rank")?;
+        let label = label.map_or_else(String::new, ToString::to_string);
+        if !label.is_empty() {
+            let is_name = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if !is_name || !label.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                return Err(format!("{label:?} is no label: letters, digits and _, a letter first"));
+            }
+            if self.labels.insert(label.clone(), own.len()).is_some() {
+                return Err(format!("label {label} stands twice in this rank"));
+            }
+        }
+        own.push(GoalOp { label, does, requires: Vec::new(), irequires: Vec::new() });
+        Ok(())
+    }
+
+    fn depend(&mut self, one: &str, word: &str, other: &str) -> Result<(), String> {
+        let find = |label: &str| {
+            let found = self.labels.get(label).copied();
+            found.ok_or_else(|| format!("no operation above in this rank has the label {label}"))
+        };
+        let (one, other) = (find(one)?, find(other)?);
+        let operation =
+            self.goal.ranks.last_mut().and_then(|own| own.get_mut(one)).ok_or("no rank is open")?;
+        if word == "requires" { &mut operation.requires } else { &mut operation.irequires }.push(other);
+        Ok(())
+    }
+
+    fn rank(&self, word: &str) -> Result<usize, String> {
+        let ranks = self.ranks.unwrap_or(0);
+        let rank = usize::try_from(whole(word)?).ok().filter(|&rank| rank < ranks);
+        rank.ok_or_else(|| format!("there is no rank {word} among {ranks}"))
+    }
+}
+
+/// The tag among what stands behind an operation; none is 0, as in the simulator.
+fn options(words: &[&str], has_tag: bool) -> Result<u32, String> {
+    let mut tag = 0;
+    for pair in words.chunks(2) {
+        match pair {
+            ["tag", number] if has_tag => {
+                tag = whole(number)?.try_into().map_err(|_| format!("tag {number} is more than 32 bits"))?;
+            }
+            ["cpu" | "nic", number] => drop(whole(number)?),
+            _ => return Err(format!("{:?} is no option of it", pair.join(" "))),
+        }
+    }
+    Ok(tag)
+}
+
+fn size(word: &str) -> Result<u64, String> {
+    word.strip_suffix('b').ok_or_else(|| format!("{word:?}: bytes are written as in 8b")).and_then(whole)
+}
+
+fn whole(word: &str) -> Result<u64, String> {
+    if word == "-1" {
+        return Err("-1, which stands for any, is not read here".into());
+    }
+    word.parse().map_err(|_| format!("{word:?} is no whole number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let wrong = [
+            ("", "num_ranks"),
+            ("rank 0 {\n}", "line 1: \"num_ranks N\" stands before"),
+            ("num_ranks 0", "line 1: no ranks"),
+            ("num_ranks two", "line 1: \"two\" is no whole number"),
+            ("num_ranks 2\nrank 0 {\n}", "line 3: 1 of 2 ranks are there"),
+            ("num_ranks 1\nrank 1 {\n}", "line 2: rank 1 of 1 stands where rank 0 should"),
+            ("num_ranks 1\nrank 0 {\na: calc 1", "line 3: the rank that begins in line 2 has no end"),
+            ("num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\n}", "line 4: label a stands twice"),
+            ("num_ranks 1\nrank 0 {\na: calc 1\na requires b\n}", "line 4: no operation above"),
+            ("num_ranks 1\nrank 0 {\na: send 8b to 1 tag 0\n}", "line 3: there is no rank 1 among 1"),
+            ("num_ranks 1\nrank 0 {\na: send 8 to 0\n}", "line 3: \"8\": bytes are written as in 8b"),
+            ("num_ranks 1\nrank 0 {\na: recv 8b from -1\n}", "line 3: -1, which stands for any"),
+            ("num_ranks 1\nrank 0 {\n1a: calc 1\n}", "line 3: \"1a\" is no label"),
+            ("num_ranks 1\nrank 0 {\na: wait 8\n}", "line 3: \"wait 8\" is none of"),
+            ("num_ranks 1\nrank 0 {\na: calc 8 tag 3\n}", "line 3: \"tag 3\" is no option"),
+            ("num_ranks 1\nrank 0 {\na: send 8b to 0 tag 4294967296\n}", "line 3: tag 4294967296"),
+            ("num_ranks 1\n/* rank 0 {\n}", "line 3: a comment has no end"),
+        ];
+        for (text, expected) in wrong {
+            let why = read(text).expect_err(text);
+            assert!(why.contains(expected), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn comments_and_options_are_passed_over() {
+        let text =
+            "// a /* b\nnum_ranks 1 // one\nrank 0 { /* c\n */\nl1:calc 7 cpu 1\nsend 8b to 0 tag 3 nic 1\n}";
+        let goal = parse(text).unwrap();
+        assert_eq!(goal.ranks[0][0].does, OpKind::Calc { units: 7 });
+        assert_eq!(goal.ranks[0][1].does, OpKind::Send { bytes: 8, to: 0, tag: 3 });
+    }
+}

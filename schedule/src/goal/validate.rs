@@ -1,0 +1,288 @@
+//! Whether operations fit each other: each message is sent and received once, and nothing waits for itself.
+
+use super::{Goal, OpKind};
+use crate::Error;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// So many operations that wait for each other are named.
+const CIRCLE_MAX: usize = 8;
+
+/// What there is in a text that fits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct GoalStats {
+    /// Ranks.
+    pub ranks: usize,
+    /// Operations of all ranks.
+    pub operations: usize,
+    /// Messages between and within them.
+    pub messages: usize,
+    /// Bytes of all messages.
+    pub bytes: u64,
+    /// The longest chain of messages, each of which waits for the one before it.
+    pub depth: usize,
+}
+
+/// Sender, receiver and tag.
+type MessageKey = (usize, usize, u32);
+
+/// A message: which operations send and receive it, by their numbers in their ranks, and its bytes.
+struct Message {
+    send: usize,
+    recv: Option<usize>,
+    bytes: u64,
+}
+
+type Messages = HashMap<MessageKey, Message>;
+
+impl Goal {
+    /// Numbers of what there is, or what does not fit.
+    pub fn measure(&self) -> Result<GoalStats, Error> {
+        self.measured().map_err(Error::InvalidSchedule)
+    }
+
+    fn measured(&self) -> Result<GoalStats, String> {
+        let sent = self.messages()?;
+        let starts: Vec<usize> = self
+            .ranks
+            .iter()
+            .scan(0, |next, own| {
+                *next += own.len();
+                Some(*next - own.len())
+            })
+            .collect();
+        let operations = self.ranks.iter().map(Vec::len).sum();
+        let mut waits: Vec<Vec<usize>> = vec![Vec::new(); operations];
+        for (rank, own) in self.ranks.iter().enumerate() {
+            for (number, operation) in own.iter().enumerate() {
+                let before = operation.requires.iter().chain(&operation.irequires);
+                let mut before: Vec<usize> = before.map(|other| starts[rank] + other).collect();
+                if let OpKind::Recv { from, tag, .. } = operation.does {
+                    before.push(starts[from] + sent[&(from, rank, tag)].send);
+                }
+                waits[starts[rank] + number] = before;
+            }
+        }
+        let all = || self.ranks.iter().flatten();
+        let is_recv: Vec<bool> =
+            all().map(|operation| matches!(operation.does, OpKind::Recv { .. })).collect();
+        let depth = depth(&waits, &is_recv).map_err(|circle| {
+            let of_rank = |all: usize| starts.partition_point(|&start| start <= all) - 1;
+            let named = |&all: &usize| self.name(of_rank(all), all - starts[of_rank(all)]);
+            let names: Vec<String> = circle.iter().take(CIRCLE_MAX).map(named).collect();
+            let more = if circle.len() > CIRCLE_MAX { ", .." } else { "" };
+            format!("operations wait for each other: {}{more}", names.join(", then "))
+        })?;
+        let bytes =
+            all().map(|operation| if let OpKind::Send { bytes, .. } = operation.does { bytes } else { 0 });
+        let bytes = bytes.fold(0, u64::saturating_add);
+        Ok(GoalStats { ranks: self.ranks.len(), operations, messages: sent.len(), bytes, depth })
+    }
+
+    /// All messages, or one that is not sent and received once.
+    fn messages(&self) -> Result<Messages, String> {
+        let mut all = Messages::new();
+        for (rank, number, does) in self.operations() {
+            let OpKind::Send { bytes, to, tag } = does else { continue };
+            if let Some(other) = all.insert((rank, to, tag), Message { send: number, recv: None, bytes }) {
+                let (one, other) = (self.name(rank, other.send), self.name(rank, number));
+                return Err(format!("{one} and {other} send two messages of tag {tag} to rank {to}"));
+            }
+        }
+        for (rank, number, does) in self.operations() {
+            let OpKind::Recv { bytes, from, tag } = does else { continue };
+            let name = || self.name(rank, number);
+            let Some(message) = all.get_mut(&(from, rank, tag)) else {
+                return Err(format!("{}: rank {from} sends rank {rank} no message of tag {tag}", name()));
+            };
+            if message.bytes != bytes {
+                let (sender, sent) = (self.name(from, message.send), message.bytes);
+                return Err(format!(
+                    "{} receives {bytes} bytes of tag {tag}, and {sender} sends {sent}",
+                    name()
+                ));
+            }
+            if let Some(other) = message.recv.replace(number) {
+                let other = self.name(rank, other);
+                return Err(format!(
+                    "{other} and {} receive the one message of tag {tag} from rank {from}",
+                    name()
+                ));
+            }
+        }
+        let lost = all.iter().filter(|(_, message)| message.recv.is_none());
+        match lost.min_by_key(|((from, ..), message)| (*from, message.send)) {
+            None => Ok(all),
+            Some((&(from, to, tag), message)) => {
+                let sender = self.name(from, message.send);
+                Err(format!("{sender}: rank {to} does not receive this message of tag {tag}"))
+            }
+        }
+    }
+
+    /// All of them: the rank, the number in it, and what it does.
+    fn operations(&self) -> impl Iterator<Item = (usize, usize, OpKind)> {
+        self.ranks.iter().enumerate().flat_map(|(rank, own)| {
+            own.iter().enumerate().map(move |(number, operation)| (rank, number, operation.does))
+        })
+    }
+
+    /// An operation, as it is told.
+    fn name(&self, rank: usize, number: usize) -> String {
+        match self.ranks[rank][number].label.as_str() {
+            "" => format!("operation {} of rank {rank}", number + 1),
+            label => format!("{label} of rank {rank}"),
+        }
+    }
+}
+
+/// The longest chain of what counts; or some that wait for each other: each for the next one, the last for the first.
+fn depth(waits: &[Vec<usize>], counts: &[bool]) -> Result<usize, Vec<usize>> {
+    let mut left: Vec<usize> = waits.iter().map(Vec::len).collect();
+    let mut behind: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
+    for (number, before) in waits.iter().enumerate() {
+        before.iter().for_each(|&other| behind[other].push(number));
+    }
+    let mut depths = vec![0; waits.len()];
+    let mut ready: Vec<usize> = (0..waits.len()).filter(|&number| left[number] == 0).collect();
+    let mut done = 0;
+    while let Some(number) = ready.pop() {
+        done += 1;
+        depths[number] += usize::from(counts[number]);
+        for &next in &behind[number] {
+            depths[next] = depths[next].max(depths[number]);
+            left[next] -= 1;
+            if left[next] == 0 {
+                ready.push(next);
+            }
+        }
+    }
+    if done == waits.len() { Ok(depths.into_iter().max().unwrap_or(0)) } else { Err(circle(waits, &left)) }
+}
+
+/// Some that wait for each other, among those that have something left to wait for.
+fn circle(waits: &[Vec<usize>], left: &[usize]) -> Vec<usize> {
+    let mut way: Vec<usize> = left.iter().position(|&left| left > 0).into_iter().collect();
+    let mut places = vec![None; waits.len()];
+    while let Some(&last) = way.last() {
+        if let Some(first) = places[last].replace(way.len() - 1) {
+            way.pop();
+            return way.split_off(first);
+        }
+        way.extend(waits[last].iter().find(|&&other| left[other] > 0));
+    }
+    way
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{from_schedule, parse, write};
+    use super::*;
+    use crate::algorithm::ALGORITHMS;
+    use crate::shape::Shape;
+    use crate::{Event, Graph};
+    use std::collections::BTreeSet;
+
+    fn text(goal: &Goal) -> String {
+        let mut bytes = Vec::new();
+        write(goal, "a test", &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Which event an operation of that rank belongs to.
+    fn event(label: &str, rank: usize) -> Event {
+        match label {
+            "begin" => Event::Begin(rank),
+            "end" => Event::End(rank),
+            _ => {
+                let name = label.split('_').next().unwrap();
+                let (rank, step) = name.strip_prefix('r').unwrap().split_once('s').unwrap();
+                Event::Step(rank.parse().unwrap(), step.parse().unwrap())
+            }
+        }
+    }
+
+    type Edges = BTreeSet<(Event, Event, bool)>;
+
+    /// What waits for what, and whether until it is over or until it has begun, as the text says.
+    fn edges_of_text(goal: &Goal) -> Edges {
+        let mut edges = Edges::new();
+        for (rank, own) in goal.ranks.iter().enumerate() {
+            for operation in own {
+                // Operations behind the first of a step wait for others of their own step.
+                let to = event(&operation.label, rank);
+                for (before, is_over) in [(&operation.requires, true), (&operation.irequires, false)] {
+                    let from = before.iter().map(|&other| event(&own[other].label, rank));
+                    edges.extend(from.filter(|&from| from != to).map(|from| (from, to, is_over)));
+                }
+            }
+        }
+        edges
+    }
+
+    fn edges_of_schedule(graph: &Graph) -> Edges {
+        let of_node = |node: &crate::EventNode| {
+            let to = node.event;
+            let causes = node.waits_for().into_iter().map(move |event| (event, to, true));
+            causes.chain(node.behind.map(|behind| (behind, to, false))).collect::<Vec<_>>()
+        };
+        graph.nodes.iter().flat_map(of_node).collect()
+    }
+
+    /// Both ends of a message belong to one step.
+    fn messages_are_within_steps(goal: &Goal) {
+        let sent = goal.messages().unwrap();
+        for (rank, own) in goal.ranks.iter().enumerate() {
+            for operation in own {
+                let OpKind::Recv { from, tag, .. } = operation.does else { continue };
+                let send = &goal.ranks[from][sent[&(from, rank, tag)].send];
+                assert_eq!(event(&send.label, from), event(&operation.label, rank));
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_gives_the_graph_of_the_schedule_back() {
+        for algorithm in ALGORITHMS {
+            for ranks in 1..=9 {
+                let shape = Shape::new(algorithm.operation, ranks, ranks / 2, 64);
+                if !(algorithm.fits)(&shape) {
+                    continue;
+                }
+                let graph = algorithm.schedule(&shape, 4).graph().unwrap();
+                let goal = from_schedule::make(&graph).unwrap();
+                let again = parse(&text(&goal)).unwrap();
+                assert_eq!(again, goal, "{} on {ranks} ranks", algorithm.name);
+                assert_eq!(edges_of_text(&again), edges_of_schedule(&graph), "{}", algorithm.name);
+                messages_are_within_steps(&again);
+                again.measure().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let wrong = [
+            ("a: send 8b to 0 tag 1", "a of rank 0: rank 0 does not receive this message of tag 1"),
+            ("a: recv 8b from 0 tag 1", "a of rank 0: rank 0 sends rank 0 no message of tag 1"),
+            (
+                "a: send 8b to 0 tag 1\nrecv 9b from 0 tag 1",
+                "operation 2 of rank 0 receives 9 bytes of tag 1, and a of rank 0 sends 8",
+            ),
+            ("a: send 8b to 0\nb: send 8b to 0", "a of rank 0 and b of rank 0 send two messages of tag 0"),
+            (
+                "a: send 8b to 0\nb: recv 8b from 0\nc: recv 8b from 0",
+                "b of rank 0 and c of rank 0 receive the one message of tag 0",
+            ),
+            (
+                "a: calc 1\nb: calc 1\nc: calc 1\na requires b\nb irequires c\nc requires b",
+                "wait for each other: b of rank 0, then c of rank 0",
+            ),
+        ];
+        for (operations, expected) in wrong {
+            let goal = parse(&format!("num_ranks 1\nrank 0 {{\n{operations}\n}}")).unwrap();
+            let why = goal.measured().expect_err(operations);
+            assert!(why.contains(expected), "{operations}: {why}");
+        }
+    }
+}

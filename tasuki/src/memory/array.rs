@@ -1,0 +1,186 @@
+//! Job memory as values: one rank's part of an allocation, and the way to everybody's.
+#![allow(unsafe_code)]
+//! Unsafe: copies between borrowed slices and this rank's own registered memory, in bounds checked right before.
+//! References to the memory are given out only by unsafe calls: peers may write it at any time.
+
+use crate::{GlobalAddress, GlobalPtr, Pod, Rank, Result};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use tasuki_core::base::Cause;
+use tasuki_core::engine::Worker;
+use tasuki_core::os::copy;
+
+/// Memory of `len` values on this rank, and for [`Job::alloc`](crate::Job::alloc) at the same place on every other.
+///
+/// Peers read and write it by its address; the rank itself through the calls below, which copy. Dropping it frees
+/// this rank's part: meet (barrier, signal) before, so that no access is under way; later ones fail as stale.
+///
+/// ```
+/// tasuki::local(2, |job| {
+///     let table = job.alloc::<i32>(10)?;
+///     table.write(2, &[7, 8, 9])?;                        // the own part
+///     job.barrier()?;
+///     let peer = job.rank_after(1);
+///     assert_eq!(job.get_value(table.on(peer).at(3))?, 8); // the peer's
+///     job.barrier()
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+pub struct Array<T> {
+    worker: Arc<Worker>,
+    offset: u64,
+    len: usize,
+    start: *mut u8,
+    of: PhantomData<T>,
+}
+
+// SAFETY: the pointer is to shared memory that is only ever copied; T is plain data.
+unsafe impl<T: Pod> Send for Array<T> {}
+// SAFETY: as above.
+unsafe impl<T: Pod> Sync for Array<T> {}
+
+impl<T> std::fmt::Debug for Array<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Array({} x {} bytes at offset {:#x})", self.len, size_of::<T>(), self.offset)
+    }
+}
+
+impl<T: Pod> Array<T> {
+    pub(crate) fn new(worker: Arc<Worker>, offset: u64, len: usize) -> Array<T> {
+        let own = GlobalAddress::new(worker.rank(), offset);
+        let start =
+            worker.own_place(own, (len * size_of::<T>()) as u64).expect("it was allocated and mapped");
+        Array { worker, offset, len, start, of: PhantomData }
+    }
+
+    /// The part of `rank`. For memory of [`Job::alloc_local`](crate::Job::alloc_local) only one's own rank makes
+    /// sense; any other gives an address that accesses refuse.
+    #[inline]
+    pub fn on(&self, rank: Rank) -> GlobalPtr<T> {
+        GlobalPtr::new(GlobalAddress::new(rank, self.offset))
+    }
+
+    /// This rank's part, as an address that may be sent to anyone.
+    #[inline]
+    pub fn pointer(&self) -> GlobalPtr<T> {
+        self.on(self.worker.rank())
+    }
+
+    /// How many values each part has.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: an allocation has at least one value.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Copies values of the own part, from `first` on, into `to`. Of a value that a peer writes meanwhile, old and
+    /// new bytes may be mixed.
+    #[inline]
+    pub fn read(&self, first: usize, to: &mut [T]) -> Result<()> {
+        self.read_in(first, to, "read")
+    }
+
+    #[inline]
+    fn read_in(&self, first: usize, to: &mut [T], call: &str) -> Result<()> {
+        let from = self.span(first, to.len(), call)?;
+        // SAFETY: in bounds by the line above; `to` is borrowed.
+        unsafe { copy::copy(from, to.as_mut_ptr().cast(), size_of_val(to)) };
+        Ok(())
+    }
+
+    /// Copies `from` into the own part, from `first` on.
+    #[inline]
+    pub fn write(&self, first: usize, from: &[T]) -> Result<()> {
+        self.write_in(first, from, "write")
+    }
+
+    #[inline]
+    fn write_in(&self, first: usize, from: &[T], call: &str) -> Result<()> {
+        let to = self.span(first, from.len(), call)?;
+        // SAFETY: in bounds by the line above; `from` is borrowed.
+        unsafe { copy::copy(from.as_ptr().cast(), to, size_of_val(from)) };
+        Ok(())
+    }
+
+    /// One value of the own part.
+    #[inline]
+    pub fn get(&self, index: usize) -> Result<T> {
+        let mut value = T::zeroed();
+        self.read_in(index, std::slice::from_mut(&mut value), "get")?;
+        Ok(value)
+    }
+
+    /// Changes one value of the own part.
+    #[inline]
+    pub fn set(&self, index: usize, value: T) -> Result<()> {
+        self.write_in(index, &[value], "set")
+    }
+
+    /// Sets all values of the own part.
+    pub fn fill(&self, value: T) -> Result<()> {
+        let block = vec![value; self.len.min((64 * 1024 / size_of::<T>()).max(1))];
+        for first in (0..self.len).step_by(block.len()) {
+            self.write(first, &block[..block.len().min(self.len - first)])?;
+        }
+        Ok(())
+    }
+
+    /// A copy of the own part.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut values = vec![T::zeroed(); self.len];
+        self.read(0, &mut values)?;
+        Ok(values)
+    }
+
+    /// The own part as a slice.
+    ///
+    /// # Safety
+    /// Nobody, this rank included, writes to the part while the slice lives.
+    pub unsafe fn as_slice(&self) -> &[T] {
+        // SAFETY: the part is mapped while the array lives, aligned to 64 KiB, initialised (zeroed), and T is
+        // plain data; the caller keeps writers out.
+        unsafe { std::slice::from_raw_parts(self.start.cast(), self.len) }
+    }
+
+    /// The own part as a slice that can be written.
+    ///
+    /// # Safety
+    /// Nobody else, peers and other threads of this rank included, reads or writes the part while the slice lives.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn as_mut_slice(&self) -> &mut [T] {
+        // SAFETY: as for `as_slice`; the caller keeps everybody out.
+        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len) }
+    }
+
+    /// The place of `count` values from `first` on, if the own part has them.
+    #[inline]
+    fn span(&self, first: usize, count: usize, call: &str) -> Result<*mut u8> {
+        if first <= self.len && count <= self.len - first && !self.worker.life().is_forked() {
+            return Ok(self.start.wrapping_add(first * size_of::<T>()));
+        }
+        Err(self.outside(first, count, call))
+    }
+
+    #[cold]
+    fn outside(&self, first: usize, count: usize, call: &str) -> crate::Error {
+        if self.worker.life().is_forked() {
+            return self.worker.fault(Cause::Forked, || format!("{call}(own part)"));
+        }
+        let text = format!("{count} values from {first} on are not in a part of {}", self.len);
+        self.worker.fault(Cause::Argument(text), || format!("{call}(own part)"))
+    }
+}
+
+impl<T> Drop for Array<T> {
+    fn drop(&mut self) {
+        // A fork of the rank must not free its memory.
+        if !self.worker.life().is_forked() {
+            let freed = self.worker.registry().free(self.offset);
+            debug_assert!(freed.is_ok(), "{freed:?}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Memory that ranks reach: typed addresses, arrays, registered buffers, one-sided operations.
+
+pub(crate) mod array;
+pub(crate) mod one_sided;
+pub(crate) mod pointer;
+pub(crate) mod registered;
+pub(crate) mod transfer_request;
+pub(crate) mod word;

@@ -1,0 +1,126 @@
+//! Reductions bit by bit, and truth values.
+#![allow(unsafe_code)]
+//! Unsafe: a truth value is a byte.
+
+use crate::reduction::reduce_op::{Numbered, ReduceOp};
+use bytemuck::{Pod, Zeroable};
+use std::fmt;
+use std::ops::{BitAnd, BitOr, BitXor};
+use tasuki_core::queue::reduction::{Combine, ElementType, Reduction};
+
+/// Bits that all have; of truth values, whether all are true.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct And;
+
+/// Bits that any has; of truth values, whether any is true.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Or;
+
+/// Bits that an odd number has; of truth values, whether an odd number is true.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Xor;
+
+/// A truth value in memory that ranks share. Of a `bool` only two bit patterns are values, which nobody can promise of
+/// bytes that come from elsewhere; here the lowest bit counts.
+///
+/// ```
+/// use tasuki::{And, Bool, Or};
+/// tasuki::local(3, |job| {
+///     let is_first = Bool::from(job.rank().0 == 0);
+///     assert!(job.world().allreduce(&[is_first], Or)?[0].get());
+///     assert!(!job.world().allreduce(&[is_first], And)?[0].get());
+///     Ok(())
+/// })?;
+/// # Ok::<(), tasuki::Error>(())
+/// ```
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+pub struct Bool(u8);
+
+// SAFETY: a byte, of which every bit pattern, zero too, is a value.
+unsafe impl Zeroable for Bool {}
+// SAFETY: as above; there is nothing but the byte.
+unsafe impl Pod for Bool {}
+
+impl Bool {
+    /// Whether it is true.
+    pub fn get(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+impl From<bool> for Bool {
+    fn from(value: bool) -> Bool {
+        Bool(value.into())
+    }
+}
+
+impl From<Bool> for bool {
+    fn from(value: Bool) -> bool {
+        value.get()
+    }
+}
+
+impl PartialEq for Bool {
+    fn eq(&self, other: &Bool) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Bool {}
+
+impl fmt::Debug for Bool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.get(), f)
+    }
+}
+
+impl BitAnd for Bool {
+    type Output = Bool;
+
+    fn bitand(self, other: Bool) -> Bool {
+        Bool(self.0 & other.0)
+    }
+}
+
+impl BitOr for Bool {
+    type Output = Bool;
+
+    fn bitor(self, other: Bool) -> Bool {
+        Bool(self.0 | other.0)
+    }
+}
+
+impl BitXor for Bool {
+    type Output = Bool;
+
+    fn bitxor(self, other: Bool) -> Bool {
+        Bool(self.0 ^ other.0)
+    }
+}
+
+impl Numbered for Bool {
+    const NUMBER: Option<ElementType> = Some(ElementType::U8);
+}
+
+macro_rules! bits {
+    ($operation:ident: $how:path; $($type:ty)*) => {$(
+        impl ReduceOp<$type> for $operation {
+            fn known(&self) -> Option<Reduction> {
+                Reduction::new(<$type as Numbered>::NUMBER?, Combine::$operation)
+            }
+
+            fn in_order(&self) -> bool {
+                false
+            }
+
+            fn combine(&self, left: &mut [$type], right: &[$type]) {
+                ReduceOp::combine(&$how, left, right);
+            }
+        }
+    )*};
+}
+
+bits! { And: BitAnd::bitand; i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize Bool }
+bits! { Or: BitOr::bitor; i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize Bool }
+bits! { Xor: BitXor::bitxor; i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize Bool }

@@ -1,0 +1,5 @@
+//! Operations that reductions combine values with.
+
+pub(crate) mod bitwise;
+pub(crate) mod min_max_loc;
+pub(crate) mod reduce_op;

@@ -104,6 +104,9 @@ impl FabricMemory {
 
 impl Drop for FabricMemory {
     fn drop(&mut self) {
+        if self.worker.life().is_forked() {
+            return;
+        }
         if self.word.place != 0 {
             let freed = self.worker.registry().free(self.word.place);
             debug_assert!(freed.is_ok(), "{freed:?}");
@@ -114,7 +117,9 @@ impl Drop for FabricMemory {
 
 impl Drop for FabricCollectives {
     fn drop(&mut self) {
-        self.part.worker.fabric().close_group(self.key); // before its memory goes back, which the part does
+        if !self.part.worker.life().is_forked() {
+            self.part.worker.fabric().close_group(self.key); // before its memory goes back, which the part does
+        }
     }
 }
 

@@ -333,7 +333,7 @@ impl PendingSend {
 
 impl Drop for PendingSend {
     fn drop(&mut self) {
-        if self.waited {
+        if self.waited || self.context.worker.life().is_forked() {
             return;
         }
         match &self.operation {
@@ -501,7 +501,11 @@ impl PendingRecv {
 }
 
 impl Drop for PendingRecv {
+    /// In a forked child nothing, as above: the receive is the rank's, which goes on.
     fn drop(&mut self) {
+        if self.context.worker.life().is_forked() {
+            return;
+        }
         if self.watch.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
             self.forget_watch();
         }

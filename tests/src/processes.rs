@@ -8,12 +8,23 @@ use std::sync::OnceLock;
 
 /// Runs a case of the program of all cases on processes, on each of `counts` that it is for.
 pub fn on_processes(program: &str, name: &str, counts: &[usize], switches: Switches) {
+    on_processes_within(&[], program, name, counts, switches);
+}
+
+/// The same with each rank started by `wrapper`, a program with its arguments, to which the rank's are appended.
+pub fn on_processes_within(
+    wrapper: &[&str],
+    program: &str,
+    name: &str,
+    counts: &[usize],
+    switches: Switches,
+) {
     let case = the_case(name);
     launcher(Path::new(program)); // before the watch begins: building may take a minute
     for &ranks in counts.iter().filter(|ranks| case.ranks.contains(ranks)) {
-        let what = format!("{name} on {ranks} processes, {switches:?}");
+        let what = format!("{name} on {ranks} processes, {wrapper:?} {switches:?}");
         let _watched = Watchdog::over(what.clone());
-        let (output, said) = launch(program, name, ranks, switches);
+        let (output, said) = launch(wrapper, program, name, ranks, switches);
         assert!(output.status.success(), "{what}: {}\n{said}", output.status);
         // What a case skipped for lack of means is to be seen.
         said.lines().filter(|line| line.contains(": skipped ")).for_each(|line| eprintln!("{line}"));
@@ -26,7 +37,7 @@ pub fn failing_on_processes(program: &str, name: &str, switches: Switches) {
     launcher(Path::new(program));
     let what = format!("{name} on processes, {switches:?}");
     let _watched = Watchdog::over(what.clone());
-    let (output, said) = launch(program, name, failing.ranks, switches);
+    let (output, said) = launch(&[], program, name, failing.ranks, switches);
     assert_eq!(output.status.code(), Some(1), "{what}: {said}");
     says_what_it_should(failing, &said);
     let told = said.lines().filter(|line| line.starts_with("tasuki: ")).count();
@@ -34,9 +45,9 @@ pub fn failing_on_processes(program: &str, name: &str, switches: Switches) {
 }
 
 /// Runs the program under `tasuki run`; what it wrote to standard error as text.
-fn launch(program: &str, name: &str, ranks: usize, switches: Switches) -> (Output, String) {
+fn launch(wrapper: &[&str], program: &str, name: &str, ranks: usize, switches: Switches) -> (Output, String) {
     let mut command = without_variables(launcher(Path::new(program)));
-    command.args(["run", "-n", &ranks.to_string(), program, name]).stdin(Stdio::null());
+    command.args(["run", "-n", &ranks.to_string()]).args(wrapper).args([program, name]).stdin(Stdio::null());
     let output = command.envs(switches.iter().copied()).output().expect("`tasuki` can be started");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (output, said)

@@ -293,6 +293,7 @@ macro_rules! each_case {
             Everywhere "own memory" 1..=8 own_memory::many_requests_at_one_owner;
             Everywhere "own memory" 1..=8 own_memory::signals_follow_their_bytes;
             Everywhere "own memory" 1..=8 own_memory::addresses_travel;
+            Everywhere "own memory" 2..=8 own_memory::messages_between_registered_memory;
             Everywhere "requests" 2..=3 requests::puts_outlive_their_request;
             Everywhere "requests" 2..=3 requests::gets_outlive_their_request;
             Everywhere "requests" 2..=3 requests::slow_requests_may_be_left;

@@ -2,7 +2,7 @@
 
 mod launcher;
 
-use launcher::{Running, rank_program, run, run_ranks, send, start_ranks, tasuki_run};
+use launcher::{Running, ending_program, rank_program, run, run_ranks, send, start_ranks, tasuki_run};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -228,4 +228,114 @@ fn a_killed_launcher_s_stopped_ranks_end_too() {
     running.ranks().into_iter().for_each(|pid| send(pid, Signal::STOP));
     running.signal(Signal::KILL);
     assert_eq!(running.wait().status.code(), None);
+}
+
+/// What starts a rank in a session, or a group, that is not the one of the process which the launcher started.
+const APART: [&[&str]; 3] = [
+    &["setsid", "--wait"],
+    &["sh", "-c", "setsid --wait \"$@\"; true", "sh"],
+    &["sh", "-mc", "\"$@\" & wait $!", "sh"],
+];
+
+fn start_apart(starter: &[&str], steps: &[&str]) -> Running {
+    let mut command = tasuki_run(&["-n", "2"]);
+    command.args(starter).arg(rank_program()).args(steps);
+    Running::start(command)
+}
+
+#[test]
+fn ranks_in_sessions_of_their_own_end_with_a_killed_launcher() {
+    for starter in APART {
+        let mut running = start_apart(starter, &["join", "meet", "child", "say:ready", "wait"]);
+        running.until("ready", |running| running.out().matches("ready").count() == 2);
+        running.signal(Signal::KILL);
+        assert_eq!(running.wait().status.code(), None);
+    }
+}
+
+#[test]
+fn ranks_in_sessions_of_their_own_are_known_to_a_new_keeper() {
+    let mut running = start_apart(APART[0], &["join", "meet", "say:ready", "wait"]);
+    running.until("ready", |running| running.out().matches("ready").count() == 2);
+    let keeper = running.children()[0];
+    send(keeper, Signal::KILL);
+    running.until("another keeper", |running| {
+        let is_new = |pid: &u32| *pid != keeper && launcher::command_line(*pid).contains("__keeper");
+        running.children().iter().any(is_new)
+    });
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait().status.code(), None);
+}
+
+#[test]
+fn ranks_in_sessions_of_their_own_end_with_their_job() {
+    for (starter, denied) in APART.into_iter().flat_map(|starter| [(starter, ""), (starter, "pidfd")]) {
+        let mut command = tasuki_run(&["-n", "2"]);
+        command.args(starter).arg(rank_program()).args(["join", "meet", "child", "@1:exit:3", "hold"]);
+        command.env("TASUKI_DISABLE", denied);
+        let ended = Running::start(command).wait();
+        assert!(ended.err.contains("rank 1 died: "), "{starter:?} without {denied:?}: {ended:?}");
+    }
+}
+
+/// Runs the program that ends as it should not, on two ranks.
+fn ending(args: &[&str], what: &str) -> launcher::Ended {
+    let mut command = tasuki_run(&["-n", "2"]);
+    command.args(args).args([ending_program(), what]);
+    Running::start(command).wait()
+}
+
+#[test]
+fn a_rank_that_ends_the_process_of_all_is_named() {
+    for args in [&["--threads"][..], &["--fabric", "sim"]] {
+        let ended = ending(args, "exit").expect(1);
+        let said = "rank 1 died: its program ended the process of all ranks (exit) (exit code 0 before ranks 0, 1 left";
+        assert!(ended.err.contains(said), "{args:?}: {}", ended.err);
+        let ended = ending(args, "exit_from_a_thread").expect(1);
+        let said = "the process of ranks 0, 1 died: exit code 0 before ranks 0, 1 left the job";
+        assert!(ended.err.contains(said), "{args:?}: {}", ended.err);
+    }
+}
+
+#[test]
+fn forked_children_that_return_from_the_program_end_and_disturb_nothing() {
+    let ways: [&[&str]; 6] = [
+        &["--helper", "off"],
+        &["--helper", "node"],
+        &["--helper", "rank"],
+        &["--threads", "--helper", "off"],
+        &["--threads", "--helper", "rank"],
+        &["--fabric", "sim"],
+    ];
+    for way in ways {
+        for what in ["fork_returns", "fork_fails", "fork_panics"] {
+            let ended = ending(way, what);
+            assert_eq!(ended.status.code(), Some(0), "{way:?} {what}: {ended:?}");
+        }
+    }
+}
+
+/// The kernel's preference for a process where memory runs out.
+fn oom_score(pid: u32) -> i32 {
+    let score = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("it runs");
+    score.trim().parse().expect("a number")
+}
+
+#[test]
+fn where_memory_runs_out_ranks_go_before_the_launcher() {
+    for args in [&[][..], &["--threads"]] {
+        let mut command = tasuki_run(&["-n", "2"]);
+        command.args(args).args(["sh", "-c", "echo ready; sleep 3600"]);
+        let mut running = Running::start(command);
+        let count = if args.is_empty() { 2 } else { 1 };
+        running.until("ready", |running| running.out().matches("ready").count() == count);
+        let ours = oom_score(running.pid());
+        let children = running.children();
+        assert_eq!(oom_score(children[0]), ours, "the keeper");
+        for &rank in &children[1..] {
+            assert!(oom_score(rank) > ours || ours == 1000, "{} beside {ours}", oom_score(rank));
+        }
+        running.signal(Signal::TERM);
+        running.wait().expect(143);
+    }
 }

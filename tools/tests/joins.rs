@@ -2,7 +2,9 @@
 
 mod launcher;
 
-use launcher::{Running, TASUKI, environment, rank_program, run_ranks, start_ranks, tasuki_run, user};
+use launcher::{
+    Running, TASUKI, conformance_program, environment, rank_program, run_ranks, start_ranks, tasuki_run, user,
+};
 use rustix::process::Signal;
 use std::process::Command;
 
@@ -48,6 +50,40 @@ fn a_low_limit_of_open_files_is_raised_for_ranks_that_join_and_no_others() {
     assert_eq!(limited("sh -c 'ulimit -n'").out, "50\n".repeat(60));
 }
 
+/// The time on a processor that a process has used, in hundredths of a second.
+fn processor_time(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
+    fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+}
+
+#[test]
+fn a_launcher_without_free_descriptors_sleeps_until_it_has_some() {
+    const LIMIT: usize = 300;
+    let folder = tempfile::tempdir().expect("a folder");
+    let told = folder.path().join("told");
+    let steps = format!("join say:ready until:{} leave", told.display());
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {LIMIT}; exec {TASUKI} run -n 1 {} {steps}", rank_program())]);
+    let mut running = Running::start(command);
+    running.until("ready", |running| running.out().contains("ready"));
+    let socket = socket_of(&mut running);
+    let connections: Vec<_> =
+        (0..LIMIT).map(|_| tasuki_core::os::socket::connect(&socket).expect("a place to wait")).collect();
+    running.until("told", |running| running.err().contains("cannot be let in: Too many open files"));
+    let launcher = running.pid();
+    let before = processor_time(launcher);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let used = processor_time(launcher) - before;
+    assert!(used < 20, "{used} hundredths of a second in 3 s");
+    drop(connections);
+    let job = format!("job {}:", socket.rsplit('-').next().expect("its name"));
+    running.until("shown", |_| ps(&[]).contains(&job));
+    std::fs::write(&told, "").expect("a file");
+    let ended = running.wait().expect(0);
+    assert_eq!(ended.messages().len(), 1, "it is said once: {}", ended.err);
+}
+
 #[test]
 fn another_launcher_s_variables_mean_nothing_to_ranks_of_ours() {
     let mut command = tasuki_run(&["-n", "2", rank_program(), "join", "meet", "leave"]);
@@ -56,6 +92,28 @@ fn another_launcher_s_variables_mean_nothing_to_ranks_of_ours() {
     let alone = Command::new(rank_program()).arg("join").env("OMPI_COMM_WORLD_SIZE", "4").output();
     let said = String::from_utf8(alone.unwrap().stderr).unwrap();
     assert!(said.contains("Open MPI's mpiexec started 4 copies"), "{said}");
+}
+
+#[test]
+fn a_copy_that_something_else_started_several_times_is_no_job_of_one() {
+    let alone = |variable: &str, number: &str| {
+        let mut command = Command::new(conformance_program());
+        let output = command.arg("zero_counts_move_nothing").env(variable, number).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for variable in ["PMIX_RANK", "SLURM_PROCID"] {
+        assert_eq!(alone(variable, "0"), (Some(0), String::new()), "{variable}: it may be the only one");
+        let (code, said) = alone(variable, "2");
+        assert_eq!(code, Some(1), "{said}");
+        assert!(
+            said.contains(&format!("{variable}=2")) && said.contains("tasuki run -n N PROGRAM"),
+            "{said}"
+        );
+    }
+    // Ranks of ours are a job whatever started the launcher.
+    let mut command = tasuki_run(&["-n", "2", rank_program(), "join", "meet", "leave"]);
+    command.env("PMIX_RANK", "1").env("SLURM_PROCID", "1");
+    Running::start(command).wait().expect(0);
 }
 
 #[test]

@@ -18,6 +18,15 @@ const PMI_PORT: &str = "PMI_PORT";
 const SIGNS: &[(&str, &str)] =
     &[("OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec"), ("SLURM_STEP_NUM_TASKS", "srun")];
 
+/// What launchers set to the number of each copy, from 0, that do not always say how many there are. A program that
+/// runs once has number 0: in the shell of an allocation (`salloc`, `sbatch`) as under `srun -n 1`.
+const NUMBERS: &[(&str, &str)] = &[
+    ("PMIX_RANK", "a launcher that speaks PMIx"),
+    ("SLURM_PROCID", "srun"),
+    ("FLUX_TASK_RANK", "flux run"),
+    ("PALS_RANKID", "mpiexec of HPE Cray PALS"),
+];
+
 /// What a launcher that speaks PMI-1 has told this process, if it is one of several.
 pub fn managed(environment: &Environment) -> Result<Option<Managed>> {
     let Some(descriptor) = environment.get(PMI_FD) else { return Ok(None) };
@@ -51,13 +60,26 @@ pub fn refuse(environment: &Environment) -> Result<()> {
         ))
         .into());
     }
+    let number = |variable: &str| environment.get(variable).and_then(|value| value.parse::<u64>().ok());
     for &(variable, launcher) in SIGNS {
-        let count = environment.get(variable).and_then(|value| value.parse::<u64>().ok()).unwrap_or(1);
+        let count = number(variable).unwrap_or(1);
         if count > 1 {
             return Err(Cause::Join(format!(
                 "{launcher} started {count} copies of this program ({variable}={count}), and offers nothing by which \
                  Tasuki can join them to one job: start it with `tasuki run -n {count} PROGRAM`, or with the mpiexec \
                  of MPICH or Intel MPI. All ranks run on one host for now."
+            ))
+            .into());
+        }
+    }
+    for &(variable, launcher) in NUMBERS {
+        let place = number(variable).unwrap_or(0);
+        if place > 0 {
+            return Err(Cause::Join(format!(
+                "{launcher} started several copies of this program (this one has {variable}={place}), and offers \
+                 nothing by which Tasuki can join them to one job, so each would be a job of one: start it with \
+                 `tasuki run -n N PROGRAM`, or with the mpiexec of MPICH or Intel MPI. All ranks run on one host for \
+                 now. If this copy is meant to be a job of its own, unset {variable}."
             ))
             .into());
         }
@@ -84,6 +106,27 @@ mod tests {
         assert!(refused(&[("PMI_PORT", "host:4711"), ("PMI_ID", "0")]));
         let error = refuse(&[("OMPI_COMM_WORLD_SIZE", "3")].into_iter().collect()).unwrap_err().to_string();
         assert!(error.contains("`tasuki run -n 3 PROGRAM`") && error.contains("Open MPI"), "{error}");
+    }
+
+    #[test]
+    fn a_copy_with_a_number_above_0_is_one_of_several() {
+        for variable in ["PMIX_RANK", "SLURM_PROCID", "FLUX_TASK_RANK", "PALS_RANKID"] {
+            assert!(refused(&[(variable, "1")]), "{variable}");
+            assert!(!refused(&[(variable, "0")]), "{variable}: it may be the only one");
+            assert!(!refused(&[(variable, "")]) && !refused(&[(variable, "-1")]), "{variable}");
+        }
+        let error = refuse(&[("PMIX_RANK", "3")].into_iter().collect()).unwrap_err().to_string();
+        assert!(error.contains("PMIX_RANK=3") && error.contains("`tasuki run -n N PROGRAM`"), "{error}");
+        assert!(error.contains("unset PMIX_RANK"), "{error}");
+    }
+
+    #[test]
+    fn shells_of_allocations_and_steps_of_one_task_pass() {
+        let batch = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4"), ("SLURM_JOB_ID", "7")];
+        assert!(!refused(&batch));
+        assert!(!refused(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "4")]));
+        assert!(refused(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "4")]));
+        assert!(refused(&[("SLURM_PROCID", "2"), ("SLURM_NTASKS", "4")]));
     }
 
     #[test]

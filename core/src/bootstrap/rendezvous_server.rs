@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 const IN_FLIGHT_SIXTEENTHS: u64 = 12;
 /// When the kernel says that too many are on their way, those of other jobs: how soon to ask again.
 const RETRY: Duration = Duration::from_millis(10);
+/// When a connection could not be accepted: how soon to try again. It stays ready until then, so that a wait for it
+/// would return at once.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// ETOOMANYREFS, on both architectures.
 const TOO_MANY_IN_FLIGHT: i32 = 109;
 
@@ -67,6 +70,9 @@ pub enum JoinEvent {
     Lost(Rank),
     /// Somebody wants to know how the job is.
     Asks(u64),
+    /// Somebody who connects cannot be let in: the number of the system's error, most often that this process has no
+    /// free descriptors. Told once; the door tries again until it can.
+    CannotAccept(i32),
 }
 
 /// A listening socket with everybody who has come.
@@ -80,6 +86,10 @@ pub struct RendezvousServer {
     in_flight: usize,
     in_flight_max: usize,
     retry: Option<Instant>,
+    /// Nobody is accepted before this moment.
+    accept_again: Option<Instant>,
+    /// It has told that somebody could not be accepted.
+    has_told: bool,
     all_have_all: bool,
     keeps_files: bool,
 }
@@ -112,6 +122,8 @@ impl RendezvousServer {
             in_flight: 0,
             in_flight_max: in_flight_max as usize,
             retry: None,
+            accept_again: None,
+            has_told: false,
             all_have_all: false,
             keeps_files: false,
         })
@@ -172,7 +184,9 @@ impl RendezvousServer {
 
     /// Says what it sleeps for, each under the name that `source` gives it.
     pub fn watch<'f, S: Copy>(&'f self, watch: &mut PollSet<'f, S>, source: impl Fn(Caller) -> S) {
-        watch.read(source(Caller::Knock), self.listener.as_fd());
+        if self.accept_pause().is_none() {
+            watch.read(source(Caller::Knock), self.listener.as_fd());
+        }
         for (&id, visitor) in &self.visitors {
             watch.read(source(Caller::ServerConnection(id)), visitor.descriptor());
             if visitor.has_outgoing() {
@@ -181,25 +195,38 @@ impl RendezvousServer {
         }
     }
 
-    /// Deals with what it slept for.
+    /// Deals with what it slept for. Afterwards, when the events have been dealt with, [`RendezvousServer::send_memberships`] is due: by
+    /// then whoever ends the ranks knows all that have come.
     pub fn deal_with(&mut self, caller: Caller) -> Vec<JoinEvent> {
         match caller {
-            Caller::Knock => {
-                self.accept();
-                Vec::new()
-            }
+            Caller::Knock => self.accept().into_iter().collect(),
             Caller::ServerConnection(id) => self.serve(id),
         }
     }
 
-    /// When it wants to be asked to [`RendezvousServer::send_memberships`] again.
+    /// When it wants to be asked to [`RendezvousServer::send_memberships`] again, or to be watched again.
     pub fn deadline(&self) -> Option<Instant> {
-        self.retry
+        [self.retry, self.accept_pause()].into_iter().flatten().min()
     }
 
-    /// Lets in everybody who has knocked.
-    fn accept(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
+    /// Until when nobody is accepted, if that is not over.
+    fn accept_pause(&self) -> Option<Instant> {
+        self.accept_again.filter(|&when| when > Instant::now())
+    }
+
+    /// Lets in everybody who has knocked. What to tell if that is not possible.
+    fn accept(&mut self) -> Option<JoinEvent> {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
+                Err(error) => {
+                    self.accept_again = Some(Instant::now() + ACCEPT_AGAIN);
+                    let is_first = !std::mem::replace(&mut self.has_told, true);
+                    return is_first.then(|| JoinEvent::CannotAccept(error.raw_os_error().unwrap_or(0)));
+                }
+            };
             let Ok(from) = socket::credentials(&stream) else { continue };
             let Ok(mut visitor) = ServerConnection::new(stream, from) else { continue };
             if let Err(why) = self.terms().check_user(from) {
@@ -230,7 +257,6 @@ impl RendezvousServer {
         if heard.ended || (answered && events.is_empty()) {
             events.extend(self.close_connection(id));
         }
-        self.send_memberships();
         events
     }
 
@@ -240,7 +266,7 @@ impl RendezvousServer {
             Request::Host { ref greeting, layout, key, size } => {
                 let from = self.visitors.get(&id)?.from;
                 let shown = self.terms().check(greeting, layout, key, from);
-                let answer = match shown.and_then(|()| self.show(size as usize, files)) {
+                let answer = match shown.and_then(|()| self.show(size as usize, from.pid, files)) {
                     Ok(()) => Answer::Welcome { size, descriptors: 0 },
                     Err(why) => Answer::Refused(why),
                 };
@@ -285,7 +311,8 @@ impl RendezvousServer {
         }
     }
 
-    fn show(&mut self, size: usize, files: Vec<OwnedFd>) -> Result<(), String> {
+    /// Takes the node state of a process that runs all ranks. `pid` is that process as this one knows it.
+    fn show(&mut self, size: usize, pid: u32, files: Vec<OwnedFd>) -> Result<(), String> {
         let Meeting::Host { size: expected, node_state, files: kept, .. } = &mut self.meeting else {
             return Err("each rank of this job is a process".into());
         };
@@ -295,7 +322,9 @@ impl RendezvousServer {
         let mut files = files.into_iter();
         let file = files.next().ok_or("the node state did not come along")?;
         let told = |error: Error| error.to_string();
-        *node_state = Some(Arc::new(NodeState::adopt(file, size).map_err(told)?));
+        let shown = NodeState::adopt(file, size).map_err(told)?;
+        Rank::all(size).for_each(|rank| shown.rank_state(rank).set_pid(pid));
+        *node_state = Some(Arc::new(shown));
         let files: Result<Vec<MemFile>> = files.map(|file| MemFile::adopt(file, layout::WINDOW)).collect();
         *kept = files.map_err(told)?;
         Ok(())

@@ -108,7 +108,7 @@ pub struct RankState {
     helper: ParkLine,
     /// [`Stage`]; written by the rank.
     stage: AtomicU32,
-    /// The rank's process; written by it when it joins.
+    /// The rank's process, as whoever lets it in knows it; written by that one when the rank joins.
     pid: AtomicU32,
     /// Odd while the record below is written. Written by the rank's waiting thread that holds `writing`.
     version: AtomicU32,
@@ -118,9 +118,28 @@ pub struct RankState {
     since_ns: AtomicU64,
     /// The call, with its peer and object: `wait(signal 7 >= 4)`.
     call: SharedText,
+    /// The fields of [`ProcessIdentity`]; written by the rank when it joins, `own_pid` last.
+    pid_namespace: AtomicU64,
+    cookie_at: AtomicU64,
+    cookie: AtomicU64,
+    /// 0 until the rank has written the fields above.
+    own_pid: AtomicU32,
 }
 
 const _: () = assert!(size_of::<RankState>() == RANK_STATE_BYTES && size_of::<Header>() <= HEADER_BYTES);
+
+/// What a rank says of its process, so that others can be sure that they copy from and to that process and no other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProcessIdentity {
+    /// Its number, as it knows itself: it means the same process only in the same namespace.
+    pub pid: u32,
+    /// Its namespace of process numbers; 0 if it could not find out.
+    pub pid_namespace: u64,
+    /// Where in its memory the cookie lies.
+    pub cookie_at: u64,
+    /// A random number.
+    pub cookie: u64,
+}
 
 /// A wait as its rank published it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -366,7 +385,8 @@ impl RankState {
         self.stage.store(stage as u32, Ordering::Release);
     }
 
-    /// The rank's process id, 0 before it asked to join.
+    /// The rank's process id as whoever let the rank in knows it. 0: it has not asked to join, or runs where that one
+    /// does not see it. A rank in another namespace knows the process by another number, or not at all.
     pub fn pid(&self) -> u32 {
         self.pid.load(Ordering::Relaxed)
     }
@@ -374,6 +394,25 @@ impl RankState {
     /// Which process the rank is: said before it joins, by whoever lets it in.
     pub fn set_pid(&self, pid: u32) {
         self.pid.store(pid, Ordering::Relaxed);
+    }
+
+    /// What the rank says of its process; `None` until it has said it.
+    pub fn process_identity(&self) -> Option<ProcessIdentity> {
+        let pid = self.own_pid.load(Ordering::Acquire); // SYNC process-identity
+        (pid != 0).then(|| ProcessIdentity {
+            pid,
+            pid_namespace: self.pid_namespace.load(Ordering::Relaxed),
+            cookie_at: self.cookie_at.load(Ordering::Relaxed),
+            cookie: self.cookie.load(Ordering::Relaxed),
+        })
+    }
+
+    /// The rank says what its process is: once, before it gives anybody an address of its memory.
+    pub fn publish_process_identity(&self, identity: ProcessIdentity) {
+        self.pid_namespace.store(identity.pid_namespace, Ordering::Relaxed);
+        self.cookie_at.store(identity.cookie_at, Ordering::Relaxed);
+        self.cookie.store(identity.cookie, Ordering::Relaxed);
+        self.own_pid.store(identity.pid, Ordering::Release); // SYNC process-identity
     }
 
     /// Publishes what the rank waits for. Only one thread of the rank at a time may call this or

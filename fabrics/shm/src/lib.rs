@@ -2,28 +2,30 @@
 //! issuer's own processor before the call returns.
 //!
 //! Ranks may be processes or threads of one process; the code is the same. Memory that a peer merely owns is
-//! reached by process_vm_readv and process_vm_writev where the kernel permits, else by asking its owner
-//! ([`requests`]).
+//! reached by process_vm_readv and process_vm_writev where the kernel permits ([`processes`]), else by asking its
+//! owner ([`requests`]).
 #![warn(clippy::print_stdout)]
 #![allow(unsafe_code)]
 //! Unsafe: copies between buffers that callers promise and places that [`memory`] has found to be mapped; see each.
 
-mod owner_requests;
 mod peer_memory;
+mod processes;
 mod piece_cache;
+mod owner_requests;
 mod transfer;
 
-use owner_requests::Requests;
 use peer_memory::Peers;
+use processes::Processes;
+use owner_requests::Requests;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::signal_line::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, CommandWrite, ConnectionState, DirectCell, DirectSlots, Fabric, FabricLine,
-    Limits, LinePayload, Poison, Posted, Refused, SignalCell, SignalLine, Sink, SlotWrite, Width,
+    Accept, Atomic, Capabilities, CommandWrite, ConnectionState, DirectCell, DirectSlots, Fabric, Limits, SignalLine,
+    LinePayload, Poison, Posted, Refused, SignalCell, Sink, SlotWrite, FabricLine, Width,
 };
 use tasuki_core::node::node_state::NodeState;
 use tasuki_core::node::park::WakeMode;
@@ -46,12 +48,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            denied: DisabledFeatures::default(),
-            ask_owners: false,
-            direct: true,
-            direct_from: u64::MAX,
-        }
+        Options { denied: DisabledFeatures::default(), ask_owners: false, direct: true, direct_from: u64::MAX }
     }
 }
 
@@ -65,8 +62,7 @@ pub struct ShmFabric {
     registry: Registry,
     requests: Requests,
     options: Options,
-    /// The kernel has refused process_vm once: it is not asked again.
-    refused: AtomicBool,
+    processes: Processes,
 }
 
 impl ShmFabric {
@@ -82,7 +78,7 @@ impl ShmFabric {
             peers,
             registry,
             options,
-            refused: AtomicBool::new(options.ask_owners || options.denied.process_vm),
+            processes: Processes::join(&membership.node_state, membership.rank, options)?,
         })
     }
 
@@ -254,15 +250,7 @@ impl Fabric for ShmFabric {
         is_into: bool,
     ) -> Result<(), Cause> {
         // SAFETY: the caller's promise.
-        unsafe {
-            self.copy_by_kernel(
-                of,
-                there,
-                here,
-                len,
-                if is_into { Direction::Write } else { Direction::Read },
-            )
-        }
+        unsafe { self.copy_by_kernel(of, there, here, len, if is_into { Direction::Write } else { Direction::Read }) }
     }
 
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {

@@ -7,7 +7,6 @@ use crate::ShmFabric;
 use crate::owner_requests::{PendingRequest, RequestKind};
 use crate::peer_memory::Target;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::{Accept, Atomic, Fabric, Posted, Refused, check_same_rank};
 use tasuki_core::node::node_state::Stage;
@@ -159,27 +158,24 @@ impl ShmFabric {
         len: u64,
     ) -> Result<(), NotMapped> {
         let own = at.rank() == self.rank;
-        if !own && self.refused.load(Ordering::Relaxed) {
-            return Err(NotMapped::Forbidden);
-        }
+        let pid = if own { None } else { Some(self.reachable(at.rank())?) };
         let directory = window.directory().map_err(crate::peer_memory::cause).map_err(NotMapped::Failed)?;
         let section = directory.enter(place, at.offset(), len, at.bits()).map_err(NotMapped::Failed)?;
-        if own {
+        let Some(pid) = pid else {
             let host = host as *mut u8;
             let (from, to) =
                 if way == Direction::Read { (host.cast_const(), local) } else { (local.cast_const(), host) };
             // SAFETY: own registered memory, held by the section; `local` by the caller's promise.
             unsafe { bulk(from, to, len) };
             return Ok(());
-        }
-        let pid = self.node_state.rank_state(at.rank()).pid();
+        };
         // SAFETY: `local` by the caller's promise.
         let done = unsafe { process_vm::copy(way, pid, local, host, len as usize, self.options.denied) };
         drop(section);
         match done {
             Ok(()) => Ok(()),
             Err(CopyRefusal::Permission) => {
-                self.refused.store(true, Ordering::Relaxed);
+                self.processes.refuse(at.rank());
                 Err(NotMapped::Forbidden)
             }
             Err(CopyRefusal::Fault) => {
@@ -187,6 +183,14 @@ impl ShmFabric {
             }
             Err(CopyRefusal::Gone) => Err(NotMapped::Failed(self.gone(at.rank()))),
         }
+    }
+
+    /// The number of a peer's process, if the kernel may copy from and to it.
+    fn reachable(&self, peer: Rank) -> Result<u32, NotMapped> {
+        self.processes.pid(&self.node_state, peer).map_err(|refusal| match refusal {
+            CopyRefusal::Gone => NotMapped::Failed(self.gone(peer)),
+            CopyRefusal::Permission | CopyRefusal::Fault => NotMapped::Forbidden,
+        })
     }
 
     /// Copies between `here` and an address of a rank's process, which keeps it there.
@@ -203,11 +207,11 @@ impl ShmFabric {
     ) -> Result<(), Cause> {
         let refused =
             || Cause::Unsupported(format!("the kernel does not let this process at rank {rank}'s memory"));
-        let pid = self.node_state.rank_state(rank).pid();
-        // SAFETY: the caller's promise; the kernel checks the other side.
-        let copy = || unsafe { process_vm::copy(way, pid, here, there, len, self.options.denied) };
-        // Whether the kernel has refused another rank's memory says nothing of this one's.
-        match if self.options.ask_owners { Err(CopyRefusal::Permission) } else { copy() } {
+        let copied = self.processes.pid(&self.node_state, rank).and_then(|pid| {
+            // SAFETY: the caller's promise; the kernel checks the other side.
+            unsafe { process_vm::copy(way, pid, here, there, len, self.options.denied) }
+        });
+        match copied {
             Ok(()) => Ok(()),
             Err(CopyRefusal::Permission) => Err(refused()),
             Err(CopyRefusal::Fault) => {

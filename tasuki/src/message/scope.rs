@@ -224,6 +224,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     fn cancel_each(&self) {
+        if self.context.worker().life().is_forked() {
+            return; // the messages are the rank's, which goes on
+        }
         self.begun.take_sent().for_each(|sent| self.context.discard_sent(sent));
         for place in 0.. {
             let Some(awaited) = self.begun.take_posted(place) else { break };
@@ -270,7 +273,9 @@ impl Returned<'_> {
 
 impl Drop for Returned<'_> {
     fn drop(&mut self) {
-        if let Some(loan) = &self.loan {
+        if let Some(loan) = &self.loan
+            && !self.context.worker().life().is_forked()
+        {
             loan.revoke(|| self.context.worker().pause());
         }
     }

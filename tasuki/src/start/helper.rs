@@ -145,8 +145,11 @@ impl Helper {
         }
     }
 
-    /// Ends it, for good.
+    /// Ends it, for good. A forked child has no such thread, and its copy of the lock may be held for ever.
     pub(super) fn end(&self) {
+        if self.worker.life().is_forked() {
+            return;
+        }
         let state = {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *running, State::Over)
@@ -164,7 +167,7 @@ impl Helper {
 impl Drop for Helper {
     fn drop(&mut self) {
         // In a panic nothing waits: the rank is dead, and so is its helper, as soon as it looks.
-        if !std::thread::panicking() && !self.worker.life().is_forked() {
+        if !std::thread::panicking() {
             self.end();
         }
     }

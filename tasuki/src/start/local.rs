@@ -51,6 +51,7 @@ pub(super) fn threads<T: Send>(
         return Err(Error::argument(format!("a job has 1 to {} ranks, not {ranks}", Rank::MAX)));
     }
     let node_state = Arc::new(NodeState::create(ranks)?);
+    Rank::all(ranks).for_each(|rank| node_state.rank_state(rank).set_pid(std::process::id()));
     node_state.set_wake_mode(wake_mode(ranks, settings));
     process::allow_descriptors(ranks as u64)?;
     let files: Result<Vec<Arc<MemFile>>> = (0..ranks).map(|_| MappedRange::create_file()).collect();
@@ -64,7 +65,10 @@ pub(super) fn threads<T: Send>(
             let node_state = node_state.clone();
             let worker = move || worker(membership, settings, FenceScope::Process);
             let rank_options = RankOptions::read(settings, per_processor(&node_state));
-            let body = move || rank::run(rank, &node_state, rank_options, handlers, worker, app);
+            let run = move |node_state: &NodeState| {
+                rank::run(rank, node_state, rank_options, handlers, worker, app)
+            };
+            let body = move || rank::as_thread(rank, &node_state, || run(&node_state));
             std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)
         };
         let threads: Vec<_> = Rank::all(ranks).map(|rank| (rank, start(rank))).collect();
@@ -122,7 +126,6 @@ pub(super) fn worker(membership: Membership, settings: &Settings, group: FenceSc
     };
     let fabric = Arc::new(ShmFabric::new(&membership, options)?);
     let Membership { rank, node_state, .. } = membership;
-    node_state.rank_state(rank).set_pid(std::process::id());
     node_state.rank_state(rank).set_stage(Stage::Joined);
     let host = Arc::new(NodePlatform::new(rank, node_state.clone(), group));
     let log = Log::new(format!("rank {rank}"), settings.log);

@@ -2,10 +2,53 @@
 
 use super::RankOptions;
 use crate::{Error, Handlers, Job, Rank, Result};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use tasuki_core::base::{Cause, panic_message};
 use tasuki_core::engine::Worker;
 use tasuki_core::node::node_state::NodeState;
+
+thread_local! {
+    /// The rank that runs its program in this thread.
+    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+}
+
+/// A rank that is a thread and has not ended. The C library drops it where the thread calls exit().
+struct Running {
+    rank: Rank,
+    node_state: Arc<NodeState>,
+    /// The process in which dropping it says that the rank has ended it; 0: none.
+    pid: u32,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A forked child may end as it likes.
+        if std::process::id() == self.pid {
+            let how = "its program ended the process of all ranks (exit)";
+            self.node_state.declare_dead(self.rank, how, NodeState::JUST_NOW);
+        }
+    }
+}
+
+/// Runs `body`, a rank that shares its process with others. If it ends the process, the node state says so: otherwise
+/// whoever watches the process could not tell which rank did, nor an exit code 0 from success.
+pub(super) fn as_thread<T>(rank: Rank, node_state: &Arc<NodeState>, body: impl FnOnce() -> T) -> T {
+    /// ArgumentSize the rank back, also in a panic.
+    struct Ended;
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            if let Some(mut running) = RUNNING.with_borrow_mut(Option::take) {
+                running.pid = 0; // dropped without a word
+            }
+        }
+    }
+    let running = Running { rank, node_state: node_state.clone(), pid: std::process::id() };
+    RUNNING.with_borrow_mut(|place| *place = Some(running));
+    let _ended = Ended;
+    body()
+}
 
 /// Runs `app` as one rank. An error or a panic of it is told to the node state, so that the others' calls end; then
 /// nothing waits for anybody. Otherwise the rank leaves in order.

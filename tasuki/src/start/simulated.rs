@@ -5,7 +5,6 @@ use crate::{Handlers, Job, Result};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::Duration;
-use tasuki_core::base::Rank;
 use tasuki_core::base::log::{Level, Log};
 use tasuki_core::bootstrap::settings::ServerAddress;
 use tasuki_core::bootstrap::{Settings, rendezvous_client};
@@ -87,14 +86,18 @@ fn run<T: Send>(
 ) -> Result<Simulated<T>> {
     let shown: Mutex<Option<UnixStream>> = Mutex::default();
     let body = |member: Member| {
-        if let (Some(door), Rank(0)) = (door, member.rank) {
-            let stream = rendezvous_client::send_node_state(door, &member.node_state, &[])?;
-            shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).replace(stream);
+        if let Some(door) = door {
+            // The first rank that runs shows it: any of them may end the process.
+            let mut shown = shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            if shown.is_none() {
+                *shown = Some(rendezvous_client::send_node_state(door, &member.node_state, &[])?);
+            }
         }
         let log = Log::new(format!("rank {}", member.rank), ways.log);
         let (rank, node_state) = (member.rank, member.node_state.clone());
         let worker = || Ok(member.join(log)?.traced(ways.trace.as_ref()));
-        rank::run(rank, &node_state, Ok(ways.rank_options.clone()), handlers, worker, &app)
+        let run = || rank::run(rank, &node_state, Ok(ways.rank_options.clone()), handlers, worker, &app);
+        rank::as_thread(rank, &node_state, run)
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);

@@ -2,7 +2,7 @@
 
 use crate::exchange::{effort, next, previous, tell_all};
 use crate::pattern;
-use tasuki::{After, GlobalPtr, Job, Rank, Registered, Request, Result};
+use tasuki::{After, GlobalPtr, Job, Rank, Registered, Request, Result, Slot};
 
 /// Sizes around those of the buffers that requests travel in.
 const SIZES: [usize; 10] = [1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 131_072, 200_001, 1 << 20];
@@ -93,4 +93,42 @@ pub fn addresses_travel(job: &Job) -> Result<()> {
         assert_eq!(mine.unregister(), [round, round + u64::from(two_after)]);
     }
     Ok(())
+}
+
+/// Messages of every size go from it and into it, also where one end is job memory or the stack.
+pub fn messages_between_registered_memory(job: &Job) -> Result<()> {
+    let world = job.world();
+    let len = *SIZES.iter().max().expect("there are sizes");
+    let (from, into) = (job.register(vec![0_u8; len])?, job.register(vec![pattern::GUARD; len])?);
+    for (round, &size) in (1..).zip(&SIZES) {
+        let seed = |rank: Rank| round * 100 + u64::from(rank.0);
+        job.put(from.pointer(), &pattern::bytes(seed(job.rank()), size))?;
+        for slot in [Slot(0), Slot(1)] {
+            into_registered(job, &into, size, slot, |to| match slot {
+                Slot(0) => world.send_from(from.pointer(), size, to, slot),
+                _ => world.send(&pattern::bytes(seed(job.rank()), size), to, slot),
+            })?;
+            let found = into.to_vec();
+            pattern::check(&found[..size], seed(previous(job)), &format!("{size} bytes on {slot:?}"));
+            assert!(found[size..].iter().all(|&byte| byte == pattern::GUARD), "beside {size} bytes");
+            job.barrier()?;
+        }
+    }
+    Ok(())
+}
+
+/// Receives from the rank before this one, while `send` sends to the next one.
+fn into_registered(
+    job: &Job,
+    into: &Registered<u8>,
+    size: usize,
+    slot: Slot,
+    send: impl Fn(Rank) -> Result<()>,
+) -> Result<()> {
+    let world = job.world();
+    world.scope(|scope| {
+        scope.recv_into(into.pointer(), size, previous(job), slot)?;
+        send(next(job))?;
+        scope.wait_recv::<u8>(previous(job), slot).map(drop)
+    })
 }

@@ -25,9 +25,11 @@ use tasuki_core::base::Rank;
 use tasuki_core::bootstrap::rendezvous_server::{Caller, Expected, JoinEvent, RendezvousServer, prefix};
 use tasuki_core::engine::node_state::Stage;
 use tasuki_core::os::affinity;
+use tasuki_core::os::disabled_features::DisabledFeatures;
 use tasuki_core::os::process::{allow_descriptors, effective_user};
 
-/// Descriptors for each process (its connection and memory file, two pipes, its pidfd), with some to spare.
+/// Descriptors for each process: its connection and memory file, two pipes, its pidfd and that of a descendant that is
+/// the rank.
 const DESCRIPTORS_A_PROCESS: u64 = 6;
 /// How long what the job wrote may take to go out, once it has been ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -45,6 +47,8 @@ pub(super) struct Job {
     pub(super) shortage: Shortage,
     signals: Signals,
     keeper: Keeper,
+    /// System facilities to do without.
+    denied: DisabledFeatures,
     /// Where what happened is written.
     trace: Option<Trace>,
     /// When `--timeout` strikes.
@@ -119,6 +123,7 @@ impl Job {
             shortage: Shortage::begin(),
             signals,
             keeper,
+            denied: environment.settings.denied,
             trace,
             limit,
             hurried: false,
@@ -139,7 +144,7 @@ impl Job {
                 (false, false) => Stdio::null(),
             };
             let env = environment.of(index, &self.options, self.door.address(), self.printer.columns(index));
-            let (keeper, denied) = (&self.keeper, environment.settings.denied);
+            let (keeper, denied) = (&self.keeper, self.denied);
             let (program, processor) = (plan.program.as_path(), plan.processors.get(index).copied());
             let start = Start { index, program, processor, env, input, keeper, files, denied };
             let (process, input) =
@@ -231,11 +236,30 @@ impl Job {
     fn serve(&mut self, caller: Caller) {
         for event in self.door.deal_with(caller) {
             match event {
-                JoinEvent::Came(_) => self.check_that_all_can_come(),
+                JoinEvent::Came(rank) => {
+                    self.keep_rank(rank);
+                    self.check_that_all_can_come();
+                }
                 JoinEvent::Lost(rank) => self.connection_ended(rank),
                 JoinEvent::Asks(id) => self.show(id),
+                JoinEvent::CannotAccept(number) => {
+                    let error = std::io::Error::from_raw_os_error(number);
+                    let way_out = "it waits until that is possible (see `ulimit -n`)";
+                    self.printer.say(&format!(
+                        "warning: a process that connects to the job cannot be let in: {error}; {way_out}"
+                    ));
+                }
             }
         }
+        self.door.send_memberships();
+    }
+
+    /// A rank has come. Its process may be a descendant of the one that we started.
+    fn keep_rank(&mut self, rank: Rank) {
+        let Some(pid) = self.door.node_state().map(|node_state| node_state.rank_state(rank).pid()) else {
+            return;
+        };
+        self.processes[rank.index()].has_joined(pid, &self.keeper, self.denied);
     }
 
     fn take_signals(&mut self) {
@@ -257,7 +281,8 @@ impl Job {
     fn look_at_keeper(&mut self) {
         let living = self.processes.iter().filter(|process| !process.gone);
         let groups = living.filter_map(|process| Pid::from_raw(process.pid() as i32));
-        if let Err(error) = self.keeper.revive(groups) {
+        let ranks = self.processes.iter().filter_map(Process::rank);
+        if let Err(error) = self.keeper.revive(groups, ranks) {
             let text = "the keeper was killed, and another one cannot be started";
             self.printer
                 .say(&format!("warning: {text}: {error}; ranks will outlive a kill -9 of tasuki run"));

@@ -63,9 +63,24 @@ impl Job {
             (Exit::Code(0), Some(Stage::Joined | Stage::Leaving)) => {
                 self.died(index, &format!("{exit} without leaving the job"), 1);
             }
-            (Exit::Code(0), _) => self.check_that_all_can_come(),
+            (Exit::Code(0), _) => match self.unfinished_threads() {
+                ranks if ranks.is_empty() => self.check_that_all_can_come(),
+                ranks => {
+                    self.died(index, &format!("{exit} before {} left the job", names(&ranks)), 1);
+                }
+            },
             _ => self.died(index, &exit.to_string(), exit_code(exit)),
         }
+    }
+
+    /// Ranks that have not left, where all are threads of one process that has shown them.
+    fn unfinished_threads(&self) -> Vec<usize> {
+        let Some(node_state) = self.door.node_state().filter(|_| self.options.way != Way::Processes) else {
+            return Vec::new();
+        };
+        (0..self.options.ranks)
+            .filter(|&rank| node_state.rank_state(Rank(rank as u32)).stage() != Stage::Left)
+            .collect()
     }
 
     /// The rank's stage, if it is a process of its own.

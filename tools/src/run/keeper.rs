@@ -2,20 +2,27 @@
 //!
 //! It sits in a session of its own and reads a pipe whose other end only the launcher holds, and each new process
 //! until it runs its program. Four bytes are a group that began, or, negative, one that the launcher has ended
-//! itself; zero ends them all in order. When the pipe closes, whatever is left is killed.
+//! itself; zero ends them all in order. With [`RANK`] added the number is not a group's but that of a rank's process,
+//! which may be in another group and session than the process that the launcher started. When the pipe closes,
+//! whatever is left is killed.
 
+use super::rank_process::RankProcess;
 use super::spawn;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
+use tasuki_core::os::disabled_features::DisabledFeatures;
 
 /// The hidden subcommand that is the keeper.
 pub(crate) const SUBCOMMAND: &str = "__keeper";
+
+/// Added to the number of a rank's process; numbers of processes are below 2^22.
+const RANK: i32 = 1 << 30;
 
 /// Records that a pipe of 64 KiB takes while nobody reads, those of a killed keeper beside them.
 const PIPE_HOLDS: usize = 8192;
@@ -37,17 +44,22 @@ impl Keeper {
         Ok(Keeper { pipe: Arc::new(write), read, job: job.to_string(), child })
     }
 
-    /// Looks whether somebody has killed the keeper, and starts another one, which must be told all `groups` that
-    /// live. An error if none can be started: the job then has no protection.
-    pub(crate) fn revive(&mut self, groups: impl Iterator<Item = Pid>) -> std::io::Result<()> {
+    /// Looks whether somebody has killed the keeper, and starts another one, which must be told all `groups` and
+    /// processes of `ranks` that live. An error if none can be started: the job then has no protection.
+    pub(crate) fn revive(
+        &mut self,
+        groups: impl Iterator<Item = Pid>,
+        ranks: impl Iterator<Item = Pid>,
+    ) -> std::io::Result<()> {
         if self.child.try_wait()?.is_none() {
             return Ok(());
         }
-        let mut groups = groups.map(|group| group.as_raw_nonzero().get());
+        let groups = groups.map(|group| group.as_raw_nonzero().get());
+        let mut records = groups.chain(ranks.map(|rank| RANK + rank.as_raw_nonzero().get()));
         // Told before it runs: if the launcher is killed as soon as it does, it finds them in the pipe.
-        groups.by_ref().take(PIPE_HOLDS).for_each(|group| self.tell(group));
+        records.by_ref().take(PIPE_HOLDS).for_each(|record| self.tell(record));
         self.child = hire(&self.job, &self.read)?;
-        groups.for_each(|group| self.tell(group));
+        records.for_each(|record| self.tell(record));
         Ok(())
     }
 
@@ -59,6 +71,16 @@ impl Keeper {
     /// The launcher has ended this group: its number may soon belong to somebody else.
     pub(crate) fn forget(&self, group: Pid) {
         self.tell(-group.as_raw_nonzero().get());
+    }
+
+    /// A rank's process is another one than that which the launcher started.
+    pub(crate) fn keep_rank(&self, process: Pid) {
+        self.tell(RANK + process.as_raw_nonzero().get());
+    }
+
+    /// A rank's process has ended: its number may soon belong to somebody else.
+    pub(crate) fn forget_rank(&self, process: Pid) {
+        self.tell(-(RANK + process.as_raw_nonzero().get()));
     }
 
     /// All have ended. Waits until the keeper has, too.
@@ -84,15 +106,28 @@ fn hire(job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
 
 /// The keeper's whole life.
 pub(crate) fn keep() -> ExitCode {
-    let mut groups = BTreeSet::new();
+    let (mut groups, mut ranks) = (BTreeSet::new(), BTreeMap::new());
     let mut record = [0; 4];
     let mut pipe = std::io::stdin().lock();
     while pipe.read_exact(&mut record).is_ok() {
-        match i32::from_le_bytes(record) {
-            0 => groups.clear(),
-            ended if ended < 0 => drop(groups.remove(&ended.wrapping_neg())),
-            begun => drop(groups.insert(begun)),
+        let record = i32::from_le_bytes(record);
+        match (record, record.wrapping_abs() & !RANK) {
+            (0, _) => {
+                groups.clear();
+                ranks.clear();
+            }
+            (ended, rank) if ended <= -RANK => drop(ranks.remove(&rank)),
+            (ended, group) if ended < 0 => drop(groups.remove(&group)),
+            (begun, rank) if begun >= RANK => {
+                Pid::from_raw(rank)
+                    .map(|pid| ranks.insert(rank, RankProcess::new(pid, DisabledFeatures::default())));
+            }
+            (_, group) => drop(groups.insert(group)),
         }
+    }
+    // Its group may be one of those below, or in a session of its own.
+    for rank in ranks.values() {
+        rank.signal(Signal::KILL, |_| false);
     }
     for group in groups.into_iter().filter_map(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);

@@ -3,7 +3,7 @@
 //! ```text
 //! job        one loop over everything that can happen (watch), with no clock but deadlines
 //! judge      what an event means: who died, what is said, with which code the job ends
-//! process    a process and its descendants                   spawn     what it begins with
+//! process    a process and its descendants (rank_process)    spawn     what it begins with
 //! keeper     ends the processes if the launcher is killed    ending    what is sent to them, and when
 //! printer    lines out (lines, outlet)                       inlet     the terminal's lines in
 //! ```
@@ -25,6 +25,7 @@ mod printer;
 mod process;
 mod program;
 mod queues;
+mod rank_process;
 mod shortage;
 mod signals;
 mod snapshot;

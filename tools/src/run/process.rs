@@ -4,6 +4,7 @@ use super::keeper::Keeper;
 use super::lines::EncodedCommand;
 use super::options::{Options, Stream};
 use super::printer::Printer;
+use super::rank_process::RankProcess;
 use super::spawn::{self, Beginning};
 use super::watch::{PollSet, Source, never_wait};
 use rustix::process::{
@@ -37,6 +38,8 @@ pub(crate) struct Process {
     pub(crate) gone: bool,
     /// When to call it dead because its connection closed before it had left.
     pub(crate) lost: Option<Instant>,
+    /// The process that has joined as a rank, if that is a descendant, until it has ended.
+    rank: Option<RankProcess>,
 }
 
 /// One of its two streams, until it ends.
@@ -77,7 +80,21 @@ impl Process {
         let out = Spout::new(child.stdout.take().map(OwnedFd::from))?;
         let err = Spout::new(child.stderr.take().map(OwnedFd::from))?;
         let pidfd = pidfd(child.id(), denied);
-        Ok((Process { index, pid, pidfd, out, err, exit: None, gone: false, lost: None }, child.stdin.take()))
+        let (exit, gone, lost, rank) = (None, false, None, None);
+        Ok((Process { index, pid, pidfd, out, err, exit, gone, lost, rank }, child.stdin.take()))
+    }
+
+    /// A process has joined as its rank: it, or a descendant of it, which then is ended like it.
+    pub(crate) fn has_joined(&mut self, pid: u32, keeper: &Keeper, denied: DisabledFeatures) {
+        if let Some(pid) = Pid::from_raw(pid as i32).filter(|&pid| pid != self.pid) {
+            keeper.keep_rank(pid);
+            self.rank = Some(RankProcess::new(pid, denied));
+        }
+    }
+
+    /// The descendant that has joined as its rank, if it has not ended.
+    pub(crate) fn rank(&self) -> Option<Pid> {
+        self.rank.as_ref().map(RankProcess::pid)
     }
 
     /// Its number in the system.
@@ -98,6 +115,9 @@ impl Process {
         // Without a pidfd SIGCHLD alone tells.
         if let (Some(pidfd), None) = (&self.pidfd, self.exit) {
             watch.read(Source::End, pidfd.as_fd());
+        }
+        if let Some(pidfd) = self.rank.as_ref().and_then(RankProcess::descriptor) {
+            watch.read(Source::End, pidfd);
         }
     }
 
@@ -124,6 +144,12 @@ impl Process {
         if self.exit.is_none() && getpgid(Some(self.pid)).is_ok_and(|group| group != self.pid) {
             let _ = kill_process(self.pid, signal);
         }
+        self.signal_rank(signal);
+    }
+
+    /// Sends a signal to a descendant that is its rank, where its own group does not bring it there.
+    fn signal_rank(&self, signal: Signal) {
+        self.rank.iter().for_each(|rank| rank.signal(signal, |group| group == self.pid));
     }
 
     /// Looks whether it, or any of its group, has ended; how, if it has just done so.
@@ -133,12 +159,18 @@ impl Process {
         let mut news = None;
         if let (None, ChildStatus::Ended(_, exit)) = (self.exit, look(ChildSelector::Child(self.pid()))) {
             let _ = kill_process_group(self.pid, Signal::KILL);
+            self.signal_rank(Signal::KILL);
             self.read_rest(printer);
             keeper.forget(self.pid);
             self.pidfd = None;
             self.exit = Some(exit);
             reap(self.pid());
             news = Some(exit);
+        }
+        if let Some(rank) = self.rank.take_if(|rank| rank.has_ended()) {
+            rank.end_group();
+            keeper.forget_rank(rank.pid());
+            reap(rank.pid().as_raw_nonzero().get() as u32); // if its parents have ended, it is our child
         }
         if !self.gone {
             self.reap_orphans();
@@ -152,7 +184,7 @@ impl Process {
             match look(ChildSelector::Group(self.pid())) {
                 ChildStatus::Ended(pid, _) if pid != self.pid() || self.exit.is_some() => reap(pid),
                 ChildStatus::Nobody if self.exit.is_some() => {
-                    self.gone = test_kill_process_group(self.pid).is_err();
+                    self.gone = self.rank.is_none() && test_kill_process_group(self.pid).is_err();
                     return;
                 }
                 _ => return,

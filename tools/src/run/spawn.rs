@@ -4,14 +4,25 @@
 //! Unsafe: what runs between fork and exec makes system calls only, on values made before; it neither allocates nor
 //! takes a lock.
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, Rlimit, Signal, getpid, setrlimit, setsid};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use tasuki_command::child::end_with;
+
+/// How much more likely than the launcher the kernel is to kill a rank where memory runs out, in thousandths of that
+/// memory. Without it the kernel may choose the launcher, or whoever started it, since what ranks share counts as
+/// nobody's until it is touched.
+const OOM_SCORE_MORE: i32 = 300;
+/// The most that the kernel takes.
+const OOM_SCORE_MAX: i32 = 1000;
+/// Where a process's own is written.
+const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
 
 /// What a rank's process begins with.
 pub(crate) struct Beginning {
@@ -32,11 +43,16 @@ pub(crate) fn rank(mut command: Command, beginning: Beginning) -> io::Result<Chi
         set
     });
     let launcher = getpid();
+    let score = oom_score().to_string();
     let begin = move || {
         end_with(launcher, Signal::KILL)?;
         let group = getpid().as_raw_nonzero().get();
         rustix::io::write(&*beginning.keeper, &group.to_le_bytes())?;
         setrlimit(Resource::Nofile, beginning.files)?;
+        // Where /proc cannot be written, the kernel chooses as it likes.
+        if let Ok(file) = open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+            let _ = rustix::io::write(&file, score.as_bytes());
+        }
         match &processors {
             Some(set) => sched_setaffinity(None, set).map_err(io::Error::from),
             None => Ok(()),
@@ -45,6 +61,13 @@ pub(crate) fn rank(mut command: Command, beginning: Beginning) -> io::Result<Chi
     // SAFETY: system calls on captured values only.
     unsafe { command.pre_exec(begin) };
     command.spawn()
+}
+
+/// What ranks are given.
+fn oom_score() -> i32 {
+    let path = OOM_SCORE.to_str().expect("a name without other characters");
+    let ours = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    ours.unwrap_or(0).saturating_add(OOM_SCORE_MORE).min(OOM_SCORE_MAX)
 }
 
 /// Starts a process in a session of its own, where the terminal's signals do not reach it.

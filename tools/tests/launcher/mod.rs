@@ -52,6 +52,12 @@ pub(crate) fn dying_program() -> &'static str {
     PATH.get_or_init(|| built(&["--workspace", "--bin", "dying"], "dying"))
 }
 
+/// The program whose ranks end in ways in which no rank should: one of the conformance suite's.
+pub(crate) fn ending_program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "ending"], "ending"))
+}
+
 /// Builds another package's program, for `cargo test` builds those of its own only; its path.
 fn built(what: &[&str], place: &str) -> String {
     let profile = Path::new(TASUKI).parent().expect("the command lies in a folder");

@@ -1,6 +1,7 @@
 //! The thread of rank 0 that keeps the job's door where no launcher does: it lets all ranks in, and watches until
 //! all have left.
 
+use crate::base::log::{Level, Log};
 use crate::base::{Error, Rank, Result};
 use crate::bootstrap::rendezvous_server::{Caller, JoinEvent, RendezvousServer};
 use crate::engine::node_state::{NodeState, Stage};
@@ -41,6 +42,7 @@ struct WatchedRank {
     door: RendezvousServer,
     node_state: Arc<NodeState>,
     guests: Vec<RankWatch>,
+    log: Log,
 }
 
 impl Coordinator {
@@ -49,13 +51,14 @@ impl Coordinator {
         door: RendezvousServer,
         pids: &[u32],
         denied: DisabledFeatures,
+        log: Log,
     ) -> Result<Coordinator> {
         let node_state =
             door.node_state().cloned().ok_or_else(|| Error::argument("a door for ranks has a node state"))?;
         let own = std::process::id();
         let end = |pid: u32| if pid == own { None } else { process::pidfd(pid, denied) };
         let guests = pids.iter().map(|&pid| RankWatch { pid, end: end(pid), gone: false }).collect();
-        let mut watched = WatchedRank { door, node_state, guests };
+        let mut watched = WatchedRank { door, node_state, guests, log };
         let thread = std::thread::Builder::new().name("porter".into()).spawn(move || watched.run());
         thread.map(Coordinator).map_err(|error| Error::from_io("starting the porter's thread", &error))
     }
@@ -78,6 +81,7 @@ impl WatchedRank {
                 match source {
                     Source::RendezvousServer(caller) => {
                         self.door.deal_with(caller).into_iter().for_each(|event| self.hear(event));
+                        self.door.send_memberships();
                     }
                     Source::End(rank) => {
                         self.guests[rank.index()].end = None;
@@ -127,6 +131,13 @@ impl WatchedRank {
                 }
             }
             JoinEvent::Lost(rank) => self.ended(rank),
+            JoinEvent::CannotAccept(number) => {
+                let error = std::io::Error::from_raw_os_error(number);
+                let text = format_args!(
+                    "a rank that joins cannot be accepted yet: {error}; is `ulimit -n` too low?"
+                );
+                self.log.say(Level::Warn, text);
+            }
             JoinEvent::Asks(id) => self.door.refuse(id, "a job that mpiexec started does not tell how it is"),
         }
     }

@@ -166,6 +166,9 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        if self.worker.life().is_forked() {
+            return; // it is the rank's, which goes on
+        }
         // An error says that a rank died inside an access: it ends with its process, or has ended.
         let _ = self.worker.registry().free_unless(self.offset, &|| self.worker.death());
     }

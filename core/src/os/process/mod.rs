@@ -33,6 +33,13 @@ pub fn exists(pid: u32) -> bool {
     unsafe { libc::kill(pid as libc::pid_t, 0) == 0 || *libc::__errno_location() == libc::EPERM }
 }
 
+/// The namespace in which this process has its number, as a number that no other namespace of this system has; 0 where
+/// /proc does not tell.
+pub fn pid_namespace() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
 /// How many files this process may have open at present.
 pub fn descriptors_allowed() -> u64 {
     // SAFETY: limit is a valid place for the answer.

@@ -1,0 +1,76 @@
+//! Cases on processes in PID namespaces of their own, as containers have them. There a rank's process number means
+//! another process to its peers, so the kernel must not be asked to copy by it.
+
+use std::process::{Command, Stdio};
+use tasuki_tests::processes::on_processes_within;
+use tasuki_tests::run::Switches;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_conformance");
+
+/// One rank a namespace, and ranks that share one with some of their peers.
+const COUNTS: [usize; 2] = [2, 4];
+
+/// What would go by a copy of the kernel's: transfers of each kind, messages, a registration that ends meanwhile.
+const CASES: &[&str] = &[
+    "puts_and_gets_of_every_size",
+    "addresses_travel",
+    "messages_between_registered_memory",
+    "unregister_waits_for_accesses_under_way",
+    "b1_any_rank_to_any_rank",
+];
+
+/// Broadcasts between two ranks, which copy from each other's own buffers where they can.
+const BROADCASTS: &[&str] = &["j_long_calls_of_two_try_other_ways", "j_long_calls_of_two_with_two_roots"];
+const COPIED_ONCE: Switches = &[("TASUKI_COLLECTIVES", "bcast=halves")];
+
+/// Starts a program as the first process of a new namespace.
+const EACH: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc"];
+
+/// The same, without a /proc of its own: there a rank finds its namespace by the old one.
+const WITHOUT_PROC: &[&str] = &["unshare", "--pid", "--fork"];
+
+/// The same from rank 2 on: ranks 0 and 1 are in one namespace, and their peers in others.
+const SOME: &[&str] = &[
+    "sh",
+    "-c",
+    r#"if [ "$TASUKI_RANK" -ge 2 ]; then exec unshare --pid --fork --mount-proc "$@"; else exec "$@"; fi"#,
+    "sh",
+];
+
+/// Whether this user may make namespaces here; says so if not.
+fn may_make_namespaces() -> bool {
+    let tried = Command::new(EACH[0]).args(&EACH[1..]).arg("true").stdin(Stdio::null()).output();
+    let why = match tried {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_string(),
+        Err(error) => error.to_string(),
+    };
+    eprintln!("skipped: this user may make no PID namespaces here: {why}");
+    false
+}
+
+fn all(names: &[&str], wrapper: &[&str], switches: Switches) {
+    if may_make_namespaces() {
+        names.iter().for_each(|name| on_processes_within(wrapper, PROGRAM, name, &COUNTS, switches));
+    }
+}
+
+#[test]
+fn ranks_in_namespaces_of_their_own() {
+    all(CASES, EACH, &[]);
+}
+
+#[test]
+fn broadcasts_in_namespaces_of_their_own() {
+    all(BROADCASTS, EACH, COPIED_ONCE);
+}
+
+#[test]
+fn ranks_in_namespaces_without_a_proc_of_their_own() {
+    all(&CASES[..1], WITHOUT_PROC, &[]);
+}
+
+#[test]
+fn ranks_of_which_two_share_a_namespace() {
+    all(CASES, SOME, &[]);
+}

@@ -16,7 +16,7 @@ use super::table::Circumstances;
 use super::whole::Whole;
 use crate::tuning_file::Tuning;
 use std::path::PathBuf;
-use tasuki_command::misuse;
+use tasuki_command::{misuse, warn};
 
 /// What is asked for, checked.
 pub(super) struct Wanted {
@@ -117,6 +117,7 @@ impl Wanted {
 
     pub(super) fn take(&self, machine: &Machine) -> anyhow::Result<Taken> {
         let tuning = Tuning::here()?;
+        tuning.remark().iter().for_each(|remark| warn(remark));
         let others = Others::watch();
         let mut progress = Progress::new(self.seconds_of(&self.cases));
         let peers = self.peers.iter().filter_map(|&peer| version(peer, &self.home).ok());

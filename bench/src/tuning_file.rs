@@ -71,6 +71,11 @@ pub enum Tuning {
         /// The figures.
         values: Values,
     },
+    /// There may be a file in the usual place, and it cannot be used.
+    Unusable {
+        /// The reason.
+        why: String,
+    },
 }
 
 impl Tuning {
@@ -79,24 +84,42 @@ impl Tuning {
         Tuning::of(&Environment::current())
     }
 
-    /// As the environment says. A file that was named must be there; the usual one need not.
+    /// As the environment says. A file that was named must be there and be right. The usual one need not: nobody may
+    /// know of it, so what is wrong with it ends nothing.
     pub fn of(environment: &Environment) -> anyhow::Result<Tuning> {
-        let named = environment.get(names::TUNE).map(PathBuf::from);
-        let Some(file) = named.clone().or_else(|| usual(environment)) else { return Ok(Tuning::BuiltIn) };
-        let text = match text_of(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound && named.is_none() => {
-                return Ok(Tuning::BuiltIn);
+        if let Some(file) = environment.get(names::TUNE).map(PathBuf::from) {
+            let remedy = "name a file that `tasuki bench --tune` wrote, or unset the variable";
+            let text = text_of(&file)
+                .map_err(|error| misuse(format!("{}={}: {error}; {remedy}", names::TUNE, file.display())))?;
+            return Ok(Tuning::found(file.clone(), entry(&file, &text)?));
+        }
+        let Some(file) = usual(environment) else { return Ok(Tuning::BuiltIn) };
+        let unusable = |why: String| Ok(Tuning::Unusable { why });
+        match text_of(&file) {
+            Ok(text) => match entry(&file, &text) {
+                Ok(values) => Ok(Tuning::found(file, values)),
+                Err(error) => unusable(format!("{error:#}")),
+            },
+            // HOME=/dev/null is how some systems say that a user has none.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(Tuning::BuiltIn)
             }
-            Err(error) => {
-                let remedy = "name a file that `tasuki bench --tune` wrote, or unset the variable";
-                return Err(misuse(format!("{}={}: {error}; {remedy}", names::TUNE, file.display())));
+            Err(error) => unusable(format!("{}: {error}", file.display())),
+        }
+    }
+
+    fn found(file: PathBuf, values: Option<Values>) -> Tuning {
+        values.map_or(Tuning::BuiltIn, |values| Tuning::Measured { file, values })
+    }
+
+    /// What is to be said, if there may be a file and it is not used.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Tuning::Unusable { why } => {
+                Some(format!("{self} are used, because those measured here cannot be read: {why}"))
             }
-        };
-        Ok(match entry(&file, &text)? {
-            Some(values) => Tuning::Measured { file, values },
-            None => Tuning::BuiltIn,
-        })
+            _ => None,
+        }
     }
 
     /// What the ranks are told: variables with their values.
@@ -110,7 +133,7 @@ impl Tuning {
     /// What things cost, as far as that is known here.
     pub fn costs(&self) -> Option<Costs> {
         match self {
-            Tuning::BuiltIn => None,
+            Tuning::BuiltIn | Tuning::Unusable { .. } => None,
             Tuning::Measured { values, .. } => values.costs,
         }
     }
@@ -119,7 +142,7 @@ impl Tuning {
 impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Tuning::BuiltIn => write!(f, "built-in values"),
+            Tuning::BuiltIn | Tuning::Unusable { .. } => write!(f, "built-in values"),
             Tuning::Measured { file, .. } => write!(f, "measured values of {}", file.display()),
         }
     }

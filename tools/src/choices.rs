@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
 use tasuki_bench::tuning_file::{Tuning, costs};
-use tasuki_command::misuse;
+use tasuki_command::{misuse, warn};
 use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
 use tasuki_core::os::affinity;
 use tasuki_schedule::names::OPERATIONS;
@@ -58,6 +58,7 @@ impl Choices {
     pub(crate) fn here(ranks: Option<usize>) -> anyhow::Result<Choices> {
         let environment = Environment::current();
         let tuning = Tuning::of(&environment)?;
+        tuning.remark().iter().for_each(|remark| warn(remark));
         let forced = environment.get(names::COLLECTIVES).unwrap_or_default();
         let forced =
             forced.parse().map_err(|why| misuse(format!("{}={forced}: {why}", names::COLLECTIVES)))?;

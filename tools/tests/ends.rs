@@ -106,8 +106,95 @@ fn descendants_end_with_their_rank() {
 
 #[test]
 fn ranks_that_ignore_sigterm_are_killed() {
-    let script = "trap '' TERM INT HUP; [ $TASUKI_RANK = 0 ] && exit 5; while :; do sleep 0.1; done";
-    run(&["-n", "3", "sh", "-c", script]).expect(5);
+    // Rank 0 fails once the others ignore what they will be sent.
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().display();
+    let ready = format!("[ -e {place}/1 ] && [ -e {place}/2 ]");
+    let first = format!("until {ready}; do sleep 0.01; done; exit 5");
+    let others = format!("trap '' TERM INT HUP; : > {place}/$TASUKI_RANK; while :; do sleep 0.1; done");
+    let script = format!("if [ $TASUKI_RANK = 0 ]; then {first}; else {others}; fi");
+    let ended = run(&["-n", "3", "--grace", "200ms", "sh", "-c", &script]).expect(5);
+    let killed = ended.messages().into_iter().find(|line| line.contains("killed"));
+    let killed = killed.unwrap_or_else(|| panic!("nobody says who was killed: {}", ended.err));
+    assert!(killed.starts_with("tasuki: killed ranks 1, 2, which had not ended "), "{killed}");
+    assert!(
+        killed.ends_with(" s after SIGTERM") && ended.err.contains("hint: `--grace TIME`"),
+        "{}",
+        ended.err
+    );
+}
+
+/// A rank that takes a while to end once it is asked to, as one does that writes a checkpoint.
+const SAVING: &str =
+    "trap 'sleep 1.5; echo saved; exit 0' TERM INT; echo ready; while :; do sleep 0.01; done";
+
+fn start_saving(options: &[&str]) -> Running {
+    let mut running = Running::start(tasuki_run(&[&["-n", "2"], options, &["sh", "-c", SAVING]].concat()));
+    running.until("ready", |running| running.out().matches("ready").count() == 2);
+    running
+}
+
+#[test]
+fn ranks_that_are_asked_to_end_have_time_for_a_checkpoint() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let mut running = start_saving(&[]);
+        running.signal(signal);
+        let ended = running.wait().expect(code);
+        assert_eq!(ended.out.matches("saved").count(), 2, "{ended:?}");
+        let said = "tasuki: waiting for ranks 0, 1 to end; SIGKILL follows in ";
+        assert!(matches!(ended.messages()[..], [one] if one.starts_with(said)), "{ended:?}");
+    }
+    let ended = start_saving(&["--timeout", "1s"]).wait().expect(124);
+    assert_eq!(ended.out.matches("saved").count(), 2, "{ended:?}");
+}
+
+/// `timeout` of GNU signals its child and then the child's group.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one_request() {
+    let mut running = start_saving(&[]);
+    running.signal(Signal::TERM);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    running.signal(Signal::TERM);
+    let ended = running.wait().expect(143);
+    assert_eq!(ended.out.matches("saved").count(), 2, "{ended:?}");
+}
+
+#[test]
+fn a_stopped_rank_can_end_when_it_is_asked_to() {
+    let mut running = start_ranks(2, "hold");
+    running.until_ranks_run(2);
+    send(running.ranks()[1], Signal::STOP);
+    running.signal(Signal::TERM);
+    let ended = running.wait().expect(143);
+    assert!(!ended.err.contains("killed"), "{}", ended.err);
+}
+
+#[test]
+fn sighup_and_the_user_s_signals_are_handed_on_and_the_job_goes_on() {
+    let traps = "trap 'echo one' USR1; trap 'echo two' USR2; trap 'echo hup' HUP; trap 'exit 0' TERM";
+    let script = format!("{traps}; echo ready; while :; do sleep 0.01; done");
+    let mut running = Running::start(tasuki_run(&["-n", "2", "sh", "-c", &script]));
+    running.until("ready", |running| running.out().matches("ready").count() == 2);
+    for (signal, word) in [(Signal::USR1, "one"), (Signal::USR2, "two"), (Signal::HUP, "hup")] {
+        running.signal(signal);
+        running.until("handed on", |running| running.out().matches(word).count() == 2);
+    }
+    running.signal(Signal::TERM);
+    let ended = running.wait().expect(143);
+    assert!(ended.messages().is_empty(), "{}", ended.err);
+}
+
+#[test]
+fn a_rank_that_a_handed_on_signal_ends_is_told_with_the_reason() {
+    let mut running = start_ranks(1, "hold");
+    running.until_ranks_run(1);
+    running.signal(Signal::USR1);
+    let ended = running.wait().expect(138);
+    assert!(
+        ended.err.contains("rank 0 died: signal 10, SIGUSR1, which was handed on to it"),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]
@@ -133,10 +220,8 @@ fn a_timeout_shows_what_all_wait_for() {
 }
 
 #[test]
-fn ctrl_c_sigterm_and_sighup_end_all_and_are_handed_on() {
-    for (signal, name, code) in
-        [(Signal::INT, "INT", 130), (Signal::TERM, "TERM", 143), (Signal::HUP, "HUP", 129)]
-    {
+fn ctrl_c_and_sigterm_end_all_and_are_handed_on() {
+    for (signal, name, code) in [(Signal::INT, "INT", 130), (Signal::TERM, "TERM", 143)] {
         let script = format!("trap 'echo got; exit 0' {name}; echo ready; while :; do sleep 0.01; done");
         let mut running = Running::start(tasuki_run(&["-n", "2", "sh", "-c", &script]));
         running.until("ready", |running| running.out().matches("ready").count() == 2);
@@ -148,14 +233,19 @@ fn ctrl_c_sigterm_and_sighup_end_all_and_are_handed_on() {
 }
 
 #[test]
-fn a_second_ctrl_c_kills() {
+fn a_second_ctrl_c_leaves_a_second() {
     let script = "trap 'echo got' INT TERM; echo ready; while :; do sleep 0.01; done";
-    let mut running = Running::start(tasuki_run(&["-n", "2", "sh", "-c", script]));
+    let mut running = Running::start(tasuki_run(&["-n", "2", "--grace", "1h", "sh", "-c", script]));
     running.until("ready", |running| running.out().matches("ready").count() == 2);
     running.signal(Signal::INT);
     running.until("handed on", |running| running.out().matches("got").count() >= 2);
+    std::thread::sleep(std::time::Duration::from_millis(600));
     running.signal(Signal::INT);
-    running.wait().expect(130);
+    let ended = running.wait().expect(130);
+    assert_eq!(ended.out.matches("got").count(), 4, "both are handed on: {}", ended.out);
+    let last = ended.messages().last().copied().unwrap_or_default();
+    assert!(last.starts_with("tasuki: killed ranks 0, 1, which had not ended "), "{}", ended.err);
+    assert!(!ended.err.contains("hint:"), "the user wanted it so: {}", ended.err);
 }
 
 #[test]

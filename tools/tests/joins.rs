@@ -207,6 +207,16 @@ fn threads_are_one_process_that_is_told_so() {
     assert!(died.err.contains("the process of ranks 0-2 died: exit code 4"), "{}", died.err);
 }
 
+/// Also where they fill all processors: a rank with several threads would have one processor for all of them.
+#[test]
+fn unasked_each_rank_may_use_all_processors() {
+    let ranks = tasuki_core::os::affinity::allowed().len();
+    let list = "grep Cpus_allowed_list /proc/self/status | cut -f 2";
+    let ours = Command::new("sh").args(["-c", list]).output().expect("a list of processors");
+    let ended = Running::start(tasuki_run(&["-n", &ranks.to_string(), "sh", "-c", list])).wait().expect(0);
+    assert_eq!(ended.out, String::from_utf8_lossy(&ours.stdout).repeat(ranks));
+}
+
 #[test]
 fn ranks_are_bound_as_asked() {
     let allowed = tasuki_core::os::affinity::allowed();

@@ -45,10 +45,43 @@ fn lines_of_different_ranks_never_mix() {
 }
 
 #[test]
-fn a_line_that_comes_in_pieces_stays_whole() {
-    let script =
-        "if [ $TASUKI_RANK = 0 ]; then printf ha; sleep 0.3; echo lf; else sleep 0.1; echo other; fi";
-    assert_eq!(run(&["-n", "2", "sh", "-c", script]).expect(0).out, "other\nhalf\n");
+fn a_prompt_is_shown_before_its_line_ends() {
+    let script = "if [ $TASUKI_RANK = 0 ]; then printf 'name? '; read name; echo \"hello $name\"; fi";
+    let mut command = tasuki_run(&["-n", "2", "sh", "-c", script]);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    running.until("a prompt", |running| running.out() == "name? ");
+    running.feed("you\n");
+    assert_eq!(running.wait().expect(0).out, "name? hello you\n");
+}
+
+/// Rank 0 begins a line, rank 1 writes one, rank 0 ends its own: each in turn.
+fn cut_in_two(options: &str, other: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let (begun, written) = (folder.path().join("begun"), folder.path().join("written"));
+    let until = |file: &std::path::Path| format!("until [ -e {} ]; do sleep 0.01; done", file.display());
+    let first = format!("printf ha; {}; echo lf", until(&written));
+    let second = format!("{}; {other}", until(&begun));
+    let script = format!("if [ $TASUKI_RANK = 0 ]; then {first}; else {second}; fi");
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("exec {TASUKI} run -n 2 {options} sh -c '{script}' 2>&1")]);
+    let mut running = Running::start(command);
+    running.until("the beginning of a line", |running| running.out().contains("ha"));
+    std::fs::write(&begun, "").unwrap();
+    running.until("the other line", |running| running.out().contains("other"));
+    std::fs::write(&written, "").unwrap();
+    running.wait().expect(0).out
+}
+
+#[test]
+fn a_line_that_is_cut_by_another_rank_s_shares_no_line_with_it() {
+    assert_eq!(cut_in_two("", "echo other"), "ha\nother\nlf\n");
+    assert_eq!(cut_in_two("--label", "echo other"), "[0] ha\n[1] other\n[0] lf\n");
+}
+
+#[test]
+fn where_both_streams_are_one_they_share_no_line() {
+    assert_eq!(cut_in_two("--label", "echo other >&2"), "[0] ha\n[1] other\n[0] lf\n");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! rank 3: wait(signal 7 >= 4): rank 0 died (signal 9) 12 ms ago
-//!   hint: what it said last stands above
+//!   hint: this call ended because that rank did; its own error, or what `tasuki run` says of it, is the reason
 //! ```
 
 use crate::base::Rank;
@@ -23,6 +23,8 @@ struct Report {
     call: String,
     cause: Cause,
     notes: Vec<String>,
+    /// The user has been told already.
+    is_said: bool,
 }
 
 /// Whose doing an error is.
@@ -335,7 +337,7 @@ impl fmt::Display for Address {
 impl Error {
     /// An error of `cause`, with neither rank nor call yet.
     pub fn new(cause: Cause) -> Error {
-        Error(Box::new(Report { rank: None, call: String::new(), cause, notes: Vec::new() }))
+        Error(Box::new(Report { rank: None, call: String::new(), cause, notes: Vec::new(), is_said: false }))
     }
 
     /// A system call's error, from `errno`.
@@ -376,6 +378,19 @@ impl Error {
     pub fn note(mut self, text: impl Into<String>) -> Error {
         self.0.notes.push(text.into());
         self
+    }
+
+    /// Marks that the user has been told of it: nobody needs to print it once more.
+    #[doc(hidden)]
+    pub fn said(mut self) -> Error {
+        self.0.is_said = true;
+        self
+    }
+
+    /// Returns true if the user has been told of it.
+    #[doc(hidden)]
+    pub fn is_said(&self) -> bool {
+        self.0.is_said
     }
 
     /// What happened.
@@ -419,12 +434,13 @@ impl From<Cause> for Error {
 
 impl Clone for Error {
     fn clone(&self) -> Error {
-        let Report { rank, call, cause, notes } = &*self.0;
+        let Report { rank, call, cause, notes, is_said } = &*self.0;
         Error(Box::new(Report {
             rank: *rank,
             call: call.clone(),
             cause: cause.clone(),
             notes: notes.clone(),
+            is_said: *is_said,
         }))
     }
 }
@@ -462,7 +478,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "rank 3: wait(signal 7 >= 4): rank 0 died (signal 9) 12ms ago\n  waited 4.1 s\n  \
-             hint: what it said last stands above"
+             hint: this call ended because that rank did; its own error, or what `tasuki run` says of it, is the reason"
         );
         assert_eq!(error.blame(), Blame::Peer);
     }

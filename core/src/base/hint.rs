@@ -44,7 +44,9 @@ impl Cause {
                 "that rank's own call says why: memory that was freed during the call, most likely"
             }
             TimedOut { .. } => "`tasuki ps` shows who waits for what",
-            PeerDied { .. } => "what it said last stands above",
+            PeerDied { .. } => {
+                "this call ended because that rank did; its own error, or what `tasuki run` says of it, is the reason"
+            }
             PeerLeft { .. } => "a rank may leave only when nobody needs it any more: end with a barrier",
             Full { what: COMMAND_QUEUE, .. } => {
                 "its commands make room as they fire: wait for a signal that one of them raises and post again, or \
@@ -55,10 +57,10 @@ impl Cause {
             }
             QueueRepeats => "post all commands before Queue::repeat, and any others to another queue",
             OperationPanicked { .. } => {
-                "what that rank said stands above; the values are lost, and the plan is of no more use: drop it, and \
+                "that rank's own output says why; the values are lost, and the plan is of no more use: drop it, and \
                  quiesce()"
             }
-            QueueUnwound { .. } => "what that rank said last stands above",
+            QueueUnwound { .. } => "that rank's own output says why it panicked",
             Full { .. } => "wait for something that makes room, and call again",
             QueueDropped => "keep a queue until its commands have fired, or cancel them before",
             HandlerFailed { .. } => {

@@ -384,10 +384,17 @@ impl Worker {
         completed.and(owed)
     }
 
-    /// Says that this rank failed (a panic, an error that its program returned): the others' calls end.
-    pub fn fail(&self, how: &str) {
-        if self.life.end() {
-            self.node_state.declare_dead(self.rank, how, self.platform.now_ns());
+    /// Says that this rank failed (a panic, an error that its program returned): the others' calls end. `is_said` if
+    /// the rank has told that on its standard error, too.
+    pub fn fail(&self, how: &str, is_said: bool) {
+        if !self.life.end() {
+            return;
+        }
+        let now = self.platform.now_ns();
+        if is_said {
+            self.node_state.declare_dead_and_said(self.rank, how, now);
+        } else {
+            self.node_state.declare_dead(self.rank, how, now);
         }
     }
 }

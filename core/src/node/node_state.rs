@@ -45,7 +45,12 @@ struct Header {
     bulk: SharedCopies,
 }
 
-/// How the first rank died. Written under `claimed`, read after `over`.
+/// `claimed` of a death that only the node state tells.
+const UNSAID: u32 = 1;
+/// `claimed` of a death that the rank has also told on its own standard error.
+const SAID: u32 = 2;
+
+/// How the first rank died. Written under `claimed` (0 until then), read after `over`.
 #[repr(C)]
 struct Death {
     claimed: AtomicU32,
@@ -157,6 +162,8 @@ pub struct DeathRecord {
     pub rank: Rank,
     /// How, in words.
     pub how: String,
+    /// Whether the rank itself has told this on its standard error: nobody need repeat it to the user.
+    pub is_said: bool,
     /// When, in ns of the node's clock.
     pub when_ns: u64,
 }
@@ -295,10 +302,22 @@ impl NodeState {
     /// A moment that is not over yet, by any clock.
     pub const JUST_NOW: u64 = u64::MAX;
 
+    /// How a rank died that ended the process which it shares with others.
+    pub const EXITED: &str = "its program ended the process of all ranks (exit)";
+
     /// Says that `rank` died, and wakes everybody. False if another death was told before: the first one counts.
     pub fn declare_dead(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
+        self.declare(rank, how, UNSAID, now_ns)
+    }
+
+    /// The same for the calling rank, which has told on its own standard error what happened.
+    pub fn declare_dead_and_said(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
+        self.declare(rank, how, SAID, now_ns)
+    }
+
+    fn declare(&self, rank: Rank, how: &str, claim: u32, now_ns: u64) -> bool {
         let death = &self.header().death;
-        if death.claimed.swap(1, Ordering::AcqRel) != 0 {
+        if death.claimed.compare_exchange(0, claim, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
         }
         death.when_ns.store(now_ns, Ordering::Relaxed);
@@ -313,7 +332,8 @@ impl NodeState {
         let rank = self.header().over.0.load(Ordering::Acquire).checked_sub(1)?; // SYNC board-death
         let death = &self.header().death;
         let when_ns = death.when_ns.load(Ordering::Relaxed);
-        Some(DeathRecord { rank: Rank(rank), how: death.how.read(), when_ns })
+        let is_said = death.claimed.load(Ordering::Relaxed) == SAID;
+        Some(DeathRecord { rank: Rank(rank), how: death.how.read(), is_said, when_ns })
     }
 
     /// Wakes every rank that sleeps, to look around.
@@ -460,12 +480,17 @@ mod tests {
         assert!(!node_state.is_over() && node_state.death().is_none());
         let epoch = node_state.rank_state(Rank(2)).park().begin_sleep(crate::node::park::ASLEEP, || ());
         assert!(node_state.declare_dead(Rank(1), "signal 9", 5));
-        assert!(!node_state.declare_dead(Rank(0), "exit code 1", 6));
-        assert_eq!(
-            node_state.death(),
-            Some(DeathRecord { rank: Rank(1), how: "signal 9".into(), when_ns: 5 })
-        );
+        assert!(!node_state.declare_dead_and_said(Rank(0), "exit code 1", 6), "the first one counts");
+        let (rank, how) = (Rank(1), "signal 9".to_string());
+        assert_eq!(node_state.death(), Some(DeathRecord { rank, how, is_said: false, when_ns: 5 }));
         assert_ne!(node_state.rank_state(Rank(2)).park().futex().load(Ordering::Relaxed), epoch.0);
+    }
+
+    #[test]
+    fn a_death_that_its_rank_has_told_shows_as_such() {
+        let node_state = NodeState::create(2).unwrap();
+        assert!(node_state.declare_dead_and_said(Rank(1), "panicked", 5));
+        assert!(node_state.death().unwrap().is_said);
     }
 
     #[test]

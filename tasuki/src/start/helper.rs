@@ -133,7 +133,8 @@ impl Helper {
                     resume_unwind(panic); // the simulation has killed this rank and tells the others itself
                 }
                 let how = format!("its helper panicked: {}", panic_message(&*panic));
-                worker.node_state().declare_dead(worker.rank(), &how, worker.platform().now_ns());
+                // The panic has been printed by its hook.
+                worker.node_state().declare_dead_and_said(worker.rank(), &how, worker.platform().now_ns());
             }
         };
         match self.worker.platform().spawn(Box::new(body)) {

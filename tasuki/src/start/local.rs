@@ -1,6 +1,7 @@
 //! Ranks as threads of this process: the embedded way, and the quickest.
 
-use super::{RankOptions, rank};
+use super::RankOptions;
+use super::rank::{self, Teller};
 use crate::{Handlers, Job, Rank, Result};
 use std::sync::Arc;
 use tasuki_core::base::log::{Level, Log};
@@ -36,12 +37,13 @@ pub fn local_with<T: Send>(
     handlers: &Handlers,
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    threads(ranks, &Settings::embedded()?, None, handlers, app)
+    threads(ranks, Teller::Caller, &Settings::embedded()?, None, handlers, app)
 }
 
 /// The same with settings that were read before, and the launcher to show the node state to, if there is one.
 pub(super) fn threads<T: Send>(
     ranks: usize,
+    teller: Teller,
     settings: &Settings,
     door: Option<&ServerAddress>,
     handlers: &Handlers,
@@ -66,7 +68,7 @@ pub(super) fn threads<T: Send>(
             let worker = move || worker(membership, settings, FenceScope::Process);
             let rank_options = RankOptions::read(settings, per_processor(&node_state));
             let run = move |node_state: &NodeState| {
-                rank::run(rank, node_state, rank_options, handlers, worker, app)
+                rank::run(rank, teller, node_state, rank_options, handlers, worker, app)
             };
             let body = move || rank::as_thread(rank, &node_state, || run(&node_state));
             std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body)

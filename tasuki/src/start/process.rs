@@ -1,9 +1,10 @@
 //! The program's main function: how it was started decides what it becomes.
 
+use super::RankOptions;
 use super::local::{per_processor, threads, worker};
+use super::rank::{self, Teller};
 use super::simulated::started;
-use super::{RankOptions, rank};
-use crate::{Error, Handlers, Job, Result};
+use crate::{Error, Handlers, Job, Rank, Result};
 use std::io::Write;
 use std::process::ExitCode;
 use tasuki_core::base::Cause;
@@ -11,7 +12,8 @@ use tasuki_core::bootstrap::{Settings, Start, join};
 use tasuki_core::os::membarrier::FenceScope;
 
 /// Runs `app` as this process's part of a job, and turns its outcome into an exit code: 0, or 1 with the error on
-/// standard error. That another rank died is left to `tasuki run` to tell.
+/// standard error, which names the rank. A panic is an error, too: where this process is one rank of several, a line
+/// before the panic's own text names the rank. That another rank died is left to `tasuki run` to tell.
 ///
 /// Alone the process is a job of one; started by `tasuki run` it is one rank of several, or, with `--threads` or
 /// `--fabric sim`, all of them. Started by the `mpiexec` of MPICH or Intel MPI it is one rank of several, too; rank 0
@@ -54,25 +56,30 @@ pub fn main(app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
 pub fn main_with(handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> ExitCode {
     let settings = match Settings::from_environment() {
         Ok(settings) => settings,
-        Err(error) => return report(&error),
+        Err(error) => return report(error),
     };
     match run(&settings, handlers, app) {
         Ok(()) => ExitCode::SUCCESS,
-        // The launcher tells of a death, once for all ranks.
-        Err(error) if is_told(&settings, &error) => ExitCode::FAILURE,
-        Err(error) => report(&error),
+        Err(error) if error.is_said() || is_told(&settings, &error) => ExitCode::FAILURE,
+        Err(error) => report(error),
     }
 }
 
+/// Returns true for a death that ends the joining of a job: the launcher tells of it, once for all ranks.
 fn is_told(settings: &Settings, error: &Error) -> bool {
     matches!(settings.start, Start::LauncherSettings(_)) && matches!(error.cause(), Cause::PeerDied { .. })
 }
 
 fn run(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
     match &settings.start {
-        Start::Alone => threads(1, settings, None, handlers, app).map(drop),
-        Start::Threads { ranks, door } => threads(*ranks, settings, door.as_ref(), handlers, app).map(drop),
-        Start::LauncherSettings(_) | Start::Managed(_) => one_of_several(settings, handlers, app),
+        Start::Alone => threads(1, Teller::FirstRank, settings, None, handlers, app).map(drop),
+        Start::Threads { ranks, door } => {
+            threads(*ranks, Teller::FirstRank, settings, door.as_ref(), handlers, app).map(drop)
+        }
+        Start::LauncherSettings(launched) => {
+            one_of_several(launched.rank, Teller::RankOrLauncher, settings, handlers, app)
+        }
+        Start::Managed(managed) => one_of_several(managed.rank, Teller::EachRank, settings, handlers, app),
         Start::Simulated { ranks, seed, door } => {
             started(*ranks, *seed, settings, door.as_ref(), handlers, app).map(drop)
         }
@@ -80,17 +87,33 @@ fn run(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()
 }
 
 /// This process is one rank of a job of several processes.
-fn one_of_several(settings: &Settings, handlers: &Handlers, app: impl Fn(&Job) -> Result<()>) -> Result<()> {
+fn one_of_several(
+    rank: Rank,
+    teller: Teller,
+    settings: &Settings,
+    handlers: &Handlers,
+    app: impl Fn(&Job) -> Result<()>,
+) -> Result<()> {
+    name_rank_in_panics(rank);
     let (membership, connection) = join(settings)?;
-    let (rank, node_state) = (membership.rank, membership.node_state.clone());
+    let node_state = membership.node_state.clone();
     let worker = || worker(membership, settings, FenceScope::Registered);
     let rank_options = RankOptions::read(settings, per_processor(&node_state));
-    rank::run(rank, &node_state, rank_options, handlers, worker, app)?;
+    rank::run(rank, teller, &node_state, rank_options, handlers, worker, app)?;
     connection.leave();
     Ok(())
 }
 
-fn report(error: &Error) -> ExitCode {
-    let _ = writeln!(std::io::stderr().lock(), "error: {error}");
+/// Says of which rank a panic is, in a line before the text that Rust, or a hook of the program's own, prints.
+fn name_rank_in_panics(rank: Rank) {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let _ = writeln!(std::io::stderr().lock(), "error: rank {rank} panicked:");
+        print(panic);
+    }));
+}
+
+fn report(error: Error) -> ExitCode {
+    rank::tell(error);
     ExitCode::FAILURE
 }

@@ -3,11 +3,45 @@
 use super::RankOptions;
 use crate::{Error, Handlers, Job, Rank, Result};
 use std::cell::RefCell;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use tasuki_core::base::{Cause, panic_message};
 use tasuki_core::engine::Worker;
 use tasuki_core::node::node_state::NodeState;
+
+/// Who tells the user of a rank's error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Teller {
+    /// Whoever called [`crate::local()`] or [`crate::sim()`], to whom it is returned.
+    Caller,
+    /// Each rank, as soon as its program has returned it.
+    EachRank,
+    /// The rank that failed first: the others' errors only follow from its own.
+    FirstRank,
+    /// The same, and that a rank has died without a word the launcher tells, once for all.
+    RankOrLauncher,
+}
+
+impl Teller {
+    /// Tells of an error, unless that is somebody else's to do. It is done before the others hear of it: when the
+    /// launcher learns of the death, the rank's own text is on its way.
+    fn tell(self, error: Error, node_state: &NodeState) -> Error {
+        let another_died = || node_state.death().is_some_and(|death| error.rank() != Some(death.rank));
+        match self {
+            Teller::Caller => error,
+            Teller::FirstRank if follows(error.cause()) && another_died() => error,
+            Teller::RankOrLauncher if follows(error.cause()) && another_died() => error.said(),
+            _ => tell(error),
+        }
+    }
+}
+
+/// Prints an error.
+pub(super) fn tell(error: Error) -> Error {
+    let _ = writeln!(std::io::stderr().lock(), "error: {error}");
+    error.said()
+}
 
 thread_local! {
     /// The rank that runs its program in this thread.
@@ -26,8 +60,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // A forked child may end as it likes.
         if std::process::id() == self.pid {
-            let how = "its program ended the process of all ranks (exit)";
-            self.node_state.declare_dead(self.rank, how, NodeState::JUST_NOW);
+            self.node_state.declare_dead(self.rank, NodeState::EXITED, NodeState::JUST_NOW);
         }
     }
 }
@@ -54,6 +87,7 @@ pub(super) fn as_thread<T>(rank: Rank, node_state: &Arc<NodeState>, body: impl F
 /// nothing waits for anybody. Otherwise the rank leaves in order.
 pub(super) fn run<T>(
     rank: Rank,
+    teller: Teller,
     node_state: &NodeState,
     rank_options: Result<RankOptions>,
     handlers: &Handlers,
@@ -63,8 +97,13 @@ pub(super) fn run<T>(
     let job = rank_options.and_then(|rank_options| Job::new(worker()?, rank_options, handlers)).map_err(
         |error| {
             let how = format!("could not join: {}", error.headline());
-            node_state.declare_dead(rank, &how, NodeState::JUST_NOW);
-            error.on_rank(rank)
+            let error = teller.tell(error.on_rank(rank), node_state);
+            if error.is_said() {
+                node_state.declare_dead_and_said(rank, &how, NodeState::JUST_NOW);
+            } else {
+                node_state.declare_dead(rank, &how, NodeState::JUST_NOW);
+            }
+            error
         },
     )?;
     let worker = job.worker.clone();
@@ -74,15 +113,20 @@ pub(super) fn run<T>(
             worker.leave().map(|()| value)
         }
         Ok(Err(error)) => {
-            worker.fail(&format!("its program failed: {}", error.headline()));
+            let how = format!("its program failed: {}", error.headline());
+            let error = teller.tell(error.on_rank(rank), node_state);
+            worker.fail(&how, error.is_said());
             Err(error)
         }
         // The simulation has killed this rank and tells the others itself.
         Err(panic) if panic.is::<tasuki_fabric_sim::Killed>() => resume_unwind(panic),
         Err(panic) => {
             let how = format!("panicked: {}", panic_message(&*panic));
-            worker.fail(&how);
-            Err(panicked(panic_message(&*panic)).on_rank(worker.rank()))
+            // Rust has printed the panic.
+            let error = panicked(panic_message(&*panic)).on_rank(rank);
+            let error = if teller == Teller::Caller { error } else { error.said() };
+            worker.fail(&how, error.is_said());
+            Err(error)
         }
     };
     worker.write_trace();

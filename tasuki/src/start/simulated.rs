@@ -1,6 +1,7 @@
 //! Ranks in virtual time: the whole program under delay, reordering and faults that one seed decides.
 
-use super::{RankOptions, rank};
+use super::RankOptions;
+use super::rank::{self, Teller};
 use crate::{Handlers, Job, Result};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
@@ -60,12 +61,14 @@ pub(super) fn started<T: Send>(
     app: impl Fn(&Job) -> Result<T> + Sync,
 ) -> Result<Simulated<T>> {
     let rank_options = RankOptions::read(settings, 1)?;
-    let ways = Ways { log: settings.log, rank_options, trace: settings.trace.clone() };
+    let ways =
+        Ways { teller: Teller::FirstRank, log: settings.log, rank_options, trace: settings.trace.clone() };
     run(&Sim::seed(seed).ranks(ranks), &ways, door, handlers, app)
 }
 
 /// What of the settings a simulated rank goes by.
 struct Ways {
+    teller: Teller,
     log: Level,
     rank_options: RankOptions,
     trace: Option<TraceTo>,
@@ -73,7 +76,7 @@ struct Ways {
 
 impl Default for Ways {
     fn default() -> Ways {
-        Ways { log: Level::Warn, rank_options: RankOptions::default(), trace: None }
+        Ways { teller: Teller::Caller, log: Level::Warn, rank_options: RankOptions::default(), trace: None }
     }
 }
 
@@ -96,7 +99,9 @@ fn run<T: Send>(
         let log = Log::new(format!("rank {}", member.rank), ways.log);
         let (rank, node_state) = (member.rank, member.node_state.clone());
         let worker = || Ok(member.join(log)?.traced(ways.trace.as_ref()));
-        let run = || rank::run(rank, &node_state, Ok(ways.rank_options.clone()), handlers, worker, &app);
+        let run = || {
+            rank::run(rank, ways.teller, &node_state, Ok(ways.rank_options.clone()), handlers, worker, &app)
+        };
         rank::as_thread(rank, &node_state, run)
     };
     let report = simulate(sim, body)?;
@@ -109,7 +114,11 @@ fn run<T: Send>(
         match outcome {
             Outcome::Returned(outcome) => outcomes.push(outcome.map(Some)),
             Outcome::Killed => outcomes.push(Ok(None)),
-            Outcome::Panicked(message) => outcomes.push(Err(rank::panicked(&message))),
+            // Rust has printed the panic.
+            Outcome::Panicked(message) => outcomes.push(Err(match ways.teller {
+                Teller::Caller => rank::panicked(&message),
+                _ => rank::panicked(&message).said(),
+            })),
         }
     }
     values.extend(rank::all_or_first(outcomes)?);

@@ -88,6 +88,7 @@ fn options(args: &Args, iterations: usize, screen: Rc<RefCell<Screen>>) -> anyho
         way: Way::Processes,
         bind: None,
         timeout: None,
+        grace: run::GRACE,
         env: Vec::new(),
         program: program.into(),
         args: vec![SUBCOMMAND.into(), size, text(iterations), "--".into(), args.output.clone().into()],

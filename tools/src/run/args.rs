@@ -1,7 +1,7 @@
 //! The options of `tasuki run` as they are typed.
 
 use super::binding::Bind;
-use super::options::{Options, Output, Way};
+use super::options::{GRACE, Options, Output, Way};
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,11 +20,15 @@ Examples:
   tasuki run -n 4 --fabric sim --seed 7 ./prog      the same, simulated
   tasuki run -n 4 --trace run.json ./prog           what happened, see `tasuki trace`
 
-Standard input goes to rank 0. EncodedCommand of different ranks never mix; a line longer than 64 KiB goes out \
-in pieces, each a line of its own where several ranks write. What ends with a carriage return goes \
-out at once; where that is a terminal with a width, TASUKI_TERMINAL tells the ranks how wide it is. \
+Standard input goes to rank 0. EncodedCommand of different ranks never mix; a line longer than 64 KiB, or whose \
+end does not come within 100 ms (a prompt), goes out in pieces, each a line of its own where several \
+ranks write. What ends with a carriage return goes out at once; where that is a terminal with a width, TASUKI_TERMINAL tells the ranks how wide it is. \
 The exit code is that of the first rank that failed, 128 + the signal's number if a signal ended it, \
-124 after --timeout, 2 for misuse. SIGQUIT (Ctrl-\\) shows what every rank waits for.";
+124 after --timeout, 2 for misuse.
+
+Signals: Ctrl-C and SIGTERM are handed on to the ranks, which then have --grace to end; a second one, \
+half a second later or more, leaves them one second. SIGHUP, SIGUSR1 and SIGUSR2 are handed on, and the \
+job goes on if its ranks do. SIGQUIT (Ctrl-\\) shows what every rank waits for.";
 
 /// Start a program on several ranks of this machine.
 #[derive(clap::Args)]
@@ -33,8 +37,9 @@ pub(crate) struct Args {
     /// How many ranks
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = count)]
     ranks: usize,
-    /// Where ranks run: none, core (one processor each, in turn), or the processor of each rank, as in
-    /// 0,1,0 [default: core if the ranks fill all processors, else none]
+    /// Where ranks run: none, core (one processor each, in turn), or the processor of each rank, as in 0,1,0. All
+    /// threads of a rank stay where it is bound [default: none, so that ranks with several threads have processors
+    /// for them]
     #[arg(long, value_name = "none|core|LIST")]
     bind: Option<Bind>,
     /// Begin each line of output with its rank
@@ -43,6 +48,10 @@ pub(crate) struct Args {
     /// End the job after this time: 90, 90s, 1.5m, 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
+    /// How long ranks that are asked to end (SIGTERM, Ctrl-C, --timeout, the death of a rank) may take before they are
+    /// killed [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    grace: Option<Duration>,
     /// Threads that move work on while ranks compute: off, node (one for all), rank (one each) or auto, each perhaps
     /// with :PROCESSOR [default: auto, which is off where the ranks fill all processors, else node]
     #[arg(long, value_name = "WHICH", value_parser = helper)]
@@ -86,12 +95,13 @@ impl Args {
         let way = self.way()?;
         let args = self.command.split_off(1);
         let program = self.command.remove(0);
-        let (bind, timeout, mut env) = (self.bind, self.timeout, self.env);
+        let (bind, timeout, grace, mut env) =
+            (self.bind, self.timeout, self.grace.unwrap_or(GRACE), self.env);
         env.extend(self.helper.map(|helper| (HELPER.to_string(), helper)));
         env.extend(self.collectives.map(|forced| (COLLECTIVES.to_string(), forced)));
         env.extend(self.trace.map(trace).transpose()?.map(|file| (TRACE.to_string(), file)));
         let output = Output::Pass { label: self.label };
-        Ok(Options { ranks: self.ranks, way, bind, timeout, env, program, args, input: true, output })
+        Ok(Options { ranks: self.ranks, way, bind, timeout, grace, env, program, args, input: true, output })
     }
 
     fn way(&self) -> anyhow::Result<Way> {

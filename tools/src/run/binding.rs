@@ -1,6 +1,12 @@
 //! QueueKind processor each rank's process runs on.
+//!
+//! Nothing is bound unasked. A mask is inherited by all threads that a program makes, and it is what OpenMP, rayon and
+//! others count processors by: a rank that was bound to one processor would run all its threads there.
 
 use super::options::Way;
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use tasuki_command::misuse;
 
@@ -32,17 +38,12 @@ impl FromStr for Bind {
     }
 }
 
-/// The processor of each rank, or nothing where they are free. `allowed` are those that the affinity mask leaves,
-/// `usable` is how many of them the container's quota pays for.
-///
-/// Unasked, ranks are bound only where they fill all processors exactly: otherwise two jobs could share one while
-/// another idles.
+/// The processor of each rank, or nothing where they are free. `allowed` are those that the affinity mask leaves.
 pub(crate) fn place(
     bind: Option<&Bind>,
     ranks: usize,
     way: Way,
     allowed: &[usize],
-    usable: usize,
 ) -> anyhow::Result<Vec<usize>> {
     if way != Way::Processes {
         return match bind {
@@ -51,12 +52,34 @@ pub(crate) fn place(
         };
     }
     match bind {
-        Some(Bind::Free) => Ok(Vec::new()),
+        None | Some(Bind::Free) => Ok(Vec::new()),
         Some(Bind::Core) => Ok((0..ranks).map(|rank| allowed[rank % allowed.len()]).collect()),
         Some(Bind::List(list)) => listed(list, ranks, allowed),
-        None if ranks == allowed.len() && usable == allowed.len() => Ok(allowed.to_vec()),
-        None => Ok(Vec::new()),
     }
+}
+
+/// Why the system does not let processes be bound to these processors, if it does not: tried on the calling thread,
+/// which has its own mask again afterwards.
+pub(crate) fn refusal(processors: &[usize]) -> Option<Errno> {
+    if processors.is_empty() {
+        return None;
+    }
+    let attempt = || {
+        let own = sched_getaffinity(None)?;
+        let distinct: BTreeSet<usize> = processors.iter().copied().collect();
+        let outcome =
+            distinct.into_iter().try_for_each(|processor| sched_setaffinity(None, &only(processor)));
+        sched_setaffinity(None, &own)?;
+        outcome
+    };
+    attempt().err()
+}
+
+/// A mask of one processor.
+pub(crate) fn only(processor: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    set
 }
 
 fn listed(list: &[usize], ranks: usize, allowed: &[usize]) -> anyhow::Result<Vec<usize>> {
@@ -80,36 +103,39 @@ fn listed(list: &[usize], ranks: usize, allowed: &[usize]) -> anyhow::Result<Vec
 mod tests {
     use super::*;
 
-    fn placed(
-        bind: Option<&str>,
-        ranks: usize,
-        allowed: &[usize],
-        usable: usize,
-    ) -> anyhow::Result<Vec<usize>> {
+    fn placed(bind: Option<&str>, ranks: usize, allowed: &[usize]) -> anyhow::Result<Vec<usize>> {
         let bind = bind.map(|text| text.parse::<Bind>().unwrap());
-        place(bind.as_ref(), ranks, Way::Processes, allowed, usable)
+        place(bind.as_ref(), ranks, Way::Processes, allowed)
     }
 
     #[test]
-    fn ranks_are_bound_unasked_only_where_they_fill_the_machine() {
-        assert_eq!(placed(None, 2, &[3, 5], 2).unwrap(), [3, 5]);
-        assert!(placed(None, 1, &[3, 5], 2).unwrap().is_empty());
-        assert!(placed(None, 4, &[3, 5], 2).unwrap().is_empty());
-        assert!(placed(None, 2, &[3, 5], 1).unwrap().is_empty(), "the quota pays for one of the two");
-        assert!(placed(None, 2, &[0, 1, 2, 3], 2).unwrap().is_empty(), "others may be on the other two");
+    fn nobody_is_bound_unasked() {
+        for ranks in [1, 2, 4] {
+            assert!(placed(None, ranks, &[3, 5]).unwrap().is_empty(), "{ranks} ranks");
+        }
     }
 
     #[test]
     fn core_goes_round_and_none_binds_nobody() {
-        assert_eq!(placed(Some("core"), 3, &[3, 5], 1).unwrap(), [3, 5, 3]);
-        assert!(placed(Some("none"), 2, &[3, 5], 2).unwrap().is_empty());
+        assert_eq!(placed(Some("core"), 3, &[3, 5]).unwrap(), [3, 5, 3]);
+        assert!(placed(Some("none"), 2, &[3, 5]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_refusal_is_found_and_leaves_the_mask_as_it_was() {
+        let allowed = tasuki_core::os::affinity::allowed();
+        assert_eq!(refusal(&[]), None);
+        assert_eq!(refusal(&[allowed[0]]), None);
+        assert_eq!(tasuki_core::os::affinity::allowed(), allowed);
+        assert_eq!(refusal(&[allowed[0], CpuSet::MAX_CPU - 1]), Some(Errno::INVAL), "there are not so many");
+        assert_eq!(tasuki_core::os::affinity::allowed(), allowed);
     }
 
     #[test]
     fn lists_must_fit() {
-        assert_eq!(placed(Some("1,0,1"), 3, &[0, 1], 2).unwrap(), [1, 0, 1]);
-        assert!(placed(Some("1,0"), 3, &[0, 1], 2).unwrap_err().to_string().contains("2 processors"));
-        let wrong = placed(Some("0,7"), 2, &[0, 1], 2).unwrap_err().to_string();
+        assert_eq!(placed(Some("1,0,1"), 3, &[0, 1]).unwrap(), [1, 0, 1]);
+        assert!(placed(Some("1,0"), 3, &[0, 1]).unwrap_err().to_string().contains("2 processors"));
+        let wrong = placed(Some("0,7"), 2, &[0, 1]).unwrap_err().to_string();
         assert_eq!(wrong, "--bind: processor 7 is none of those allowed here: 0,1");
         assert!(
             "0,x".parse::<Bind>().is_err() && "".parse::<Bind>().is_err() && "-1".parse::<Bind>().is_err()
@@ -118,7 +144,7 @@ mod tests {
 
     #[test]
     fn threads_cannot_be_bound() {
-        assert!(place(Some(&Bind::Core), 2, Way::Threads, &[0, 1], 2).is_err());
-        assert!(place(None, 2, Way::Threads, &[0, 1], 2).unwrap().is_empty());
+        assert!(place(Some(&Bind::Core), 2, Way::Threads, &[0, 1]).is_err());
+        assert!(place(None, 2, Way::Threads, &[0, 1]).unwrap().is_empty());
     }
 }

@@ -1,16 +1,25 @@
 //! How a job is ended: what its processes are sent, and when.
+//!
+//! Whoever is asked to end (SIGTERM, or the user's own signal) has `--grace` to do so, and is killed after that: a
+//! checkpoint may take seconds. A second signal of the user's leaves them one second.
 
+use rustix::process::Signal;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// What other ranks are given, after one died, to end with errors of their own.
 const OWN_WORDS: Duration = Duration::from_millis(500);
-/// From asking (SIGTERM) to killing.
-const AFTER_TERM: Duration = Duration::from_millis(500);
-/// From handing on the user's signal to killing.
-const AFTER_SIGNAL: Duration = Duration::from_secs(1);
+/// From the user's second signal to killing.
+const AFTER_SECOND: Duration = Duration::from_secs(1);
+/// A signal that comes sooner after the first is the same request: `timeout` of GNU signals its child and then the
+/// child's group.
+const SAME_REQUEST: Duration = Duration::from_millis(500);
+/// From the user's signal to saying who has not ended yet.
+const SILENCE: Duration = Duration::from_secs(1);
 /// From killing to not waiting any more for what the kernel cannot end.
 const AFTER_KILL: Duration = Duration::from_secs(1);
+/// A grace that no clock can hold.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// One thing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +28,8 @@ pub(crate) enum Step {
     AskStrangers,
     /// SIGTERM to all.
     Ask,
+    /// Say who has not ended yet, and that SIGKILL follows at this moment.
+    Remind(Instant),
     /// SIGKILL to all.
     Kill,
     /// Wait no more.
@@ -28,35 +39,62 @@ pub(crate) enum Step {
 /// The steps that are left.
 pub(crate) struct Ending {
     steps: VecDeque<(Instant, Step)>,
+    began: Instant,
+    /// The signal by which ranks are asked to end, and when they are; `None` if nobody asks them.
+    pub(crate) asked: Option<(Signal, Instant)>,
+    /// A second signal has come.
+    pub(crate) is_hastened: bool,
 }
 
 impl Ending {
     /// A rank died: the others first.
-    pub(crate) fn after_death(now: Instant) -> Ending {
-        let (ask, kill) = (now + OWN_WORDS, now + OWN_WORDS + AFTER_TERM);
-        Ending::of([(now, Step::AskStrangers), (ask, Step::Ask), (kill, Step::Kill)], kill)
+    pub(crate) fn after_death(now: Instant, grace: Duration) -> Ending {
+        let ask = now + OWN_WORDS;
+        let steps = [(now, Step::AskStrangers), (ask, Step::Ask)];
+        Ending::of(steps, now, Some((Signal::TERM, ask)), grace)
     }
 
     /// The job must not go on, and nothing is wrong with any rank.
-    pub(crate) fn at_once(now: Instant) -> Ending {
-        let kill = now + AFTER_TERM;
-        Ending::of([(now, Step::Ask), (kill, Step::Kill)], kill)
+    pub(crate) fn at_once(now: Instant, grace: Duration) -> Ending {
+        Ending::of([(now, Step::Ask)], now, Some((Signal::TERM, now)), grace)
     }
 
     /// The user's signal has been handed on.
-    pub(crate) fn after_signal(now: Instant) -> Ending {
-        let kill = now + AFTER_SIGNAL;
-        Ending::of([(kill, Step::Kill)], kill)
+    pub(crate) fn after_signal(signal: Signal, now: Instant, grace: Duration) -> Ending {
+        let kill = later(now, grace);
+        let remind = (grace > SILENCE + AFTER_SECOND).then_some((now + SILENCE, Step::Remind(kill)));
+        Ending::of(remind, now, Some((signal, now)), grace)
     }
 
     /// No patience at all.
     pub(crate) fn kill(now: Instant) -> Ending {
-        Ending::of([(now, Step::Kill)], now)
+        Ending::of([], now, None, Duration::ZERO)
     }
 
-    fn of(steps: impl IntoIterator<Item = (Instant, Step)>, kill: Instant) -> Ending {
-        let steps = steps.into_iter().chain([(kill + AFTER_KILL, Step::GiveUp)]).collect();
-        Ending { steps }
+    fn of(
+        steps: impl IntoIterator<Item = (Instant, Step)>,
+        began: Instant,
+        asked: Option<(Signal, Instant)>,
+        grace: Duration,
+    ) -> Ending {
+        let kill = later(asked.map_or(began, |(_, when)| when), grace);
+        let last = [(kill, Step::Kill), (kill + AFTER_KILL, Step::GiveUp)];
+        Ending { steps: steps.into_iter().chain(last).collect(), began, asked, is_hastened: false }
+    }
+
+    /// A signal of the user's has come. If it is another request than the one that began this, the ranks are killed
+    /// in a second, if not earlier.
+    pub(crate) fn hasten(&mut self, now: Instant) -> bool {
+        if now < self.began + SAME_REQUEST {
+            return false;
+        }
+        let kill = now + AFTER_SECOND;
+        if self.steps.iter().any(|(when, step)| *step == Step::Kill && *when > kill) {
+            self.steps.retain(|(when, step)| *when <= kill && !matches!(step, Step::Remind(_)));
+            self.steps.extend([(kill, Step::Kill), (kill + AFTER_KILL, Step::GiveUp)]);
+            self.is_hastened = true;
+        }
+        true
     }
 
     /// When there is something to do next.
@@ -74,29 +112,74 @@ impl Ending {
     }
 }
 
+fn later(moment: Instant, by: Duration) -> Instant {
+    moment.checked_add(by).unwrap_or_else(|| moment + FOR_EVER)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn steps_come_due_in_order() {
-        let start = Instant::now();
-        let mut ending = Ending::after_death(start);
-        assert_eq!(ending.due(start), Some(Step::AskStrangers));
-        assert_eq!(ending.due(start), None);
-        assert_eq!(ending.deadline(), Some(start + OWN_WORDS));
-        let late = start + Duration::from_secs(9);
-        let rest: Vec<_> = std::iter::from_fn(|| ending.due(late)).collect();
-        assert_eq!(rest, [Step::Ask, Step::Kill, Step::GiveUp]);
-        assert_eq!(ending.deadline(), None);
+    const GRACE: Duration = Duration::from_secs(10);
+
+    /// The steps until the job is over, with the time of each after the start.
+    fn steps(mut ending: Ending, start: Instant) -> Vec<(Duration, Step)> {
+        let mut all = Vec::new();
+        while let Some(when) = ending.deadline() {
+            all.push((when - start, ending.due(when).unwrap()));
+        }
+        all
+    }
+
+    fn kill(ending: Ending, start: Instant) -> Duration {
+        steps(ending, start).into_iter().find(|(_, step)| *step == Step::Kill).unwrap().0
     }
 
     #[test]
-    fn everything_is_killed_within_two_seconds() {
+    fn steps_come_due_in_order() {
         let start = Instant::now();
-        for ending in [Ending::after_death(start), Ending::at_once(start), Ending::after_signal(start)] {
-            let kill = ending.steps.iter().find(|(_, step)| *step == Step::Kill).unwrap().0;
-            assert!(kill - start < Duration::from_millis(1500));
-        }
+        let mut ending = Ending::after_death(start, GRACE);
+        assert_eq!(ending.due(start), Some(Step::AskStrangers));
+        assert_eq!(ending.due(start), None);
+        assert_eq!(ending.deadline(), Some(start + OWN_WORDS));
+        let rest: Vec<Step> = steps(ending, start).into_iter().map(|(_, step)| step).collect();
+        assert_eq!(rest, [Step::Ask, Step::Kill, Step::GiveUp]);
+    }
+
+    #[test]
+    fn whoever_is_asked_has_the_whole_grace() {
+        let start = Instant::now();
+        assert_eq!(kill(Ending::after_death(start, GRACE), start), OWN_WORDS + GRACE);
+        assert_eq!(kill(Ending::at_once(start, GRACE), start), GRACE);
+        assert_eq!(kill(Ending::after_signal(Signal::INT, start, GRACE), start), GRACE);
+        assert_eq!(kill(Ending::kill(start), start), Duration::ZERO);
+        assert!(kill(Ending::at_once(start, Duration::MAX), start) > 365 * 24 * 3600 * AFTER_SECOND);
+    }
+
+    #[test]
+    fn a_second_signal_leaves_a_second_and_never_adds_time() {
+        let start = Instant::now();
+        let second = |ms, grace| {
+            let mut ending = Ending::after_signal(Signal::TERM, start, grace);
+            let is_second = ending.hasten(start + Duration::from_millis(ms));
+            (is_second, ending.is_hastened, kill(ending, start))
+        };
+        assert_eq!(second(0, GRACE), (false, false, GRACE));
+        assert_eq!(second(499, GRACE), (false, false, GRACE));
+        assert_eq!(second(500, GRACE), (true, true, Duration::from_millis(1500)));
+        assert_eq!(second(9500, GRACE), (true, false, GRACE));
+        let short = Duration::from_millis(700);
+        assert_eq!(second(600, short), (true, false, short));
+    }
+
+    #[test]
+    fn the_user_is_told_who_is_waited_for_unless_it_is_over_soon() {
+        let start = Instant::now();
+        let reminds = |ending| steps(ending, start).iter().any(|(_, step)| matches!(step, Step::Remind(_)));
+        assert!(reminds(Ending::after_signal(Signal::INT, start, GRACE)));
+        assert!(!reminds(Ending::after_signal(Signal::INT, start, Duration::from_secs(2))));
+        let mut hastened = Ending::after_signal(Signal::INT, start, GRACE);
+        hastened.hasten(start + SAME_REQUEST);
+        assert!(!reminds(hastened));
     }
 }

@@ -36,8 +36,9 @@ impl ForRanks {
         base.extend(added.iter().map(|(name, value)| (name.into(), value.into())));
         let shown = base.iter().map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy()));
         let mut environment: Environment = shown.collect();
-        let remarks = environment.unknown();
+        let mut remarks = environment.unknown();
         let tuning = Tuning::of(&environment)?;
+        remarks.extend(tuning.remark());
         // Whatever started us several times: the ranks are ours.
         environment.set(names::THREADS, "1");
         let settings = Settings::parse(&environment).map_err(|error| misuse(error.to_string()))?;

@@ -34,6 +34,14 @@ const DESCRIPTORS_A_PROCESS: u64 = 6;
 /// How long what the job wrote may take to go out, once it has been ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// What a rank reads that is given no standard input: nothing, also where /dev/null is missing.
+fn no_input() -> std::io::Result<Stdio> {
+    match std::fs::File::open("/dev/null") {
+        Ok(file) => Ok(file.into()),
+        Err(_) => std::io::pipe().map(|(read, _)| read.into()),
+    }
+}
+
 /// A job of this launcher.
 pub(super) struct Job {
     pub(super) options: Options,
@@ -55,6 +63,8 @@ pub(super) struct Job {
     limit: Option<Instant>,
     /// Set by a second Ctrl-C while the last lines go out.
     pub(super) hurried: bool,
+    /// Signals that were handed on to ranks that go on.
+    pub(super) handed_on: Vec<Signal>,
 }
 
 /// What is found out before anything is started.
@@ -65,8 +75,8 @@ struct Plan {
 
 impl Plan {
     fn new(options: &Options, environment: &ForRanks) -> anyhow::Result<Plan> {
-        let (allowed, usable) = (affinity::allowed(), affinity::usable());
-        let processors = binding::place(options.bind.as_ref(), options.ranks, options.way, &allowed, usable)?;
+        let allowed = affinity::allowed();
+        let processors = binding::place(options.bind.as_ref(), options.ranks, options.way, &allowed)?;
         Ok(Plan { program: program::find(&options.program, environment.path())?, processors })
     }
 
@@ -89,7 +99,7 @@ impl Job {
     pub(super) fn start(mut options: Options) -> anyhow::Result<Job> {
         let started = Instant::now();
         let environment = ForRanks::new(&options.env)?;
-        let plan = Plan::new(&options, &environment)?;
+        let mut plan = Plan::new(&options, &environment)?;
         let count = options.processes();
         let trace = environment.settings.trace.as_ref();
         let trace = trace.map(|to| Trace::begin(&to.file, options.ranks)).transpose()?;
@@ -106,9 +116,22 @@ impl Job {
         door.keep_files(); // for `tasuki ps`
         let mut printer = Printer::new(&mut options);
         environment.remarks.iter().for_each(|remark| printer.say(&format!("warning: {remark}")));
+        if let Some(error) = binding::refusal(&plan.processors) {
+            printer.say(&format!(
+                "warning: --bind has no effect, ranks run anywhere: sched_setaffinity: {error}"
+            ));
+            plan.processors.clear();
+        }
         // Orphans of our processes come to us, so that we know when the last of them is gone.
         set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
-        let keeper = Keeper::start(door.job()).context("the keeper could not be started")?;
+        let (keeper, refused) = Keeper::start(door.job()).context("a pipe could not be made")?;
+        if let Some(error) = refused {
+            let why =
+                "the process that ends what ranks leave behind if tasuki run is killed could not be started";
+            printer.say(&format!(
+                "warning: {why}: {error}; descendants of ranks may outlive a kill -9 of tasuki run"
+            ));
+        }
         let limit = options.timeout.and_then(|time| started.checked_add(time));
         let (processes, inlet, ending, verdict) = (Vec::with_capacity(count), None, None, None);
         let mut job = Job {
@@ -127,6 +150,7 @@ impl Job {
             trace,
             limit,
             hurried: false,
+            handed_on: Vec::new(),
         };
         if let Err(error) = job.start_processes(&plan, &environment, files) {
             job.abandon();
@@ -141,7 +165,7 @@ impl Job {
             let input = match (carried, index == 0 && self.options.input) {
                 (true, _) => Stdio::piped(),
                 (false, true) => Stdio::inherit(),
-                (false, false) => Stdio::null(),
+                (false, false) => no_input().context("a pipe could not be made")?,
             };
             let env = environment.of(index, &self.options, self.door.address(), self.printer.columns(index));
             let (keeper, denied) = (&self.keeper, self.denied);
@@ -214,7 +238,13 @@ impl Job {
     fn deadline(&self) -> Option<Instant> {
         let ending = self.ending.as_ref().map_or(self.limit, Ending::deadline);
         let lost = self.processes.iter().filter_map(|process| process.lost).min();
-        [ending, lost, self.door.deadline()].into_iter().flatten().min()
+        [ending, lost, self.door.deadline(), self.unfinished_until()].into_iter().flatten().min()
+    }
+
+    /// When the beginning of a line that some rank wrote should be let out.
+    fn unfinished_until(&self) -> Option<Instant> {
+        let lines = self.processes.iter().filter(|_| self.printer.takes_unfinished());
+        lines.filter_map(Process::unfinished_until).min()
     }
 
     fn deal_with(&mut self, source: Source) {
@@ -272,6 +302,7 @@ impl Job {
                 Signal::CONT => self.resume(),
                 Signal::TSTP => self.pause(),
                 Signal::QUIT => self.say_waits(),
+                Signal::HUP | Signal::USR1 | Signal::USR2 => self.hand_on(signal),
                 signal => self.interrupted(signal),
             }
         }
@@ -303,6 +334,9 @@ impl Job {
         if self.door.deadline().is_some_and(|when| when <= now) {
             self.door.send_memberships();
         }
+        if self.unfinished_until().is_some_and(|when| when <= now) {
+            self.processes.iter_mut().for_each(|process| process.let_out(now, &mut self.printer));
+        }
         if let Some(index) = self.processes.iter().position(|p| p.lost.is_some_and(|when| when <= now)) {
             self.program_ended(index);
         }
@@ -321,8 +355,12 @@ impl Job {
                     self.processes.iter().enumerate().filter(|(index, _)| !self.has_joined(*index));
                 strangers.for_each(|(_, process)| process.signal(Signal::TERM));
             }
-            Step::Ask => self.signal_all(Signal::TERM),
-            Step::Kill => self.signal_all(Signal::KILL),
+            Step::Ask => self.ask_all(Signal::TERM),
+            Step::Remind(kill) => self.say_who_is_waited_for(kill),
+            Step::Kill => {
+                self.say_who_is_killed();
+                self.signal_all(Signal::KILL);
+            }
             Step::GiveUp => {
                 for process in self.processes.iter_mut().filter(|process| !process.gone) {
                     process.gone = true;
@@ -332,6 +370,12 @@ impl Job {
                 }
             }
         }
+    }
+
+    /// Asks every process to end by a signal. One that is stopped goes on: it could not take the signal otherwise.
+    pub(super) fn ask_all(&self, signal: Signal) {
+        self.signal_all(signal);
+        self.signal_all(Signal::CONT);
     }
 
     /// Sends a signal to every process and its descendants.

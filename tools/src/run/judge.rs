@@ -13,7 +13,7 @@ use tasuki_command::CLOSED;
 use tasuki_core::base::Rank;
 use tasuki_core::bootstrap::wire::Answer;
 use tasuki_core::engine::node_state::{NodeState, Stage};
-use tasuki_core::os::child_status::Exit;
+use tasuki_core::os::child_status::{Exit, signal_name};
 use tasuki_core::os::clock;
 
 /// The exit code of a job that took too long.
@@ -69,7 +69,16 @@ impl Job {
                     self.died(index, &format!("{exit} before {} left the job", names(&ranks)), 1);
                 }
             },
-            _ => self.died(index, &exit.to_string(), exit_code(exit)),
+            _ => self.died(index, &self.described(exit), exit_code(exit)),
+        }
+    }
+
+    /// How a process ended, in words.
+    fn described(&self, exit: Exit) -> String {
+        let is_ours = |number| self.handed_on.iter().any(|signal| signal.as_raw() == number);
+        match exit {
+            Exit::Signal { number, .. } if is_ours(number) => format!("{exit}, which was handed on to it"),
+            _ => exit.to_string(),
         }
     }
 
@@ -126,7 +135,11 @@ impl Job {
     fn died(&mut self, index: usize, how: &str, code: u8) {
         let own = self.options.way == Way::Processes;
         let told = self.door.node_state().and_then(|node_state| node_state.death());
-        let (culprit, how, verdict) = match told {
+        // A process with all ranks that ended by itself, after one of them had failed, has said why, unless that one
+        // ended it.
+        let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
+        let is_said = told.as_ref().is_some_and(|death| death.is_said || says_at_end(&death.how));
+        let (culprit, cause, verdict) = match told {
             // Another rank failed first and said so itself; this one only followed.
             Some(death) if own && death.rank.index() != index => {
                 let first = death.rank.index();
@@ -138,7 +151,7 @@ impl Job {
         let waits: Vec<RankState> =
             self.seats().into_iter().filter(|rank_state| rank_state.waits_in.is_some()).collect();
         if let (true, Some(node_state)) = (own, self.door.node_state()) {
-            node_state.declare_dead(culprit, &how, clock::now_ns());
+            node_state.declare_dead(culprit, &cause, clock::now_ns());
         }
         if self.ending.is_some() {
             return;
@@ -146,12 +159,63 @@ impl Job {
         let who = if own || self.door.node_state().is_some_and(|node_state| node_state.is_over()) {
             format!("rank {culprit}")
         } else {
-            format!("the process of {}", names(&(0..self.options.ranks).collect::<Vec<_>>()))
+            self.owners(&[index])
         };
-        self.door.broadcast_death(culprit, &how);
+        self.door.broadcast_death(culprit, &cause);
+        let process = if own { culprit.index() } else { 0 };
+        let what = match is_said {
+            false => format!("died: {cause}"),
+            true if process == index => format!("failed ({how})"),
+            true => "failed".into(), // and its process has not ended yet
+        };
+        if is_said {
+            // Its own words come first.
+            self.processes[process].hear_out(&mut self.printer);
+        }
         let hint = if code == KILLED { self.shortage.hint() } else { "" };
-        self.printer.say(&format!("{who} died: {how}{}{hint}", report(&waits)));
-        self.end(verdict, Ending::after_death(Instant::now()));
+        self.printer.say(&format!("{who} {what}{}{hint}", report(&waits)));
+        self.end(verdict, Ending::after_death(Instant::now(), self.options.grace));
+    }
+
+    /// Whose processes these are: `rank 3`, `ranks 0-2, 5`, or, where one process has all ranks, that one.
+    fn owners(&self, processes: &[usize]) -> String {
+        match self.options.way {
+            Way::Processes => names(processes),
+            _ => format!("the process of {}", names(&(0..self.options.ranks).collect::<Vec<_>>())),
+        }
+    }
+
+    /// Who has not ended yet.
+    fn unended(&self) -> Option<String> {
+        let living: Vec<usize> = self
+            .processes
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| p.exit.is_none())
+            .map(|(index, _)| index)
+            .collect();
+        (!living.is_empty()).then(|| self.owners(&living))
+    }
+
+    /// The user has been waiting for a while.
+    pub(super) fn say_who_is_waited_for(&mut self, kill: Instant) {
+        let left = kill.saturating_duration_since(Instant::now()).as_secs_f64();
+        if let Some(who) = self.unended() {
+            let second = "1 s after a second signal";
+            self.printer
+                .say(&format!("waiting for {who} to end; SIGKILL follows in {left:.0} s, or {second}"));
+        }
+    }
+
+    /// Patience has ended: says with whom.
+    pub(super) fn say_who_is_killed(&mut self) {
+        let Some(ending) = &self.ending else { return };
+        let (Some((signal, when)), Some(who)) = (ending.asked, self.unended()) else { return };
+        let hint =
+            if ending.is_hastened { "" } else { "\n  hint: `--grace TIME` gives ranks more time to end" };
+        let asked = signal_name(signal.as_raw()).unwrap_or_default();
+        let time = when.elapsed().as_secs_f64();
+        self.printer.say(&format!("killed {who}, which had not ended {time:.1} s after {asked}{hint}"));
     }
 
     fn end(&mut self, verdict: Verdict, ending: Ending) {
@@ -164,19 +228,28 @@ impl Job {
         let limit = self.options.timeout.unwrap_or_default();
         let text = format!("the job has not ended within {limit:?} (--timeout){}", report(&self.seats()));
         self.printer.say(&text);
-        self.end(Verdict::Code(TIMED_OUT), Ending::at_once(Instant::now()));
+        self.end(Verdict::Code(TIMED_OUT), Ending::at_once(Instant::now(), self.options.grace));
     }
 
-    /// SIGINT, SIGTERM or SIGHUP came: everybody gets it; a second one kills.
+    /// SIGINT or SIGTERM came: everybody gets it, and the job ends. A second one hastens that.
     pub(super) fn interrupted(&mut self, signal: Signal) {
         let now = Instant::now();
-        self.hurried = self.processes.iter().all(|process| process.gone) || self.ending.is_some();
-        if self.hurried {
-            self.ending = Some(Ending::kill(now));
-        } else {
-            self.signal_all(signal);
+        let (is_new, is_other) = match &mut self.ending {
+            None => (true, true),
+            Some(ending) => (ending.hasten(now), ending.asked.is_none_or(|(first, _)| first != signal)),
+        };
+        self.hurried = is_new && self.processes.iter().all(|process| process.gone);
+        if is_new || is_other {
+            self.ask_all(signal);
         }
-        self.end(Verdict::Code(128 + signal.as_raw() as u8), Ending::after_signal(now));
+        let ending = Ending::after_signal(signal, now, self.options.grace);
+        self.end(Verdict::Code(128 + signal.as_raw() as u8), ending);
+    }
+
+    /// SIGHUP, SIGUSR1 or SIGUSR2 came: what it means is the ranks' affair.
+    pub(super) fn hand_on(&mut self, signal: Signal) {
+        self.handed_on.push(signal);
+        self.signal_all(signal);
     }
 
     /// Standard output takes no more.
@@ -185,7 +258,7 @@ impl Job {
             self.printer.say(&format!("standard output: {error}"));
         }
         let code = if error == Errno::PIPE { CLOSED } else { 1 };
-        self.end(Verdict::Code(code), Ending::at_once(Instant::now()));
+        self.end(Verdict::Code(code), Ending::at_once(Instant::now(), self.options.grace));
     }
 
     /// SIGQUIT: shows what every rank waits for, and goes on.

@@ -8,13 +8,17 @@
 
 use super::rank_process::RankProcess;
 use super::spawn;
+use rustix::param::linux_execfn;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use tasuki_core::os::disabled_features::DisabledFeatures;
 
@@ -33,15 +37,20 @@ pub(crate) struct Keeper {
     /// The other end, too: if somebody kills the keeper, no rank dies of a broken pipe, and the next one reads on.
     read: OwnedFd,
     job: String,
-    child: Child,
+    /// `None` where it could not be started: nobody reads the pipe then, and nothing is written to it.
+    child: Option<Child>,
 }
 
 impl Keeper {
-    /// Starts a keeper. `job` shows in lists of processes.
-    pub(crate) fn start(job: &str) -> std::io::Result<Keeper> {
+    /// Starts a keeper. `job` shows in lists of processes. The second value is why there is none, if it could not be
+    /// started: the job runs without that protection.
+    pub(crate) fn start(job: &str) -> std::io::Result<(Keeper, Option<std::io::Error>)> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        let child = hire(job, &read)?;
-        Ok(Keeper { pipe: Arc::new(write), read, job: job.to_string(), child })
+        let (child, refused) = match hire(job, &read) {
+            Ok(child) => (Some(child), None),
+            Err(error) => (None, Some(error)),
+        };
+        Ok((Keeper { pipe: Arc::new(write), read, job: job.to_string(), child }, refused))
     }
 
     /// Looks whether somebody has killed the keeper, and starts another one, which must be told all `groups` and
@@ -51,21 +60,23 @@ impl Keeper {
         groups: impl Iterator<Item = Pid>,
         ranks: impl Iterator<Item = Pid>,
     ) -> std::io::Result<()> {
-        if self.child.try_wait()?.is_none() {
+        let Some(child) = &mut self.child else { return Ok(()) };
+        if child.try_wait()?.is_none() {
             return Ok(());
         }
         let groups = groups.map(|group| group.as_raw_nonzero().get());
         let mut records = groups.chain(ranks.map(|rank| RANK + rank.as_raw_nonzero().get()));
         // Told before it runs: if the launcher is killed as soon as it does, it finds them in the pipe.
         records.by_ref().take(PIPE_HOLDS).for_each(|record| self.tell(record));
-        self.child = hire(&self.job, &self.read)?;
+        self.child = None;
+        self.child = Some(hire(&self.job, &self.read)?);
         records.for_each(|record| self.tell(record));
         Ok(())
     }
 
-    /// What a new process tells its group to.
-    pub(crate) fn pipe(&self) -> Arc<OwnedFd> {
-        self.pipe.clone()
+    /// What a new process tells its group to, if there is a keeper.
+    pub(crate) fn pipe(&self) -> Option<Arc<OwnedFd>> {
+        self.child.as_ref().map(|_| self.pipe.clone())
     }
 
     /// The launcher has ended this group: its number may soon belong to somebody else.
@@ -87,20 +98,30 @@ impl Keeper {
     pub(crate) fn release(mut self) {
         self.tell(0);
         drop(self.pipe);
-        let _ = self.child.wait();
+        self.child.iter_mut().for_each(|child| drop(child.wait()));
     }
 
     /// A keeper that somebody killed is no reason to fail.
     fn tell(&self, record: i32) {
-        let _ = rustix::io::write(&*self.pipe, &record.to_le_bytes());
+        if self.child.is_some() {
+            let _ = rustix::io::write(&*self.pipe, &record.to_le_bytes());
+        }
     }
 }
 
-/// Starts the process, with the pipe as its standard input.
+/// Starts the process, with the pipe as its standard input. Where /proc is not mounted, by the path by which this
+/// process was started.
 fn hire(job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
-    let mut command = Command::new("/proc/self/exe");
+    let started_as = OsStr::from_bytes(linux_execfn().to_bytes());
+    hire_as(Path::new("/proc/self/exe"), job, pipe)
+        .or_else(|_| hire_as(&std::path::absolute(started_as)?, job, pipe))
+}
+
+fn hire_as(program: &Path, job: &str, pipe: &OwnedFd) -> std::io::Result<Child> {
+    let mut command = Command::new(program);
     command.arg0("tasuki").args([SUBCOMMAND, job]).current_dir("/");
-    command.stdin(pipe.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
+    // It writes nothing; the pipe's reading end stands for /dev/null, which may be missing.
+    command.stdin(pipe.try_clone()?).stdout(pipe.try_clone()?).stderr(pipe.try_clone()?);
     spawn::detached(command)
 }
 

@@ -1,5 +1,12 @@
 //! Cuts what a process writes into lines, so that lines of different ranks never mix. A `\r` ends a line, too: what
-//! is to be written over, as a progress bar is, should be seen before.
+//! is to be written over, as a progress bar is, should be seen before. So should a prompt: the beginning of a line whose
+//! end does not come goes out after a moment.
+
+use std::time::{Duration, Instant};
+
+/// How long the beginning of a line waits for the rest: longer than a program takes that writes a line in parts, and
+/// shorter than somebody notices who waits for a prompt.
+const UNFINISHED: Duration = Duration::from_millis(100);
 
 /// Longest line that is kept together, in bytes: what a rank holds of its launcher's memory for each stream. A longer
 /// one goes out in pieces of this size.
@@ -12,11 +19,13 @@ pub(super) const ENDS: [u8; 2] = *b"\n\r";
 #[derive(Default)]
 pub(crate) struct EncodedCommand {
     held: Vec<u8>,
+    /// When the first byte of it came.
+    since: Option<Instant>,
 }
 
 impl EncodedCommand {
     /// Takes what was read, and gives whole lines (several at a time) to `out`.
-    pub(crate) fn push(&mut self, bytes: &[u8], mut out: impl FnMut(&[u8])) {
+    pub(crate) fn push(&mut self, bytes: &[u8], now: Instant, mut out: impl FnMut(&[u8])) {
         let end = bytes.iter().rposition(|byte| ENDS.contains(byte)).map_or(0, |at| at + 1);
         let (whole, rest) = bytes.split_at(end);
         if !whole.is_empty() {
@@ -27,16 +36,29 @@ impl EncodedCommand {
                 out(&self.held);
                 self.held.clear();
             }
+            self.since = None;
         }
         self.held.extend_from_slice(rest);
         while self.held.len() >= LINE_BYTES_MAX {
             out(&self.held[..LINE_BYTES_MAX]);
             self.held.drain(..LINE_BYTES_MAX);
+            self.since = None;
+        }
+        if self.held.is_empty() {
+            self.since = None;
+        } else {
+            self.since.get_or_insert(now);
         }
     }
 
-    /// The process writes no more: gives a last line that has no end.
-    pub(crate) fn finish(&mut self, out: impl FnOnce(&[u8])) {
+    /// When the beginning of a line has waited long enough for the rest.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        Some(self.since? + UNFINISHED)
+    }
+
+    /// Gives the beginning of a line that has no end yet: it has waited long enough, or the process writes no more.
+    pub(crate) fn let_out(&mut self, out: impl FnOnce(&[u8])) {
+        self.since = None;
         if !self.held.is_empty() {
             out(&self.held);
             self.held.clear();
@@ -51,11 +73,27 @@ mod tests {
     fn cut(parts: &[&[u8]]) -> Vec<Vec<u8>> {
         let (mut lines, mut all) = (EncodedCommand::default(), Vec::new());
         for part in parts {
-            lines.push(part, |block| all.push(block.to_vec()));
+            lines.push(part, Instant::now(), |block| all.push(block.to_vec()));
             assert!(lines.held.len() < LINE_BYTES_MAX);
+            assert_eq!(lines.deadline().is_some(), !lines.held.is_empty());
         }
-        lines.finish(|block| all.push(block.to_vec()));
+        lines.let_out(|block| all.push(block.to_vec()));
+        assert_eq!(lines.deadline(), None);
         all
+    }
+
+    #[test]
+    fn a_line_waits_from_its_first_byte_on() {
+        let (mut lines, start) = (EncodedCommand::default(), Instant::now());
+        let after = |ms| start + Duration::from_millis(ms);
+        lines.push(b"a", start, |_| panic!("no line has ended"));
+        lines.push(b"b", after(60), |_| panic!("no line has ended"));
+        assert_eq!(lines.deadline(), Some(after(100)));
+        lines.push(b"c\nd", after(70), |line| assert_eq!(line, b"abc\n"));
+        assert_eq!(lines.deadline(), Some(after(170)), "another line has begun");
+        lines.let_out(|part| assert_eq!(part, b"d"));
+        lines.push(b"e\n", after(300), |line| assert_eq!(line, b"e\n"));
+        assert_eq!(lines.deadline(), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod snapshot;
 pub(crate) mod spawn;
 mod watch;
 
-pub(crate) use options::{Options, Output, Stream, Way};
+pub(crate) use options::{GRACE, Options, Output, Stream, Way};
 pub(crate) use snapshot::{RankState, Snapshot, names};
 
 /// The subcommand; its exit code.
@@ -43,8 +43,8 @@ pub(crate) fn command(args: args::Args) -> anyhow::Result<u8> {
 /// Starts a job, prints or captures what it writes, and waits for its end; the exit code: that of the first rank
 /// that failed, 128 + n if a signal n ended it or us, 124 after a time-out, 141 if nobody reads our output any more.
 ///
-/// Catches SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGTSTP meanwhile, and adopts orphaned descendants of its processes:
-/// one job at a time in a process.
+/// Catches SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGHUP, SIGUSR1 and SIGUSR2 meanwhile, and adopts orphaned descendants of
+/// its processes: one job at a time in a process.
 pub(crate) fn launch(options: Options) -> anyhow::Result<u8> {
     job::Job::start(options)?.run()
 }

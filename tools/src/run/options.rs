@@ -4,6 +4,9 @@ use super::binding::Bind;
 use std::ffi::OsString;
 use std::time::Duration;
 
+/// The grace of a job for which no other is asked.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+
 /// How many ranks of what, and how they run.
 pub(crate) struct Options {
     /// Ranks of the job.
@@ -14,6 +17,8 @@ pub(crate) struct Options {
     pub(crate) bind: Option<Bind>,
     /// How long the job may take.
     pub(crate) timeout: Option<Duration>,
+    /// How long ranks that are asked to end may take before they are killed.
+    pub(crate) grace: Duration,
     /// Variables for the ranks, beside those of this process.
     pub(crate) env: Vec<(String, String)>,
     /// The program: a path, or a name to be found in PATH.

@@ -5,6 +5,7 @@ use super::outlet::Outlet;
 use super::watch::{PollSet, Source};
 use rustix::io::Errno;
 use std::io::{Stderr, Stdout};
+use std::os::fd::BorrowedFd;
 
 /// The launcher among the sources of lines.
 const LAUNCHER: usize = usize::MAX;
@@ -13,6 +14,8 @@ const LAUNCHER: usize = usize::MAX;
 pub(crate) struct Printer {
     out: Outlet<Stdout>,
     err: Outlet<Stderr>,
+    /// Both are one terminal, pipe or file: all goes through `out`, which knows who is amid of a line.
+    is_joined: bool,
     capture: Option<Capture>,
     /// What each process's lines begin with.
     labels: Option<Vec<String>>,
@@ -29,7 +32,8 @@ impl Printer {
             Output::Capture(capture) => (Some(capture), false),
         };
         let (out, err) = (Outlet::new(std::io::stdout()), Outlet::new(std::io::stderr()));
-        Printer { out, err, capture, labels: label.then_some(labels) }
+        let is_joined = is_same(out.target(), err.target());
+        Printer { out, err, is_joined, capture, labels: label.then_some(labels) }
     }
 
     /// How many columns there are for what a process writes on standard error, if that goes to a terminal.
@@ -50,21 +54,31 @@ impl Printer {
         }
         let label = label(self.labels.as_deref(), index);
         match stream {
-            Stream::Out => self.out.put(index, label, lines),
-            Stream::Err => self.err.put(index, label, lines),
+            Stream::Err if !self.is_joined => self.err.put(index, label, lines),
+            _ => self.out.put(index, label, lines),
         }
     }
 
     /// Says something of our own, on standard error.
     pub(crate) fn say(&mut self, text: &str) {
-        self.err.put(LAUNCHER, "", format!("tasuki: {text}\n").as_bytes());
+        let line = format!("tasuki: {text}\n");
+        if self.is_joined {
+            self.out.put(LAUNCHER, "", line.as_bytes());
+        } else {
+            self.err.put(LAUNCHER, "", line.as_bytes());
+        }
+    }
+
+    /// Returns true if the beginning of a line may be printed before the rest: who captures lines is given whole ones.
+    pub(crate) fn takes_unfinished(&self) -> bool {
+        self.capture.is_none()
     }
 
     /// Whether more lines of that stream may come.
     pub(crate) fn takes(&self, stream: Stream) -> bool {
         match stream {
-            Stream::Out => !self.out.is_full(),
-            Stream::Err => !self.err.is_full(),
+            Stream::Err if !self.is_joined => !self.err.is_full(),
+            _ => !self.out.is_full(),
         }
     }
 
@@ -92,6 +106,15 @@ impl Printer {
                 Ok(())
             }
         }
+    }
+}
+
+/// Returns true if both are one file, terminal or pipe.
+fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let place = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    match (rustix::fs::fstat(one), rustix::fs::fstat(other)) {
+        (Ok(one), Ok(other)) => place(one) == place(other),
+        _ => false,
     }
 }
 

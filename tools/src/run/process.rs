@@ -127,6 +127,32 @@ impl Process {
         self.spout(stream).read(|lines| printer.put(index, stream, lines));
     }
 
+    /// Takes all that it has written to standard error by now.
+    pub(crate) fn hear_out(&mut self, printer: &mut Printer) {
+        let index = self.index;
+        for _ in 0..LAST_READS_MAX {
+            if !self.err.read(|lines| printer.put(index, Stream::Err, lines)) {
+                break;
+            }
+        }
+    }
+
+    /// When the beginning of a line should be let out.
+    pub(crate) fn unfinished_until(&self) -> Option<Instant> {
+        [&self.out, &self.err].into_iter().filter_map(|spout| spout.lines.deadline()).min()
+    }
+
+    /// Lets out the beginnings of lines that have waited long enough for the rest.
+    pub(crate) fn let_out(&mut self, now: Instant, printer: &mut Printer) {
+        let index = self.index;
+        for stream in [Stream::Out, Stream::Err] {
+            let lines = &mut self.spout(stream).lines;
+            if lines.deadline().is_some_and(|when| when <= now) {
+                lines.let_out(|part| printer.put(index, stream, part));
+            }
+        }
+    }
+
     fn spout(&mut self, stream: Stream) -> &mut Spout {
         match stream {
             Stream::Out => &mut self.out,
@@ -222,7 +248,7 @@ impl Spout {
                 false
             }
             Ok(count) => {
-                self.lines.push(&bytes[..count], out);
+                self.lines.push(&bytes[..count], Instant::now(), out);
                 true
             }
             Err(_) => false,
@@ -231,6 +257,6 @@ impl Spout {
 
     fn close(&mut self, out: impl FnOnce(&[u8])) {
         self.pipe = None;
-        self.lines.finish(out);
+        self.lines.let_out(out);
     }
 }

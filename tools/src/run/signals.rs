@@ -1,7 +1,7 @@
 //! Signals to the launcher, as something to read.
 
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::flag::register_conditional_default;
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tasuki_core::os::process::ignores;
 
 /// While no job runs, these do what they do to any program.
 static IDLE: AtomicBool = AtomicBool::new(true);
@@ -20,13 +21,11 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Catches signals from now on. SIGHUP stays ignored if it was (nohup); the others are caught even then, since
-    /// shells start whatever is in the background with SIGINT and SIGQUIT ignored.
+    /// Catches signals from now on. SIGHUP (nohup), SIGUSR1 and SIGUSR2 stay ignored if they were, for the ranks, too.
+    /// The others are caught even then: shells start what is in the background with SIGINT and SIGQUIT ignored.
     pub(crate) fn catch() -> io::Result<Signals> {
         let mut caught = vec![SIGCHLD, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGTSTP];
-        if !ignores(SIGHUP) {
-            caught.push(SIGHUP);
-        }
+        caught.extend([SIGHUP, SIGUSR1, SIGUSR2].into_iter().filter(|&signal| !ignores(signal)));
         if !PREPARED.swap(true, Ordering::SeqCst) {
             for &signal in caught.iter().filter(|signal| ![SIGCHLD, SIGCONT].contains(signal)) {
                 register_conditional_default(signal, &IDLE)?;
@@ -52,12 +51,4 @@ impl Drop for Signals {
     fn drop(&mut self) {
         IDLE.store(true, Ordering::SeqCst);
     }
-}
-
-/// Whether this process was started with the signal ignored.
-fn ignores(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (signal - 1)) != 0
 }

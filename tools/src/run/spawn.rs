@@ -4,9 +4,10 @@
 //! Unsafe: what runs between fork and exec makes system calls only, on values made before; it neither allocates nor
 //! takes a lock.
 
+use super::binding::only;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, Rlimit, Signal, getpid, setrlimit, setsid};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::sched_setaffinity;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,7 +28,7 @@ const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
 /// What a rank's process begins with.
 pub(crate) struct Beginning {
     /// The keeper's pipe. It closes in the new process when the program starts; until then the keeper waits for us.
-    pub(crate) keeper: Arc<OwnedFd>,
+    pub(crate) keeper: Option<Arc<OwnedFd>>,
     /// The processor it is bound to.
     pub(crate) processor: Option<usize>,
     /// The limit of open files that we were started with, whatever we raised ours to.
@@ -37,26 +38,24 @@ pub(crate) struct Beginning {
 /// Starts a rank's process in a group of its own.
 pub(crate) fn rank(mut command: Command, beginning: Beginning) -> io::Result<Child> {
     command.process_group(0);
-    let processors = beginning.processor.map(|processor| {
-        let mut set = CpuSet::new();
-        set.set(processor);
-        set
-    });
+    let processors = beginning.processor.map(only);
     let launcher = getpid();
     let score = oom_score().to_string();
     let begin = move || {
         end_with(launcher, Signal::KILL)?;
-        let group = getpid().as_raw_nonzero().get();
-        rustix::io::write(&*beginning.keeper, &group.to_le_bytes())?;
-        setrlimit(Resource::Nofile, beginning.files)?;
+        if let Some(keeper) = &beginning.keeper {
+            rustix::io::write(&**keeper, &getpid().as_raw_nonzero().get().to_le_bytes())?;
+        }
         // Where /proc cannot be written, the kernel chooses as it likes.
         if let Ok(file) = open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
             let _ = rustix::io::write(&file, score.as_bytes());
         }
-        match &processors {
-            Some(set) => sched_setaffinity(None, set).map_err(io::Error::from),
-            None => Ok(()),
+        setrlimit(Resource::Nofile, beginning.files)?;
+        if let Some(set) = &processors {
+            // The launcher has tried it on itself, and has warned where it is refused: no reason to end the job.
+            let _ = sched_setaffinity(None, set);
         }
+        Ok(())
     };
     // SAFETY: system calls on captured values only.
     unsafe { command.pre_exec(begin) };

@@ -58,6 +58,12 @@ pub(crate) fn ending_program() -> &'static str {
     PATH.get_or_init(|| built(&["--workspace", "--bin", "ending"], "ending"))
 }
 
+/// The program of which one rank fails in the way that its argument says: one of the conformance suite's.
+pub(crate) fn failing_program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "failing"], "failing"))
+}
+
 /// Builds another package's program, for `cargo test` builds those of its own only; its path.
 fn built(what: &[&str], place: &str) -> String {
     let profile = Path::new(TASUKI).parent().expect("the command lies in a folder");

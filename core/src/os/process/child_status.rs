@@ -74,6 +74,12 @@ pub fn reap(pid: u32) {
 const NAMES: &str = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP \
     TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS";
 
+/// The name of a signal, `SIGTERM`, if it has one.
+pub fn signal_name(number: i32) -> Option<String> {
+    let place = usize::try_from(number).ok()?.checked_sub(1)?;
+    NAMES.split_whitespace().nth(place).map(|name| format!("SIG{name}"))
+}
+
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (number, dumped) = match *self {
@@ -81,8 +87,8 @@ impl fmt::Display for Exit {
             Exit::Signal { number, dumped } => (number, dumped),
         };
         write!(f, "signal {number}")?;
-        if let Some(name) = NAMES.split_whitespace().nth(number as usize - 1) {
-            write!(f, ", SIG{name}")?;
+        if let Some(name) = signal_name(number) {
+            write!(f, ", {name}")?;
         }
         if dumped { f.write_str(", core dumped") } else { Ok(()) }
     }

@@ -1,6 +1,6 @@
 //! This process, and descriptors that tell when another one ends.
 #![allow(unsafe_code)]
-//! Unsafe: system calls that take numbers only, and one new descriptor each.
+//! Unsafe: system calls that take numbers only or fill in a local structure, and one new descriptor each.
 
 pub mod affinity;
 pub mod child_status;
@@ -38,6 +38,15 @@ pub fn exists(pid: u32) -> bool {
 pub fn pid_namespace() -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+/// Returns true if this process ignores the signal of that number.
+pub fn ignores(signal: i32) -> bool {
+    // SAFETY: no new action is given, and old is a valid place for the present one.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut old) == 0 && old.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// How many files this process may have open at present.

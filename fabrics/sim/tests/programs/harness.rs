@@ -17,7 +17,7 @@ fn one<R>(member: Member, app: &impl Fn(&Worker) -> Result<R>) -> Result<R> {
     match app(&worker) {
         Ok(value) => worker.leave().map(|()| value),
         Err(error) => {
-            worker.fail(&format!("its program failed: {}", error.headline()));
+            worker.fail(&format!("its program failed: {}", error.headline()), false);
             Err(error)
         }
     }

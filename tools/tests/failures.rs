@@ -1,0 +1,86 @@
+//! What the user reads when a rank fails: one report, which names the rank also without `--label`, and one line of the
+//! launcher's, which says only what the report does not.
+
+mod launcher;
+
+use launcher::{Ended, failing_program, run};
+
+/// Three ranks, of which rank 1 fails in that way.
+fn fails(options: &[&str], way: &str, code: i32) -> Ended {
+    let args = [&["-n", "3"], options, &[failing_program(), way]].concat();
+    let ended = run(&args).expect(code);
+    assert_eq!(ended.messages().len(), 1, "the launcher says one thing: {}", ended.err);
+    ended
+}
+
+/// Lines that ranks have written.
+fn of_ranks(ended: &Ended) -> Vec<&str> {
+    ended.err.lines().filter(|line| line.starts_with("error: ")).collect()
+}
+
+const WAYS: [&[&str]; 3] = [&[], &["--threads"], &["--fabric", "sim"]];
+
+#[test]
+fn an_error_of_the_program_is_told_once_with_its_rank() {
+    for options in WAYS {
+        let ended = fails(options, "error", 1);
+        assert_eq!(ended.err.matches("no bread").count(), 1, "{options:?}: {}", ended.err);
+        assert!(ended.err.starts_with("error: rank 1: no bread\n"), "{options:?}: {}", ended.err);
+        assert!(ended.messages()[0].starts_with("tasuki: rank 1 failed"), "{options:?}: {}", ended.err);
+    }
+}
+
+#[test]
+fn an_error_of_a_call_is_told_once_with_its_rank_and_a_hint() {
+    for options in WAYS {
+        let ended = fails(options, "call", 1);
+        let first = "error: rank 1: atomic load(null, 8 bytes): the global address is null\n  hint: take addresses from ";
+        assert!(ended.err.starts_with(first), "{options:?}: {}", ended.err);
+        assert_eq!(ended.err.matches("is null").count(), 1, "{options:?}: {}", ended.err);
+        assert!(ended.messages()[0].starts_with("tasuki: rank 1 failed"), "{options:?}: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_panic_is_told_once_with_its_rank() {
+    for options in WAYS {
+        let ended = fails(options, "panic", 1);
+        assert_eq!(ended.err.matches("no bread").count(), 1, "{options:?}: {}", ended.err);
+        assert!(ended.err.contains("rank 1"), "{options:?}: {}", ended.err);
+        assert!(ended.messages()[0].starts_with("tasuki: rank 1 failed"), "{options:?}: {}", ended.err);
+    }
+    let ended = fails(&[], "panic", 1);
+    assert!(ended.err.starts_with("error: rank 1 panicked:\n"), "{}", ended.err);
+}
+
+/// Nobody but the launcher can tell these, and it tells them in full; the others' errors only follow.
+#[test]
+fn a_process_that_ends_is_told_by_the_launcher_alone() {
+    for (way, code, how) in
+        [("exit", 3, "exit code 3"), ("abort", 134, "signal 6, SIGABRT"), ("kill", 137, "signal 9, SIGKILL")]
+    {
+        let ended = fails(&[], way, code);
+        let told = format!("tasuki: rank 1 died: {how}");
+        assert!(ended.messages()[0].starts_with(&told), "{way}: {}", ended.err);
+        assert!(of_ranks(&ended).is_empty(), "{way}: {}", ended.err);
+    }
+}
+
+#[test]
+fn two_ranks_that_fail_at_once_tell_one_error_each() {
+    let ended = fails(&[], "both", 1);
+    let mut said = of_ranks(&ended);
+    said.sort_unstable();
+    assert!(matches!(said[..], [.., "error: rank 2: no butter"]) && said.len() <= 2, "{}", ended.err);
+}
+
+#[test]
+fn a_rank_that_left_too_early_is_named_by_those_that_needed_it() {
+    let ended = fails(&[], "leave", 1);
+    let said = of_ranks(&ended);
+    assert!(
+        !said.is_empty() && said.iter().all(|line| line.contains("rank 1 has left the job")),
+        "{}",
+        ended.err
+    );
+}

@@ -95,7 +95,7 @@ impl Communicator {
         if let Some(all) = agreed.all.get() {
             return Ok(all);
         }
-        let call = || format!("{}_init()", shape.operation.name());
+        let call = || self.call_on(&format!("{}_init()", shape.operation.name()));
         let _held = self.begin(None, &call)?;
         let has_no_helper = agreed.own.has_no_helper && self.worker().can_execute();
         let own = Selection { has_no_helper, ..(*agreed.own).clone() };

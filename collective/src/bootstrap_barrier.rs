@@ -134,8 +134,7 @@ impl BootstrapBarrier {
         instance: u64,
         call: &str,
     ) -> Result<[u64; 3]> {
-        let waits = || format!("{call}: waiting for rank {from}");
-        worker.wait_signal(cell, instance, Some(from), None, &waits)?;
+        worker.wait_signal(cell, instance, Some(from), None, &|| call.into())?;
         cell.read_payload(worker.fabric(), instance).ok_or_else(|| {
             worker.fault(Cause::Bug("a line of a meeting was overwritten unread".into()), || call.into())
         })

@@ -1,6 +1,7 @@
 //! A communicator: members that exchange messages and make collective calls, each named by its place among them.
 
 use super::agreement::Agreed;
+use super::naming::{CallWord, Naming, call_on};
 use crate::blocking::channel::{CollectiveChannel, SLOTS};
 use crate::cached::schedule_cache::{CallKind, ScheduleCache};
 use crate::dissemination::Dissemination;
@@ -9,7 +10,7 @@ use crate::fuzzy_barrier::Fuzzy;
 use crate::mismatch::call_log::{CallLog, KEPT, LoggedCall, MismatchCheck};
 use crate::nonblocking::{self, ActiveCalls, Nonblocking};
 use crate::plan::Plans;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::Worker;
@@ -33,8 +34,8 @@ pub struct Communicator {
     size: usize,
     /// What all communicators of the rank share.
     of_rank: Arc<RankShared>,
-    /// Whether a thread of this rank is in a collective call.
-    called: AtomicU8,
+    /// Its name, and whether a thread of this rank is in a collective call, and in which.
+    naming: Arc<Naming>,
     /// The first of the signals of its fuzzy barriers, if it is the same on all members.
     pub(crate) fuzzy_signals: Option<u32>,
     /// Made at the first fuzzy barrier.
@@ -74,12 +75,12 @@ struct RankShared {
     active_calls: Arc<ActiveCalls>,
 }
 
-/// No thread is in a collective call; one is; one is while a panic is under way; or none may be: a call was left by a
-/// panic, in the midst of its messages.
-const FREE: u8 = 0;
-const CALLED: u8 = 1;
-const CALLED_IN_PANIC: u8 = 2;
-const LOST: u8 = 3;
+/// No thread is in a collective call; or none may be: a call was left by a panic, in the midst of its messages. Else a
+/// thread is in the call of that [`CallWord`].
+const FREE: u64 = 0;
+const LOST: u64 = u64::MAX;
+/// Beside the word of the call: it was made while a panic was under way.
+const IN_PANIC: u64 = 1 << 63;
 
 /// A collective call: while it lasts there is no other.
 // No more than that: words that were just stored by halves are slow to copy.
@@ -91,7 +92,7 @@ pub(crate) struct CallGuard<'c> {
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         let next = if std::thread::panicking() { self.members.after_panic() } else { FREE };
-        self.members.called.store(next, Ordering::Release); // SYNC one-call
+        self.members.naming.called.store(next, Ordering::Release); // SYNC one-call
     }
 }
 
@@ -118,14 +119,21 @@ impl Communicator {
             worker.registry().untouched_signals(Dissemination::signals(Dissemination::count(size)))?;
         let call_log = OnceLock::from(worker.registry().untouched_signals(KEPT)?);
         let messages = Arc::new(Context::first(worker, slots));
-        let channel = CollectiveChannel::new(Arc::new(messages.for_collectives(1, SLOTS, None)));
+        let naming = Naming::new("world".into());
+        let channel = CollectiveChannel::new(Arc::new(messages.for_collectives(
+            1,
+            SLOTS,
+            None,
+            Arc::downgrade(&naming) as _,
+        )));
         let active_calls: Arc<ActiveCalls> = Arc::default();
         messages.add_finalize_hook(active_calls.clone())?;
-        let steps = messages.for_collectives(2, nonblocking::SLOTS, None);
-        let nonblocking = Nonblocking::new(Arc::new(steps), active_calls.clone());
+        let nonblocking = Nonblocking::new(active_calls.clone(), |calls| {
+            messages.for_collectives(2, nonblocking::SLOTS, None, calls)
+        });
         let contexts = AtomicU64::new(CONTEXTS);
         let of_rank = Arc::new(RankShared { contexts, plan_bytes: Arc::default(), active_calls });
-        let world = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank);
+        let world = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank, naming);
         let agreed = Agreed::new(by);
         Ok(Communicator { fuzzy_signals: Some(signals), call_log, is_call_log_common: true, agreed, ..world })
     }
@@ -136,8 +144,9 @@ impl Communicator {
         nonblocking: Nonblocking,
         (rank, size): (Rank, usize),
         of_rank: Arc<RankShared>,
+        naming: Arc<Naming>,
     ) -> Communicator {
-        let (called, is_making_fuzzy) = (AtomicU8::new(FREE), AtomicBool::new(false));
+        let is_making_fuzzy = AtomicBool::new(false);
         let (fuzzy_signals, fuzzy, plans) = (None, OnceLock::new(), Plans::default());
         Communicator {
             messages,
@@ -146,7 +155,7 @@ impl Communicator {
             rank,
             size,
             of_rank,
-            called,
+            naming,
             fuzzy_signals,
             fuzzy,
             is_making_fuzzy,
@@ -166,6 +175,25 @@ impl Communicator {
     #[inline(always)]
     pub fn messages(&self) -> &Arc<Context> {
         &self.messages
+    }
+
+    /// What it is called where calls are told.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        self.naming.communicator()
+    }
+
+    /// CombineWith a collective call on it is told.
+    pub(crate) fn call(&self, kind: &CallKind) -> String {
+        self.call_of(CallWord::of(kind))
+    }
+
+    pub(crate) fn call_of(&self, word: CallWord) -> String {
+        self.naming.call(word)
+    }
+
+    /// The same of a call that is no operation: `grid([2, 3])`.
+    pub(crate) fn call_on(&self, call: &str) -> String {
+        call_on(call, self.name())
     }
 
     /// This rank's place among the members.
@@ -216,6 +244,8 @@ impl Communicator {
     /// New communicators of the members that name the same colour, placed by key and then as they are here; none for
     /// one that names none. Collective.
     pub fn split(&self, colour: Option<u64>, key: i64, slots: u32) -> Result<Option<Communicator>> {
+        let call =
+            || self.call_on(&colour.map_or("split()".into(), |colour| format!("split(colour {colour})")));
         // Numbers that are given in vain are never used again.
         let next = self.of_rank.contexts.fetch_add(CONTEXTS, Ordering::Relaxed);
         let own = u64::from(self.worker().rank().0) << 40 | next;
@@ -226,8 +256,9 @@ impl Communicator {
             is_member: colour.is_some().into(),
             slots: slots.into(),
         };
-        let mut wishes = vec![wish; self.size];
-        self.allgather(&[wish], &mut wishes)?;
+        let held = self.begin(None, &call)?;
+        let wishes = self.allgather_steps(&[wish]).map_err(|error| self.step_failed(error, &call))?;
+        drop(held);
         let Some(colour) = colour else { return Ok(None) };
         let mut members: Vec<u32> = (0..self.size as u32)
             .filter(|&place| {
@@ -239,7 +270,7 @@ impl Communicator {
         let (least, most) = (wished().min().unwrap_or(0), wished().max().unwrap_or(0));
         if least != most {
             let cause = Cause::Disagree { what: "slots", least, most };
-            return Err(self.worker().fault(cause, || format!("split(colour {colour})")));
+            return Err(self.worker().fault(cause, call));
         }
         members.sort_by_key(|&place| (wishes[place as usize].key, place));
         let context = wishes[members[0] as usize].context;
@@ -251,13 +282,18 @@ impl Communicator {
         let size = ranks.len();
         let messages = Arc::new(self.messages.another(context, slots, Some(ranks.clone())));
         let for_collectives =
-            |number, slots| Arc::new(self.messages.for_collectives(number, slots, Some(ranks.clone())));
-        let channel = CollectiveChannel::new(for_collectives(context + 1, SLOTS));
+            |number, slots, calls| self.messages.for_collectives(number, slots, Some(ranks.clone()), calls);
+        let naming = Naming::new(format!("split(colour {colour}) of {}", self.name()).into());
+        let channel = CollectiveChannel::new(Arc::new(for_collectives(
+            context + 1,
+            SLOTS,
+            Arc::downgrade(&naming) as _,
+        )));
         let of_rank = self.of_rank.clone();
-        let nonblocking =
-            Nonblocking::new(for_collectives(context + 2, nonblocking::SLOTS), of_rank.active_calls.clone());
+        let steps = |calls| for_collectives(context + 2, nonblocking::SLOTS, calls);
+        let nonblocking = Nonblocking::new(of_rank.active_calls.clone(), steps);
         let rank = Rank(rank as u32);
-        let made = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank);
+        let made = Communicator::of(messages, channel, nonblocking, (rank, size), of_rank, naming);
         Ok(Some(Communicator { agreed: self.agreed.clone(), ..made }))
     }
 
@@ -268,14 +304,28 @@ impl Communicator {
     /// may not be told; they are in error, and can confuse nothing but this communicator.
     #[inline]
     pub(crate) fn begin(&self, kind: Option<&CallKind>, call: &dyn Fn() -> String) -> Result<CallGuard<'_>> {
+        self.begin_as(kind.map_or(CallWord::PREPARES, CallWord::of), kind, call)
+    }
+
+    /// The same for a call that is told by a word of its own.
+    #[inline]
+    pub(crate) fn begin_as(
+        &self,
+        word: CallWord,
+        kind: Option<&CallKind>,
+        call: &dyn Fn() -> String,
+    ) -> Result<CallGuard<'_>> {
         self.worker().check().map_err(|cause| self.worker().fault(cause, call))?;
         // SYNC one-call: what the last call left, perhaps another thread's, is seen.
-        let called = self.called.load(Ordering::Acquire);
+        let called = self.naming.called.load(Ordering::Acquire);
         if called != FREE {
             return Err(self.refuse_called(called, call));
         }
-        let called = if std::thread::panicking() { CALLED_IN_PANIC } else { CALLED };
-        self.called.store(called, Ordering::Relaxed);
+        if word == CallWord::PREPARES {
+            self.naming.note_preparing(call());
+        }
+        let in_panic = if std::thread::panicking() { IN_PANIC } else { 0 };
+        self.naming.called.store(word.bits() | in_panic, Ordering::Relaxed);
         let mismatch_check = match self.mismatch_check.get() {
             Some(mismatch_check) => mismatch_check.as_ref(),
             None if self.is_call_log_common => self.start_mismatch_check(),
@@ -293,7 +343,7 @@ impl Communicator {
     }
 
     #[cold]
-    fn refuse_called(&self, called: u8, call: &dyn Fn() -> String) -> Error {
+    fn refuse_called(&self, called: u64, call: &dyn Fn() -> String) -> Error {
         let text = match called {
             LOST => "the operation of an earlier call panicked: this communicator is of no more use",
             _ => "another thread of this rank is in a collective call; their order must be known to all",
@@ -305,8 +355,8 @@ impl Communicator {
     /// sent, and would take those of a later call for them; so there is none, and they are told. If it was active_calls its
     /// own steps, those are refused.
     #[cold]
-    fn after_panic(&self) -> u8 {
-        if self.called.load(Ordering::Relaxed) == CALLED_IN_PANIC || self.was_left_by_panic() {
+    fn after_panic(&self) -> u64 {
+        if self.naming.called.load(Ordering::Relaxed) & IN_PANIC != 0 || self.was_left_by_panic() {
             return FREE;
         }
         if let Some(mismatch_check) = self.mismatch_check.get().and_then(Option::as_ref) {
@@ -344,8 +394,9 @@ impl Communicator {
         Err(self.worker().fault(Cause::NoSuchRank { rank: root, size: self.size }, call))
     }
 
-    /// Names the collective call in an error of one of its steps.
+    /// Names the collective call in an error of one of its steps, unless that says it already.
     pub(crate) fn step_failed(&self, error: Error, call: &dyn Fn() -> String) -> Error {
-        error.note(format!("in {}", call()))
+        let call = call();
+        if error.call() == call { error } else { error.note(format!("in {call}")) }
     }
 }

@@ -38,6 +38,8 @@ pub const FUZZY_MAX: u64 = 128;
 #[derive(Debug)]
 pub(crate) struct Fuzzy {
     worker: Arc<Worker>,
+    /// The name of the communicator.
+    communicator: Arc<str>,
     stages: Arc<Dissemination>,
     /// Where what cannot be told yet waits: with more than two members.
     queue: Option<Arc<LocalQueue>>,
@@ -100,7 +102,7 @@ impl FuzzyBarrier {
 
     #[cold]
     fn call(&self) -> String {
-        format!("wait(fuzzy barrier {})", self.instance)
+        format!("fuzzy_barrier({}, instance {})", self.fuzzy.communicator, self.instance)
     }
 }
 
@@ -148,12 +150,14 @@ impl Communicator {
         let first = self.worker().registry().untouched_signals(signals);
         let ours = first.and_then(|first| Ok((first, self.fuzzy_queue(prepare)?)));
         let first = ours.as_ref().map_or(FAILED, |(first, _)| u64::from(*first));
-        let mut all = vec![0; self.size()];
-        let told = self.allgather(&[first], &mut all).map_err(|error| self.step_failed(error, &call));
+        let call = || self.call_on("fuzzy_barrier()");
+        let told = self
+            .begin(None, &call)
+            .and_then(|_held| self.allgather_steps(&[first]).map_err(|error| self.step_failed(error, &call)));
         let (first, queue) = ours.map_err(|error| error.in_call(call).on_rank(self.worker().rank()))?;
         let failed = match told {
-            Ok(()) if !all.contains(&FAILED) => return Ok((first, queue, all)),
-            Ok(()) => {
+            Ok(all) if !all.contains(&FAILED) => return Ok((first, queue, all)),
+            Ok(_) => {
                 let text = "another member found no room for its part of the barrier";
                 self.worker().fault(Cause::Unsupported(text.into()), call)
             }
@@ -186,7 +190,8 @@ impl Communicator {
         let worker = self.messages().worker().clone();
         let stages = Dissemination::new(&worker, first, Dissemination::count(self.size()), neighbours)?;
         let (started, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ok(Arc::new(Fuzzy { worker, stages: Arc::new(stages), queue, started, is_over }))
+        let (communicator, stages) = (self.name().clone(), Arc::new(stages));
+        Ok(Arc::new(Fuzzy { worker, communicator, stages, queue, started, is_over }))
     }
 }
 

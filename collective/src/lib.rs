@@ -3,6 +3,7 @@
 #![warn(clippy::print_stdout)]
 #![forbid(unsafe_code)]
 
+
 mod agreement;
 mod blocking;
 mod bootstrap_barrier;
@@ -13,6 +14,7 @@ mod exchange_blocks;
 mod fabric_collectives;
 mod fuzzy_barrier;
 mod mismatch;
+mod naming;
 mod neighbourhood;
 mod nonblocking;
 mod plan;

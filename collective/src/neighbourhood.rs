@@ -1,5 +1,6 @@
 //! Neighbourhoods: whom each member exchanges blocks with, as it knows that itself; and exchanges that block.
 
+use super::naming::{CallWord, Uneven};
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
 use crate::exchange_blocks::{ExchangeBlocks, Partner};
@@ -114,7 +115,7 @@ impl Communicator {
     /// The neighbourhood of this member on a grid of all members. Collective. Error, on all: they came with different
     /// grids, or with one that has not as many places.
     pub fn grid(&self, dims: &[usize], periodic: &[bool]) -> Result<Neighbourhood> {
-        let call = || format!("grid({dims:?}, {periodic:?})");
+        let call = || self.call_on(&format!("grid({dims:?}, {periodic:?})"));
         let _held = self.begin(None, &call)?;
         let mut hasher = DefaultHasher::new();
         (dims, periodic).hash(&mut hasher);
@@ -138,7 +139,8 @@ impl Communicator {
     /// The neighbourhood of this member in a graph of which each member knows its own edges. Collective. Error, on all:
     /// what two members say of the edges between them does not agree, or one names ranks that there are not.
     pub fn graph(&self, sources: &[Rank], destinations: &[Rank]) -> Result<Neighbourhood> {
-        let call = || format!("graph({} sources, {} destinations)", sources.len(), destinations.len());
+        let (gets, gives) = (sources.len(), destinations.len());
+        let call = || self.call_on(&format!("graph({gets} sources, {gives} destinations)"));
         let _held = self.begin(None, &call)?;
         let (me, size) = (self.rank().index(), self.size());
         let known = |ranks: &[Rank]| -> Vec<usize> {
@@ -194,9 +196,10 @@ impl Communicator {
         (gives, gets): (&[usize], &[usize]),
         all: &mut [T],
     ) -> Result<()> {
-        let call = || format!("exchange({} values)", values.len());
+        let word = CallWord::uneven(Uneven::Exchange, values.len(), self.rank());
+        let call = || self.call_of(word);
         let blocks = self.check_exchange(with, values.len(), (gives, gets), &call)?;
-        let _held = self.begin(None, &call)?;
+        let _held = self.begin_as(word, None, &call)?;
         blocks.keep(self.rank().index(), values, all);
         let failed = |error: Error| self.step_failed(error, &call);
         let others = blocks.partners.iter().filter(|partner| partner.member != self.rank().index());

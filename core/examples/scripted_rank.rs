@@ -15,9 +15,9 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::bootstrap::{JobConnection, Membership, Settings, join};
-use tasuki_core::engine::node_state::Stage;
+use tasuki_core::engine::node_state::{PublishedWait, Stage, UnderWay};
 use tasuki_core::engine::park::DROWSY;
-use tasuki_core::os::{clock, futex};
+use tasuki_core::os::{clock, futex, process};
 
 fn main() -> ExitCode {
     match run() {
@@ -97,7 +97,13 @@ impl State {
     fn wait(&self) -> ExitCode {
         let Membership { rank, node_state, .. } = self.membership();
         let rank_state = node_state.rank_state(*rank);
-        rank_state.publish_wait("wait(signal 7 >= 4)", clock::now_ns());
+        rank_state.publish_wait(&PublishedWait {
+            call: "wait(signal 7 >= 4)".into(),
+            since_ns: clock::now_ns(),
+            ended_by: None,
+            under_way: UnderWay::default(),
+            thread: process::thread_id(),
+        });
         while !node_state.is_over() {
             let epoch = rank_state.park().begin_sleep(DROWSY, || ());
             if !node_state.is_over() {

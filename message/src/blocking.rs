@@ -327,7 +327,7 @@ impl Context {
             self.progress.add(operation); // other threads may move it on while this one sleeps
             let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
             let condition = Condition::Event(operation.clone());
-            waited = self.worker.wait(&condition, left, &|| call.to_string());
+            waited = self.worker.wait(&condition, left, &|| self.told(call));
             // A step that was possible may come to nothing, again and again: where a fabric refuses.
             if waited.is_ok() && until.is_some_and(|until| host.now_ns() >= until) {
                 waited = Err(self.fault(Cause::TimedOut { after: Duration::ZERO }, call));
@@ -398,7 +398,7 @@ impl Context {
                     let arrival = ShortArrival { bank: bank.clone(), block, number };
                     let condition = Condition::Event(Arc::new(arrival));
                     let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
-                    if let Err(error) = self.worker.wait(&condition, left, &|| call.to_string()) {
+                    if let Err(error) = self.worker.wait(&condition, left, &|| self.told(call)) {
                         self.withdraw_short(&bank, block, number);
                         return Err(self.in_time(error, limit, call));
                     }
@@ -445,5 +445,9 @@ impl WaitEvent for ShortArrival {
     fn impossible_after(&self) -> Option<(Rank, Stage)> {
         let promised = encoding::is_promised(self.bank.promised(self.block), self.number);
         Some((self.bank.peer, if promised { Stage::Left } else { Stage::Leaving }))
+    }
+
+    fn needs_message_of(&self) -> Option<Rank> {
+        Some(self.bank.peer)
     }
 }

@@ -1,7 +1,13 @@
 //! Which message a call is about, for errors and for who asks what a rank waits for.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 use tasuki_core::base::Rank;
+
+/// What is known of messages that are steps of a larger call: what that is called, by the slot of a step.
+pub(crate) trait CallNames: Send + Sync + Debug {
+    /// The call of the program's that is under way on that slot, if one is.
+    fn call_on(&self, slot: u32) -> Option<String>;
+}
 
 /// A call with its message.
 #[derive(Clone, Copy, Debug)]

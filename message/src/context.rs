@@ -1,7 +1,7 @@
 //! A context: ranks whose messages meet those of no other context. Here: its banks, and the way of nearly every
 //! short message.
 
-use crate::call_info::CallInfo;
+use crate::call_info::{CallInfo, CallNames};
 use crate::progress::engine::ProgressEngine;
 use crate::progress::finalize::FinalizeHook;
 use crate::protocol::late_match::LateMatches;
@@ -9,8 +9,8 @@ use crate::slot::arena;
 use crate::slot::bank::{ANY, SLOTS, SlotBank, SlotIndex, bank_number};
 use crate::slot::encoding::{self, SHORT_MAX};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result};
 use tasuki_core::engine::Worker;
@@ -124,6 +124,8 @@ pub struct Context {
     /// Whether messages that wait go into the rank's spool.
     pub(crate) buffers: bool,
     pub(crate) late_matches: Arc<LateMatches>,
+    /// Whose steps its messages are, if they are.
+    steps_of: Option<Weak<dyn CallNames>>,
 }
 
 impl Context {
@@ -151,13 +153,29 @@ impl Context {
         members: Option<Arc<[Rank]>>,
     ) -> Context {
         let (banks, late_matches) = (IdMap::default(), Arc::default());
-        Context { worker, progress, number, slots, members, banks, buffers: true, late_matches }
+        Context {
+            worker,
+            progress,
+            number,
+            slots,
+            members,
+            banks,
+            buffers: true,
+            late_matches,
+            steps_of: None,
+        }
     }
 
     /// The same for messages whose receives stand ([`Context::tell`]): their turn is known by what was sent, so none
-    /// goes into the spool.
-    pub fn for_collectives(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
-        Context { buffers: false, ..self.another(number, slots, members) }
+    /// goes into the spool. They are steps of what `calls` names.
+    pub fn for_collectives(
+        &self,
+        number: u64,
+        slots: u32,
+        members: Option<Arc<[Rank]>>,
+        calls: Weak<dyn CallNames>,
+    ) -> Context {
+        Context { buffers: false, steps_of: Some(calls), ..self.another(number, slots, members) }
     }
 
     /// Finds or makes the slots of the pair that this member and `peer` are, so that no later call need.
@@ -396,8 +414,15 @@ impl Context {
             return Ok(bank);
         }
         let peer_rank = self.rank_of(peer).unwrap_or(peer);
-        let make = || {
-            SlotBank::new_closed(&self.worker, (peer, peer_rank), slot / SLOTS, pair, &self.progress.banks)
+        let make = || -> Result<SlotBank> {
+            let bank = SlotBank::new_closed(
+                &self.worker,
+                (peer, peer_rank),
+                slot / SLOTS,
+                pair,
+                &self.progress.banks,
+            )?;
+            Ok(bank.with_names(self.steps_of.clone()))
         };
         let bank = self
             .banks
@@ -407,6 +432,13 @@ impl Context {
             self.open_banks(&bank, call)?;
         }
         Ok(bank)
+    }
+
+    /// What a wait for a message is told as: the call that the program made.
+    #[cold]
+    pub(crate) fn told(&self, call: CallInfo) -> String {
+        let larger = self.steps_of.as_ref().and_then(Weak::upgrade);
+        larger.and_then(|larger| larger.call_on(call.slot)).unwrap_or_else(|| call.to_string())
     }
 
     /// Waits a moment where a fabric had no room.

@@ -22,6 +22,7 @@ mod request;
 mod slot;
 
 pub use buffer::MessageBuffer;
+pub use call_info::CallNames;
 pub use context::{Context, PostedRecv, Received, SentBank, SentShort};
 pub use preposted::PREPOSTED_SLOTS;
 pub use progress::{Continuation, FinalizeHook, MessageOp, ProgressEngine};

@@ -122,7 +122,7 @@ impl Job {
     /// Collective. Errors: a rank died, left, or another thread of this rank is in a collective call. Costs
     /// ceil(log2 P) signals sent and awaited.
     pub fn barrier(&self) -> Result<()> {
-        self.agree(0, "barrier").map(drop)
+        self.agree(0, "barrier(world)").map(drop)
     }
 
     /// Allocates `count` zeroed values on every rank.

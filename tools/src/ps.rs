@@ -4,7 +4,7 @@ use crate::run::{RankState, Snapshot};
 use std::fmt::Write;
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
-use tasuki_command::print;
+use tasuki_command::{misuse, print};
 use tasuki_core::bootstrap::rendezvous_client::ask;
 use tasuki_core::bootstrap::rendezvous_server::prefix;
 use tasuki_core::os::process::effective_user;
@@ -12,6 +12,7 @@ use tasuki_core::os::process::effective_user;
 const EXAMPLE: &str = "\
 Examples:
   tasuki ps
+  tasuki ps 3f09a1c2
   tasuki ps --json | jq '.[].ranks[] | select(.waits_in)'";
 
 /// How long a launcher may take to answer.
@@ -23,11 +24,17 @@ const QUEUES: usize = 18;
 
 /// Show your running jobs: who waits for what, since when, and what command queues wait for.
 ///
+/// A rank that is in no call that waits is running, or sleeping: in a system call of the program's own. `on` is the rank
+/// that alone can end a wait, if that is one. Ranks that wait for each other, and will for ever, are said to be in a
+/// deadlock.
+///
 /// Queues are shown that have something in them, of processes, and of up to 64 threads; not of simulated ranks. What is
 /// longer than a line of the terminal goes on in the next one, indented; anywhere else lines are as long as they are.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
+    /// Show this job only, by the name that `tasuki ps` shows
+    job: Option<String>,
     /// Print one JSON array
     #[arg(long)]
     json: bool,
@@ -44,6 +51,9 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     }
     jobs.sort_by(|a, b| b.uptime_s.total_cmp(&a.uptime_s));
     silent.iter().for_each(|remark| eprintln!("tasuki: {remark}"));
+    if let Some(job) = &args.job {
+        jobs = vec![chosen(jobs, job)?];
+    }
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&jobs)?))?;
     } else if jobs.is_empty() && silent.is_empty() {
@@ -53,6 +63,17 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
         print(&jobs.iter().map(|job| table(job, width)).collect::<Vec<_>>().join("\n"))?;
     }
     Ok(u8::from(!silent.is_empty()))
+}
+
+/// The job of that name. Misuse: there is none; its error says which there are.
+fn chosen(jobs: Vec<Snapshot>, name: &str) -> anyhow::Result<Snapshot> {
+    let names: Vec<String> = jobs.iter().map(|job| format!("{} ({})", job.job, job.program)).collect();
+    let found = jobs.into_iter().find(|job| job.job == name);
+    let there_are = || match &names[..] {
+        [] => "no jobs run here".into(),
+        names => format!("the jobs that run here are {}", names.join(", ")),
+    };
+    found.ok_or_else(|| misuse(format!("there is no job {name}: {}", there_are())))
 }
 
 fn parse(text: &str) -> Result<Snapshot, String> {
@@ -83,20 +104,26 @@ fn table(job: &Snapshot, width: Option<usize>) -> String {
     let mut text = folded(&format!("job {}: ", job.job), &head, 2, width);
     let stages =
         job.ranks.iter().map(|rank_state| rank_state.stage.chars().count()).max().unwrap_or(0).max(5);
-    let _ = writeln!(text, "{:>6} {:>8}  {:<stages$}  {:>8}  in", "rank", "pid", "stage", "for");
+    let _ = writeln!(text, "{:>6} {:>8}  {:<stages$}  {:>8}  {:>6}  in", "rank", "pid", "stage", "for", "on");
     for rank_state in &job.ranks {
         text.push_str(&row(rank_state, stages, width));
         for queue in &rank_state.queues {
             text.push_str(&folded(&" ".repeat(QUEUES), &queue.to_string(), QUEUES + 2, width));
         }
     }
+    for deadlock in &job.deadlocks {
+        text.push_str(&folded("  ", &deadlock.text(&job.ranks), 4, width));
+    }
     text
 }
 
 fn row(rank_state: &RankState, stages: usize, width: Option<usize>) -> String {
     let waited = rank_state.waited_s.map_or(String::new(), time);
-    let head =
-        format!("{:>6} {:>8}  {:<stages$}  {waited:>8}  ", rank_state.rank, rank_state.pid, rank_state.stage);
+    let on = rank_state.waits_for.map_or(String::new(), |rank| rank.to_string());
+    let head = format!(
+        "{:>6} {:>8}  {:<stages$}  {waited:>8}  {on:>6}  ",
+        rank_state.rank, rank_state.pid, rank_state.stage
+    );
     match &rank_state.waits_in {
         Some(call) => folded(&head, call, head.chars().count() + 2, width),
         None => format!("{}\n", head.trim_end()),
@@ -155,6 +182,7 @@ mod tests {
             stage: if call.is_some() { "waiting" } else { "running" }.into(),
             waited_s: call.map(|_| 75.0),
             waits_in: call.map(Into::into),
+            waits_for: (rank == 0).then_some(63),
             queues: Vec::new(),
         };
         let mut ranks =
@@ -166,7 +194,7 @@ mod tests {
         });
         ranks[2].queues.push(serde_json::from_value(queue).unwrap());
         let (job, program, way) = ("00ff00ff".into(), "./heat".into(), "processes".into());
-        Snapshot { job, program, way, launcher: 77, uptime_s: 12.34, ranks }
+        Snapshot { job, program, way, launcher: 77, uptime_s: 12.34, ranks, deadlocks: Vec::new() }
     }
 
     #[test]
@@ -177,7 +205,7 @@ mod tests {
             text.starts_with("job 00ff00ff: 3 ranks (processes) for 12.3 s, launcher 77: ./heat\n"),
             "{text}"
         );
-        assert!(text.contains("     0  4194304  waiting    1:15 m  wait(signal 7 >= 4)\n"), "{text}");
+        assert!(text.contains("     0  4194304  waiting    1:15 m      63  wait(signal 7 >= 4)\n"), "{text}");
         let queue = "    queue 1 of 64 lines: 3 waiting (signal 3 at 2, wants 4); 4 under way; run by rank\n\
             \x20                   0; 1 waits for rank 2, which computes\n";
         assert!(text.ends_with(queue), "{text}");
@@ -185,6 +213,15 @@ mod tests {
         for width in [1, 30, 1000] {
             assert_eq!(words(&table(&snapshot(), Some(width))), words(&text));
         }
+    }
+
+    #[test]
+    fn a_job_is_found_by_its_name() {
+        assert!(chosen(vec![snapshot()], "00ff00ff").is_ok());
+        let refused = |jobs| chosen(jobs, "1234").err().map(|error| error.to_string());
+        let expected = "there is no job 1234: the jobs that run here are 00ff00ff (./heat)";
+        assert_eq!(refused(vec![snapshot()]).as_deref(), Some(expected));
+        assert_eq!(refused(Vec::new()).as_deref(), Some("there is no job 1234: no jobs run here"));
     }
 
     #[test]

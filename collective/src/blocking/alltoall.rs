@@ -13,8 +13,8 @@ impl Communicator {
     /// The members' blocks for this one, in their order, into `all`; `values` are this one's for them.
     pub fn alltoall<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
         let count = values.len() / self.size();
-        let call = || format!("alltoall({} bytes for each)", count * size_of::<T>());
         let kind = CallKind::of::<T>(CollectiveKind::Alltoall, Rank(0), count);
+        let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
         self.check_room(all.len(), count, &call)?;
         let _held = self.begin(Some(&kind), &call)?;

@@ -13,8 +13,8 @@ use tasuki_schedule::shape::CollectiveKind;
 impl Communicator {
     /// Returns when all members have called it; what any did before is visible to all after.
     pub fn barrier(&self) -> Result<()> {
-        let call = || "barrier()".to_string();
         let kind = CallKind::of::<u8>(CollectiveKind::Barrier, Rank(0), 0);
+        let call = || self.call(&kind);
         let _held = self.begin(Some(&kind), &call)?;
         self.worker().settle(&call)?; // what was sent before may arrive later than what says that it was
         if self.runs_cached(&kind, CallBuffers::nothing(), &call)? {

@@ -12,8 +12,8 @@ impl Communicator {
     /// The root's values become everybody's.
     pub fn bcast<T: Pod>(&self, values: &mut [T], root: Rank) -> Result<()> {
         let bytes = size_of_val(values);
-        let call = || format!("bcast({bytes} bytes from rank {root})");
         let kind = CallKind::of::<T>(CollectiveKind::Bcast, root, values.len());
+        let call = || self.call(&kind);
         self.check_root(root, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         let lent = CallBuffers::moved(bytemuck::cast_slice_mut(values), self.rank() == root);

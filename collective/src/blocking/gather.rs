@@ -18,9 +18,9 @@ const STRAIGHT_MIN: usize = 4 << 10;
 impl Communicator {
     /// All members' values in their order into `all`, on this member, the root; as many from each.
     pub fn gather_here<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
-        let (bytes, root) = (size_of_val(values), self.rank());
-        let call = || format!("gather({bytes} bytes to rank {root})");
+        let root = self.rank();
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
+        let call = || self.call(&kind);
         self.check_room(all.len(), values.len(), &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         self.place_own(values, all);
@@ -34,8 +34,8 @@ impl Communicator {
 
     /// Gives values to another member, the root.
     pub fn gather_to<T: Pod>(&self, values: &[T], root: Rank) -> Result<()> {
-        let call = || format!("gather({} bytes to rank {root})", size_of_val(values));
         let kind = CallKind::of::<T>(CollectiveKind::Gather, root, values.len());
+        let call = || self.call(&kind);
         self.check_root(root, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
@@ -79,8 +79,8 @@ impl Communicator {
 
     /// All members' values in their order into `all`, on all members; as many from each.
     pub fn allgather<T: Pod>(&self, values: &[T], all: &mut [T]) -> Result<()> {
-        let call = || format!("allgather({} bytes)", size_of_val(values));
         let kind = CallKind::of::<T>(CollectiveKind::Allgather, Rank(0), values.len());
+        let call = || self.call(&kind);
         self.check_room(all.len(), values.len(), &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         self.place_own(values, all);

@@ -47,9 +47,9 @@ type FewValues<T> = SmallVec<[T; 6]>;
 impl Communicator {
     /// Combines all members' values on this member, the root, where `values` are the result.
     pub fn reduce_here<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
-        let (bytes, root) = (size_of_val(values), self.rank());
-        let call = || format!("reduce({bytes} bytes to rank {root})");
+        let root = self.rank();
         let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
+        let call = || self.call(&kind);
         let _held = self.begin(Some(&kind), &call)?;
         let on_bytes = on_bytes(combine);
         let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
@@ -61,9 +61,8 @@ impl Communicator {
 
     /// Combines all members' values on another member, the root.
     pub fn reduce_to<T: Pod>(&self, values: &[T], combine: Combine<'_, T>, root: Rank) -> Result<()> {
-        let bytes = size_of_val(values);
-        let call = || format!("reduce({bytes} bytes to rank {root})");
         let kind = CallKind::of::<T>(CollectiveKind::Reduce, root, values.len());
+        let call = || self.call(&kind);
         self.check_root(root, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         if self.runs_cached(&kind, CallBuffers::read(bytemuck::cast_slice(values)), &call)? {
@@ -78,9 +77,8 @@ impl Communicator {
 
     /// Combines all members' values; `values` are the result everywhere.
     pub fn allreduce<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
-        let bytes = size_of_val(values);
-        let call = || format!("allreduce({bytes} bytes)");
         let kind = CallKind::of::<T>(CollectiveKind::Allreduce, Rank(0), values.len());
+        let call = || self.call(&kind);
         let _held = self.begin(Some(&kind), &call)?;
         let on_bytes = on_bytes(combine);
         let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());

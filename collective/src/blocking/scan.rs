@@ -14,9 +14,8 @@ use tasuki_schedule::shape::CollectiveKind;
 impl Communicator {
     /// `values` become what those of the members up to this one come to, combined in their order.
     pub fn scan<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
-        let bytes = size_of_val(values);
-        let call = || format!("scan({bytes} bytes)");
         let kind = CallKind::of::<T>(CollectiveKind::Scan, Rank(0), values.len());
+        let call = || self.call(&kind);
         let _held = self.begin(Some(&kind), &call)?;
         let on_bytes = on_bytes(combine);
         let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());
@@ -28,9 +27,8 @@ impl Communicator {
 
     /// `values` become what those of the members before this one come to; those of the first one stay.
     pub fn exscan<T: Pod>(&self, values: &mut [T], combine: Combine<'_, T>) -> Result<()> {
-        let bytes = size_of_val(values);
-        let call = || format!("exscan({bytes} bytes)");
         let kind = CallKind::of::<T>(CollectiveKind::Exscan, Rank(0), values.len());
+        let call = || self.call(&kind);
         let _held = self.begin(Some(&kind), &call)?;
         let on_bytes = on_bytes(combine);
         let lent = CallBuffers::combined(bytemuck::cast_slice_mut(values), size_of::<T>(), on_bytes.how());

@@ -12,8 +12,8 @@ impl Communicator {
     /// Gives each member its block of `values`, from this one, the root; this one's into `block`.
     pub fn scatter_here<T: Pod>(&self, values: &[T], block: &mut [T]) -> Result<()> {
         let (count, root) = (block.len(), self.rank());
-        let call = || format!("scatter({} bytes for each from rank {root})", count * size_of::<T>());
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, count);
+        let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         block.copy_from_slice(&values[root.index() * count..][..count]);
@@ -29,9 +29,8 @@ impl Communicator {
 
     /// Gets its block from another member, the root.
     pub fn scatter_from<T: Pod>(&self, block: &mut [T], root: Rank) -> Result<()> {
-        let bytes = size_of_val(block);
-        let call = || format!("scatter({bytes} bytes for each from rank {root})");
         let kind = CallKind::of::<T>(CollectiveKind::Scatter, root, block.len());
+        let call = || self.call(&kind);
         self.check_root(root, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         let block = bytemuck::cast_slice_mut(block);
@@ -44,8 +43,8 @@ impl Communicator {
     /// This member's block of what all members' `values` come to, combined in the order of members.
     pub fn reduce_scatter<T: Pod>(&self, values: &[T], combine: Combine<'_, T>) -> Result<Vec<T>> {
         let (size, count) = (self.size(), values.len() / self.size());
-        let call = || format!("reduce_scatter({} bytes for each)", count * size_of::<T>());
         let kind = CallKind::of::<T>(CollectiveKind::ReduceScatter, Rank(0), count);
+        let call = || self.call(&kind);
         self.check_room(values.len(), count, &call)?;
         let _held = self.begin(Some(&kind), &call)?;
         let own = self.rank().index() * count;

@@ -13,15 +13,17 @@ pub(crate) mod task;
 pub(crate) mod vector;
 
 use super::communicator::Communicator;
+use super::naming::{described, size};
+use tasuki_schedule::shape::CollectiveKind;
+use tasuki_message::{CallNames, Context};
 use bytemuck::Pod;
-use channel::CallChannel;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
+use channel::CallChannel;
 pub(crate) use task::ActiveCalls;
 use task::{Task, lock};
 use tasuki_core::base::{Cause, Rank, Result};
-use tasuki_message::Context;
 
 /// Calls of a communicator that can be under way: the slots of one page.
 pub(crate) const SLOTS: u32 = 64;
@@ -34,20 +36,37 @@ pub type Combiner<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
 pub(crate) struct Nonblocking {
     context: Arc<Context>,
     active_calls: Arc<ActiveCalls>,
-    calls: Mutex<Calls>,
+    calls: Arc<Mutex<Calls>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Calls {
     /// CombineWith many there were.
     number: u64,
     /// The last one on each slot.
-    last: Vec<Option<Arc<Task>>>,
+    last: Vec<Option<Begin>>,
+}
+
+/// A call that was nonblocking, and what it is called.
+#[derive(Clone, Debug)]
+struct Begin {
+    task: Arc<Task>,
+    call: Arc<str>,
+}
+
+impl CallNames for Mutex<Calls> {
+    fn call_on(&self, slot: u32) -> Option<String> {
+        let calls = lock(self);
+        calls.last.get(slot as usize)?.as_ref().map(|nonblocking| nonblocking.call.to_string())
+    }
 }
 
 impl Nonblocking {
-    pub(crate) fn new(context: Arc<Context>, active_calls: Arc<ActiveCalls>) -> Nonblocking {
-        Nonblocking { context, active_calls, calls: Mutex::new(Calls { number: 0, last: Vec::new() }) }
+    /// `context`: of their messages, where those are named.
+    pub(crate) fn new(active_calls: Arc<ActiveCalls>, context: impl FnOnce(Weak<dyn CallNames>) -> Context) -> Nonblocking {
+        let calls: Arc<Mutex<Calls>> = Arc::default();
+        let names: Weak<Mutex<Calls>> = Arc::downgrade(&calls);
+        Nonblocking { context: Arc::new(context(names)), active_calls, calls }
     }
 }
 
@@ -75,7 +94,7 @@ impl<R> StartedCollective<R> {
 
     /// Waits until it is over on this member. Once.
     pub fn wait(&self) -> Result<R> {
-        self.task.wait(&|| format!("wait({})", self.call))?;
+        self.task.wait(&|| self.call.to_string())?;
         self.take()
     }
 
@@ -96,6 +115,10 @@ impl<R> Drop for StartedCollective<R> {
     }
 }
 
+fn bytes<T>(values: &[T]) -> u64 {
+    size_of_val(values) as u64
+}
+
 impl Communicator {
     /// Begins a call, whose steps are a future.
     fn start<R, F>(&self, call: String, steps: impl FnOnce(CallChannel) -> F) -> Result<StartedCollective<R>>
@@ -104,19 +127,18 @@ impl Communicator {
         F: Future<Output = Result<R>> + Send + 'static,
     {
         let Nonblocking { context, active_calls, calls } = &self.nonblocking;
-        let call: Arc<str> = call.into();
+        let call: Arc<str> = self.call_on(&call).into();
         let fault = |cause| self.worker().fault(cause, || call.to_string());
         self.worker().check().map_err(fault)?;
         let mut calls = lock(calls);
         let slot = calls.number % u64::from(SLOTS);
         let last = calls.last.get(slot as usize).and_then(Option::as_ref);
-        if last.is_some_and(|last| !last.is_over()) {
+        if last.is_some_and(|last| !last.task.is_over()) {
             let what = "collective calls of this communicator that were nonblocking";
             return Err(fault(Cause::Full { what, capacity: SLOTS as usize }));
         }
         let (awaited, result) = (Arc::default(), Arc::<Mutex<_>>::default());
-        let channel =
-            CallChannel::new(context, slot as u32, Arc::clone(&awaited), self.rank().index(), self.size());
+        let channel = CallChannel::new(context, slot as u32, Arc::clone(&awaited), self.rank().index(), self.size());
         let (steps, into, named) = (steps(channel), result.clone(), call.clone());
         let steps = async move {
             let done = steps.await.map_err(|error| error.note(format!("in {named}")));
@@ -125,7 +147,7 @@ impl Communicator {
         let task = Task::new(context, active_calls, awaited, steps);
         calls.number += 1;
         calls.last.resize(SLOTS as usize, None);
-        calls.last[slot as usize] = Some(task.clone());
+        calls.last[slot as usize] = Some(Begin { task: task.clone(), call: call.clone() });
         drop(calls);
         task.step();
         Ok(StartedCollective { context: context.clone(), task, result, call })
@@ -137,12 +159,8 @@ impl Communicator {
     }
 
     /// Begins a broadcast.
-    pub fn start_bcast<T: Pod + Send>(
-        &self,
-        values: Vec<T>,
-        root: Rank,
-    ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("ibcast({} bytes from rank {root})", size_of_val(&values[..]));
+    pub fn start_bcast<T: Pod + Send>(&self, values: Vec<T>, root: Rank) -> Result<StartedCollective<Vec<T>>> {
+        let call = format!("ibcast({})", described(CollectiveKind::Bcast, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
         self.start(call, |channel| async move { binomial::bcast(&channel, values, root.index()).await })
     }
@@ -154,12 +172,9 @@ impl Communicator {
         combine: Combiner<T>,
         root: Rank,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let call = format!("ireduce({} bytes to rank {root})", size_of_val(&values[..]));
+        let call = format!("ireduce({})", described(CollectiveKind::Reduce, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
-        self.start(
-            call,
-            |channel| async move { binomial::reduce(&channel, values, combine, root.index()).await },
-        )
+        self.start(call, |channel| async move { binomial::reduce(&channel, values, combine, root.index()).await })
     }
 
     /// Begins a reduction to all members.
@@ -168,17 +183,13 @@ impl Communicator {
         values: Vec<T>,
         combine: Combiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("iallreduce({} bytes)", size_of_val(&values[..]));
+        let call = format!("iallreduce({})", size(bytes(&values)));
         self.start(call, |channel| async move { binomial::allreduce(&channel, values, combine).await })
     }
 
     /// Begins a gather to the root.
-    pub fn start_gather<T: Pod + Send>(
-        &self,
-        values: Vec<T>,
-        root: Rank,
-    ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let call = format!("igather({} bytes to rank {root})", size_of_val(&values[..]));
+    pub fn start_gather<T: Pod + Send>(&self, values: Vec<T>, root: Rank) -> Result<StartedCollective<Option<Vec<T>>>> {
+        let call = format!("igather({})", described(CollectiveKind::Gather, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
         self.start(call, |channel| async move { binomial::gather(&channel, values, root.index()).await })
     }
@@ -190,26 +201,26 @@ impl Communicator {
         count: usize,
         root: Rank,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("iscatter({} bytes from rank {root})", count * size_of::<T>());
+        let call = format!(
+            "iscatter({})",
+            described(CollectiveKind::Scatter, root.index(), (count * size_of::<T>()) as u64)
+        );
         self.check_root(root, &|| call.clone())?;
         if self.rank() == root {
             self.check_room(values.len(), count, &|| call.clone())?;
         }
-        self.start(
-            call,
-            |channel| async move { binomial::scatter(&channel, values, count, root.index()).await },
-        )
+        self.start(call, |channel| async move { binomial::scatter(&channel, values, count, root.index()).await })
     }
 
     /// Begins a gather to all members.
     pub fn start_allgather<T: Pod + Send>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("iallgather({} bytes)", size_of_val(&values[..]));
+        let call = format!("iallgather({})", size(bytes(&values)));
         self.start(call, |channel| async move { doubling::allgather(&channel, values).await })
     }
 
     /// Begins an exchange of blocks.
     pub fn start_alltoall<T: Pod + Send>(&self, values: Vec<T>) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("ialltoall({} bytes)", size_of_val(&values[..]));
+        let call = format!("ialltoall({})", size(bytes(&values)));
         self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
         self.start(call, |channel| async move { doubling::alltoall(&channel, values).await })
     }
@@ -220,22 +231,16 @@ impl Communicator {
         values: Vec<T>,
         combine: Combiner<T>,
     ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("ireduce_scatter({} bytes)", size_of_val(&values[..]));
+        let call = format!("ireduce_scatter({})", size(bytes(&values)));
         self.check_room(values.len(), values.len() / self.size(), &|| call.clone())?;
         self.start(call, |channel| async move { doubling::reduce_scatter(&channel, values, combine).await })
     }
 
     /// Begins a scan.
-    pub fn start_scan<T: Pod + Send>(
-        &self,
-        values: Vec<T>,
-        combine: Combiner<T>,
-    ) -> Result<StartedCollective<Vec<T>>> {
-        let call = format!("iscan({} bytes)", size_of_val(&values[..]));
+    pub fn start_scan<T: Pod + Send>(&self, values: Vec<T>, combine: Combiner<T>) -> Result<StartedCollective<Vec<T>>> {
+        let call = format!("iscan({})", size(bytes(&values)));
         let through = |(through, _)| through;
-        self.start(call, move |channel| async move {
-            doubling::scan(&channel, values, combine).await.map(through)
-        })
+        self.start(call, move |channel| async move { doubling::scan(&channel, values, combine).await.map(through) })
     }
 
     /// Begins a scan of the members before this one.
@@ -244,11 +249,8 @@ impl Communicator {
         values: Vec<T>,
         combine: Combiner<T>,
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
-        let call = format!("iexscan({} bytes)", size_of_val(&values[..]));
+        let call = format!("iexscan({})", size(bytes(&values)));
         let before = |(_, before)| before;
-        self.start(
-            call,
-            move |channel| async move { doubling::scan(&channel, values, combine).await.map(before) },
-        )
+        self.start(call, move |channel| async move { doubling::scan(&channel, values, combine).await.map(before) })
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod setup;
 pub(crate) mod state;
 
 use super::communicator::Communicator;
+use super::naming::{described, size};
 use end::deferred_free::DeferredFree;
 pub use run::chunked::{ChunkShape, ChunkedRun};
 use run::in_calls::{CallData, InCallsState};
@@ -62,7 +63,9 @@ pub struct Plan {
     number: u64,
     plans: Plans,
     messages: Arc<Context>,
+    /// What it does.
     name: String,
+    communicator: Arc<str>,
     rooms: Box<[BufferDecl]>,
     /// Bytes of the largest of its buffers.
     largest: u64,
@@ -82,7 +85,12 @@ impl Communicator {
     /// Errors: members came with different schedules; one of them had no room for its part; the schedule is not for as
     /// many ranks as there are members. Then nobody has the plan.
     pub fn plan(&self, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
-        let call = || format!("plan({})", schedule.name());
+        self.plan_as(schedule.name(), schedule, how, prepare)
+    }
+
+    /// The same under another name.
+    fn plan_as(&self, name: &str, schedule: &Schedule, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
+        let call = || self.call_on(&format!("plan({name})"));
         let _held = self.begin(None, &call)?;
         let fault = |cause| self.worker().fault(cause, call);
         if schedule.ranks() != self.size() {
@@ -94,7 +102,7 @@ impl Communicator {
         prepare();
         let part = schedule.part(self.rank().index());
         let arranged = self.arrange(schedule, &part, PlanKind::Programs(how), &call)?.map_err(fault)?;
-        Ok(self.plan_of(arranged, schedule, part.rooms().into()))
+        Ok(self.plan_of(name.into(), arranged, part.rooms().into()))
     }
 
     /// Prepares a collective by the algorithm that is chosen for it. The rest is as of [`plan`](Communicator::plan).
@@ -102,13 +110,16 @@ impl Communicator {
         let selection = self.select(shape)?;
         match selection.walk(shape, matches!(how, Combining::Own(..))) {
             Some(cut) => self.plan_in_calls(shape, &cut, how),
-            None => self.plan(&selection.choose(shape).schedule(shape, 1), how, prepare),
+            None => {
+                let schedule = selection.choose(shape).schedule(shape, 1);
+                self.plan_as(&name_of(shape), &schedule, how, prepare)
+            }
         }
     }
 
     fn plan_in_calls(&self, shape: &Shape, cut: &Cut, how: Combining) -> Result<Plan> {
-        let schedule = cut.schedule();
-        let call = || format!("plan({})", schedule.name());
+        let (schedule, name) = (cut.schedule(), name_of(shape));
+        let call = || self.call_on(&format!("plan({name})"));
         let _held = self.begin(None, &call)?;
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.rooms(me));
@@ -119,17 +130,18 @@ impl Communicator {
             self.messages().progress().add_continuation(walking.clone());
         }
         let rooms = part.rooms().iter().zip(bytes).map(|(room, bytes)| BufferDecl { bytes, ..room.clone() });
-        Ok(self.plan_of(arranged, &schedule, rooms.collect()))
+        Ok(self.plan_of(name, arranged, rooms.collect()))
     }
 
-    fn plan_of(&self, arranged: PreparedPlan, schedule: &Schedule, rooms: Box<[BufferDecl]>) -> Plan {
+    fn plan_of(&self, name: String, arranged: PreparedPlan, rooms: Box<[BufferDecl]>) -> Plan {
         Plan {
             held: arranged.held,
             walker: arranged.walker,
             number: arranged.number,
             plans: self.plans().clone(),
             messages: self.messages().clone(),
-            name: schedule.name().into(),
+            name,
+            communicator: self.name().clone(),
             largest: rooms.iter().map(|room| room.bytes).max().unwrap_or(0),
             rooms,
             ended: 0,
@@ -147,7 +159,7 @@ impl Communicator {
     /// Error: one of them was started by some members more often than by others, or a start of it has failed, so it
     /// will never be over. Its memory stays; the others are freed when this is called again.
     pub fn quiesce(&self) -> Result<()> {
-        let call = || "quiesce()".to_string();
+        let call = || self.call_on("quiesce()");
         let _held = self.begin(None, &call)?;
         self.clear_cache();
         loop {
@@ -220,6 +232,17 @@ impl Communicator {
     }
 }
 
+/// What the plan of a shape is called: `bcast 8 KiB from rank 0`.
+fn name_of(shape: &Shape) -> String {
+    let Shape { operation, root, .. } = *shape;
+    let text = match shape.counts {
+        Counts::Equal(bytes) => format!("{} {}", operation.name(), described(operation, root, bytes)),
+        Counts::Each(_) => format!("{}_v {} in all", operation.name(), size(shape.bytes_of_all())),
+        Counts::Matrix(_) | Counts::Graph(_) => operation.name().to_string(),
+    };
+    text.trim_end().to_string()
+}
+
 impl Plan {
     /// Starts it: the steps of this member may begin. Costs one raise, and what can be done at once is done.
     ///
@@ -252,7 +275,7 @@ impl Plan {
     #[inline]
     pub fn wait(&mut self) -> Result<()> {
         if self.is_active() {
-            self.held.wait(&|| self.call("wait"))?;
+            self.held.wait(&|| self.start_under_way())?;
             self.end("wait")?;
         }
         Ok(())
@@ -353,7 +376,14 @@ impl Plan {
 
     #[cold]
     fn call(&self, what: &str) -> String {
-        format!("{what}({})", self.name)
+        format!("{what}({}, {})", self.name, self.communicator)
+    }
+
+    /// What a wait is for: `plan(allreduce 8 KiB, world, start 17)`.
+    #[cold]
+    fn start_under_way(&self) -> String {
+        let Plan { name, communicator, .. } = self;
+        format!("plan({name}, {communicator}, start {})", self.held.started.load(Ordering::Relaxed))
     }
 }
 

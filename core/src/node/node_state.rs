@@ -119,16 +119,22 @@ pub struct RankState {
     version: AtomicU32,
     /// 1 while the rank waits for something.
     waiting: AtomicU32,
+    /// The kernel's number of the thread that waits.
+    thread: AtomicU32,
+    /// [`EndedBy`] as a word: 0 if that is not known.
+    ended_by: AtomicU32,
+    /// [`UnderWay`] as bits.
+    under_way: AtomicU32,
+    /// [`ProcessIdentity::pid`]; 0 until the rank has written the other fields of [`ProcessIdentity`].
+    own_pid: AtomicU32,
     /// Since when it waits, in ns of the node's clock.
     since_ns: AtomicU64,
     /// The call, with its peer and object: `wait(signal 7 >= 4)`.
     call: SharedText,
-    /// The fields of [`ProcessIdentity`]; written by the rank when it joins, `own_pid` last.
+    /// Fields of [`ProcessIdentity`]; written by the rank when it joins, `own_pid` last.
     pid_namespace: AtomicU64,
     cookie_at: AtomicU64,
     cookie: AtomicU64,
-    /// 0 until the rank has written the fields above.
-    own_pid: AtomicU32,
 }
 
 const _: () = assert!(size_of::<RankState>() == RANK_STATE_BYTES && size_of::<Header>() <= HEADER_BYTES);
@@ -146,6 +152,25 @@ pub struct ProcessIdentity {
     pub cookie: u64,
 }
 
+/// The one rank that can end a wait: no other rank can, and the wait has no time limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndedBy {
+    /// That rank's program has to send or to receive a message.
+    Message(Rank),
+    /// That rank has to raise a signal.
+    Signal(Rank),
+}
+
+/// What a rank that waits has begun besides, and may go on with though its program waits: other ranks may need no more
+/// than that of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UnderWay {
+    /// Messages that it sends.
+    pub sends: bool,
+    /// What raises signals: command queues, handlers, plans.
+    pub signals: bool,
+}
+
 /// A wait as its rank published it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublishedWait {
@@ -153,6 +178,40 @@ pub struct PublishedWait {
     pub call: String,
     /// When it began, in ns of the node's clock.
     pub since_ns: u64,
+    /// Who alone can end it, if that is known.
+    pub ended_by: Option<EndedBy>,
+    /// What else goes on in the rank meanwhile.
+    pub under_way: UnderWay,
+    /// The kernel's number of the thread that waits.
+    pub thread: u32,
+}
+
+impl EndedBy {
+    /// The rank that has to do something.
+    pub fn rank(self) -> Rank {
+        match self {
+            EndedBy::Message(rank) | EndedBy::Signal(rank) => rank,
+        }
+    }
+
+    fn word(this: Option<EndedBy>) -> u32 {
+        this.map_or(0, |by| (by.rank().0 + 1) << 1 | u32::from(matches!(by, EndedBy::Signal(_))))
+    }
+
+    fn of_word(word: u32) -> Option<EndedBy> {
+        let rank = Rank((word >> 1).checked_sub(1)?);
+        Some(if word & 1 == 0 { EndedBy::Message(rank) } else { EndedBy::Signal(rank) })
+    }
+}
+
+impl UnderWay {
+    fn bits(self) -> u32 {
+        u32::from(self.sends) | u32::from(self.signals) << 1
+    }
+
+    fn of_bits(bits: u32) -> UnderWay {
+        UnderWay { sends: bits & 1 != 0, signals: bits & 2 != 0 }
+    }
 }
 
 /// The first death of a job.
@@ -437,12 +496,15 @@ impl RankState {
 
     /// Publishes what the rank waits for. Only one thread of the rank at a time may call this or
     /// [`RankState::end_wait`].
-    pub fn publish_wait(&self, call: &str, since_ns: u64) {
+    pub fn publish_wait(&self, wait: &PublishedWait) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release); // SYNC wait-record
-        self.call.write(call);
-        self.since_ns.store(since_ns, Ordering::Relaxed);
+        self.call.write(&wait.call);
+        self.since_ns.store(wait.since_ns, Ordering::Relaxed);
+        self.ended_by.store(EndedBy::word(wait.ended_by), Ordering::Relaxed);
+        self.under_way.store(wait.under_way.bits(), Ordering::Relaxed);
+        self.thread.store(wait.thread, Ordering::Relaxed);
         self.waiting.store(1, Ordering::Relaxed);
         self.version.store(version.wrapping_add(2), Ordering::Release); // SYNC wait-record
     }
@@ -459,8 +521,13 @@ impl RankState {
             if self.waiting.load(Ordering::Relaxed) == 0 {
                 return None;
             }
-            let wait =
-                PublishedWait { call: self.call.read(), since_ns: self.since_ns.load(Ordering::Relaxed) };
+            let wait = PublishedWait {
+                call: self.call.read(),
+                since_ns: self.since_ns.load(Ordering::Relaxed),
+                ended_by: EndedBy::of_word(self.ended_by.load(Ordering::Relaxed)),
+                under_way: UnderWay::of_bits(self.under_way.load(Ordering::Relaxed)),
+                thread: self.thread.load(Ordering::Relaxed),
+            };
             fence(Ordering::Acquire);
             if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
                 return Some(wait);
@@ -498,8 +565,26 @@ mod tests {
         let node_state = NodeState::create(1).unwrap();
         let rank_state = node_state.rank_state(Rank(0));
         assert_eq!(rank_state.published_wait(), None);
-        rank_state.publish_wait(&"ä".repeat(TEXT_BYTES), 9);
-        assert_eq!(rank_state.published_wait().unwrap().call, "ä".repeat(TEXT_BYTES / 2));
+        let mut wait = PublishedWait {
+            call: "ä".repeat(TEXT_BYTES),
+            since_ns: 9,
+            ended_by: None,
+            under_way: UnderWay::default(),
+            thread: 7,
+        };
+        rank_state.publish_wait(&wait);
+        wait.call = "ä".repeat(TEXT_BYTES / 2);
+        assert_eq!(rank_state.published_wait().as_ref(), Some(&wait));
+        for (by, sends, signals) in [
+            (EndedBy::Message(Rank(0)), true, false),
+            (EndedBy::Signal(Rank(0)), false, true),
+            (EndedBy::Signal(Rank::MAX), true, true),
+        ] {
+            let under_way = UnderWay { sends, signals };
+            wait = PublishedWait { ended_by: Some(by), under_way, ..wait };
+            rank_state.publish_wait(&wait);
+            assert_eq!(rank_state.published_wait().as_ref(), Some(&wait));
+        }
         rank_state.end_wait();
         assert_eq!(rank_state.published_wait(), None);
     }

@@ -85,7 +85,7 @@ const _: () = {
 
 /// Version of the handshake and of everything that two processes of a job read in each other's memory. Raise it
 /// when the meaning of a shared word changes without its place.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 
 /// A fingerprint of all places above and of the node state's.
 pub const HASH: u64 = {

@@ -11,6 +11,9 @@ pub trait Continuation: Send + Sync + Debug {
     /// Whether they have come far enough. Only looks.
     fn may_go_on(&self) -> bool;
 
+    /// Whether something of it is under way that no thread waits for.
+    fn is_under_way(&self) -> bool;
+
     /// Does it. Nothing of the rank's is being moved on then; one of a rank goes on at a time. Threads that may sleep
     /// are told afterwards.
     fn resume(&self);
@@ -74,6 +77,12 @@ impl Continuations {
             Waker::from(Arc::new(ContinuationWaker { continuation, is_going: self.is_going.clone() }))
         };
         ready.map(call).collect()
+    }
+
+    pub(crate) fn are_under_way(&self) -> bool {
+        let mut all = Vec::new();
+        self.change(|continuations| all.clone_from(continuations));
+        all.iter().any(|one| one.is_under_way())
     }
 
     pub(crate) fn may_go_on(&self) -> bool {

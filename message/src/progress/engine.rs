@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tasuki_core::base::{Cause, Error, Result};
-use tasuki_core::engine::{Agent, TryLock, Worker};
+use tasuki_core::engine::node_state::UnderWay;
+use tasuki_core::engine::{Agent, TryLock, WaitEvent, Worker};
 
 /// Messages looked at in one go; the others have their turn in the next.
 const ONE_GO: usize = 64;
@@ -179,6 +180,15 @@ impl Agent for ProgressEngine {
 
     fn is_busy(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0 || self.continuations.is_any()
+    }
+
+    fn under_way(&self, awaited: Option<&Arc<dyn WaitEvent>>) -> UnderWay {
+        let is_awaited = |operation: &Arc<MessageOp>| {
+            awaited.is_some_and(|event| std::ptr::addr_eq(Arc::as_ptr(event), Arc::as_ptr(operation)))
+        };
+        let sending = self.queue().all(MessageOp::is_sending);
+        let sends = sending.iter().any(|operation| !is_awaited(operation));
+        UnderWay { sends, signals: self.continuations.are_under_way() }
     }
 
     fn tell(&self) {

@@ -1,6 +1,7 @@
 //! A message that did not end at once: what a waiting call moves on.
 
 use crate::buffer::MessageBuffer;
+use crate::call_info::CallInfo;
 use crate::protocol::ring::Rings;
 use crate::protocol::sender::SendProtocol;
 use crate::protocol::state_machine::{Outcome, OutcomeCell, ProtocolState};
@@ -122,6 +123,22 @@ impl MessageOp {
         let mut operation = MessageOp::make(rings, (bank, block), way, behind);
         operation.buffered = Some(len);
         Arc::new(operation)
+    }
+
+    /// What it is called where a task awaits it.
+    pub(crate) fn call(&self) -> String {
+        let (bank, slot) = (&self.bank, self.bank.slot(self.block));
+        let rank = (bank.peer != bank.member).then_some(bank.peer);
+        let own = || match self.kind {
+            OpKind::Send => CallInfo::to("isend", bank.member, slot),
+            OpKind::Receive | OpKind::Watch => CallInfo::from("irecv", bank.member, slot),
+        };
+        bank.larger_call(slot).unwrap_or_else(|| own().of_member(rank).to_string())
+    }
+
+    /// Whether it is a send that has not ended.
+    pub(crate) fn is_sending(&self) -> bool {
+        self.kind == OpKind::Send && !self.is_over()
     }
 
     /// Bytes of the spool that it takes, if it lies there.
@@ -379,6 +396,10 @@ impl WaitEvent for MessageOp {
         }
         let stage = if self.kind != OpKind::Send && self.will_come() { Stage::Left } else { Stage::Leaving };
         Some((self.bank.peer, stage))
+    }
+
+    fn needs_message_of(&self) -> Option<Rank> {
+        self.impossible_after().map(|(peer, _)| peer)
     }
 }
 

@@ -39,9 +39,9 @@ pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Res
 /// The life of the thread.
 fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     let Some(progress) = progress.upgrade() else { return };
-    let call = || "await".to_string();
     loop {
         let watched = progress.watched();
+        let call = || awaited(&watched);
         if watched.is_empty() {
             progress.waker_thread.runs.store(false, Ordering::SeqCst);
             // Whoever came between has found it running: it is for this thread, or for the one that swaps first.
@@ -64,6 +64,18 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
             }
         }
         worker.progress();
+    }
+}
+
+/// `await(irecv(slot 3 from rank 1) and 2 more)`: what tasks wait for. A larger call awaits several messages.
+fn awaited(messages: &[Arc<MessageOp>]) -> String {
+    let mut calls: Vec<String> = messages.iter().map(|message| message.call()).collect();
+    calls.sort();
+    calls.dedup();
+    match &calls[..] {
+        [] => "await".into(),
+        [one] => format!("await({one})"),
+        [first, others @ ..] => format!("await({first} and {} more)", others.len()),
     }
 }
 

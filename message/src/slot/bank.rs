@@ -4,13 +4,14 @@
 //! on a slot, or receives, marks the slot's direction busy while it does. The marks are plain stores: two threads that
 //! use one slot in one direction at once are in error, are told so mostly, and can confuse nothing but that slot.
 
+use crate::call_info::CallNames;
 use crate::slot::arena::{self, BLOCKS, LINES};
 use crate::slot::bank_state::{BankCounts, BankState};
 use crate::slot::directory;
 use crate::slot::encoding::{self, Posting, SHORT_MAX};
 use crate::slot::state::SlotState;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use tasuki_core::base::{Cause, Numbered, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Refused, SLOT_PAYLOAD, SlotWord, SlotWrite, Slots};
@@ -38,6 +39,8 @@ pub(crate) struct SlotBank {
     pair: Option<Arc<SlotBank>>,
     bank_state: BankState,
     states: [LocalSlot; BLOCKS],
+    /// What its messages are steps of.
+    steps_of: Option<Weak<dyn CallNames>>,
 }
 
 /// What a rank knows of one slot.
@@ -110,7 +113,18 @@ impl SlotBank {
             pair,
             bank_state: BankState::none(counts),
             states: std::array::from_fn(|_| LocalSlot::closed()),
+            steps_of: None,
         })
+    }
+
+    /// The same for messages that are steps of larger calls, if they are.
+    pub(crate) fn with_names(self, steps_of: Option<Weak<dyn CallNames>>) -> SlotBank {
+        SlotBank { steps_of, ..self }
+    }
+
+    /// The larger call of which a message on that slot is a step.
+    pub(crate) fn larger_call(&self, slot: u32) -> Option<String> {
+        self.steps_of.as_ref()?.upgrade()?.call_on(slot)
     }
 
     /// Whether it is open, and where.

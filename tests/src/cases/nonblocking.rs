@@ -174,7 +174,7 @@ pub fn j_begun_calls_have_an_end(job: &Job) -> Result<()> {
     if job.rank() == 0 {
         let mut begun: Vec<CollectiveRequest<()>> =
             (0..64).map(|_| world.ibarrier()).collect::<Result<_>>()?;
-        let full = refused(job, world.ibarrier(), Blame::System, &["ibarrier()", "64"]);
+        let full = refused(job, world.ibarrier(), Blame::System, &["ibarrier(world)", "64"]);
         assert!(matches!(full.cause(), Cause::Full { capacity: 64, .. }));
         job.barrier()?;
         begun.remove(0).wait()?;

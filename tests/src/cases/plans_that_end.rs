@@ -141,7 +141,7 @@ pub fn j_programs_whose_operation_panics(job: &Job) -> Result<()> {
                 outcome?;
                 assert_eq!(plan.to_vec()?, vec![ranks as i64; count]);
             } else {
-                refused(job, outcome, Blame::Program, &["operation", "panicked on rank 0", "quiesce()"]);
+                refused(job, outcome, Blame::Program, &["operation", "panicked on rank 0", "quiesce("]);
             }
         }
         drop(plan);

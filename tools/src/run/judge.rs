@@ -5,14 +5,15 @@ use super::inlet::Inlet;
 use super::job::Job;
 use super::options::Way;
 use super::process::Process;
-use super::snapshot::{RankState, Snapshot, names, report};
+use super::snapshot::{RUNNING, RankState, SLEEPING, Snapshot, WAITING, names, report};
+use super::threads::threads_of;
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 use std::time::{Duration, Instant};
 use tasuki_command::CLOSED;
 use tasuki_core::base::Rank;
 use tasuki_core::bootstrap::wire::Answer;
-use tasuki_core::engine::node_state::{NodeState, Stage};
+use tasuki_core::engine::node_state::{NodeState, PublishedWait, Stage};
 use tasuki_core::os::child_status::{Exit, signal_name};
 use tasuki_core::os::clock;
 
@@ -22,6 +23,10 @@ const TIMED_OUT: u8 = 124;
 const KILLED: u8 = 128 + 9;
 /// From the end of a rank's connection to calling it dead: its process's end, which says more, comes first as a rule.
 const CONNECTION_GRACE: Duration = Duration::from_millis(100);
+
+/// A rank that sleeps says within so long what it waits for, if it gets a processor; it is looked at again as often.
+const SILENT_MAX: Duration = Duration::from_millis(2);
+const SILENT_LOOKS: usize = 5;
 
 /// With which code the job ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,7 +231,7 @@ impl Job {
     /// `--timeout` strikes.
     pub(super) fn time_is_up(&mut self) {
         let limit = self.options.timeout.unwrap_or_default();
-        let text = format!("the job has not ended within {limit:?} (--timeout){}", report(&self.seats()));
+        let text = format!("the job has not ended within {limit:?} (--timeout){}", self.report_of_all());
         self.printer.say(&text);
         self.end(Verdict::Code(TIMED_OUT), Ending::at_once(Instant::now(), self.options.grace));
     }
@@ -267,7 +272,7 @@ impl Job {
             "job {} runs for {:.1?}{}",
             self.door.job(),
             self.started.elapsed(),
-            report(&self.seats())
+            self.report_of_all()
         );
         self.printer.say(&text);
     }
@@ -300,6 +305,7 @@ impl Job {
             launcher: std::process::id(),
             uptime_s: self.started.elapsed().as_secs_f64(),
             ranks,
+            deadlocks: self.deadlocks(),
         };
         let answer = match serde_json::to_string(&snapshot) {
             Ok(text) => Answer::Report(text),
@@ -308,9 +314,62 @@ impl Job {
         self.door.answer(id, &answer);
     }
 
-    /// All ranks as they are now.
+    /// What all ranks do, and which of them wait for each other for ever.
+    fn report_of_all(&self) -> String {
+        let (seats, deadlocks) = (self.seats(), self.deadlocks());
+        let deadlocks: String =
+            deadlocks.iter().map(|deadlock| format!("\n  {}", deadlock.text(&seats))).collect();
+        report(&seats) + &deadlocks
+    }
+
+    /// All ranks as they are now. Takes some ms if one has just begun to wait, and will say for what.
     fn seats(&self) -> Vec<RankState> {
-        (0..self.options.ranks).map(|rank| self.rank_state(rank)).collect()
+        let mut seats: Vec<RankState> = (0..self.options.ranks).map(|rank| self.rank_state(rank)).collect();
+        for _ in 0..SILENT_LOOKS {
+            let is_silent =
+                |rank_state: &RankState| rank_state.stage == WAITING && rank_state.waits_in.is_none();
+            if !seats.iter().any(is_silent) {
+                break;
+            }
+            std::thread::sleep(SILENT_MAX);
+            seats
+                .iter_mut()
+                .filter(|rank_state| is_silent(rank_state))
+                .for_each(|rank_state| *rank_state = self.rank_state(rank_state.rank));
+        }
+        seats
+    }
+
+    /// The process of a rank.
+    pub(super) fn pid(&self, rank: usize) -> u32 {
+        match self.door.node_state().map_or(0, |node_state| node_state.rank_state(Rank(rank as u32)).pid()) {
+            0 => self.processes[rank.min(self.processes.len() - 1)].pid(),
+            pid => pid,
+        }
+    }
+
+    /// What a rank's threads are named, if its process has those of others, too.
+    pub(super) fn thread_name(&self, rank: usize) -> Option<String> {
+        (self.options.way == Way::Threads).then(|| format!("rank {rank}"))
+    }
+
+    /// What a rank does that does not say what it waits for. One that sleeps on its park line has not waited long; of
+    /// another the kernel knows whether it sleeps.
+    fn without_wait(&self, rank: usize, pid: u32) -> &'static str {
+        let is_parked = self
+            .door
+            .node_state()
+            .is_some_and(|node_state| node_state.rank_state(Rank(rank as u32)).park().is_down());
+        if is_parked {
+            return WAITING;
+        }
+        if let Way::Simulated { .. } = self.options.way {
+            return RUNNING;
+        }
+        let (threads, name) = (threads_of(pid), self.thread_name(rank));
+        let mut own = threads.iter().filter(|thread| name.as_ref().is_none_or(|name| thread.name == *name));
+        let sleeps = own.next().is_some_and(|first| first.sleeps) && own.all(|thread| thread.sleeps);
+        if sleeps { SLEEPING } else { RUNNING }
     }
 
     fn rank_state(&self, rank: usize) -> RankState {
@@ -318,13 +377,12 @@ impl Job {
         let node_state = self.door.node_state();
         let stage =
             node_state.map_or(Stage::Absent, |node_state| node_state.rank_state(Rank(rank as u32)).stage());
-        let pid = match node_state.map_or(0, |node_state| node_state.rank_state(Rank(rank as u32)).pid()) {
-            0 => process.pid(),
-            pid => pid,
-        };
+        let pid = self.pid(rank);
         let wait =
             node_state.filter(|_| process.exit.is_none()).and_then(|node_state| published(node_state, rank));
-        let (waits_in, waited_s) = wait.unzip();
+        let waits_for = wait.as_ref().and_then(|wait| wait.ended_by).map(|by| by.rank().index());
+        let waited_s = wait.as_ref().map(waited_s);
+        let waits_in = wait.map(|wait| wait.call);
         let stage = match (process.exit, stage) {
             (Some(exit), _) => format!("ended ({exit})"),
             (None, _) if is_stopped(pid) => "stopped".into(),
@@ -332,20 +390,23 @@ impl Job {
                 "waiting for the others to join".into()
             }
             (None, Stage::Absent) => "not joined".into(),
-            (None, Stage::Joined) if waits_in.is_some() => "waiting".into(),
-            (None, Stage::Joined) => "running".into(),
+            (None, Stage::Joined) if waits_in.is_some() => WAITING.into(),
+            (None, Stage::Joined) => self.without_wait(rank, pid).into(),
             (None, Stage::Leaving) => "leaving".into(),
             (None, Stage::Left) => "left".into(),
         };
-        RankState { rank, pid, stage, waits_in, waited_s, queues: Vec::new() }
+        RankState { rank, pid, stage, waits_in, waited_s, waits_for, queues: Vec::new() }
     }
 }
 
-/// The call in which a rank waits, and for how many seconds it has.
-fn published(node_state: &NodeState, rank: usize) -> Option<(String, f64)> {
-    let wait = node_state.rank_state(Rank(rank as u32)).published_wait()?;
-    let waited = Duration::from_nanos(clock::now_ns().saturating_sub(wait.since_ns));
-    Some((wait.call, waited.as_secs_f64()))
+/// What a rank says that it waits for.
+fn published(node_state: &NodeState, rank: usize) -> Option<PublishedWait> {
+    node_state.rank_state(Rank(rank as u32)).published_wait()
+}
+
+/// For how many seconds it has.
+fn waited_s(wait: &PublishedWait) -> f64 {
+    Duration::from_nanos(clock::now_ns().saturating_sub(wait.since_ns)).as_secs_f64()
 }
 
 /// Whether a debugger, or Ctrl-Z, has stopped the process: it is alive, and waits for nothing of ours.

@@ -5,6 +5,7 @@
 //! judge      what an event means: who died, what is said, with which code the job ends
 //! process    a process and its descendants (rank_process)    spawn     what it begins with
 //! keeper     ends the processes if the launcher is killed    ending    what is sent to them, and when
+//! snapshot   how the job is now, for `tasuki ps`             deadlock  who waits for each other for ever
 //! printer    lines out (lines, outlet)                       inlet     the terminal's lines in
 //! ```
 //!
@@ -12,6 +13,7 @@
 
 pub(crate) mod args;
 mod binding;
+mod deadlock;
 mod ending;
 mod environment;
 mod inlet;
@@ -30,6 +32,7 @@ mod shortage;
 mod signals;
 mod snapshot;
 pub(crate) mod spawn;
+mod threads;
 mod watch;
 
 pub(crate) use options::{GRACE, Options, Output, Stream, Way};

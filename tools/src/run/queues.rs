@@ -60,7 +60,7 @@ pub(crate) struct LeftTo {
 impl Job {
     /// Adds what is in the ranks' queues, where their memory files are at hand.
     pub(super) fn add_queues(&self, seats: &mut [RankState]) {
-        let computes: Vec<bool> = seats.iter().map(|rank_state| rank_state.stage == "running").collect();
+        let computes: Vec<bool> = seats.iter().map(RankState::computes).collect();
         for (rank, rank_state) in Rank::all(seats.len()).zip(seats) {
             let Some(file) = self.door.file(rank) else { continue };
             let queues =

@@ -1,5 +1,6 @@
 //! How a job is at one moment: what `tasuki ps` shows of it, and what is said when it ends badly.
 
+use super::deadlock::Deadlock;
 use super::queues::SeatQueue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,7 +21,17 @@ pub(crate) struct Snapshot {
     pub(crate) uptime_s: f64,
     /// All ranks, in order.
     pub(crate) ranks: Vec<RankState>,
+    /// Ranks that wait for each other for ever.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deadlocks: Vec<Deadlock>,
 }
+
+/// The stage of a rank that is in no call that waits, and has a thread that runs.
+pub(super) const RUNNING: &str = "running";
+/// The stage of a rank that is in no call that waits, and sleeps all the same: in a system call of the program's own.
+pub(super) const SLEEPING: &str = "sleeping";
+/// The stage of a rank that is in a call that waits.
+pub(super) const WAITING: &str = "waiting";
 
 /// A rank.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
@@ -37,9 +48,19 @@ pub(crate) struct RankState {
     /// How long it has waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waited_s: Option<f64>,
+    /// The rank that it waits for, if that is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_for: Option<usize>,
     /// Its command queues that have something in them, as far as its memory can be looked into.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) queues: Vec<SeatQueue>,
+}
+
+impl RankState {
+    /// Whether it is in no call that waits: what others leave to it, it does not see.
+    pub(super) fn computes(&self) -> bool {
+        self.stage == RUNNING || self.stage == SLEEPING
+    }
 }
 
 /// A line for all ranks that do the same, in the order of their first.
@@ -102,7 +123,8 @@ mod tests {
 
     fn rank_state(rank: usize, stage: &str, wait: Option<(&str, f64)>) -> RankState {
         let (waits_in, waited_s) = wait.map(|(call, time)| (call.to_string(), time)).unzip();
-        RankState { rank, pid: 1, stage: stage.into(), waits_in, waited_s, queues: Vec::new() }
+        let (stage, waits_for, queues) = (stage.into(), None, Vec::new());
+        RankState { rank, pid: 1, stage, waits_in, waited_s, waits_for, queues }
     }
 
     #[test]

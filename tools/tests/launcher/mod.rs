@@ -46,6 +46,12 @@ pub(crate) fn queueing_program() -> &'static str {
     PATH.get_or_init(|| built(&["--workspace", "--bin", "queueing"], "queueing"))
 }
 
+/// The program whose ranks wait in each kind of call: one of the conformance suite's.
+pub(crate) fn stuck_program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| built(&["--workspace", "--bin", "stuck"], "stuck"))
+}
+
 /// The program of which one rank is killed at work: one of the conformance suite's.
 pub(crate) fn dying_program() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();

@@ -197,6 +197,10 @@ impl<T: Pod + Send> Continuation for ChunkedState<T> {
         is_free && self.held.is_over()
     }
 
+    fn is_under_way(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| state.passes())
+    }
+
     fn resume(&self) {
         // Else its own thread waits for it.
         let Ok(mut state) = self.state.try_lock() else { return };

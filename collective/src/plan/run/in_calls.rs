@@ -254,6 +254,10 @@ impl Continuation for InCalls {
         self.hand.try_lock().is_ok_and(|mut grip| grip.value().walk.may_go_on())
     }
 
+    fn is_under_way(&self) -> bool {
+        self.hand.try_lock().is_ok()
+    }
+
     fn resume(&self) {
         if let Ok(grip) = self.hand.try_lock() {
             self.go_on_with(grip);

@@ -2,6 +2,7 @@
 //! others its own, and all draw the same conclusion from the same words.
 
 use crate::communicator::Communicator;
+use crate::naming::size;
 use bytemuck::{Pod, Zeroable};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl Communicator {
         known: Option<&[u64]>,
         root: Option<Rank>,
     ) -> Result<Arc<[u64]>> {
-        let call = || format!("{}_v_init({own} bytes)", operation.name());
+        let call = || self.call_on(&format!("{}_v_init({})", operation.name(), size(own)));
         let _held = self.begin(None, &call)?;
         let root_of = root.map_or(EVERYBODY, |root| root.0.into());
         let all = known.map_or(0, |known| number(&known));

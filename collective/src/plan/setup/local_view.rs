@@ -132,7 +132,7 @@ impl Communicator {
         (gives, gets): (&[usize], &[usize]),
         prepare: &dyn Fn(),
     ) -> Result<Plan> {
-        let call = || format!("{name}_init({} blocks for others)", gives.len());
+        let call = || self.call_on(&format!("{name}_init({} blocks for others)", gives.len()));
         let held = self.begin(None, &call)?;
         self.check_all(self.check_bytes(with, (gives, gets), &call), &call)?;
         let own = OwnBlocks { with, gives: ranges(gives), gets: ranges(gets) };

@@ -7,6 +7,7 @@ use crate::engine::wait::platform::Pause;
 use crate::engine::wait::{Condition, WaitEvent};
 use crate::engine::worker::Worker;
 use crate::node::node_state::Stage;
+use crate::os::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -34,6 +35,9 @@ impl HelperControl {
         HelperControl { stands_by: AtomicBool::new(true), ..HelperControl::default() }
     }
 }
+
+/// What a helper's thread is named, so that it is told from threads of the program.
+pub const HELPER_THREAD: &str = "tasuki-helper";
 
 /// Something that one thread of the rank lets happen, and another waits for.
 #[derive(Debug, Default)]
@@ -111,6 +115,9 @@ impl Worker {
         };
         if let Some(recorder) = self.recorder() {
             recorder.name_thread("helper");
+        }
+        if self.platform().lets_threads_sleep() {
+            process::name_thread(HELPER_THREAD);
         }
         let over = Condition::Event(end.asked.clone());
         let _gone = HelperExit { worker: self, end };

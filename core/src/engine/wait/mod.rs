@@ -12,7 +12,8 @@ use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::platform::Pause;
 use crate::engine::worker::Worker;
 use crate::fabric::{SignalCell, plainly_reached, reached};
-use crate::node::node_state::Stage;
+use crate::node::node_state::{ActionInFlight, EndedBy, PublishedWait, Stage};
+use crate::os::process;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,6 +27,11 @@ pub trait WaitEvent: Send + Sync + Debug {
 
     /// The one rank that can make it happen, and from which stage of its life on it will not.
     fn impossible_after(&self) -> Option<(Rank, Stage)>;
+
+    /// The one rank whose program has to send or to receive a message before it can happen, if that is known.
+    fn needs_message_of(&self) -> Option<Rank> {
+        None
+    }
 }
 
 /// What a thread of a rank waits for.
@@ -139,7 +145,7 @@ impl Worker {
                 return Err(self.fault(Cause::TimedOut { after: limit.unwrap_or_default() }, call));
             }
             if now - start > PUBLISH_AFTER_NS {
-                told.publish(call, start);
+                told.publish(condition, limit, call, start);
                 if let Some(cause) = self.probe_error() {
                     return Err(self.fault(cause, call));
                 }
@@ -161,10 +167,29 @@ impl Worker {
         }
     }
 
-    /// WaitSpec when a thread pauses whose watch is to be asked as soon as the wait is long.
+    /// WaitSpec when a thread pauses: it publishes a wait that has become a long one, though nothing wakes it, and asks a
+    /// watch that is urgent. Where threads do not sleep but are simulated, nobody reads what they wait for before all
+    /// have looked around.
     fn until_asked(&self, until_ns: u64, start: u64, now: u64) -> u64 {
         let long_at = start.saturating_add(PUBLISH_AFTER_NS + 1);
-        if self.wait_probe_is_urgent() && now < long_at { until_ns.min(long_at) } else { until_ns }
+        let is_asked = self.wait_probe_is_urgent() || self.platform().lets_threads_sleep();
+        if is_asked && now < long_at { until_ns.min(long_at) } else { until_ns }
+    }
+
+    /// Who alone can end a wait for that.
+    fn ended_by(&self, condition: &Condition) -> Option<EndedBy> {
+        match condition {
+            Condition::Signal(_, _, Some(by)) if *by != self.rank() => Some(EndedBy::Signal(*by)),
+            Condition::Event(event) => event.needs_message_of().map(EndedBy::Message),
+            _ => None,
+        }
+    }
+
+    /// What goes on in this rank while its program waits for that.
+    fn under_way(&self, condition: &Condition) -> ActionInFlight {
+        let awaited = if let Condition::Event(event) = condition { Some(event) } else { None };
+        let own = self.agent().map_or(ActionInFlight::default(), |agent| agent.under_way(awaited));
+        ActionInFlight { signals: own.signals || self.commands().are_used(), ..own }
     }
 
     /// Whether `condition` holds, or never will, which is an error. Moves this rank's operations on; never waits.
@@ -298,10 +323,19 @@ struct PublishedWaitGuard<'m> {
 }
 
 impl PublishedWaitGuard<'_> {
-    fn publish(&mut self, call: &dyn Fn() -> String, since_ns: u64) {
+    fn publish(
+        &mut self,
+        condition: &Condition,
+        limit: Option<Duration>,
+        call: &dyn Fn() -> String,
+        since_ns: u64,
+    ) {
         if !self.by_us && !self.worker.telling().swap(true, Ordering::Acquire) {
             self.by_us = true;
-            self.worker.rank_state().publish_wait(&call(), since_ns);
+            let ended_by = if limit.is_none() { self.worker.ended_by(condition) } else { None };
+            let (under_way, thread) = (self.worker.under_way(condition), process::thread_id());
+            let wait = PublishedWait { call: call(), since_ns, ended_by, under_way, thread };
+            self.worker.rank_state().publish_wait(&wait);
         }
     }
 }

@@ -1,0 +1,199 @@
+//! What a collective call is called: for errors, traces, and whoever asks what a rank waits for.
+//!
+//! The mark of a communicator that a call is under way says in the same word which one. So a wait of one of its steps,
+//! which knows no more than the communicator, tells the call that the program made, and a call costs no more for it.
+
+use super::habit::Kind;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tasuki_core::base::Rank;
+use tasuki_message::CallNames;
+use tasuki_schedule::names::OPERATIONS;
+use tasuki_schedule::shape::Operation;
+
+/// A call in a word: 34 bits of how many bytes or values, 24 of the root, five of what it does. Never 0; the highest
+/// bit is free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct CallWord(u64);
+
+/// What a call does that is no [`Operation`]. None of it counts bytes, but values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Uneven {
+    GatherV = 13,
+    ScatterV,
+    AllgatherV,
+    AlltoallV,
+    Exchange,
+}
+
+const AMOUNT_BITS: u32 = 34;
+const AMOUNT_MAX: u64 = (1 << AMOUNT_BITS) - 1;
+const ROOT_BITS: u32 = 24;
+const CODE_AT: u32 = AMOUNT_BITS + ROOT_BITS;
+const CODE_PREPARES: u64 = 30;
+
+const _: () = assert!(Rank::MAX.0 < 1 << ROOT_BITS);
+
+const UNEVEN: [(Uneven, &str); 5] = [
+    (Uneven::GatherV, "gather_v"),
+    (Uneven::ScatterV, "scatter_v"),
+    (Uneven::AllgatherV, "allgather_v"),
+    (Uneven::AlltoallV, "alltoall_v"),
+    (Uneven::Exchange, "exchange"),
+];
+
+impl CallWord {
+    /// A call that is no operation, as one that prepares a plan: it is told by its text.
+    pub(super) const PREPARES: CallWord = CallWord(CODE_PREPARES << CODE_AT);
+
+    #[inline]
+    fn new(code: u64, root: usize, amount: usize) -> CallWord {
+        CallWord(code << CODE_AT | (root as u64) << AMOUNT_BITS | (amount as u64).min(AMOUNT_MAX))
+    }
+
+    #[inline]
+    pub(super) fn of(kind: &Kind) -> CallWord {
+        CallWord::new(kind.operation as u64 + 1, kind.root, kind.bytes)
+    }
+
+    pub(super) fn uneven(what: Uneven, values: usize, root: Rank) -> CallWord {
+        CallWord::new(what as u64, root.index(), values)
+    }
+
+    #[inline]
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
+    fn code(self) -> u64 {
+        self.0 >> CODE_AT & 0x1f
+    }
+
+    /// The call on a communicator of that name; none if only its text tells.
+    fn text(self, communicator: &str) -> Option<String> {
+        let (root, amount) = (self.0 >> AMOUNT_BITS & ((1 << ROOT_BITS) - 1), self.0 & AMOUNT_MAX);
+        let code = self.code();
+        if let Some((what, name)) = UNEVEN.iter().find(|(what, _)| *what as u64 == code) {
+            let rooted = match what {
+                Uneven::GatherV => format!(" to rank {root}"),
+                Uneven::ScatterV => format!(" from rank {root}"),
+                _ => String::new(),
+            };
+            let s = if amount == 1 { "" } else { "s" };
+            return Some(format!("{name}({amount} value{s}{rooted}, {communicator})"));
+        }
+        let (name, operation) = *OPERATIONS.iter().find(|(_, operation)| *operation as u64 + 1 == code)?;
+        let what = described(operation, root as usize, amount);
+        Some(call_on(&format!("{name}({what})"), communicator))
+    }
+}
+
+/// `8 KiB from rank 0`: what an operation moves. Of the largest amounts it is only known that they are.
+pub(super) fn described(operation: Operation, root: usize, bytes: u64) -> String {
+    let size = if bytes >= AMOUNT_MAX { "16 GiB or more".into() } else { size(bytes) };
+    match operation {
+        Operation::Barrier => String::new(),
+        Operation::Bcast => format!("{size} from rank {root}"),
+        Operation::Reduce | Operation::Gather => format!("{size} to rank {root}"),
+        Operation::Scatter => format!("{size} for each from rank {root}"),
+        Operation::Alltoall | Operation::ReduceScatter | Operation::Neighbours => format!("{size} for each"),
+        _ => size,
+    }
+}
+
+/// `8 bytes`, `8 KiB`.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(bits, _)| bytes > 0 && bytes.is_multiple_of(1 << bits));
+    unit.map_or_else(|| format!("{bytes} bytes"), |(bits, unit)| format!("{} {unit}", bytes >> bits))
+}
+
+/// `allreduce(8 bytes)` on a communicator: `allreduce(8 bytes, world)`.
+pub(super) fn call_on(call: &str, communicator: &str) -> String {
+    match call.strip_suffix(')') {
+        Some(call) if call.ends_with('(') => format!("{call}{communicator})"),
+        Some(call) => format!("{call}, {communicator})"),
+        None => format!("{call}({communicator})"),
+    }
+}
+
+/// The name of a communicator, and which collective call its rank is in.
+#[derive(Debug)]
+pub(super) struct Naming {
+    communicator: Arc<str>,
+    /// 0, or the call under way; what else the word says is [`Communicator::begin`](super::Communicator)'s.
+    pub(super) called: AtomicU64,
+    /// The call under way that only prepares something.
+    prepares: Mutex<String>,
+}
+
+impl Naming {
+    pub(super) fn new(communicator: Arc<str>) -> Arc<Naming> {
+        Arc::new(Naming { communicator, called: AtomicU64::new(0), prepares: Mutex::default() })
+    }
+
+    pub(super) fn communicator(&self) -> &Arc<str> {
+        &self.communicator
+    }
+
+    /// A call begins that only prepares something.
+    pub(super) fn note_preparing(&self, call: String) {
+        *self.lock_prepares() = call;
+    }
+
+    pub(super) fn call(&self, word: CallWord) -> String {
+        let prepares = || self.lock_prepares().clone();
+        word.text(&self.communicator).unwrap_or_else(prepares)
+    }
+
+    fn lock_prepares(&self) -> MutexGuard<'_, String> {
+        self.prepares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallNames for Naming {
+    fn call_on(&self, _slot: u32) -> Option<String> {
+        let word = CallWord(self.called.load(Ordering::Relaxed));
+        (1..=CODE_PREPARES).contains(&word.code()).then(|| self.call(word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(operation: Operation, root: u32, bytes: usize) -> String {
+        let naming = Naming::new("world".into());
+        let word = CallWord::of(&Kind::of::<u8>(operation, Rank(root), bytes));
+        naming.called.store(word.bits(), Ordering::Relaxed);
+        naming.call_on(3).expect("a call is under way")
+    }
+
+    #[test]
+    fn calls_are_named_as_the_program_made_them() {
+        assert_eq!(named(Operation::Barrier, 0, 0), "barrier(world)");
+        assert_eq!(named(Operation::Allreduce, 0, 8), "allreduce(8 bytes, world)");
+        assert_eq!(named(Operation::Bcast, 7, 8192), "bcast(8 KiB from rank 7, world)");
+        assert_eq!(
+            named(Operation::Reduce, Rank::MAX.0, 3 << 20),
+            format!("reduce(3 MiB to rank {}, world)", Rank::MAX)
+        );
+        assert_eq!(
+            named(Operation::Scatter, 0, 5 << 40),
+            "scatter(16 GiB or more for each from rank 0, world)"
+        );
+        for (name, operation) in OPERATIONS {
+            assert!(named(operation, 1, 24).starts_with(&format!("{name}(")), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_calls_are_named_too() {
+        let naming = Naming::new("split(colour 1) of world".into());
+        assert_eq!(naming.call_on(0), None);
+        let word = CallWord::uneven(Uneven::GatherV, 12, Rank(3));
+        assert_eq!(naming.call(word), "gather_v(12 values to rank 3, split(colour 1) of world)");
+        naming.note_preparing("plan(ring)".into());
+        assert_eq!(naming.call(CallWord::PREPARES), "plan(ring)");
+    }
+}

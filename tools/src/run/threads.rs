@@ -1,0 +1,51 @@
+//! What the kernel says of the threads of a rank: for a rank that says nothing of itself, and to know whether it has
+//! others than the one that waits.
+
+use tasuki_core::engine::HELPER_THREAD;
+
+/// A thread of the program's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Thread {
+    /// The kernel's number of it.
+    pub(super) id: u32,
+    /// As the kernel shows it: 15 bytes at most, and those of the thread that started it, if nobody named it.
+    pub(super) name: String,
+    /// Whether it sleeps, for whatever reason.
+    pub(super) sleeps: bool,
+}
+
+/// The threads of a process, without the helper that Tasuki runs. None where the kernel does not say.
+pub(super) fn threads_of(pid: u32) -> Vec<Thread> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| thread_of(&std::fs::read_to_string(task.path().join("stat")).ok()?)).collect()
+}
+
+/// The thread of a text like `/proc/PID/task/TID/stat`.
+fn thread_of(stat: &str) -> Option<Thread> {
+    let (head, rest) = stat.rsplit_once(')')?; // its name may have anything in it
+    let (id, name) = head.split_once(" (")?;
+    let sleeps = rest.trim_start().starts_with(['S', 'D', 'I']);
+    let thread = Thread { id: id.parse().ok()?, name: name.into(), sleeps };
+    (name != HELPER_THREAD).then_some(thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_read_by_state_and_name() {
+        let thread = |id, name: &str, sleeps| Some(Thread { id, name: name.into(), sleeps });
+        assert_eq!(thread_of("17 (heat) S 1 17"), thread(17, "heat", true));
+        assert_eq!(thread_of("18 (a) S (b) R 1 17"), thread(18, "a) S (b", false));
+        assert_eq!(thread_of(&format!("19 ({HELPER_THREAD}) S 1 17")), None);
+        assert_eq!(thread_of(""), None);
+    }
+
+    #[test]
+    fn this_thread_runs() {
+        let own = tasuki_core::os::process::thread_id();
+        let threads = threads_of(std::process::id());
+        assert!(threads.iter().any(|thread| thread.id == own && !thread.sleeps), "{threads:?}");
+    }
+}

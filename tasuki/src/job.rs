@@ -217,7 +217,8 @@ impl Job {
     /// Makes a signal: a counter that only grows, on every rank.
     ///
     /// All ranks must make their signals and lines in the same order; nothing is communicated, and peers may raise
-    /// it before this rank has made it. Signals live as long as the job: 128 bytes each.
+    /// it before this rank has made it. Signals live as long as the job: 128 bytes each, and at most 2^20 of them and
+    /// lines, those of plans and communicators included.
     pub fn signal(&self) -> Result<Signal<'_>> {
         Signal::new(self, self.next_signal("signal()")?)
     }

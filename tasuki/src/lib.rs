@@ -87,11 +87,13 @@ pub use reduction::reduce_op::{Complex, Max, MaxAbs, Min, MinAbs, Product, Reduc
 pub use signal::{RemoteSignal, Signal};
 pub use start::{Simulated, local, local_with, main, main_with, sim, sim_with};
 pub use tasuki_collective::FuzzyBarrier;
+pub use tasuki_core::base::log::Level as LogLevel;
 pub use tasuki_core::base::{Blame, Cause, Error, Rank, Result};
 pub use tasuki_core::engine::{After, Handle};
 pub use tasuki_core::fabric::Capabilities;
 pub use tasuki_core::segment::GlobalAddress;
 pub use tasuki_fabric_sim::Sim;
+pub use tracing::Span;
 
 /// Collectives as data: schedules, what they are to achieve, the algorithms that make them, and the networks on which
 /// they can be simulated.

@@ -80,6 +80,7 @@ macro_rules! each_case {
             Everywhere "D" 1..=8 signals::lines_tell_an_overrun;
             Everywhere "D" 1..=8 signals::signal_memory_is_not_memory;
             Everywhere "D" 1..=4 signals::time_outs_are_not_early;
+            Everywhere "D" 1..=5 tracing::transfers_between_marks;
             Everywhere "D4" 1..=4 queues::d4_triggers_that_are_met_fire;
             Everywhere "D9" 1..=3 queues::d9_queues_that_move_themselves_on;
             Everywhere "D5" 1..=4 queues::d5_lower_thresholds_fire_first;

@@ -2,15 +2,20 @@
 
 mod launcher;
 
+use flate2::read::GzDecoder;
 use launcher::{Ended, Running, TASUKI, conformance_program, run, tasuki_run};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
 /// A case in which commands are short and long, fire at once and later, and let each other and waits go on.
 const CASE: &str = "d16_segments_are_forwarded_in_order";
+
+/// A case that puts, gets and copies, and marks what it does.
+const TRACED: &str = "transfers_between_marks";
 
 fn trace(folder: &Path, options: &[&str], program: &[&str]) -> (Ended, Value) {
     let file = folder.join("run.json");
@@ -27,8 +32,10 @@ fn of<'v>(trace: &'v Value, phase: &str) -> Vec<&'v Value> {
     trace["traceEvents"].as_array().expect("an array").iter().filter(|event| event["ph"] == phase).collect()
 }
 
+/// Rank and thread. Processes and threads count from 1, ranks from 0.
 fn lane(event: &Value) -> (u64, u64) {
-    (event["pid"].as_u64().expect("a number"), event["tid"].as_u64().expect("a number"))
+    let number = |name: &str| event[name].as_u64().filter(|number| *number > 0).expect("a number from 1 on");
+    (number("pid") - 1, number("tid"))
 }
 
 /// In ns, as they are written.
@@ -82,6 +89,18 @@ fn ranks_in(trace: &Value) -> BTreeSet<u64> {
     of(trace, "X").into_iter().map(|span| lane(span).0).collect()
 }
 
+/// Names of spans, marks and arrows.
+fn names_in(trace: &Value) -> BTreeSet<&str> {
+    let named = trace["traceEvents"].as_array().expect("an array").iter().filter(|event| event["ph"] != "M");
+    named.map(|event| event["name"].as_str().expect("a text")).collect()
+}
+
+/// Of each kind of metadata, the name for each rank.
+fn told(trace: &Value, what: &str) -> BTreeMap<(u64, u64), String> {
+    let told = of(trace, "M").into_iter().filter(|event| event["name"] == what);
+    told.map(|event| (lane(event), event["args"]["name"].as_str().expect("a text").to_string())).collect()
+}
+
 fn kinds_in(trace: &Value) -> BTreeMap<&str, usize> {
     let mut kinds = BTreeMap::new();
     of(trace, "X")
@@ -101,6 +120,9 @@ fn jobs_of_all_kinds_are_traced() {
         spans_are_sound(&trace);
         let arrows = arrows_are_sound(&trace);
         assert_eq!(ranks_in(&trace), [0, 1, 2].into(), "{options:?}");
+        let names = [0, 1, 2].map(|rank| ((rank, 1), format!("rank {rank}")));
+        assert_eq!(told(&trace, "process_name"), names.into(), "{options:?}");
+        assert_eq!(told(&trace, "thread_name")[&(2, 1)], "program");
         let kinds = kinds_in(&trace);
         assert!(kinds["wait"] > 0 && kinds["post"] > 0, "{kinds:?}");
         // All that was posted was run, once, and somebody was let go on.
@@ -111,6 +133,57 @@ fn jobs_of_all_kinds_are_traced() {
             fs::read_dir(folder.path()).unwrap().flatten().map(|file| file.file_name()).collect();
         assert_eq!(left, ["run.json"], "parts were left");
     }
+}
+
+#[test]
+fn transfers_have_arrows_to_where_their_bytes_arrive_and_names_are_few() {
+    let folder = tempfile::tempdir().unwrap();
+    for options in [&["-n", "3"][..], &["-n", "3", "--threads"], &["-n", "3", "--fabric", "sim"]] {
+        let (ended, trace) = trace(folder.path(), options, &[conformance_program(), TRACED]);
+        ended.expect(0);
+        spans_are_sound(&trace);
+        let arrows = arrows_are_sound(&trace);
+        let spans = of(&trace, "X");
+        let count = |name: &str, kind: &str| {
+            spans.iter().filter(|span| span["name"] == name && span["cat"] == kind).count()
+        };
+        // Each rank does each of them ten times.
+        for name in ["put", "put_signal", "get", "copy"] {
+            assert!(count(name, "transfer") >= 30, "{options:?}: {name}");
+        }
+        assert_eq!(count("step", "program"), 30, "{options:?}");
+        let (read, written) = (count("read", "access"), count("write", "access"));
+        // Puts go to the next rank, gets come from it, copies go from one neighbour to the other.
+        assert!(read >= 60 && written >= 90, "{options:?}: {read}, {written}");
+        assert!(arrows["data"] >= 120 && arrows["copy"] >= 30, "{options:?}: {arrows:?}");
+        assert!(arrows["effect"] >= 1, "{options:?}: {arrows:?}");
+        let names = names_in(&trace);
+        assert!(names.len() < 25 && names.iter().all(|name| !name.contains(char::is_numeric)), "{names:?}");
+        assert!(names.contains("input is read"), "{names:?}");
+    }
+}
+
+#[test]
+fn a_file_whose_name_ends_in_gz_is_compressed_and_can_be_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, svg) = (folder.path().join("run.json.gz"), folder.path().join("run.svg"));
+    let (name, svg_name) = (file.to_str().unwrap(), svg.to_str().unwrap());
+    run(&["-n", "2", "--trace", name, conformance_program(), CASE]).expect(0);
+    let mut text = String::new();
+    GzDecoder::new(fs::File::open(&file).unwrap()).read_to_string(&mut text).expect("a compressed file");
+    let trace: Value = serde_json::from_str(&text).expect("JSON");
+    spans_are_sound(&trace);
+    assert!(fs::metadata(&file).unwrap().len() * 2 < text.len() as u64);
+    let draw = || {
+        let mut command = Command::new(TASUKI);
+        command.args(["trace", "draw", name, "-o", svg_name]);
+        Running::start(command).wait()
+    };
+    draw().expect(0);
+    assert!(fs::read_to_string(&svg).unwrap().starts_with("<svg"));
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    assert!(draw().expect(2).err.contains("run.json.gz"));
 }
 
 #[test]
@@ -132,13 +205,20 @@ fn a_full_buffer_is_told() {
     let options = ["-n", "2", "--env", "TASUKI_TRACE_EVENTS=20"];
     let (ended, trace) = trace(folder.path(), &options, &[conformance_program(), CASE]);
     let said = ended.expect(0).err;
-    assert!(
-        said.contains("of ranks 0, 1 are not in the trace") && said.contains("TASUKI_TRACE_EVENTS"),
-        "{said}"
-    );
+    assert!(said.contains("the first") && said.contains("of ranks 0, 1 are not in the trace"), "{said}");
+    assert!(said.contains("TASUKI_TRACE_EVENTS"), "{said}");
     assert!(trace["otherData"]["lost"]["0"].as_u64().unwrap() > 0, "{}", trace["otherData"]);
-    assert_eq!(of(&trace, "i").len(), 2);
+    let marks = of(&trace, "i");
+    assert_eq!(marks.len(), 2);
+    assert!(
+        marks.iter().all(|mark| mark["name"] == "events lost" && mark["args"]["before"].as_u64() > Some(0))
+    );
     spans_are_sound(&trace);
+    // The last events were kept: where each rank marks the end of its program, which comes after all others.
+    let (ended, trace) = self::trace(folder.path(), &options, &[conformance_program(), TRACED]);
+    ended.expect(0);
+    let ends = of(&trace, "i").into_iter().filter(|mark| mark["name"] == "end of the program").count();
+    assert_eq!(ends, 2);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use tasuki_core::engine::{BufferView, CachePolicy};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_message::Context;
 use tasuki_schedule::selection::Cut;
-use tasuki_schedule::shape::Shape;
+use tasuki_schedule::shape::{Counts, Shape};
 use tasuki_schedule::{BufferDecl, BufferId, START, Schedule};
 
 /// CombineWith the values of a plan are combined.

@@ -36,7 +36,7 @@ pub enum Blame {
     Program,
     /// Another rank died, left, or did not come.
     Peer,
-    /// The system refused something: memory, files, permissions.
+    /// The system refused something (memory, files, permissions), cannot do it, or a bounded place is full.
     System,
     /// Tasuki itself is wrong.
     Bug,

@@ -6,6 +6,20 @@ use super::Cause;
 pub const COMMAND_QUEUE: &str = "the command queue";
 /// The same of a queue of calls.
 pub const QUEUE_OF_CALLS: &str = "the queue of calls";
+/// Signals and lines, and those of plans and communicators.
+pub const SIGNAL_MEMORY: &str = "signal memory";
+/// Pages of slots, for messages.
+pub const ARENA_OF_MESSAGES: &str =
+    "the arena of messages (a page of 64 slots for each peer and context, at both ends)";
+/// Entries of pairs that exchanged a message.
+pub const DIRECTORY_OF_MESSAGES: &str =
+    "the directory of messages (an entry for each pair, context and 64 slots)";
+/// Command queues of a rank.
+pub const QUEUES_OF_RANK: &str = "the list of a rank's queues";
+/// What a rank has registered or allocated.
+pub const REGISTRATIONS: &str = "the table of registrations";
+/// Failures of operations that ended after their call.
+pub const FAILURES: &str = "the list of failures that nobody asked for (complete tells them)";
 /// What ranks disagree about, as [`Cause::Disagree`] names it, where two sides do and not all ranks.
 pub const BYTES_BY_KEY: &str = "the bytes of a copy by key";
 
@@ -61,6 +75,24 @@ impl Cause {
                  quiesce()"
             }
             QueueUnwound { .. } => "that rank's own output says why it panicked",
+            Full { what: SIGNAL_MEMORY, .. } => {
+                "signals and lines live as long as the job (job.memory().signals counts them): make them once and use \
+                 them again, with thresholds that grow; the signals of plans are freed when all members have dropped \
+                 them and called quiesce()"
+            }
+            Full { what: ARENA_OF_MESSAGES, .. } => {
+                "both ranks of a pair give its pages back by Communicator::close(peer); dropping a communicator does \
+                 not: close its pairs before, or use the slots of one communicator for more"
+            }
+            Full { what: DIRECTORY_OF_MESSAGES, .. } => {
+                "entries stay as long as the job: make communicators once, and use the slots of one for more"
+            }
+            Full { what: QUEUES_OF_RANK, .. } => {
+                "drop queues that are no more used; those of plans are freed when all members have dropped the plan \
+                 and called quiesce()"
+            }
+            Full { what: REGISTRATIONS, .. } => "drop arrays and registrations that are no more used",
+            Full { what: FAILURES, .. } => "job.complete(handle) tells a failure and makes room",
             Full { .. } => "wait for something that makes room, and call again",
             QueueDropped => "keep a queue until its commands have fired, or cancel them before",
             HandlerFailed { .. } => {
@@ -78,5 +110,26 @@ impl Cause {
             Bug(_) => "please report this with the program and TASUKI_LOG=debug",
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_empties_by_waiting_has_a_way_out_of_its_own() {
+        let lasting = [
+            SIGNAL_MEMORY,
+            ARENA_OF_MESSAGES,
+            DIRECTORY_OF_MESSAGES,
+            QUEUES_OF_RANK,
+            REGISTRATIONS,
+            FAILURES,
+        ];
+        for what in lasting {
+            let hint = Cause::Full { what, capacity: 1 }.hint().unwrap_or_default();
+            assert!(!hint.contains("wait") && !hint.is_empty(), "{what}: {hint}");
+        }
     }
 }

@@ -105,8 +105,18 @@ pub const VARIABLES: &[Variable] = &[
         "OPERATION=ALGORITHM,.. as in bcast=binomial",
         "algorithms that plans take where they fit",
     ),
-    user(TRACE, "", "a file", "what happened on the ranks is written to it, as by `tasuki run --trace`"),
-    user(TRACE_EVENTS, "65536", "1 to 16777216", "how many events each rank keeps for that, 128 bytes each"),
+    user(
+        TRACE,
+        "",
+        "a file",
+        "as `tasuki run --trace`; without `tasuki run` each rank leaves a part beside it, for `tasuki trace join`",
+    ),
+    user(
+        TRACE_EVENTS,
+        "65536",
+        "1 to 16777216",
+        "how many events each rank keeps, the last ones, 136 bytes each",
+    ),
     user(WAKE, "auto", "auto, fence, membarrier", "test switch: how sleeping ranks are found"),
     user(
         OWN_MEMORY,

@@ -13,6 +13,7 @@ use super::layout::{
 };
 use super::mapped_range::MappedRange;
 use super::region::Region;
+use crate::base::hint::REGISTRATIONS;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Cause, Error, Result};
 use crate::os::available_memory;
@@ -249,7 +250,7 @@ impl RegistryState {
             self.next_extent += 1;
             return Ok(self.next_extent - 1);
         }
-        let full = Cause::Full { what: "the table of registrations", capacity: EXTENTS as usize };
+        let full = Cause::Full { what: REGISTRATIONS, capacity: EXTENTS as usize };
         self.dead_extents.pop_front().ok_or_else(|| full.into())
     }
 

@@ -13,6 +13,7 @@
 //! | 128 Ki | entries of the directory |
 //! | 8 Mi | units, number 1 first |
 
+use tasuki_core::base::hint::ARENA_OF_MESSAGES;
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
@@ -61,8 +62,7 @@ pub(crate) fn take(worker: &Worker, rank: Rank) -> Result<u32> {
     }
     let taken = worker.atomic(at(rank, FRESH), word8(AtomicKind::Add, 1))?;
     if taken >= UNITS_MAX {
-        let what = "the arena of messages (a bank of 64 slots for each peer and context, at both ends)";
-        return Err(Cause::Full { what, capacity: UNITS_MAX as usize }.into());
+        return Err(Cause::Full { what: ARENA_OF_MESSAGES, capacity: UNITS_MAX as usize }.into());
     }
     Ok(taken as u32 + 1)
 }

@@ -16,6 +16,7 @@
 
 use crate::slot::arena::{self, at, word8};
 use crate::slot::ref_count::{self, RefCount, RefCountMemory, Side};
+use tasuki_core::base::hint::DIRECTORY_OF_MESSAGES;
 use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{Started, Worker};
 use tasuki_core::fabric::{Atomic, AtomicKind, Width};
@@ -138,8 +139,7 @@ fn search(pair: RankPair<'_>, from: u32, until: u32, key: DirectoryKey) -> Resul
 fn make(pair: RankPair<'_>, key: DirectoryKey) -> Result<(u32, DirectoryEntry)> {
     let number = pair.worker.atomic(at(pair.lower, ENTRIES_TAKEN), word8(AtomicKind::Add, 1))?;
     if number >= ENTRIES_MAX {
-        let what = "the directory of messages (an entry for each pair, context and 64 slots)";
-        return Err(Cause::Full { what, capacity: ENTRIES_MAX as usize }.into());
+        return Err(Cause::Full { what: DIRECTORY_OF_MESSAGES, capacity: ENTRIES_MAX as usize }.into());
     }
     let number = number as u32 + 1;
     let units = ref_count::take(&pair.place(number))?;

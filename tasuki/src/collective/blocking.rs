@@ -19,6 +19,10 @@ impl Communicator {
     /// CollectiveRequest, as are all calls below: all members make them in the same order, one thread of each at a time.
     /// Errors: a member died, or left. Costs ceil(log8 P) rounds of up to seven short messages
     /// each, or a barrier of the network's own where the fabric has one.
+    ///
+    /// What calls are said to cost here holds for the first three of a kind, which go by messages. Later ones may run
+    /// steps that the members arranged once. These keep memory, up to about 64 MiB a member and communicator, until
+    /// [`Communicator::quiesce`].
     pub fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }

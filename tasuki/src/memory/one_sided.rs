@@ -138,7 +138,9 @@ impl Job {
     /// atomics nor the owner's processor.
     ///
     /// Errors: as for [`Job::put`], and an address that is not a multiple of the word's size. Costs one locked
-    /// instruction on a line that may lie with its owner.
+    /// instruction on a line that may lie with its owner, in job memory and in memory that this rank registered. A
+    /// word that another rank registered ([`Job::register`]) only that rank changes: the call waits until it answers,
+    /// in one of its waiting calls, or its helper does (`tasuki run --helper rank`). The same holds of all atomics.
     ///
     /// ```
     /// use tasuki::{AtomicOp, Rank};

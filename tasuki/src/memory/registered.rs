@@ -30,8 +30,9 @@ impl Job {
     /// Makes a vector reachable for other ranks; it is given back by [`Registered::unregister`].
     ///
     /// Not collective: send [`Registered::pointer`] to whom it concerns. Errors: it is empty; the table of
-    /// registrations is full. Peers reach it by process_vm_readv and process_vm_writev where the kernel permits
-    /// (a system call each), else by asking this rank, which answers in its waiting calls.
+    /// registrations is full. Peers put and get by process_vm_readv and process_vm_writev where the kernel permits
+    /// (a system call each), else by asking this rank, which answers in its waiting calls. Their atomics, loads and
+    /// stores of words included, always ask this rank: they wait while it computes and has no helper of its own.
     ///
     /// ```
     /// tasuki::local(2, |job| {

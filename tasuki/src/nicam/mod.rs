@@ -117,7 +117,7 @@ impl Job {
     /// Makes what transfers with notification need on every rank.
     ///
     /// Collective. Errors as of [`Job::alloc`] and [`Job::queue`]. Costs two allocations of 64 KiB, and of 1088 bytes a
-    /// rank of the job; a queue of 384 places; up to 194 signals.
+    /// rank of the job; a queue of 512 places; up to 194 signals.
     pub fn transfers(&self) -> Result<Transfers<'_>> {
         let lane = |_| Lane::new(self);
         Ok(Transfers {

@@ -40,6 +40,7 @@ pub mod signals;
 pub mod sleep;
 pub mod successors;
 pub mod threads;
+pub mod tracing;
 pub mod transfers;
 pub mod travelling;
 pub mod uneven;

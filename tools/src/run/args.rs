@@ -60,7 +60,8 @@ pub(crate) struct Args {
     /// `tasuki info --collectives` shows]
     #[arg(long, value_name = "OP=ALG,..", value_parser = collectives)]
     collectives: Option<String>,
-    /// Write what happened on the ranks, as Trace Event JSON for https://ui.perfetto.dev and `tasuki trace draw`
+    /// Write what happened on the ranks, as Trace Event JSON for https://ui.perfetto.dev and `tasuki trace draw`;
+    /// compressed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Set a variable for the ranks (may be given several times)

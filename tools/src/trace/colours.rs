@@ -7,13 +7,17 @@ pub(super) const INK: RGBColor = RGBColor(40, 40, 40);
 pub(super) const FAINT: RGBColor = RGBColor(226, 226, 226);
 pub(super) const BAND: RGBColor = RGBColor(246, 247, 249);
 pub(super) const FAILED: RGBColor = RGBColor(200, 30, 30);
-/// Arrows from posts to runs, and from effects to what they let go on.
+/// Arrows from posts to runs, of bytes, and from effects to what they let go on.
 pub(super) const COURSE: RGBColor = RGBColor(120, 120, 120);
+pub(super) const DATA: RGBColor = RGBColor(0, 130, 130);
 pub(super) const CAUSE: RGBColor = RGBColor(201, 93, 20);
 
 /// The colour of a kind.
 pub(super) fn of(kind: Kind) -> RGBColor {
     match kind {
+        Kind::Program => RGBColor(236, 226, 190),
+        Kind::Transfer => RGBColor(0, 130, 130),
+        Kind::Access => RGBColor(150, 210, 205),
         Kind::Wait => RGBColor(205, 212, 222),
         Kind::Post => RGBColor(230, 159, 0),
         Kind::Raise => RGBColor(204, 121, 167),
@@ -33,6 +37,9 @@ pub(super) fn kind(word: &str) -> Kind {
 /// EventKind a kind means, in the legend.
 pub(super) fn meaning(kind: Kind) -> &'static str {
     match kind {
+        Kind::Program => "span of the program",
+        Kind::Transfer => "puts, gets, copies",
+        Kind::Access => "memory is reached",
         Kind::Wait => "waits",
         Kind::Post => "posts",
         Kind::Raise => "raises a signal",

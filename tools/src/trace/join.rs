@@ -3,6 +3,8 @@
 use super::{json, lanes, link, parts};
 use crate::run::names;
 use anyhow::Context;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -64,16 +66,23 @@ fn remarks(found: &parts::Found) -> Vec<String> {
         let full = found.parts.iter().filter(|part| part.lost > 0);
         let who = names(&full.map(|part| part.rank.index()).collect::<Vec<_>>());
         remarks.push(format!(
-            "the last {lost} events of {who} are not in the trace, there was no room: \
-             TASUKI_TRACE_EVENTS=N keeps N of each rank"
+            "the first {lost} events of {who} are not in the trace, there was no room: \
+             TASUKI_TRACE_EVENTS=N keeps the last N of each rank"
         ));
     }
     remarks
 }
 
+/// A name that ends in `.gz` asks for a compressed file.
 fn write(file: &Path, found: &parts::Found, sheet: &lanes::Sheet) -> anyhow::Result<()> {
     let mut out = BufWriter::new(File::create(file)?);
-    json::write(&mut out, found, sheet)?;
+    if file.extension().is_some_and(|end| end == "gz") {
+        let mut compressed = GzEncoder::new(out, Compression::default());
+        json::write(&mut compressed, found, sheet)?;
+        out = compressed.finish()?;
+    } else {
+        json::write(&mut out, found, sheet)?;
+    }
     out.flush()?;
     Ok(())
 }

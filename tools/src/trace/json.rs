@@ -1,15 +1,19 @@
 //! A trace in the Trace Event Format, which Perfetto and chrome://tracing show: a process for each rank, microseconds
 //! from the first event, arrows as flows.
+//!
+//! The process of a rank has the rank's number and one more, and threads count from 1: some viewers take 0 for no
+//! process at all, or make one row of all threads 0. Names carry the rank's own number.
 
-use super::lanes::{Kind, Sheet, Span, UNDER_WAY};
+use super::lanes::{Kind, MEMORY, Mark, Sheet, Span, UNDER_WAY};
 use super::parts::Found;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// Writes it; an event a line, in the order of time.
 pub(super) fn write(out: &mut impl Write, found: &Found, sheet: &Sheet) -> io::Result<()> {
-    let start = sheet.spans.iter().map(|span| span.begin).min().unwrap_or(0);
+    let begins = sheet.spans.iter().map(|span| span.begin);
+    let start = begins.chain(sheet.marks.iter().map(|mark| mark.at)).min().unwrap_or(0);
     let mut timed: Vec<(u64, u8, u64, Value)> = Vec::new();
     for span in &sheet.spans {
         // Whole before part, where both begin at once.
@@ -23,6 +27,9 @@ pub(super) fn write(out: &mut impl Write, found: &Found, sheet: &Sheet) -> io::R
         let id = number as u64 + 1;
         timed.push((leaves, 1, id, flow("s", from, leaves - start, arrow.kind, id)));
         timed.push((reached, 2, id, flow("f", to, reached - start, arrow.kind, id)));
+    }
+    for mark in &sheet.marks {
+        timed.push((mark.at, 3, 0, marked(mark, start)));
     }
     timed.sort_by_key(|(time, order, tie, _)| (*time, *order, *tie));
     let mut events = metadata(found, sheet);
@@ -45,14 +52,24 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
+/// The process of a rank.
+fn pid(rank: u32) -> u64 {
+    u64::from(rank) + 1
+}
+
+/// The thread of a lane.
+fn tid(lane: u32) -> u64 {
+    u64::from(lane) + 1
+}
+
 fn complete(span: &Span, start: u64) -> Value {
     let mut facts: Map<String, Value> =
-        span.facts.iter().map(|(name, text)| ((*name).to_string(), Value::from(text.as_str()))).collect();
+        span.facts.iter().map(|(name, fact)| ((*name).to_string(), fact.clone())).collect();
     if span.failed {
         facts.insert("failed".into(), true.into());
     }
     json!({
-        "ph": "X", "pid": span.rank, "tid": span.lane, "ts": us(span.begin - start), "dur": us(span.end - span.begin),
+        "ph": "X", "pid": pid(span.rank), "tid": tid(span.lane), "ts": us(span.begin - start), "dur": us(span.end - span.begin),
         "name": span.name, "cat": span.kind.word(), "args": facts,
     })
 }
@@ -60,41 +77,61 @@ fn complete(span: &Span, start: u64) -> Value {
 /// An end of an arrow; `bp` binds it to the span around it, not to the next one.
 fn flow(phase: &str, span: &Span, ns: u64, kind: &str, id: u64) -> Value {
     json!({
-        "ph": phase, "pid": span.rank, "tid": span.lane, "ts": us(ns), "name": kind, "cat": "arrow", "id": id,
+        "ph": phase, "pid": pid(span.rank), "tid": tid(span.lane), "ts": us(ns), "name": kind, "cat": "arrow", "id": id,
         "bp": "e",
+    })
+}
+
+fn marked(mark: &Mark, start: u64) -> Value {
+    json!({
+        "ph": "i", "s": "t", "pid": pid(mark.rank), "tid": tid(mark.lane), "ts": us(mark.at - start),
+        "name": mark.name, "cat": "mark",
     })
 }
 
 fn metadata(found: &Found, sheet: &Sheet) -> Vec<Value> {
     let mut events = Vec::new();
     let mut say = |rank: u32, lane: u32, name: &str, key: &str, value: Value| {
-        events.push(json!({ "ph": "M", "pid": rank, "tid": lane, "name": name, "args": { key: value } }));
+        events.push(
+            json!({ "ph": "M", "pid": pid(rank), "tid": tid(lane), "name": name, "args": { key: value } }),
+        );
     };
-    for part in &found.parts {
-        let rank = part.rank.0;
+    let mut lanes: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for span in &sheet.spans {
+        lanes.entry(span.rank).or_default().insert(span.lane);
+    }
+    let threads: BTreeMap<u32, &[String]> =
+        found.parts.iter().map(|part| (part.rank.0, &part.threads[..])).collect();
+    // Others may have reached the memory of a rank that left no part.
+    for rank in threads.keys().chain(lanes.keys()).copied().collect::<BTreeSet<u32>>() {
         say(rank, 0, "process_name", "name", format!("rank {rank}").into());
         say(rank, 0, "process_sort_index", "sort_index", rank.into());
-        for (lane, name) in part.threads.iter().enumerate() {
+        for (lane, name) in threads.get(&rank).into_iter().copied().flatten().enumerate() {
             say(rank, lane as u32, "thread_name", "name", name.as_str().into());
         }
-        let beside = sheet.spans.iter().filter(|span| span.rank == rank && span.lane >= UNDER_WAY);
-        for lane in beside.map(|span| span.lane).collect::<BTreeSet<u32>>() {
-            let number = lane - UNDER_WAY + 1;
-            say(rank, lane, "thread_name", "name", format!("under way {number}").into());
+        for &lane in lanes.get(&rank).into_iter().flatten().filter(|lane| **lane >= UNDER_WAY) {
+            let name = match lane {
+                MEMORY.. => format!("memory {}", lane - MEMORY + 1),
+                _ => format!("under way {}", lane - UNDER_WAY + 1),
+            };
+            say(rank, lane, "thread_name", "name", name.into());
             say(rank, lane, "thread_sort_index", "sort_index", lane.into());
         }
     }
     events
 }
 
-/// A mark where the record of a rank breaks off.
+/// A mark where the record of a rank begins, if that is not where the rank began.
 fn losses(found: &Found, sheet: &Sheet, start: u64) -> Vec<Value> {
     let full = found.parts.iter().filter(|part| part.lost > 0);
     let mark = |part: &tasuki_core::engine::trace::RankTrace| {
-        let spans = sheet.spans.iter().filter(|span| span.rank == part.rank.0);
-        let last = spans.map(|span| span.end).max().unwrap_or(start);
-        let name = format!("no room: {} events lost", part.lost);
-        json!({ "ph": "i", "s": "p", "pid": part.rank.0, "tid": 0, "ts": us(last - start), "name": name })
+        let rank = part.rank.0;
+        let own = |span: &&Span| span.rank == rank && span.lane < MEMORY;
+        let first = sheet.spans.iter().filter(own).map(|span| span.begin).min().unwrap_or(start);
+        json!({
+            "ph": "i", "s": "p", "pid": pid(rank), "tid": tid(0), "ts": us(first - start), "name": "events lost",
+            "cat": "lost", "args": { "before": part.lost },
+        })
     };
     full.map(mark).collect()
 }

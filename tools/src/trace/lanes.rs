@@ -1,17 +1,26 @@
 //! Spans on lanes, and arrows between spans: what a trace consists of, whatever it is written as.
 //!
-//! A lane is a thread of a rank, on which spans lie inside each other or one behind the other, or a row of its own for
-//! what is under way beside all threads.
+//! A lane is a thread of a rank, on which spans lie inside each other or one behind the other; or a row of its own for
+//! what is under way beside all threads; or one for what happens to a rank's memory that no thread of it did.
 
+use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Lanes from here on are no threads: what is under way.
 pub(super) const UNDER_WAY: u32 = 1000;
+/// Lanes from here on are a rank's memory, which others read and write.
+pub(super) const MEMORY: u32 = 1_000_000;
 
 /// EventKind a span is of; each has its colour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
+    /// A span that the program made.
+    Program,
+    /// The program puts, gets or copies.
+    Transfer,
+    /// A rank reads or writes the memory of another one.
+    Access,
     /// The program waits.
     Wait,
     /// It posts commands.
@@ -32,7 +41,10 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All, from what lies outside to what lies inside where times are equal.
-    pub(super) const ALL: [Kind; 8] = [
+    pub(super) const ALL: [Kind; 11] = [
+        Kind::Program,
+        Kind::Transfer,
+        Kind::Access,
         Kind::Wait,
         Kind::Post,
         Kind::Raise,
@@ -46,6 +58,9 @@ impl Kind {
     /// Its word in files.
     pub(super) fn word(self) -> &'static str {
         match self {
+            Kind::Program => "program",
+            Kind::Transfer => "transfer",
+            Kind::Access => "access",
             Kind::Wait => "wait",
             Kind::Post => "post",
             Kind::Raise => "raise",
@@ -70,7 +85,16 @@ pub(super) struct Span {
     pub(super) name: String,
     pub(super) failed: bool,
     /// More about it, by name.
-    pub(super) facts: Vec<(&'static str, String)>,
+    pub(super) facts: Vec<(&'static str, Value)>,
+}
+
+/// A moment that the program marked.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Mark {
+    pub(super) rank: u32,
+    pub(super) lane: u32,
+    pub(super) at: u64,
+    pub(super) name: String,
 }
 
 /// One span led to another: a post to its run, an effect to what it let go on.
@@ -87,6 +111,7 @@ pub(super) struct Arrow {
 #[derive(Default, Debug)]
 pub(super) struct Sheet {
     pub(super) spans: Vec<Span>,
+    pub(super) marks: Vec<Mark>,
     pub(super) arrows: Vec<Arrow>,
 }
 
@@ -96,16 +121,17 @@ impl Span {
         if arrow.at_end { self.end - 1 } else { self.begin }
     }
 
-    /// Where an arrow reaches it: a wait at its end, which is what it let come.
+    /// Where an arrow reaches it: a wait at its end, which is what it let come; what moves bytes when they are there.
     pub(super) fn reached(&self) -> u64 {
-        if self.kind == Kind::Wait { self.end - 1 } else { self.begin }
+        let is_at_end = matches!(self.kind, Kind::Wait | Kind::Transfer | Kind::Access);
+        if is_at_end { self.end - 1 } else { self.begin }
     }
 }
 
 impl Sheet {
-    /// Gives each span that is under way a lane on which no other is at that time.
-    pub(super) fn find_lanes(&mut self, under_way: &[usize]) {
-        let mut order: Vec<usize> = under_way.to_vec();
+    /// Gives each of those spans a lane from `first` on, on which no other of them is at that time.
+    pub(super) fn find_lanes(&mut self, first: u32, spans: &[usize]) {
+        let mut order: Vec<usize> = spans.to_vec();
         order.sort_by_key(|&at| (self.spans[at].begin, self.spans[at].end));
         let mut ends: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for at in order {
@@ -117,7 +143,7 @@ impl Sheet {
                 lanes.len() - 1
             });
             lanes[lane] = span.end.max(span.begin + 1);
-            span.lane = UNDER_WAY + lane as u32;
+            span.lane = first + lane as u32;
         }
     }
 
@@ -161,7 +187,7 @@ mod tests {
     }
 
     fn laid_out(spans: Vec<Span>) -> Vec<(u64, u64)> {
-        let mut sheet = Sheet { spans, arrows: Vec::new() };
+        let mut sheet = Sheet { spans, ..Sheet::default() };
         sheet.lay_out();
         sheet.spans.iter().map(|span| (span.begin, span.end)).collect()
     }
@@ -190,8 +216,8 @@ mod tests {
     #[test]
     fn what_is_under_way_at_a_time_has_lanes_of_its_own() {
         let spans = vec![span(Kind::Run, 1, 9), span(Kind::Run, 2, 3), span(Kind::Run, 3, 9)];
-        let mut sheet = Sheet { spans, arrows: Vec::new() };
-        sheet.find_lanes(&[0, 1, 2]);
+        let mut sheet = Sheet { spans, ..Sheet::default() };
+        sheet.find_lanes(UNDER_WAY, &[0, 1, 2]);
         let lanes: Vec<u32> = sheet.spans.iter().map(|span| span.lane - UNDER_WAY).collect();
         assert_eq!(lanes, [0, 1, 1]);
     }

@@ -1,23 +1,29 @@
 //! Events of all ranks become spans, and arrows where it is known what led to what.
 //!
 //! From a post to the firing of its command, from there to whoever ran it, and from there to its effects, by the
-//! numbers of positions and flights. From an effect to the wait or the command that it let go on: the first that took
+//! numbers of positions and flights. From a put to the memory where its bytes arrive, and from there to a get. From an effect to the wait or the command that it let go on: the first that took
 //! the signal from below the awaited value to it. Where ranks do not see how far a signal has come, the effects are
-//! counted, which is right as long as nothing else raises that signal.
+//! counted, which is right as long as nothing else raises that signal and no event is lost.
 
-use super::lanes::{Arrow, Kind, Sheet, Span};
+use super::lanes::{Arrow, Kind, MEMORY, Mark, Sheet, Span, UNDER_WAY};
 use super::names;
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tasuki_core::engine::trace::{CommandId, CommandSummary, EventKind, QueueId, RankTrace, TraceEvent};
+use tasuki_core::base::Rank;
+use tasuki_core::engine::trace::{
+    CommandId, CommandSummary, EventKind, QueueId, RankTrace, TraceEvent, Transfer,
+};
 use tasuki_core::fabric::reached;
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 
 /// A signal was raised.
 struct Raise {
+    /// Between when and when.
     at: u64,
-    /// By how much, unless a program did it.
-    amount: Option<u64>,
+    done: u64,
+    /// By how much.
+    amount: u64,
     /// How far it had come after that, if that is known.
     value: Option<u64>,
     span: usize,
@@ -30,6 +36,13 @@ struct Goer {
     /// From when on it may have waited.
     since: u64,
     at: u64,
+    span: usize,
+}
+
+/// A transfer of the program's.
+struct Moved {
+    rank: u32,
+    transfer: Transfer,
     span: usize,
 }
 
@@ -53,6 +66,11 @@ struct Linker {
     flights: BTreeMap<CommandId, Flight>,
     raises: BTreeMap<u64, Vec<Raise>>,
     goers: Vec<Goer>,
+    moved: Vec<Moved>,
+    /// When operations ended, by rank and number.
+    arrived: HashMap<(u32, u64), u64>,
+    /// Whether the parts have all that happened.
+    is_complete: bool,
     /// EventKind each thread of the rank at hand did last in a queue: effects are of that.
     last: HashMap<(u16, QueueId), usize>,
     /// The post that is being gathered: several commands may be posted by one call.
@@ -61,7 +79,7 @@ struct Linker {
 
 /// Spans and arrows of those parts.
 pub(super) fn link(parts: &[RankTrace]) -> Sheet {
-    let mut linker = Linker::default();
+    let mut linker = Linker { is_complete: parts.iter().all(|part| part.lost == 0), ..Linker::default() };
     for part in parts {
         (linker.last, linker.post) = (HashMap::new(), None);
         part.events.iter().for_each(|event| linker.take(part.rank.0, event));
@@ -70,23 +88,25 @@ pub(super) fn link(parts: &[RankTrace]) -> Sheet {
 }
 
 impl Linker {
-    fn span(&mut self, rank: u32, event: &TraceEvent, kind: Kind, name: String) -> usize {
+    fn span(&mut self, rank: u32, event: &TraceEvent, kind: Kind, name: impl Into<String>) -> usize {
+        let name = name.into();
         let (begin, end, lane) = (event.begin_ns, event.end_ns.max(event.begin_ns), u32::from(event.thread));
         let (failed, facts) = (event.failed, Vec::new());
-        self.sheet.spans.push(Span { rank, lane, kind, begin, end, name, failed, facts });
-        self.sheet.spans.len() - 1
+        self.push(Span { rank, lane, kind, begin, end, name, failed, facts })
     }
 
-    fn fact(&mut self, span: usize, name: &'static str, text: String) {
-        if !text.is_empty() {
-            self.sheet.spans[span].facts.push((name, text));
-        }
+    fn fact(&mut self, span: usize, name: &'static str, fact: impl Into<Value>) {
+        self.sheet.spans[span].facts.push((name, fact.into()));
     }
 
     fn tell(&mut self, span: usize, queue: QueueId, brief: &CommandSummary) {
         self.fact(span, "command", names::long(brief));
         self.fact(span, "in", names::queue(queue));
-        self.fact(span, "effects", names::effects(brief).join(", "));
+        names::bytes(brief).into_iter().for_each(|bytes| self.fact(span, "bytes", bytes));
+        let effects = names::effects(brief).join(", ");
+        if !effects.is_empty() {
+            self.fact(span, "effects", effects);
+        }
     }
 
     fn take(&mut self, rank: u32, event: &TraceEvent) {
@@ -100,7 +120,8 @@ impl Linker {
             EventKind::Began(flight) => self.flight(flight).began = Some((rank, event.begin_ns)),
             EventKind::Ended(flight) => self.flight(flight).ended = Some((event.end_ns, event.failed)),
             EventKind::Shared(flight, chunk) => {
-                let span = self.span(rank, event, Kind::Share, format!("part {chunk}"));
+                let span = self.span(rank, event, Kind::Share, "part");
+                self.fact(span, "part", chunk);
                 self.flight(flight).shared.push(span);
             }
             EventKind::Retired(flight) => {
@@ -110,16 +131,35 @@ impl Linker {
             }
             EventKind::Effect(queue, signal, amount, value) => {
                 if let (Some(&span), false) = (self.last.get(&(event.thread, queue)), event.failed) {
-                    self.raise(signal, Raise { at: event.begin_ns, amount: Some(amount), value, span });
+                    let (at, done) = (event.begin_ns, event.end_ns);
+                    self.raise(signal, Raise { at, done, amount, value, span });
                     // The span in which it happened lasts until it has.
                     let end = &mut self.sheet.spans[span].end;
                     *end = event.end_ns.max(*end);
                 }
             }
-            EventKind::Raised(signal, value) => {
-                let span = self.span(rank, event, Kind::Raise, format!("raise {}", names::signal(signal)));
-                self.raise(signal, Raise { at: event.begin_ns, amount: None, value, span });
+            EventKind::Raised(raise) => {
+                let span = self.span(rank, event, Kind::Raise, "raise");
+                self.raised(event, raise, span);
             }
+            EventKind::Moved(transfer) => {
+                let span = self.span(rank, event, Kind::Transfer, names::transfer(&transfer));
+                let ends = [("from", transfer.from), ("to", transfer.to)];
+                for (name, at) in ends.into_iter().filter(|(_, at)| !at.is_null()) {
+                    self.fact(span, name, at.to_string());
+                }
+                self.fact(span, "bytes", transfer.len);
+                transfer.raise.into_iter().for_each(|raise| self.raised(event, raise, span));
+                if !event.failed {
+                    self.moved.push(Moved { rank, transfer, span });
+                }
+            }
+            EventKind::Arrived(number) => drop(self.arrived.insert((rank, number), event.end_ns)),
+            EventKind::Marked(name) => {
+                let (lane, at) = (u32::from(event.thread), event.begin_ns);
+                self.sheet.marks.push(Mark { rank, lane, at, name: name.text() });
+            }
+            EventKind::Spanned(name) => drop(self.span(rank, event, Kind::Program, name.text())),
             EventKind::Handled(place, name) => {
                 let span = self.span(rank, event, Kind::Handler, name.text());
                 self.fact(span, "in", names::queue(place.queue));
@@ -127,7 +167,9 @@ impl Linker {
                 self.fired.push((place, span));
             }
             EventKind::Waited(awaited, text) => {
-                let span = self.span(rank, event, Kind::Wait, text.text());
+                let call = text.text();
+                let span = self.span(rank, event, Kind::Wait, names::call(&call));
+                self.fact(span, "call", call);
                 if let (Some((signal, value)), false) = (awaited, event.failed) {
                     let (since, at) = (event.begin_ns, event.end_ns);
                     self.goers.push(Goer { signal, value, since, at, span });
@@ -142,6 +184,16 @@ impl Linker {
 
     fn raise(&mut self, signal: GlobalAddress, raise: Raise) {
         self.raises.entry(signal.bits()).or_default().push(raise);
+    }
+
+    /// A call of the program has raised a signal.
+    fn raised(&mut self, event: &TraceEvent, raise: tasuki_core::engine::trace::Raise, span: usize) {
+        self.fact(span, "signal", names::signal(raise.signal));
+        self.fact(span, "amount", raise.amount);
+        if !event.failed {
+            let (at, done, amount, value) = (event.begin_ns, event.end_ns, raise.amount, raise.value);
+            self.raise(raise.signal, Raise { at, done, amount, value, span });
+        }
     }
 
     fn posted(&mut self, rank: u32, event: &TraceEvent, place: CommandId, brief: &CommandSummary) {
@@ -201,8 +253,13 @@ impl Linker {
         for (place, flight) in std::mem::take(&mut self.flights) {
             self.fly(place, flight, &mut under_way);
         }
+        let mut accesses = Vec::new();
+        for moved in std::mem::take(&mut self.moved) {
+            self.move_bytes(&moved, &mut under_way, &mut accesses);
+        }
         self.let_go();
-        self.sheet.find_lanes(&under_way);
+        self.sheet.find_lanes(UNDER_WAY, &under_way);
+        self.sheet.find_lanes(MEMORY, &accesses);
         self.sheet.lay_out();
         self.sheet
     }
@@ -244,19 +301,66 @@ impl Linker {
             }
         }
         if let Some(retired) = flight.retired {
-            self.sheet.spans[retired].name = format!("effects of {name}");
+            self.sheet.spans[retired].name = "effects".into();
+            self.fact(retired, "of", name);
             self.arrow("end", run, retired, true);
         }
+    }
+
+    /// From where the bytes of a transfer lay to where they arrive. An end that is the calling rank's is the call
+    /// itself, another one a span at the memory of its rank.
+    fn move_bytes(&mut self, moved: &Moved, under_way: &mut Vec<usize>, accesses: &mut Vec<usize>) {
+        let Moved { rank, transfer, span } = moved;
+        let mut carrier = *span;
+        if let Some(number) = transfer.number {
+            let Some(&end) = self.arrived.get(&(*rank, number)) else { return }; // it failed, or that is lost
+            let mut copy = self.sheet.spans[*span].clone();
+            copy.end = end.max(copy.begin);
+            carrier = self.push(copy);
+            under_way.push(carrier);
+            self.arrow("fire", *span, carrier, false);
+        }
+        let mut end = |at: GlobalAddress, name: &str| {
+            if at.is_null() || at.rank() == Rank(*rank) {
+                return carrier;
+            }
+            let Span { begin, end, .. } = self.sheet.spans[carrier];
+            let facts = vec![("by", Value::from(format!("rank {rank}"))), ("bytes", transfer.len.into())];
+            let (rank, kind, name) = (at.rank().0, Kind::Access, name.to_string());
+            accesses.push(self.push(Span {
+                rank,
+                lane: MEMORY,
+                kind,
+                begin,
+                end,
+                name,
+                failed: false,
+                facts,
+            }));
+            accesses[accesses.len() - 1]
+        };
+        let (from, to) = (end(transfer.from, "read"), end(transfer.to, "write"));
+        if from != to {
+            self.arrow("data", from, to, false);
+        }
+        if from != carrier && to != carrier {
+            self.arrow("copy", carrier, from, false);
+        }
+    }
+
+    fn push(&mut self, span: Span) -> usize {
+        self.sheet.spans.push(span);
+        self.sheet.spans.len() - 1
     }
 
     /// From effects and raises to what they let go on.
     fn let_go(&mut self) {
         for raises in self.raises.values_mut() {
             raises.sort_by_key(|raise| raise.at);
-            if raises.iter().all(|raise| raise.value.is_none() && raise.amount.is_some()) {
+            if self.is_complete && raises.iter().all(|raise| raise.value.is_none()) {
                 let mut sum = 0_u64;
                 for raise in raises {
-                    sum = sum.wrapping_add(raise.amount.unwrap_or(0));
+                    sum = sum.wrapping_add(raise.amount);
                     raise.value = Some(sum);
                 }
             }
@@ -275,18 +379,16 @@ fn first_to_reach(raises: &[Raise], goer: &Goer) -> Option<usize> {
     let before = raises.iter().take_while(|raise| raise.at <= goer.at);
     let takes = |raise: &&Raise| {
         raise.value.is_some_and(|value| {
-            let was_below = |amount: u64| !reached(value.wrapping_sub(amount), goer.value);
-            reached(value, goer.value) && raise.amount.is_none_or(was_below)
+            reached(value, goer.value) && !reached(value.wrapping_sub(raise.amount), goer.value)
         })
     };
     let first = before.clone().find(takes)?;
-    (first.at >= goer.since && first.span != goer.span).then_some(first.span)
+    ((first.at >= goer.since || first.done > goer.since) && first.span != goer.span).then_some(first.span)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_core::base::Rank;
     use tasuki_core::engine::trace::TraceText;
     use tasuki_core::queue::command::{Action, Command, Trigger};
     use tasuki_core::queue::encoding::EncodedCommand;
@@ -363,6 +465,54 @@ mod tests {
     }
 
     #[test]
+    fn from_a_transfer_to_where_its_bytes_arrive() {
+        let at = |rank| GlobalAddress::new(Rank(rank), 1 << 30);
+        let own = GlobalAddress::NULL;
+        let plain = Transfer { from: own, to: own, len: 8, raise: None, number: None };
+        let raise = tasuki_core::engine::trace::Raise { signal: signal(1), amount: 1, value: Some(1) };
+        let sheet = link(&[
+            part(
+                0,
+                &[
+                    (1, 4, EventKind::Moved(Transfer { to: at(1), raise: Some(raise), ..plain })),
+                    (5, 7, EventKind::Moved(Transfer { from: at(1), ..plain })),
+                    (8, 9, EventKind::Moved(Transfer { from: at(1), to: at(2), number: Some(3), ..plain })),
+                    (12, 12, EventKind::Arrived(3)),
+                    (13, 14, EventKind::Moved(Transfer { to: at(0), ..plain })),
+                    (15, 16, EventKind::Moved(Transfer { from: at(1), to: at(2), number: Some(4), ..plain })),
+                ],
+            ),
+            part(1, &[(0, 6, EventKind::Waited(Some((signal(1), 1)), TraceText::of("wait(signal 3 >= 1)")))]),
+        ]);
+        let expected = [
+            ("data", "put_signal", "write"),
+            ("data", "read", "get"),
+            ("fire", "copy", "copy"),
+            ("data", "read", "write"),
+            ("copy", "copy", "read"),
+            ("effect", "put_signal", "wait"),
+        ];
+        assert_eq!(arrows(&sheet), expected);
+        let access = |name: &str, rank| {
+            let mut spans = sheet.spans.iter().filter(|span| span.kind == Kind::Access && span.name == name);
+            spans.any(|span| (span.rank, span.begin, span.end) == (rank, 8, 12) && span.lane >= MEMORY)
+        };
+        assert!(access("read", 1) && access("write", 2), "{:?}", sheet.spans);
+    }
+
+    #[test]
+    fn raises_are_not_counted_where_some_were_lost() {
+        let raise = tasuki_core::engine::trace::Raise { signal: signal(1), amount: 1, value: None };
+        let count = |lost| {
+            let mut raiser = part(0, &[(1, 2, EventKind::Raised(raise))]);
+            raiser.lost = lost;
+            let waiter = part(1, &[(0, 6, EventKind::Waited(Some((signal(1), 1)), TraceText::of("wait")))]);
+            link(&[raiser, waiter]).arrows.len()
+        };
+        assert_eq!((count(0), count(5)), (1, 0));
+    }
+
+    #[test]
     fn what_is_under_way_has_its_own_lane_and_its_arrows() {
         let brief = CommandSummary::of(&EncodedCommand::of(&Action::Copy {
             from: GlobalAddress::new(Rank(0), 1 << 30),
@@ -381,15 +531,15 @@ mod tests {
             ),
             part(1, &[(4, 8, EventKind::Shared(place(4), 1)), (8, 8, EventKind::Ended(place(4)))]),
         ]);
-        let copy = "copy 1 MiB";
+        let copy = "copy";
         let expected = [
             ("fire", copy, copy),
-            ("share", copy, "part 0"),
-            ("share", copy, "part 1"),
-            ("end", copy, "effects of copy 1 MiB"),
+            ("share", copy, "part"),
+            ("share", copy, "part"),
+            ("end", copy, "effects"),
         ];
         assert_eq!(arrows(&sheet), expected);
-        let run = sheet.spans.iter().find(|span| span.lane >= super::super::lanes::UNDER_WAY).unwrap();
+        let run = sheet.spans.iter().find(|span| span.lane >= UNDER_WAY).unwrap();
         assert_eq!((run.rank, run.begin, run.end, run.kind), (0, 3, 8, Kind::Run));
     }
 }

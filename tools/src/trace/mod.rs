@@ -18,13 +18,14 @@ mod picture;
 mod reading;
 mod scale;
 
+use tasuki_command::misuse;
 pub(crate) use join::Trace;
 use std::path::PathBuf;
-use tasuki_command::misuse;
 
 const EXAMPLE: &str = "\
 Examples:
   tasuki run -n 4 --trace run.json ./prog           what happened, for https://ui.perfetto.dev
+  tasuki run -n 4 --trace run.json.gz ./prog        compressed
   tasuki trace draw run.json -o run.svg
   tasuki trace draw run.json --from 1.2ms --to 1.4ms -o part.svg
   TASUKI_TRACE=run.json mpiexec -n 4 ./prog; tasuki trace join run.json";
@@ -51,7 +52,7 @@ enum EventKind {
 
 #[derive(clap::Args)]
 struct DrawArgs {
-    /// EventKind `tasuki run --trace` wrote
+    /// EventKind `tasuki run --trace` wrote, compressed or not
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The picture
@@ -79,7 +80,7 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
 
 fn draw(args: &DrawArgs) -> anyhow::Result<()> {
     let shown = args.file.display();
-    let text = std::fs::read_to_string(&args.file).map_err(|error| misuse(format!("{shown}: {error}")))?;
+    let text = reading::load(&args.file).map_err(|error| misuse(format!("{shown}: {error}")))?;
     let run = reading::read(&text).map_err(|why| misuse(format!("{shown}: {why}")))?;
     let (first, last) = run.times();
     let (from, to) = (args.from.unwrap_or(first), args.to.unwrap_or(last));

@@ -1,6 +1,6 @@
 //! EventKind things are called for people.
 
-use tasuki_core::engine::trace::{CommandSummary, QueueId};
+use tasuki_core::engine::trace::{CommandSummary, QueueId, Transfer};
 use tasuki_core::queue::command::{Action, Command};
 use tasuki_core::queue::layout::CALLS;
 use tasuki_core::segment::GlobalAddress;
@@ -15,19 +15,53 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A command in two or three words.
+/// A command in one or two words, without numbers: tools group what happened by its name.
 pub(super) fn short(brief: &CommandSummary) -> String {
     match brief.command().map(|command| command.deed) {
         None => "no command".into(),
         Some(Action::Nothing) => "signal".into(),
-        Some(Action::Copy { len, .. }) => format!("copy {}", size(len)),
-        Some(Action::Put { bytes, .. }) => format!("put {}", size(bytes.len() as u64)),
+        Some(Action::Copy { .. }) => "copy".into(),
+        Some(Action::Put { .. }) => "put".into(),
         Some(Action::Atomic { atomic, .. }) => {
             let name = format!("{:?}", atomic.kind).to_lowercase();
             format!("atomic {}", name.split(' ').next().unwrap_or_default())
         }
-        Some(Action::Call(call)) => format!("call of rank {}", call.peer),
-        Some(Action::Reduce { len, how, .. }) => format!("{how} {}", size(len)),
+        Some(Action::Call(_)) => "call".into(),
+        Some(Action::Reduce { .. }) => "reduce".into(),
+    }
+}
+
+/// How many bytes a command moves, if it does.
+pub(super) fn bytes(brief: &CommandSummary) -> Option<u64> {
+    match brief.command()?.deed {
+        Action::Copy { len, .. } | Action::Reduce { len, .. } => Some(len),
+        Action::Put { bytes, .. } => Some(bytes.len() as u64),
+        _ => None,
+    }
+}
+
+/// A transfer of the program's, as the call is named.
+pub(super) fn transfer(transfer: &Transfer) -> &'static str {
+    match (transfer.from.is_null(), transfer.to.is_null()) {
+        (true, _) if transfer.raise.is_some() => "put_signal",
+        (true, _) => "put",
+        (_, true) => "get",
+        _ => "copy",
+    }
+}
+
+/// The name of a call without its arguments: `wait` of `wait(signal 3 >= 20006)`, and `wait(allreduce)` of
+/// `wait(allreduce(8 bytes))`.
+pub(super) fn call(text: &str) -> String {
+    let is_name = |c: char| c.is_ascii_alphabetic() || "_. ".contains(c);
+    let (name, rest) = text.split_at(text.find(|c| !is_name(c)).unwrap_or(text.len()));
+    let within = rest.strip_prefix('(').and_then(|rest| {
+        let (inner, _) = rest.split_at_checked(rest.find('(')?)?;
+        (!inner.is_empty() && inner.chars().all(|c| is_name(c) && c != ' ')).then_some(inner)
+    });
+    match within {
+        Some(inner) => format!("{}({inner})", name.trim()),
+        None => name.trim().to_string(),
     }
 }
 
@@ -56,5 +90,27 @@ pub(super) fn queue(queue: QueueId) -> String {
     match queue.number {
         CALLS => format!("calls of rank {}", queue.owner),
         number => format!("queue {number} of rank {}", queue.owner),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_calls_have_no_arguments() {
+        for (text, name) in [
+            ("wait(signal 3 >= 20006)", "wait"),
+            ("wait(allreduce(8 bytes, world))", "wait(allreduce)"),
+            ("wait(ibarrier())", "wait(ibarrier)"),
+            ("line 5: value 7", "line"),
+            ("put(8 bytes to 1:4096): waiting for room", "put"),
+            ("alloc(3 x 8 bytes)", "alloc"),
+            ("recv(slot 4 from rank 1 (of 3))", "recv"),
+            ("taking handlers", "taking handlers"),
+            ("", ""),
+        ] {
+            assert_eq!(call(text), name, "{text}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! A trace as a picture: a lane for each thread, time from left to right, what lies inside below what it lies in.
 
-use super::colours::{BAND, CAUSE, COURSE, FAILED, FAINT, INK, kind, meaning, of};
+use super::colours::{BAND, CAUSE, COURSE, DATA, FAILED, FAINT, INK, kind, meaning, of};
 use super::lanes::{Kind, UNDER_WAY};
-use super::reading::{Arrow, Box, Lane, Run};
+use super::reading::{Arrow, Box, Lane, Mark, Run};
 use super::scale::{label, ticks, unit};
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -14,7 +14,10 @@ use std::ops::Range;
 const WIDTH: u32 = 1400;
 const LEFT: i32 = 150;
 const RIGHT: i32 = 24;
-const HEAD: i32 = 84;
+const HEAD: i32 = 102;
+/// Where the legend begins, and its next row.
+const LEGEND: i32 = 58;
+const LEGEND_ROW: i32 = 18;
 const AXIS: i32 = 44;
 const ROW: i32 = 16;
 const BETWEEN_LANES: i32 = 8;
@@ -26,6 +29,8 @@ const LEGEND_LETTER: i32 = 6;
 const DEPTH_MAX: usize = 6;
 /// Arrows that are drawn: more of them hide what they are about.
 const ARROWS_MAX: usize = 300;
+/// Marks that are drawn.
+const MARKS_MAX: usize = 300;
 /// The shortest arrow that is drawn, in pixels from left to right, where it stays in its lane.
 const ARROW_MIN: i32 = 3;
 
@@ -56,7 +61,7 @@ struct Picture<'r> {
 impl<'r> Picture<'r> {
     fn new(run: &'r Run, range: Range<f64>) -> Picture<'r> {
         // A thread has a lane though it does nothing here; what is under way only where it is.
-        let threads = run.lanes.keys().filter(|lane| lane.1 < UNDER_WAY);
+        let threads = run.lanes.keys().filter(|lane| lane.1 <= UNDER_WAY); // threads count from 1
         let mut rows: BTreeMap<Lane, usize> = threads.map(|lane| (*lane, 1)).collect();
         for one in run.boxes.iter().filter(|one| overlap(one, &range)) {
             let rows = rows.entry(one.lane).or_insert(1);
@@ -93,6 +98,8 @@ impl<'r> Picture<'r> {
             self.draw_boxes(root, kind)?;
         }
         self.draw_arrows(root)?;
+        let marks = self.run.marks.iter().filter(|mark| self.range.contains(&mark.at));
+        marks.take(MARKS_MAX).try_for_each(|mark| self.draw_mark(root, mark))?;
         root.present()?;
         Ok(())
     }
@@ -102,22 +109,32 @@ impl<'r> Picture<'r> {
         let count = if ranks.len() == 1 { "1 rank".into() } else { format!("{} ranks", ranks.len()) };
         root.draw_text(&format!("{name}: what {count} did"), &text(19), (20, 10))?;
         root.draw_text(&self.remark(), &text(12), (20, 36))?;
-        let mut x = 20;
+        self.draw_legend(root)
+    }
+
+    /// EventKind colours mean: boxes, failures, arrows.
+    fn draw_legend(&self, root: &Area<'_>) -> Drawn {
         let shown: HashSet<&str> = self.run.boxes.iter().map(|one| one.kind.as_str()).collect();
-        for kind in Kind::ALL.into_iter().filter(|kind| shown.contains(kind.word())) {
-            root.draw(&Rectangle::new([(x, 58), (x + 16, 70)], of(kind).filled()))?;
-            root.draw_text(meaning(kind), &text(12), (x + 21, 57))?;
-            x += 40 + meaning(kind).len() as i32 * LEGEND_LETTER;
-        }
-        if self.run.boxes.iter().any(|one| one.failed) {
-            root.draw(&Rectangle::new([(x, 58), (x + 16, 70)], FAILED.filled()))?;
-            root.draw_text("ended with an error", &text(12), (x + 21, 57))?;
-            x += 40 + 19 * LEGEND_LETTER;
-        }
-        for (colour, meaning) in [(COURSE, "its course"), (CAUSE, "its effect lets go on")] {
-            root.draw(&PathElement::new([(x, 64), (x + 18, 64)], colour.stroke_width(2)))?;
-            root.draw_text(meaning, &text(12), (x + 23, 57))?;
-            x += 42 + meaning.len() as i32 * LEGEND_LETTER;
+        let boxes = Kind::ALL.into_iter().filter(|kind| shown.contains(kind.word()));
+        let boxes = boxes.map(|kind| (of(kind), meaning(kind), true));
+        let failed =
+            self.run.boxes.iter().any(|one| one.failed).then_some((FAILED, "ended with an error", true));
+        let arrows =
+            [(COURSE, "its course"), (DATA, "bytes move"), (CAUSE, "its effect lets go on")].into_iter();
+        let arrows = arrows.map(|(colour, meaning)| (colour, meaning, false));
+        let (mut x, mut y) = (20, LEGEND);
+        for (colour, meaning, is_box) in boxes.chain(failed).chain(arrows) {
+            let width = 42 + meaning.len() as i32 * LEGEND_LETTER;
+            if x + width > WIDTH as i32 {
+                (x, y) = (20, y + LEGEND_ROW);
+            }
+            if is_box {
+                root.draw(&Rectangle::new([(x, y), (x + 16, y + 12)], colour.filled()))?;
+            } else {
+                root.draw(&PathElement::new([(x, y + 6), (x + 16, y + 6)], colour.stroke_width(2)))?;
+            }
+            root.draw_text(meaning, &text(12), (x + 21, y - 1))?;
+            x += width;
         }
         Ok(())
     }
@@ -125,7 +142,7 @@ impl<'r> Picture<'r> {
     fn remark(&self) -> String {
         let mut remarks = vec![self.run.clock.clone()];
         if self.run.lost > 0 {
-            remarks.push(format!("{} events are missing at the ends: there was no room", self.run.lost));
+            remarks.push(format!("the first {} events are missing: there was no room", self.run.lost));
         }
         let count = self.arrows().count();
         if count > ARROWS_MAX {
@@ -147,7 +164,8 @@ impl<'r> Picture<'r> {
             let is_first = self.lanes.keys().find(|other| other.0 == rank) == Some(&(rank, lane));
             if is_first {
                 let left = text(13).pos(Pos::new(HPos::Left, VPos::Center));
-                root.draw_text(&format!("rank {rank}"), &left, (12, middle))?;
+                let name = self.run.processes.get(&rank).map_or("", String::as_str);
+                root.draw_text(&cut(name, 12), &left, (12, middle))?;
             }
         }
         Ok(())
@@ -199,6 +217,19 @@ impl<'r> Picture<'r> {
         Ok(())
     }
 
+    /// A line through the lane, with the name beside it.
+    fn draw_mark(&self, root: &Area<'_>, mark: &Mark) -> Drawn {
+        let Some(&(top, rows)) = self.lanes.get(&mark.lane) else { return Ok(()) };
+        let (x, bottom) = (self.x(mark.at), top + rows as i32 * ROW);
+        root.draw(&PathElement::new([(x, top - 4), (x, bottom)], INK.stroke_width(2)))?;
+        root.draw(&Polygon::new([(x - 4, top - 5), (x + 4, top - 5), (x, top + 1)], INK.filled()))?;
+        let name = cut(&mark.name, 24);
+        let has_room = x + 5 + (name.chars().count() as f64 * LETTER) as i32 <= WIDTH as i32 - RIGHT;
+        let (side, at) = if has_room { (HPos::Left, x + 5) } else { (HPos::Right, x - 5) };
+        root.draw_text(&name, &text(11).pos(Pos::new(side, VPos::Center)), (at, bottom - ROW / 2))?;
+        Ok(())
+    }
+
     /// The arrows that have an end in the picture and are long enough to be seen.
     fn arrows(&self) -> impl Iterator<Item = &'r Arrow> {
         self.run.arrows.iter().filter(|arrow| {
@@ -215,7 +246,11 @@ impl<'r> Picture<'r> {
             if from.1 == to.1 {
                 (from.1, to.1) = (from.1 + ROW / 2 - 3, to.1 + ROW / 2 - 3); // below the names
             }
-            let colour = if arrow.kind == "effect" { CAUSE } else { COURSE };
+            let colour = match arrow.kind.as_str() {
+                "effect" => CAUSE,
+                "data" => DATA,
+                _ => COURSE,
+            };
             root.draw(&PathElement::new([from, to], colour.stroke_width(1)))?;
             root.draw(&Polygon::new(head(from, to), colour.filled()))?;
         }
@@ -266,12 +301,15 @@ mod tests {
     use super::*;
 
     const FILE: &str = r#"{"otherData":{"clock":"a clock","lost":{"0":0,"1":7}},"traceEvents":[
-        {"ph":"M","pid":0,"tid":0,"name":"thread_name","args":{"name":"program"}},
-        {"ph":"X","pid":0,"tid":0,"ts":1,"dur":9,"name":"post copy 8 B","cat":"post","args":{}},
-        {"ph":"X","pid":0,"tid":0,"ts":2,"dur":3,"name":"copy 8 B","cat":"run","args":{}},
-        {"ph":"s","pid":0,"tid":0,"ts":4,"id":1,"name":"effect","cat":"arrow"},
-        {"ph":"f","pid":1,"tid":0,"ts":11.9,"id":1,"name":"effect","cat":"arrow","bp":"e"},
-        {"ph":"X","pid":1,"tid":0,"ts":0,"dur":12,"name":"wait(signal 3 >= 1)","cat":"wait","args":{}}]}"#;
+        {"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"program"}},
+        {"ph":"M","pid":1,"tid":1,"name":"process_name","args":{"name":"rank 0"}},
+        {"ph":"M","pid":2,"tid":1,"name":"process_name","args":{"name":"rank 1"}},
+        {"ph":"X","pid":1,"tid":1,"ts":1,"dur":9,"name":"post copy","cat":"post","args":{"bytes":8}},
+        {"ph":"X","pid":1,"tid":1,"ts":2,"dur":3,"name":"copy","cat":"run","args":{"bytes":8}},
+        {"ph":"i","s":"t","pid":1,"tid":1,"ts":6,"name":"checkpoint","cat":"mark"},
+        {"ph":"s","pid":1,"tid":1,"ts":4,"id":1,"name":"effect","cat":"arrow"},
+        {"ph":"f","pid":2,"tid":1,"ts":11.9,"id":1,"name":"effect","cat":"arrow","bp":"e"},
+        {"ph":"X","pid":2,"tid":1,"ts":0,"dur":12,"name":"wait","cat":"wait","args":{"call":"wait(signal 3 >= 1)"}}]}"#;
 
     #[test]
     fn the_picture_names_what_it_shows() {
@@ -279,18 +317,19 @@ mod tests {
         let svg = draw(&run, "run.json", 0.0..12.0).unwrap();
         let words =
             ["run.json: what 2 ranks did", "rank 1", "program", "post copy 8 B", "wait(signal 3 &gt;= 1)"];
-        for word in words.into_iter().chain(["a clock", "7 events are missing", "polygon", "us since"]) {
+        let others = ["a clock", "first 7 events are missing", "checkpoint", "polygon", "us since"];
+        for word in words.into_iter().chain(others) {
             assert!(svg.contains(word), "{word}: {svg}");
         }
         let part = draw(&run, "run.json", 11.0..12.0).unwrap();
-        assert!(!part.contains("post copy") && !part.contains("polygon"));
+        assert!(!part.contains("post copy") && !part.contains("checkpoint") && !part.contains("polygon"));
     }
 
     #[test]
     fn an_arrow_ends_in_the_innermost_box() {
         let run = read(FILE).unwrap();
         let picture = Picture::new(&run, 0.0..12.0);
-        let y = |us| picture.end(((0, 0), us)).unwrap().1;
+        let y = |us| picture.end(((1, 1), us)).unwrap().1;
         assert_eq!(y(4.0) - y(7.0), ROW);
     }
 }

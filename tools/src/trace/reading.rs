@@ -1,9 +1,17 @@
 //! A trace as it is read back, to be drawn: as much of the Trace Event Format as `tasuki run --trace` writes.
 
+use super::names;
+use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{self, Read};
+use std::path::Path;
 
-/// A lane: rank and number of the thread.
+/// How compressed files begin.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A lane: process and thread, as the file numbers them. See [`rank`].
 pub(super) type Lane = (u32, u32);
 
 /// Something that took a time; in us from the first event.
@@ -18,6 +26,13 @@ pub(super) struct Box {
     pub(super) failed: bool,
 }
 
+/// A moment that the program marked, in us from the first event.
+pub(super) struct Mark {
+    pub(super) lane: Lane,
+    pub(super) name: String,
+    pub(super) at: f64,
+}
+
 /// From where and when to where and when.
 pub(super) struct Arrow {
     pub(super) kind: String,
@@ -30,8 +45,11 @@ pub(super) struct Arrow {
 pub(super) struct Run {
     pub(super) boxes: Vec<Box>,
     pub(super) arrows: Vec<Arrow>,
-    /// Names of lanes, by rank and thread.
+    pub(super) marks: Vec<Mark>,
+    /// Names of lanes, by process and thread.
     pub(super) lanes: BTreeMap<Lane, String>,
+    /// Names of processes.
+    pub(super) processes: BTreeMap<u32, String>,
     /// EventKind is to be said below the title.
     pub(super) clock: String,
     /// Events that are not in it.
@@ -72,12 +90,23 @@ struct Event {
     #[serde(default)]
     id: u64,
     #[serde(default)]
-    args: serde_json::Map<String, serde_json::Value>,
+    args: serde_json::Map<String, Value>,
+}
+
+/// The text of a file, compressed or not.
+pub(super) fn load(file: &Path) -> io::Result<String> {
+    let bytes = std::fs::read(file)?;
+    if !bytes.starts_with(&GZIP) {
+        return String::from_utf8(bytes).map_err(io::Error::other);
+    }
+    let mut text = String::new();
+    MultiGzDecoder::new(&bytes[..]).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Reads a file of `tasuki run --trace`; why it is none.
-pub(super) fn read(text: &str) -> Result<Run, String> {
-    let file: File = serde_json::from_str(text).map_err(|error| format!("no trace: {error}"))?;
+pub(super) fn read(json: &str) -> Result<Run, String> {
+    let file: File = serde_json::from_str(json).map_err(|error| format!("no trace: {error}"))?;
     let mut run = Run { clock: file.other_data.clock, ..Run::default() };
     run.lost = file.other_data.lost.values().sum();
     let (mut lanes, mut starts) = (BTreeSet::new(), HashMap::new());
@@ -88,12 +117,17 @@ pub(super) fn read(text: &str) -> Result<Run, String> {
                 lanes.insert(lane);
                 let failed = event.args.contains_key("failed");
                 let (begin, end) = (event.ts, event.ts + event.dur);
-                let (kind, name) = (event.cat, event.name);
+                let name = shown(event.name, &event.args);
+                let kind = event.cat;
                 run.boxes.push(Box { lane, kind, name, begin, end, depth: 0, failed });
             }
-            "M" if event.name == "thread_name" => {
-                let name = event.args.get("name").and_then(|name| name.as_str()).unwrap_or_default();
-                run.lanes.insert(lane, name.to_string());
+            "M" if event.name == "thread_name" => drop(run.lanes.insert(lane, text(&event.args, "name"))),
+            "M" if event.name == "process_name" => {
+                run.processes.insert(event.pid, text(&event.args, "name"));
+            }
+            "i" if event.cat == "mark" => {
+                lanes.insert(lane);
+                run.marks.push(Mark { lane, name: event.name, at: event.ts });
             }
             "s" => drop(starts.insert(event.id, (lane, event.ts))),
             "f" => {
@@ -104,7 +138,7 @@ pub(super) fn read(text: &str) -> Result<Run, String> {
             _ => {}
         }
     }
-    if run.boxes.is_empty() {
+    if run.boxes.is_empty() && run.marks.is_empty() {
         return Err("there is nothing in it".into());
     }
     // A thread that has a name and did nothing needs no lane.
@@ -116,11 +150,25 @@ pub(super) fn read(text: &str) -> Result<Run, String> {
     Ok(run)
 }
 
+/// EventKind is written into a box: a call with its arguments, or a name with the bytes that were moved.
+fn shown(name: String, args: &serde_json::Map<String, Value>) -> String {
+    match (args.get("call").and_then(Value::as_str), args.get("bytes").and_then(Value::as_u64)) {
+        (Some(call), _) if !call.is_empty() => call.to_string(),
+        (_, Some(bytes)) => format!("{name} {}", names::size(bytes)),
+        _ => name,
+    }
+}
+
+fn text(args: &serde_json::Map<String, Value>, name: &str) -> String {
+    args.get(name).and_then(Value::as_str).unwrap_or_default().to_string()
+}
+
 impl Run {
     /// When the first thing begins and the last one ends.
     pub(super) fn times(&self) -> (f64, f64) {
-        let first = self.boxes.iter().map(|one| one.begin).fold(f64::MAX, f64::min);
-        let last = self.boxes.iter().map(|one| one.end).fold(f64::MIN, f64::max);
+        let marks = || self.marks.iter().map(|mark| mark.at);
+        let first = self.boxes.iter().map(|one| one.begin).chain(marks()).fold(f64::MAX, f64::min);
+        let last = self.boxes.iter().map(|one| one.end).chain(marks()).fold(f64::MIN, f64::max);
         (first, last)
     }
 

@@ -6,6 +6,7 @@
 use super::lookup::ResolvedQueue;
 use super::post::QueueName;
 use super::run::ready_list::ReadyList;
+use crate::base::hint::QUEUES_OF_RANK;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::engine::worker::Worker;
 use crate::fabric::{Atomic, AtomicKind, Poison, Width};
@@ -85,7 +86,7 @@ impl Worker {
         let commands = self.commands();
         let _making = commands.making.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = |number: &u32| commands.station().queue(*number).is_none();
-        let full = || Cause::Full { what: "the list of a rank's queues", capacity: QUEUES_MAX as usize };
+        let full = || Cause::Full { what: QUEUES_OF_RANK, capacity: QUEUES_MAX as usize };
         let number = (0..QUEUES_MAX).find(is_free).ok_or_else(full)?;
         let generation = commands.made.fetch_add(1, Ordering::Relaxed) & QueueName::GENERATIONS;
         let card = QueueInfo { capacity: capacity.next_power_of_two() as u64, number, generation, credit };

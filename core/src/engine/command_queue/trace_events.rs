@@ -6,7 +6,11 @@ use super::lookup::ResolvedQueue;
 use super::run::Failure;
 use super::run::ready_list::ReadyList;
 use crate::base::{Cause, Result};
-use crate::engine::trace::{CommandId, CommandSummary, EventKind, QueueId, Recorder, TraceText};
+use crate::engine::Issued;
+use crate::engine::operation::kind::Operation;
+use crate::engine::trace::{
+    CommandId, CommandSummary, EventKind, QueueId, Raise, Recorder, TraceText, Transfer,
+};
 use crate::engine::wait::Condition;
 use crate::engine::worker::Worker;
 use crate::fabric::Poison;
@@ -142,12 +146,91 @@ impl Worker {
         recorder.record(begin, end, failed, EventKind::Handled(place, TraceText::of(name)));
     }
 
-    /// The program has raised a signal that commands wait for.
+    /// A blocking call of the program has moved bytes or raised a signal, or failed.
     #[cold]
-    pub(in crate::engine) fn record_raise(&self, signal: GlobalAddress) {
+    pub(in crate::engine) fn note_call(
+        &self,
+        recorder: &Recorder,
+        begin: u64,
+        action: &Operation,
+        failed: bool,
+    ) {
+        self.note_action(recorder, begin, action, None, failed);
+    }
+
+    /// A call of the program has begun an operation, which may have ended already.
+    #[cold]
+    pub(in crate::engine) fn note_issued(
+        &self,
+        recorder: &Recorder,
+        begin: u64,
+        action: &Operation,
+        issued: &Result<Issued>,
+    ) {
+        let number = issued.as_ref().ok().filter(|issued| !issued.done).map(|issued| issued.handle.0);
+        self.note_action(recorder, begin, action, number, issued.is_err());
+    }
+
+    fn note_action(
+        &self,
+        recorder: &Recorder,
+        begin: u64,
+        action: &Operation,
+        number: Option<u64>,
+        failed: bool,
+    ) {
+        let end = self.platform().glance_ns();
+        let raise = |signal, amount| Raise { signal, amount, value: self.signal_now(signal) };
+        let own = GlobalAddress::NULL;
+        let (from, to, len, raise) = match *action {
+            Operation::Put { to, len, .. } => (own, to, len, None),
+            Operation::Get { from, len, .. } => (from, own, len, None),
+            Operation::Copy { from, to, len } => (from, to, len, None),
+            Operation::PutSignal { to, len, signal, amount, .. } => {
+                (own, to, len, Some(raise(signal, amount)))
+            }
+            Operation::Raise { signal, amount } => {
+                return recorder.record(begin, end, failed, EventKind::Raised(raise(signal, amount)));
+            }
+            Operation::Poison { .. } | Operation::Atomic { .. } => return,
+        };
+        let transfer = Transfer { from, to, len, raise, number };
+        recorder.record(begin, end, failed, EventKind::Moved(transfer));
+    }
+
+    /// An operation has ended that its call may not have waited for.
+    pub(in crate::engine) fn note_arrived(&self, number: u64) {
         if let Some(recorder) = self.recorder() {
             let now = self.platform().glance_ns();
-            recorder.record(now, now, false, EventKind::Raised(signal, self.signal_now(signal)));
+            recorder.record(now, now, false, EventKind::Arrived(number));
+        }
+    }
+
+    /// The program marks a moment, for the trace.
+    #[inline]
+    pub fn mark(&self, name: &str) {
+        if let Some(recorder) = self.recorder() {
+            let now = self.platform().glance_ns();
+            recorder.record(now, now, false, EventKind::Marked(TraceText::of(name)));
+        }
+    }
+
+    /// When a span of the program's own begins, if the rank is traced.
+    #[inline]
+    pub fn begin_span(&self) -> Option<u64> {
+        self.recorder().map(|_| self.platform().glance_ns())
+    }
+
+    /// A span of the program's own has ended, that began then.
+    #[cold]
+    pub fn end_span(&self, begin: u64, name: &str, failed: bool) {
+        if let Some(recorder) = self.recorder() {
+            recorder.record(
+                begin,
+                self.platform().glance_ns(),
+                failed,
+                EventKind::Spanned(TraceText::of(name)),
+            );
         }
     }
 

@@ -3,11 +3,13 @@
 //! Unsafe: hands local buffers to the fabric. Blocking calls return only after the operation has ended; the others
 //! take a keeper that lives in the table until then.
 
+use crate::base::hint::FAILURES;
 use crate::base::{Cause, Error, Result};
 use crate::engine::operation::kind::{FabricStep, Local, Operation};
 use crate::engine::operation::order::{After, Handle, Order};
 use crate::engine::operation::set::FAILURES_MAX;
 use crate::engine::operation::table::{KeepAlive, NewOperation};
+use crate::engine::trace::Recorder;
 use crate::engine::wait::Condition;
 use crate::engine::worker::Worker;
 use crate::fabric::{Accept, Atomic, Posted, Refused, Width};
@@ -76,7 +78,6 @@ impl Worker {
     #[inline(always)]
     pub(in crate::engine) fn notify_waiting_queues(&self, signal: GlobalAddress, mark: u64) {
         if mark != 0 {
-            self.record_raise(signal);
             self.raised(signal.rank(), mark);
         }
     }
@@ -205,6 +206,31 @@ impl Worker {
         if !self.is_open() {
             return Err(self.refusal(&action()));
         }
+        match self.recorder() {
+            None => self.carry_out_alive(post, action),
+            Some(recorder) => self.carry_out_and_note(recorder, post, action),
+        }
+    }
+
+    #[cold]
+    fn carry_out_and_note(
+        &self,
+        recorder: &Recorder,
+        post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
+        action: impl Fn() -> Operation,
+    ) -> Result<u64> {
+        let begin = self.platform().glance_ns();
+        let outcome = self.carry_out_alive(post, &action);
+        self.note_call(recorder, begin, &action(), outcome.is_err());
+        outcome
+    }
+
+    #[inline(always)]
+    fn carry_out_alive(
+        &self,
+        post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
+        action: impl Fn() -> Operation,
+    ) -> Result<u64> {
         let opened = Cell::new(0);
         let posted = post(&|| {
             opened.set(self.open(action(), None, true));
@@ -254,10 +280,19 @@ impl Worker {
 
     /// A call that does not wait, but for room in the table.
     fn issue(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
+        let Some(recorder) = self.recorder() else { return self.issue_alive(action, after, keep) };
+        let begin = self.platform().glance_ns();
+        let issued = self.issue_alive(action, after, keep);
+        self.note_issued(recorder, begin, &action, &issued);
+        issued
+    }
+
+    fn issue_alive(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
         self.check().map_err(|cause| self.fault(cause, || action.to_string()))?;
         if self.operations().is_clogged() {
-            let what = "the list of failures that nobody asked for (complete tells them)";
-            return Err(self.fault(Cause::Full { what, capacity: FAILURES_MAX }, || action.to_string()));
+            return Err(
+                self.fault(Cause::Full { what: FAILURES, capacity: FAILURES_MAX }, || action.to_string())
+            );
         }
         let order = after.fix(self.operations().issued());
         let opened = Cell::new(0);

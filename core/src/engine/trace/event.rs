@@ -4,10 +4,10 @@
 //! |---|---|
 //! | 0 | kind:8, failed:8, thread:16, length of the text:32 |
 //! | 1, 2 | begin and end, in ns of the host's clock |
-//! | 3 | the queue: owner:32, number:32 |
+//! | 3 | the queue: owner:32, number:32; or the number of an operation |
 //! | 4 | its generation |
-//! | 5, 6 | positions, flights, signals, values: by kind |
-//! | 7 to 15 | a command in short, or 72 bytes of text |
+//! | 5, 6 | positions, flights, signals, values, both ends of a transfer: by kind |
+//! | 7 to 15 | a command in short, 72 bytes of text, or the rest of a transfer |
 
 use crate::base::Rank;
 use crate::queue::command::Command;
@@ -63,6 +63,32 @@ pub struct CommandId {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommandSummary([u64; LINE_WORDS + 1]);
 
+/// A put, get or copy that the program began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    /// Where from; null for a buffer of the calling rank.
+    pub from: GlobalAddress,
+    /// Where to; null for a buffer of the calling rank.
+    pub to: GlobalAddress,
+    /// Bytes.
+    pub len: u64,
+    /// The signal that it raises, if it is a `put_signal`.
+    pub raise: Option<Raise>,
+    /// The number of the operation, if it had not ended when the call returned: [`EventKind::Arrived`] says when it did.
+    pub number: Option<u64>,
+}
+
+/// A signal was raised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Raise {
+    /// Which signal.
+    pub signal: GlobalAddress,
+    /// By how much.
+    pub amount: u64,
+    /// How far it had come after that, if this could be seen.
+    pub value: Option<u64>,
+}
+
 /// A short text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceText {
@@ -90,12 +116,20 @@ pub enum EventKind {
     /// A signal was raised as an effect of what this thread has recorded last of that queue: by how much, and how far
     /// it had come after that, if this could be seen.
     Effect(QueueId, GlobalAddress, u64, Option<u64>),
-    /// A signal was raised by the program, and commands wait for it; how far it had come, if this could be seen.
-    Raised(GlobalAddress, Option<u64>),
+    /// A signal was raised by the program.
+    Raised(Raise),
     /// A handler of that name was run: where its call was posted.
     Handled(CommandId, TraceText),
     /// The program waited; for a signal and its value, if it was for one.
     Waited(Option<(GlobalAddress, u64)>, TraceText),
+    /// The program moved bytes: the whole call.
+    Moved(Transfer),
+    /// The operation of that number has ended.
+    Arrived(u64),
+    /// The program set a mark of its own.
+    Marked(TraceText),
+    /// A span of the program's own has ended.
+    Spanned(TraceText),
 }
 
 impl CommandSummary {
@@ -180,16 +214,22 @@ impl EventKind {
                 put(queue, signal.bits(), value.unwrap_or(NONE));
                 words[TEXT_AT] = amount;
             }
-            EventKind::Raised(signal, value) => (words[5], words[6]) = (signal.bits(), value.unwrap_or(NONE)),
+            EventKind::Raised(raise) => put_raise(words, raise),
+            EventKind::Moved(transfer) => {
+                words[3] = transfer.number.unwrap_or(NONE);
+                (words[5], words[6]) = (transfer.from.bits(), transfer.to.bits());
+                words[TEXT_AT + 3] = transfer.len;
+                transfer.raise.into_iter().for_each(|raise| put_raise(words, raise));
+            }
+            EventKind::Arrived(number) => words[3] = number,
+            EventKind::Marked(text) | EventKind::Spanned(text) => put_text(words, &text),
             EventKind::Waited(awaited, text) => {
                 (words[5], words[6]) = awaited.map_or((0, 0), |(signal, value)| (signal.bits(), value));
-                words[TEXT_AT..].copy_from_slice(&text.words);
-                words[0] = (text.len as u64) << 32;
+                put_text(words, &text);
             }
         }
         if let EventKind::Handled(_, text) = self {
-            words[TEXT_AT..].copy_from_slice(&text.words);
-            words[0] = (text.len as u64) << 32;
+            put_text(words, text);
         }
         if let EventKind::Posted(_, CommandSummary(brief)) | EventKind::Fired(_, _, CommandSummary(brief)) =
             self
@@ -212,6 +252,10 @@ impl EventKind {
             EventKind::Raised(..) => 9,
             EventKind::Waited(..) => 10,
             EventKind::Handled(..) => 11,
+            EventKind::Moved(_) => 12,
+            EventKind::Arrived(_) => 13,
+            EventKind::Marked(_) => 14,
+            EventKind::Spanned(_) => 15,
         }
     }
 
@@ -233,12 +277,38 @@ impl EventKind {
             6 => EventKind::Shared(place, two),
             7 => EventKind::Retired(place),
             8 => EventKind::Effect(queue, signal, words[TEXT_AT], other),
-            9 => EventKind::Raised(signal, other),
+            9 => EventKind::Raised(read_raise(words)),
             10 => EventKind::Waited((!signal.is_null()).then_some((signal, two)), text()?),
             11 => EventKind::Handled(place, text()?),
+            12 => EventKind::Moved(Transfer {
+                from: signal,
+                to: GlobalAddress::from_bits(two),
+                len: words[TEXT_AT + 3],
+                raise: Some(read_raise(words)).filter(|raise| !raise.signal.is_null()),
+                number: (names != NONE).then_some(names),
+            }),
+            13 => EventKind::Arrived(names),
+            14 => EventKind::Marked(text()?),
+            15 => EventKind::Spanned(text()?),
             _ => return None,
         })
     }
+}
+
+fn put_text(words: &mut [u64; WORDS], text: &TraceText) {
+    words[TEXT_AT..].copy_from_slice(&text.words);
+    words[0] = (text.len as u64) << 32;
+}
+
+/// A raise lies in the first three words of the text.
+fn put_raise(words: &mut [u64; WORDS], raise: Raise) {
+    let value = raise.value.unwrap_or(NONE);
+    words[TEXT_AT..TEXT_AT + 3].copy_from_slice(&[raise.signal.bits(), raise.amount, value]);
+}
+
+fn read_raise(words: &[u64; WORDS]) -> Raise {
+    let [signal, amount, value] = [0, 1, 2].map(|at| words[TEXT_AT + at]);
+    Raise { signal: GlobalAddress::from_bits(signal), amount, value: (value != NONE).then_some(value) }
 }
 
 #[cfg(test)]
@@ -262,7 +332,25 @@ pub(super) mod tests {
             EventKind::Retired(place),
             EventKind::Effect(queue, signal, 5, Some(0)),
             EventKind::Effect(queue, signal, 5, None),
-            EventKind::Raised(signal, Some(3)),
+            EventKind::Raised(Raise { signal, amount: 2, value: Some(3) }),
+            EventKind::Raised(Raise { signal, amount: u64::MAX, value: None }),
+            EventKind::Moved(Transfer {
+                from: GlobalAddress::NULL,
+                to: signal,
+                len: 8,
+                raise: None,
+                number: None,
+            }),
+            EventKind::Moved(Transfer {
+                from: signal,
+                to: signal,
+                len: 1 << 40,
+                raise: Some(Raise { signal, amount: 1, value: None }),
+                number: Some(7),
+            }),
+            EventKind::Arrived(7),
+            EventKind::Marked(TraceText::of("checkpoint")),
+            EventKind::Spanned(TraceText::of("step")),
             EventKind::Waited(Some((signal, 1 << 63)), TraceText::of("wait(signal 9 >= 4)")),
             EventKind::Waited(None, TraceText::of("")),
             EventKind::Handled(place, TraceText::of("insert")),

@@ -19,7 +19,7 @@ pub struct RankTrace {
     pub size: usize,
     /// Whether times are virtual.
     pub is_virtual: bool,
-    /// Events for which there was no room.
+    /// Events that later ones have overwritten: those that came first.
     pub lost: u64,
     /// Names of its threads, by their number.
     pub threads: Vec<String>,

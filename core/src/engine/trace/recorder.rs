@@ -1,20 +1,22 @@
-//! Where a rank records: a buffer of a fixed number of events, which takes no more when it is full.
+//! Where a rank records: a ring of a fixed number of events. When it is full, the last events replace the first.
 //!
-//! Whoever records takes the next place by one addition and fills it, the first word last (`SYNC trace-event`): nobody
-//! waits for anybody, and a place that is being filled when the buffer is read counts as lost.
+//! Whoever records takes the next number by one addition, and the slot of that number. The slot's stamp says which
+//! event it holds: it is odd while the slot is filled, and even again when it is full (`SYNC trace-event`). Nobody waits
+//! for anybody. An event is lost whose slot is still being filled by a thread that was interrupted for a whole turn of
+//! the ring, and one whose slot is being filled when the ring is read.
 
 use super::event::{EventKind, TraceEvent, WORDS};
 use super::rank_file::{RankTrace, part_file};
 use crate::base::Rank;
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Events that a rank keeps, if nothing else is said: 8 MiB.
+/// Events that a rank keeps, if nothing else is said: 8.5 MiB.
 pub const EVENTS: usize = 1 << 16;
-/// The most that it may be told to keep: 2 GiB.
+/// The most that it may be told to keep: 2.1 GiB.
 pub const EVENTS_MAX: usize = 1 << 24;
 
 /// Where ranks write what happened.
@@ -36,9 +38,49 @@ pub struct Recorder {
     /// Tells recorders apart, for threads that are in several jobs.
     number: u64,
     next: AtomicU64,
-    slots: Box<[[AtomicU64; WORDS]]>,
+    slots: Box<[Slot]>,
     /// The threads that have recorded something, by their numbers.
     threads: Mutex<Vec<(ThreadId, String)>>,
+}
+
+/// One event of the ring.
+#[derive(Debug)]
+struct Slot {
+    /// Twice the number of its event, counted from 1; one less while it is being filled. 0 before the first.
+    stamp: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+impl Slot {
+    fn new() -> Slot {
+        Slot { stamp: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
+    /// Fills it with event `number`, unless it is being filled or holds a later event.
+    fn fill(&self, number: u64, words: [u64; WORDS]) {
+        let (before, full) = (self.stamp.load(Ordering::Relaxed), 2 * number);
+        let is_free = before % 2 == 0 && before < full;
+        let claim = |stamp: &AtomicU64| {
+            stamp.compare_exchange(before, full - 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        if !is_free || !claim(&self.stamp) {
+            return;
+        }
+        fence(Ordering::Release); // SYNC trace-event: who reads one of these words finds the stamp changed
+        for (into, word) in self.words.iter().zip(words) {
+            into.store(word, Ordering::Relaxed);
+        }
+        self.stamp.store(full, Ordering::Release); // SYNC trace-event
+    }
+
+    /// The number of its event, and the event, if it is full.
+    fn read(&self) -> Option<(u64, TraceEvent)> {
+        let stamp = self.stamp.load(Ordering::Acquire); // SYNC trace-event
+        let words = std::array::from_fn(|word| self.words[word].load(Ordering::Relaxed));
+        fence(Ordering::Acquire); // SYNC trace-event
+        let is_whole = stamp % 2 == 0 && stamp != 0 && self.stamp.load(Ordering::Relaxed) == stamp;
+        TraceEvent::of_words(&words).filter(|_| is_whole).map(|event| (stamp / 2, event))
+    }
 }
 
 thread_local! {
@@ -47,10 +89,9 @@ thread_local! {
 }
 
 impl Recorder {
-    /// A recorder for `rank` of `size`, made by the thread of its program. Takes 128 bytes an event.
+    /// A recorder for `rank` of `size`, made by the thread of its program. Takes 136 bytes an event.
     pub fn new(to: &TraceTo, rank: Rank, size: usize, is_virtual: bool) -> Recorder {
         static MADE: AtomicU64 = AtomicU64::new(1);
-        let slot = || std::array::from_fn(|_| AtomicU64::new(0));
         let recorder = Recorder {
             // The program may change its folder.
             file: std::path::absolute(&to.file).unwrap_or_else(|_| to.file.clone()),
@@ -59,7 +100,7 @@ impl Recorder {
             is_virtual,
             number: MADE.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(0),
-            slots: (0..to.events).map(|_| slot()).collect(),
+            slots: (0..to.events).map(|_| Slot::new()).collect(),
             threads: Mutex::default(),
         };
         recorder.name_thread("program");
@@ -91,32 +132,23 @@ impl Recorder {
     /// Records that something happened on the calling thread, between two times of the rank's clock. Neither waits nor
     /// allocates, but at a thread's first event.
     pub fn record(&self, begin_ns: u64, end_ns: u64, failed: bool, what: EventKind) {
-        let place = self.next.fetch_add(1, Ordering::Relaxed);
-        let Some(slot) = usize::try_from(place).ok().and_then(|place| self.slots.get(place)) else { return };
-        let words = TraceEvent { thread: self.thread(), begin_ns, end_ns, failed, what }.words();
-        for (into, word) in slot.iter().zip(words).skip(1) {
-            into.store(word, Ordering::Relaxed);
-        }
-        slot[0].store(words[0], Ordering::Release); // SYNC trace-event
+        let before = self.next.fetch_add(1, Ordering::Relaxed);
+        let Some(slot) = self.slots.get((before % self.slots.len().max(1) as u64) as usize) else { return };
+        slot.fill(before + 1, TraceEvent { thread: self.thread(), begin_ns, end_ns, failed, what }.words());
     }
 
-    /// EventKind was recorded up to now.
+    /// The last of what was recorded up to now, in the order in which it was.
     pub fn part(&self) -> RankTrace {
         let begun = self.next.load(Ordering::Relaxed);
-        let slots = self.slots.iter().take(usize::try_from(begun).unwrap_or(usize::MAX));
-        let event = |slot: &[AtomicU64; WORDS]| {
-            let first = slot[0].load(Ordering::Acquire); // SYNC trace-event
-            let mut words = std::array::from_fn(|word| slot[word].load(Ordering::Relaxed));
-            words[0] = first;
-            TraceEvent::of_words(&words)
-        };
-        let events: Vec<TraceEvent> = slots.filter_map(event).collect();
+        let mut numbered: Vec<(u64, TraceEvent)> = self.slots.iter().filter_map(Slot::read).collect();
+        numbered.sort_by_key(|(number, _)| *number);
+        let events: Vec<TraceEvent> = numbered.into_iter().map(|(_, event)| event).collect();
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         RankTrace {
             rank: self.rank,
             size: self.size,
             is_virtual: self.is_virtual,
-            lost: begun - events.len() as u64,
+            lost: begun.saturating_sub(events.len() as u64),
             threads: threads.iter().map(|(_, name)| name.clone()).collect(),
             events,
         }
@@ -139,14 +171,55 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_takes_no_more_and_says_how_many_are_lost() {
+    fn a_full_ring_keeps_the_last_events_and_says_how_many_are_lost() {
         let recorder = recorder(10);
         let all = some_of_each();
         all.iter().for_each(|&what| recorder.record(1, 2, false, what));
         let part = recorder.part();
         let kept: Vec<EventKind> = part.events.iter().map(|event| event.what).collect();
-        assert_eq!((kept, part.lost), (all[..10].to_vec(), all.len() as u64 - 10));
+        let lost = all.len() - 10;
+        assert_eq!((kept, part.lost), (all[lost..].to_vec(), lost as u64));
         assert_eq!((part.rank, part.size, part.threads), (Rank(1), 2, vec!["program".to_string()]));
+    }
+
+    #[test]
+    fn threads_that_overtake_each_other_in_a_small_ring_tear_no_event() {
+        const EACH: u64 = 20_000;
+        let recorder = recorder(3);
+        let is_whole = |event: &TraceEvent| {
+            let EventKind::Arrived(number) = event.what else { return false };
+            event.begin_ns == number && event.end_ns == number
+        };
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    (0..EACH).for_each(|number| {
+                        recorder.record(number, number, false, EventKind::Arrived(number))
+                    });
+                });
+            }
+            for _ in 0..200 {
+                assert!(recorder.part().events.iter().all(is_whole));
+            }
+        });
+        let part = recorder.part();
+        assert!(part.events.iter().all(is_whole));
+        assert_eq!(part.lost + part.events.len() as u64, 3 * EACH);
+    }
+
+    #[test]
+    fn a_thread_that_comes_a_turn_too_late_overwrites_nothing() {
+        let slot = Slot::new();
+        let event = |number| {
+            let what = EventKind::Arrived(number);
+            TraceEvent { thread: 0, begin_ns: 0, end_ns: 0, failed: false, what }
+        };
+        slot.fill(7, event(7).words());
+        slot.fill(4, event(4).words());
+        assert_eq!(slot.read(), Some((7, event(7))));
+        slot.stamp.store(2 * 10 - 1, Ordering::Relaxed); // a thread is interrupted while it fills the slot
+        slot.fill(13, event(13).words());
+        assert_eq!(slot.read(), None);
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Worker {
                 self.operations().finish(number, stored);
             }
             Next::Finished { number, action, fetched } => {
+                self.note_arrived(number); // before anybody knows, so that it comes before what follows
                 self.operations().finish(number, Ok(fetched));
                 if let Operation::Raise { signal, .. } | Operation::PutSignal { signal, .. } = action {
                     self.notify_waiting_queues(signal, fetched);

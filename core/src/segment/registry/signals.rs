@@ -1,13 +1,14 @@
 //! Signals: numbers that all ranks give out alike, from below, and those that are a rank's alone, from above.
 
 use super::{Cause, Registry, Result, SIGNALS_MAX};
+use crate::base::hint::SIGNAL_MEMORY;
 
 impl Registry {
     /// Makes a signal; the same sequence of calls gives the same numbers on every rank.
     pub fn signal(&self) -> Result<u32> {
         let mut books = self.books();
         if books.signals + books.private == SIGNALS_MAX {
-            return Err(Cause::Full { what: "signal memory", capacity: SIGNALS_MAX as usize }.into());
+            return Err(Cause::Full { what: SIGNAL_MEMORY, capacity: SIGNALS_MAX as usize }.into());
         }
         books.signals += 1;
         books.usage.signals = books.signals;
@@ -26,7 +27,7 @@ impl Registry {
     pub fn untouched_signals(&self, count: u32) -> Result<u32> {
         let mut books = self.books();
         if books.signals + books.private + u64::from(count) > SIGNALS_MAX {
-            return Err(Cause::Full { what: "signal memory", capacity: SIGNALS_MAX as usize }.into());
+            return Err(Cause::Full { what: SIGNAL_MEMORY, capacity: SIGNALS_MAX as usize }.into());
         }
         books.private += u64::from(count);
         Ok((SIGNALS_MAX - books.private) as u32)

@@ -12,6 +12,8 @@ pub enum Error {
     InvalidSchedule(String),
     /// GOAL has no words for the schedule.
     NoWords(String),
+    /// The text could not be written.
+    Writing(std::io::Error),
     /// A picture would have `asked` ranks, and has room for `max`.
     Ranks {
         /// How many there are.
@@ -36,6 +38,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Text(why) | Error::InvalidSchedule(why) | Error::NoWords(why) => f.write_str(why),
+            Error::Writing(error) => write!(f, "it cannot be written: {error}"),
             Error::Ranks { asked, max } => {
                 write!(f, "{asked} ranks are too many for a picture, of {max} at most")
             }

@@ -33,6 +33,8 @@ pub struct NeighbourGraph {
     gives: Vec<Vec<Edge>>,
     /// From whom each block comes, which of those it gives it is there, and its bytes.
     gets: Vec<Vec<(usize, usize, u64)>>,
+    /// The most blocks that a rank gives. Kept, because every part asks for it.
+    most: usize,
 }
 
 impl NeighbourGraph {
@@ -88,12 +90,18 @@ impl NeighbourGraph {
                 gets[edge.to][edge.slot] = (rank, number, edge.bytes);
             }
         }
-        NeighbourGraph { gives, gets }
+        let most = gives.iter().map(Vec::len).max().unwrap_or(0);
+        NeighbourGraph { gives, gets, most }
     }
 
     /// CombineWith many ranks there are.
     pub fn ranks(&self) -> usize {
         self.gives.len()
+    }
+
+    /// The most blocks that a rank gives.
+    pub fn given_max(&self) -> usize {
+        self.most
     }
 
     /// What a rank gives: the edge, and where its block begins among all.

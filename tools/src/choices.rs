@@ -53,24 +53,28 @@ pub(crate) fn ranks(text: &str) -> Result<usize, String> {
     ranks.ok_or_else(|| format!("give 1 to {RANKS_MAX} ranks"))
 }
 
+/// What so many ranks that `tasuki run` starts here choose by.
+pub(crate) fn selection(ranks: usize) -> anyhow::Result<Selection> {
+    let environment = Environment::current();
+    let tuning = Tuning::of(&environment)?;
+    tuning.remark().iter().for_each(|remark| warn(remark));
+    let costs = tuning.costs().unwrap_or_default();
+    let forced = environment.get(names::COLLECTIVES).unwrap_or_default();
+    let forced = forced.parse().map_err(|why| misuse(format!("{}={forced}: {why}", names::COLLECTIVES)))?;
+    let processors = affinity::usable();
+    // As a rank knows that has no helper unless there is a processor for it.
+    let has_no_helper = ranks >= processors;
+    Ok(Selection { costs, forced, per_processor: ranks.div_ceil(processors), has_no_helper })
+}
+
 impl Choices {
     /// What `tasuki run` would have so many ranks choose; as many as there are processors where nobody says.
     pub(crate) fn here(ranks: Option<usize>) -> anyhow::Result<Choices> {
-        let environment = Environment::current();
-        let tuning = Tuning::of(&environment)?;
-        tuning.remark().iter().for_each(|remark| warn(remark));
-        let forced = environment.get(names::COLLECTIVES).unwrap_or_default();
-        let forced =
-            forced.parse().map_err(|why| misuse(format!("{}={forced}: {why}", names::COLLECTIVES)))?;
+        let tuning = Tuning::of(&Environment::current())?;
         let processors = affinity::usable();
         let ranks = ranks.unwrap_or(processors);
         let costs_from = tuning.costs().map_or("built-in".into(), |_| tuning.to_string());
-        let costs = tuning.costs().unwrap_or_default();
-        let per_processor = ranks.div_ceil(processors);
-        // As a rank knows that has no helper unless there is a processor for it.
-        let has_no_helper = ranks >= processors;
-        let selection = Selection { costs, forced, per_processor, has_no_helper };
-        Ok(Choices::of(ranks, processors, costs_from, &selection))
+        Ok(Choices::of(ranks, processors, costs_from, &selection(ranks)?))
     }
 
     fn of(ranks: usize, processors: usize, costs_from: String, selection: &Selection) -> Choices {

@@ -26,6 +26,11 @@ fn wrong_options_and_values_are_told() {
     assert!(misuse(&["-n", "2", "--lable", "true"]).contains("'--label'"));
     assert!(misuse(&["-n", "2", "--fabric", "simm", "true"]).contains("sim"));
     assert!(misuse(&["-n", "2", "--seed", "1", "true"]).contains("--fabric sim"));
+    let both = misuse(&["-n", "2", "--threads", "--fabric", "sim", "true"]);
+    assert!(
+        both.contains("exclude each other: choose --threads for ") && both.contains("--fabric sim for "),
+        "{both}"
+    );
     assert!(misuse(&["-n", "2", "--timeout", "soon", "true"]).contains("unit of time"));
     assert!(misuse(&["-n", "2", "--env", "NAME", "true"]).contains("NAME=VALUE"));
     assert!(misuse(&["-n", "2", "--env", "TASUKI_RANK=1", "true"]).contains("set by `tasuki run` itself"));

@@ -182,6 +182,135 @@ fn neighbours_are_simulated() {
     assert!(misuse(&["bcast", "-n", "4", "--grid", "2x2"]).contains("neighbour"));
 }
 
+/// A file that a plan is exported to.
+fn exported(folder: &tempfile::TempDir, name: &str, args: &[&str]) -> String {
+    let file = folder.path().join(name);
+    let format = if name.ends_with(".goal") { "goal" } else { "json" };
+    let mut export = Command::new(TASUKI);
+    export.args(["plan", "export", "--format", format, "-o"]).arg(&file).args(args);
+    Running::start(export).wait().expect(0);
+    file.to_str().expect("a path in Unicode").to_string()
+}
+
+#[test]
+fn goal_text_is_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let bcast = ["bcast", "-n", "8", "--bytes", "64K", "--algorithm", "chain", "--segments", "1"];
+    let file = exported(&folder, "plan.goal", &bcast);
+    let figures_of = figures(&[&file, "--topology", "crossbar"]);
+    assert_eq!((&figures_of["collective"], &figures_of["ranks"]), (&json!("goal"), &json!(8)));
+    // Seven copies, and a byte for each time that a rank says it is ready.
+    assert_eq!(figures_of["bytes_delivered"], 7 * 65536 + 7);
+    let seconds = |more: &[&str]| {
+        figures(&[&[&file[..], "--topology", "crossbar"], more].concat())["seconds"].as_f64().unwrap()
+    };
+    assert!(
+        seconds(&["--overhead", "1us"]) > seconds(&[]) + 10e-6,
+        "o is spent at both ends of each message"
+    );
+    assert!(sim(&[&file]).expect(0).out.contains("the messages of "));
+    assert!(misuse(&[&file, "--ranks", "8"]).contains("--ranks is not for GOAL text"));
+    assert!(misuse(&[&file, "--rooted", "0"]).contains("--rooted is not for GOAL text"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen(" 65536b ", " 65535b ", 1)).unwrap();
+    assert!(sim(&[&file]).expect(1).err.contains("receives 65"), "{}", sim(&[&file]).err);
+    std::fs::write(&file, text.replacen(": calc", ": calk", 1)).unwrap();
+    assert!(misuse(&[&file]).contains("line "));
+}
+
+#[test]
+fn costs_can_be_given_with_their_units() {
+    // One transfer of 1,000,000 bytes over two hops, and its notice: 2 L + m G, and back 2 L.
+    let args = ["bcast", "-n", "2", "--bytes", "1000000", "--algorithm", "binary", "--topology", "crossbar"];
+    let run = |more: &[&str]| figures(&[&args[..], more].concat());
+    let slow = run(&["--latency", "10us", "--byte-time", "1GB/s", "--gap", "0ns", "--overhead", "3us"]);
+    // o, then the leaf's readiness 2 L, the copy, and the news of it.
+    assert!(
+        (slow["seconds"].as_f64().unwrap() - (3e-6 + 20e-6 + 20e-6 + 1e-3 + 20e-6)).abs() < 1e-12,
+        "{slow}"
+    );
+    assert_eq!(slow["latency_seconds"], 10e-6);
+    assert_eq!((&slow["engines"], &slow["byte_seconds"]), (&json!(4), &json!(1e-9)));
+    let narrow = run(&["--link-rate", "8Gbit/s", "--engines", "2"]);
+    assert_eq!((&narrow["link_byte_seconds"], &narrow["engines"]), (&json!(1e-9), &json!(2)));
+    let sum = ["reduce", "-n", "2", "--bytes", "1000000", "--algorithm", "tree", "--segments", "1"];
+    let sum = |more: &[&str]| figures(&[&sum[..], more].concat())["seconds"].as_f64().unwrap();
+    let longer = sum(&["--combine-time", "1ns"]) - sum(&["--combine-time", "20GB/s"]);
+    assert!((longer - 0.95e-3).abs() < 1e-9, "{longer}");
+    assert!(misuse(&["bcast", "-n", "2", "--latency", "10"]).contains("with its unit"));
+    assert!(misuse(&["bcast", "-n", "2", "--link-rate", "12"]).contains("12.5GB/s"));
+    let help = sim(&["--help"]).expect(0).out;
+    for word in
+        ["--latency", "--overhead", "--gap", "--byte-time", "--engines", "--link-rate", "--combine-time"]
+    {
+        assert!(help.contains(word), "{word}");
+    }
+    assert!(help.contains("0.05 ns"), "{help}");
+}
+
+/// LogGOPS: each sender's first byte comes 2 L after it has heard that the root is ready; the root's interface takes
+/// m G + g for each message but the last, and m G for that.
+#[test]
+fn an_incast_is_serialised_at_the_receiver() {
+    let (latency, byte, gap) = (100e-9, 0.104762e-9, 1e-9);
+    for (ranks, bytes) in [(2_u32, 1 << 20), (9, 1 << 20), (33, 1 << 20), (33, 8192)] {
+        let (count, size) = (ranks.to_string(), bytes.to_string());
+        let args =
+            ["gather", "-n", &count, "--bytes", &size, "--algorithm", "flat", "--topology", "crossbar"];
+        let seconds = figures(&args)["seconds"].as_f64().unwrap();
+        let (senders, body) = (f64::from(ranks - 1), f64::from(bytes) * byte);
+        let incast = 2.0 * latency + (senders - 1.0) * (body + gap) + body;
+        // Before it the root says that it is ready, after it the last sender hears that it is done: at most 2 L each,
+        // and g for each notice.
+        let notices = 4.0 * latency + 4.0 * f64::from(ranks) * gap;
+        assert!(
+            (incast..=incast + notices).contains(&seconds),
+            "{ranks} ranks, {bytes} bytes: {incast} {seconds}"
+        );
+    }
+}
+
+/// A grid whose ends are no neighbours has fewer messages than one whose ends are.
+#[test]
+fn neighbours_of_an_open_grid_are_not_slower_than_of_a_closed_one() {
+    // In a fat tree links in the middle are shared by pairs that have nothing to do with each other, so that there a row
+    // alone is compared.
+    let two_dimensions =
+        [("256", "16x16", "crossbar"), ("256", "16x16", "torus"), ("256", "16x16", "torus:16x16")];
+    let rows = ["33", "64"].into_iter().flat_map(|ranks| {
+        ["crossbar", "fat-tree:8", "torus"].into_iter().map(move |topology| (ranks, ranks, topology))
+    });
+    for (ranks, grid, topology) in two_dimensions.into_iter().chain(rows) {
+        let args = ["neighbours", "-n", ranks, "--grid", grid, "--bytes", "64K", "--topology", topology];
+        let seconds = |args: &[&str]| figures(args)["seconds"].as_f64().unwrap();
+        let (open, around) = (seconds(&args), seconds(&[&args[..], &["--periodic"]].concat()));
+        assert!(open <= around, "{grid} on {topology}: {open} {around}");
+    }
+    // On a mesh the edge that closes a ring leads through the whole row, one L for each link.
+    let ring = ["allgather", "-n", "33", "--bytes", "64K", "--algorithm", "ring", "--topology"];
+    let seconds = |topology: &str| figures(&[&ring[..], &[topology]].concat())["seconds"].as_f64().unwrap();
+    assert!(seconds("mesh:33") > seconds("torus:33") + 31.0 * 100e-9);
+}
+
+#[test]
+fn files_without_end_are_refused() {
+    for file in ["/dev/zero", "/dev/urandom"] {
+        assert!(misuse(&[file]).contains("is no text"), "{file}");
+        assert!(misuse(&["gatherv", "-n", "4", "--counts", file]).contains("is no text"), "{file}");
+        let mut check = Command::new(TASUKI);
+        check.args(["plan", "check", file]);
+        assert!(Running::start(check).wait().expect(2).err.contains("is no text"), "{file}");
+    }
+}
+
+#[test]
+fn what_would_work_is_named_where_an_algorithm_is_refused() {
+    let ring = misuse(&["allgather", "-n", "100000", "--bytes", "8", "--algorithm", "ring"]);
+    assert!(ring.contains("of memory, and ") && ring.contains("--algorithm "), "{ring}");
+    let pairs = misuse(&["alltoall", "-n", "100000", "--bytes", "8"]);
+    assert!(pairs.contains("of memory, and ") && pairs.contains("--algorithm "), "{pairs}");
+}
+
 #[test]
 fn misuse_is_told_with_the_nearest() {
     assert!(misuse(&["bcats", "--ranks", "4"]).contains("did you mean 'bcast'?"));
@@ -199,7 +328,7 @@ fn misuse_is_told_with_the_nearest() {
     let unfit =
         misuse(&["bcast", "--ranks", "5", "--topology", "torus:2x3", "--algorithm", "trinaryx3 bucket"]);
     assert!(unfit.contains("fill a torus"), "{unfit}");
-    assert!(misuse(&["allgather", "--ranks", "1000000"]).contains("fewer ranks"));
+    assert!(misuse(&["scan", "--ranks", "16777215"]).contains("fewer ranks"));
     assert!(misuse(&["bcast", "--ranks", "4", "--json", "/nowhere/a.json"]).contains("cannot be written"));
     // What was there stays.
     let folder = tempfile::tempdir().unwrap();

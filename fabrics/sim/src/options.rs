@@ -344,7 +344,9 @@ impl Sim {
         self
     }
 
-    /// Keeps a line of text for each event, in [`Report::trace`](crate::Report::trace). For looking at a short run.
+    /// Keeps a line of text for each event, for looking at a short run. They are in
+    /// [`Report::trace`](crate::Report::trace) and in the `trace` of what `tasuki::sim` returns; the error of a run that
+    /// fails ends with the last of them.
     #[must_use]
     pub fn keep_trace(mut self, yes: bool) -> Sim {
         self.keeps_trace = yes;

@@ -27,8 +27,7 @@ fn direct(shape: &Shape, part: &mut RankPart) {
     };
     let gives: Vec<GivenBlock> = neighbours.given(me).map(given).collect();
     let gets: Vec<(usize, usize)> = neighbours.got(me).map(|got| (got.from, got.number)).collect();
-    let most = (0..shape.ranks).map(|rank| neighbours.given(rank).count()).max().unwrap_or(0);
-    put_blocks(part, &gives, &gets, most);
+    put_blocks(part, &gives, &gets, neighbours.given_max());
 }
 
 /// A block that is given.

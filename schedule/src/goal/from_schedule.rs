@@ -1,168 +1,445 @@
-//! A schedule's graph as operations.
+//! A schedule as GOAL operations, one rank at a time.
 //!
-//! Each step has a first operation at the rank that prepares it, which waits for what the step waits for. Where other
-//! ranks have a part in it, messages lead there.
+//! The operations of a rank come from its own part and from those steps of other ranks that reach it: their bytes leave
+//! or arrive here, or they raise a signal here. A part does not say which steps of others reach it. So the parts of all
+//! ranks are looked through once for each *window* of ranks, and the steps that reach the window are kept. Memory is
+//! bounded by the window and by the largest rank, whatever the number of ranks.
+//!
+//! *Tags.* A message has the number that it has among all messages from its sender to its receiver, ordered by the rank
+//! and the number of the step that it belongs to. Sender and receiver both see exactly these steps, so each counts the
+//! same number by itself.
+//!
+//! *Order.* An operation requires those additions to a signal without which its trigger cannot be met, whatever the
+//! order in which the others come. A rank sees all additions to its own signals, so it needs no proof for that. FaultSite
+//! these additions are not enough to meet the trigger, GOAL cannot express what it waits for.
 
 use super::{Goal, GoalOp, OpKind};
 use crate::Error;
-use crate::{Dependency, Event, Graph, StepKind};
+use crate::{RankPart, START, Schedule, Step, StepKind, StepTrigger};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes of a message that only tells: the simulator charges for one byte less than there are, so none is too few.
 const WORD_BYTES: u64 = 1;
+/// Steps of others that are kept at a time, of some 140 bytes each. One rank may be reached by more.
+pub(super) const WINDOW_STEPS: u64 = 1 << 20;
 
-/// An operation: whose, and which of its.
-type OpId = (usize, usize);
-
-struct FromSchedule {
-    goal: Goal,
-    tags: u32,
-    /// The first operation of each event, at its own rank.
-    first: BTreeMap<Event, usize>,
-    /// The operation of its own rank with which a step is over, as far as that rank knows.
-    over: BTreeMap<Event, usize>,
-    /// What tells of each effect, at the rank whose signal it raises.
-    tells: BTreeMap<Dependency, usize>,
+/// A step of another rank that reaches `at`.
+struct Reaching {
+    at: u32,
+    by: u32,
+    number: u32,
+    step: Step,
 }
 
-/// The operations of one start.
-pub fn make(graph: &Graph) -> Result<Goal, Error> {
-    let goal = Goal { ranks: vec![Vec::new(); graph.parts.len()] };
-    let mut making =
-        FromSchedule { goal, tags: 0, first: BTreeMap::new(), over: BTreeMap::new(), tells: BTreeMap::new() };
-    for node in &graph.nodes {
-        let Some(rank) = making.add(graph, node.event) else {
-            return Err(Error::NoWords("there are more messages than tags".into()));
-        };
-        if !node.is_whole {
-            let whose = match node.event {
-                Event::Step(_, step) => format!("step {step} of rank {rank}"),
-                Event::Begin(_) | Event::End(_) => format!("the end of rank {rank}"),
-            };
-            return Err(Error::NoWords(format!(
-                "{whose} waits for some of several effects, whichever come first: GOAL has no words for that"
-            )));
+/// The operations of one start, in memory.
+pub fn make(schedule: &Schedule) -> Result<Goal, Error> {
+    let mut goal = Goal::default();
+    each_rank(schedule, WINDOW_STEPS, |_, operations| {
+        goal.ranks.push(operations);
+        Ok(())
+    })?;
+    Ok(goal)
+}
+
+/// Makes the operations of each rank, in the order of ranks, and hands them over.
+pub(super) fn each_rank(
+    schedule: &Schedule,
+    window_steps: u64,
+    mut take: impl FnMut(usize, Vec<GoalOp>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let counts = count(schedule)?;
+    let mut first = 0;
+    while first < counts.len() {
+        let (mut end, mut steps) = (first + 1, counts[first]);
+        while end < counts.len() && steps + counts[end] <= window_steps {
+            steps += counts[end];
+            end += 1;
         }
-        let first = making.first[&node.event];
-        let ended = node.ended.map(|ended| making.over[&ended]);
-        let mut requires: Vec<usize> =
-            node.causes.iter().map(|cause| making.tells[cause]).chain(ended).collect();
-        requires.sort_unstable();
-        requires.dedup();
-        making.goal.ranks[rank][first].requires = requires;
-        let behind = node.behind.map(|behind| making.first[&behind]);
-        making.goal.ranks[rank][first].irequires = behind.into_iter().collect();
+        let reaching = collect(schedule, first..end, steps);
+        let mut rest = &reaching[..];
+        for rank in first..end {
+            let (own, others) = rest.split_at(rest.partition_point(|one| one.at as usize <= rank));
+            rest = others;
+            take(rank, FromSchedule::of(&schedule.part(rank), own)?)?;
+        }
+        first = end;
     }
-    Ok(making.goal)
+    Ok(())
+}
+
+/// How many steps of others reach each rank.
+fn count(schedule: &Schedule) -> Result<Vec<u64>, Error> {
+    let mut counts = vec![0_u64; schedule.ranks()];
+    for rank in 0..schedule.ranks() {
+        for (number, step) in schedule.part(rank).steps().iter().enumerate() {
+            for at in reached(rank, step) {
+                let count = counts.get_mut(at as usize);
+                let no_rank =
+                    || wrong(format!("step {number} of rank {rank} names rank {at}, which is not there"));
+                *count.ok_or_else(no_rank)? += 1;
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// The steps of others that reach some ranks, rank by rank, in the order of who prepares them.
+fn collect(schedule: &Schedule, ranks: Range<usize>, count: u64) -> Vec<Reaching> {
+    let mut reaching = Vec::with_capacity(count as usize);
+    for by in 0..schedule.ranks() {
+        for (number, step) in schedule.part(by).steps().iter().enumerate() {
+            let at = reached(by, step).filter(|&at| ranks.contains(&(at as usize)));
+            let of_it = |at| Reaching { at, by: by as u32, number: number as u32, step: *step };
+            reaching.extend(at.map(of_it));
+        }
+    }
+    reaching.sort_unstable_by_key(|one| (one.at, one.by, one.number));
+    reaching
+}
+
+/// Other ranks that have something to do with a step, each once.
+fn reached(by: usize, step: &Step) -> impl Iterator<Item = u32> {
+    let moved = match step.action {
+        StepKind::Nothing => [None; 2],
+        StepKind::Copy { from, to, .. } | StepKind::Reduce { from, to, .. } => {
+            [Some(from.rank), Some(to.rank)]
+        }
+    };
+    let [one, other] = step.effects.map(|effect| effect.map(|effect| effect.rank));
+    let all = [moved[0], moved[1], one, other];
+    let is_new = move |&place: &usize| all[place] != Some(by as u32) && !all[..place].contains(&all[place]);
+    (0..all.len()).filter(is_new).filter_map(move |place| all[place])
+}
+
+fn wrong(why: String) -> Error {
+    Error::NoWords(why)
+}
+
+/// An operation: whose it is, and its number if it is one of the rank that is made.
+type OpId = (usize, Option<usize>);
+
+/// An addition to a signal of the rank.
+#[derive(Clone, Copy)]
+struct Addition {
+    /// What all additions before it in its stream make.
+    before: u64,
+    amount: u64,
+    /// The number of the step.
+    number: usize,
+    /// The operation with which it has come.
+    operation: usize,
+}
+
+/// Who adds: a rank, and which of its queues; none is the program's start. What one of these adds comes in its order.
+type Adder = (usize, Option<u16>);
+
+/// A signal: who adds to it, what, and how much that makes.
+#[derive(Default)]
+struct SignalId {
+    streams: BTreeMap<Adder, Vec<Addition>>,
+    sum: u64,
+}
+
+/// A rank that is made.
+struct FromSchedule {
+    rank: usize,
+    operations: Vec<GoalOp>,
+    /// How many messages have gone to each rank, and have come from it.
+    sent: BTreeMap<usize, u32>,
+    received: BTreeMap<usize, u32>,
+    signals: Vec<SignalId>,
+}
+
+/// The operations of an own step that others may have to wait for: the first, and the one with which it is over as far
+/// as this rank knows.
+#[derive(Clone, Copy)]
+struct Own {
+    first: usize,
+    over: usize,
+}
+
+/// A queue as far as it is made.
+#[derive(Default)]
+struct Line {
+    last: Option<usize>,
+    reduction: Option<usize>,
+    /// How many additions of each stream its steps have waited for.
+    waited: BTreeMap<(usize, Adder), usize>,
 }
 
 impl FromSchedule {
-    /// Adds the operations of an event: whose it is.
-    fn add(&mut self, graph: &Graph, event: Event) -> Option<usize> {
-        let (rank, step) = match event {
-            Event::Begin(rank) => {
-                let begin = self.push(rank, "begin".into(), OpKind::Calc { units: 0 });
-                self.first.insert(event, begin.1);
-                self.tells.insert(Dependency { event, effect: 0 }, begin.1);
-                return Some(rank);
-            }
-            Event::End(rank) => {
-                let end = self.push(rank, "end".into(), OpKind::Calc { units: 0 });
-                self.first.insert(event, end.1);
-                return Some(rank);
-            }
-            Event::Step(rank, step) => (rank, step),
-        };
-        let name = format!("r{rank}s{step}");
-        let (first, over, at_source) = match graph.parts[rank].steps()[step].action {
+    fn of(part: &RankPart, reaching: &[Reaching]) -> Result<Vec<GoalOp>, Error> {
+        let rank = part.rank();
+        let signals = part.counters().iter().map(|_| SignalId::default()).collect();
+        let (sent, received) = (BTreeMap::new(), BTreeMap::new());
+        let mut making = FromSchedule { rank, operations: Vec::new(), sent, received, signals };
+        let begin = making.push("begin".into(), OpKind::Calc { units: 0 });
+        making.add((rank, None), 0, START.index(), 1, begin)?;
+        let (before, after) = reaching.split_at(reaching.partition_point(|one| (one.by as usize) < rank));
+        for one in before {
+            making.step(one.by as usize, one.number as usize, &one.step)?;
+        }
+        let own = part.steps().iter().enumerate();
+        let own = own.map(|(number, step)| making.step(rank, number, step)).collect::<Result<Vec<_>, _>>()?;
+        for one in after {
+            making.step(one.by as usize, one.number as usize, &one.step)?;
+        }
+        making.check_sums(part)?;
+        making.order(part, &own, begin)?;
+        making.end(part, begin)?;
+        Ok(making.operations)
+    }
+
+    /// Adds what this rank does of a step. The first of its operations here, and the last.
+    fn step(&mut self, by: usize, number: usize, step: &Step) -> Result<Own, Error> {
+        let name = format!("r{by}s{number}");
+        let (first, over, source) = match step.action {
             StepKind::Nothing => {
-                let join = self.push(rank, name.clone(), OpKind::Calc { units: 0 });
+                let join = self.calc(by, &name, "", 0);
                 (join, join, join)
             }
-            action @ (StepKind::Copy { from, to, bytes } | StepKind::Reduce { from, to, bytes, .. }) => {
-                let (source, target) = (from.rank as usize, to.rank as usize);
-                let is_sum = matches!(action, StepKind::Reduce { .. });
-                self.transfer(rank, &name, (source, target), bytes, is_sum)?
+            StepKind::Copy { from, to, bytes } => {
+                self.transfer(by, &name, (from.rank as usize, to.rank as usize), bytes, false)?
+            }
+            StepKind::Reduce { from, to, bytes, .. } => {
+                self.transfer(by, &name, (from.rank as usize, to.rank as usize), bytes, true)?
             }
         };
-        self.first.insert(event, first.1);
-        let own = [over, at_source].into_iter().find(|place| place.0 == rank).unwrap_or(first);
-        self.over.insert(event, own.1);
-        for (effect, raised) in graph.parts[rank].steps()[step].effects().enumerate() {
+        for (effect, raised) in step.effects().enumerate() {
             let whose = raised.rank as usize;
-            let told = if whose == over.0 {
-                over.1
-            } else if whose == at_source.0 {
-                at_source.1
-            } else {
-                let words = [format!("{name}_tell{effect}"), format!("{name}_told{effect}")];
-                let (send, recv) = self.message(words, (over.0, whose), WORD_BYTES)?;
-                self.wait(send, over.1);
-                recv.1
+            let told = match [over, source].into_iter().find(|place| place.0 == whose) {
+                Some(place) => place,
+                None => {
+                    let words = [format!("_tell{effect}"), format!("_told{effect}")];
+                    let (send, recv) =
+                        self.message(&name, [&words[0], &words[1]], (over.0, whose), WORD_BYTES)?;
+                    self.wait(send, over);
+                    recv
+                }
             };
-            self.tells.insert(Dependency { event, effect }, told);
+            if let (_, Some(operation)) = told {
+                let adder = (by, Some(step.queue.0));
+                self.add(adder, number, raised.signal.index(), raised.amount, operation)?;
+            }
         }
-        Some(rank)
+        let here = |places: &[OpId]| places.iter().find_map(|place| place.1).unwrap_or(0);
+        Ok(Own { first: here(&[first]), over: here(&[over, source, first]) })
     }
 
     /// What moves bytes: the first operation, the one with which the bytes are there, and the one with which they have
     /// been read.
     fn transfer(
         &mut self,
-        rank: usize,
+        by: usize,
         name: &str,
         (source, target): (usize, usize),
         bytes: u64,
         is_sum: bool,
-    ) -> Option<(OpId, OpId, OpId)> {
-        // Who has the source moves the bytes: another rank has to be told to.
-        let order = if source == rank {
+    ) -> Result<(OpId, OpId, OpId), Error> {
+        // The owner of the source moves the bytes. Another rank that prepares the step tells it to.
+        let order = if source == by {
             None
         } else {
-            Some(self.message([name.to_string(), format!("{name}_go")], (rank, source), WORD_BYTES)?)
+            Some(self.message(name, ["", "_go"], (by, source), WORD_BYTES)?)
         };
-        let moves = if order.is_some() { format!("{name}_move") } else { name.to_string() };
+        let moves = if order.is_some() { "_move" } else { "" };
         let (read, mut over) = if source == target {
-            let calc = self.push(source, moves, OpKind::Calc { units: bytes });
+            let calc = self.calc(source, name, moves, bytes);
             (calc, calc)
         } else {
-            self.message([moves, format!("{name}_in")], (source, target), bytes)?
+            self.message(name, [moves, "_in"], (source, target), bytes)?
         };
         if is_sum && source != target {
-            let sum = self.push(target, format!("{name}_sum"), OpKind::Calc { units: bytes });
-            self.wait(sum, over.1);
+            let sum = self.calc(target, name, "_sum", bytes);
+            self.wait(sum, over);
             over = sum;
         }
         let first = match order {
             Some((told, go)) => {
-                self.wait(read, go.1);
+                self.wait(read, go);
                 told
             }
             None => read,
         };
-        Some((first, over, read))
+        Ok((first, over, read))
     }
 
+    /// A message: both ends count it, whichever of them is made.
     fn message(
         &mut self,
-        [sent, got]: [String; 2],
+        name: &str,
+        [sent, got]: [&str; 2],
         (from, to): (usize, usize),
         bytes: u64,
-    ) -> Option<(OpId, OpId)> {
-        let tag = self.tags;
-        self.tags = tag.checked_add(1)?;
-        let send = self.push(from, sent, OpKind::Send { bytes, to, tag });
-        let recv = self.push(to, got, OpKind::Recv { bytes, from, tag });
-        Some((send, recv))
+    ) -> Result<(OpId, OpId), Error> {
+        let (mut send, mut recv) = ((from, None), (to, None));
+        let no_tag = || wrong(format!("rank {from} sends rank {to} more messages than there are tags"));
+        if from == self.rank {
+            let tag = next(&mut self.sent, to).ok_or_else(no_tag)?;
+            send.1 = Some(self.push(format!("{name}{sent}"), OpKind::Send { bytes, to, tag }));
+        }
+        if to == self.rank {
+            let tag = next(&mut self.received, from).ok_or_else(no_tag)?;
+            recv.1 = Some(self.push(format!("{name}{got}"), OpKind::Recv { bytes, from, tag }));
+        }
+        Ok((send, recv))
     }
 
-    fn push(&mut self, rank: usize, label: String, does: OpKind) -> OpId {
-        let own = &mut self.goal.ranks[rank];
-        own.push(GoalOp { label, does, requires: Vec::new(), irequires: Vec::new() });
-        (rank, own.len() - 1)
+    fn calc(&mut self, whose: usize, name: &str, suffix: &str, units: u64) -> OpId {
+        let is_own = whose == self.rank;
+        (whose, is_own.then(|| self.push(format!("{name}{suffix}"), OpKind::Calc { units })))
     }
 
-    fn wait(&mut self, (rank, what): OpId, before: usize) {
-        self.goal.ranks[rank][what].requires.push(before);
+    fn push(&mut self, label: String, does: OpKind) -> usize {
+        self.operations.push(GoalOp { label, does, requires: Vec::new(), irequires: Vec::new() });
+        self.operations.len() - 1
     }
+
+    fn wait(&mut self, (_, what): OpId, (_, before): OpId) {
+        if let (Some(what), Some(before)) = (what, before) {
+            self.operations[what].requires.push(before);
+        }
+    }
+
+    fn add(
+        &mut self,
+        adder: Adder,
+        number: usize,
+        signal: usize,
+        amount: u64,
+        operation: usize,
+    ) -> Result<(), Error> {
+        let (rank, by) = (self.rank, adder.0);
+        let no_signal =
+            || wrong(format!("step {number} of rank {by} raises a signal that rank {rank} has not"));
+        let signal = self.signals.get_mut(signal).ok_or_else(no_signal)?;
+        signal.sum = signal.sum.saturating_add(amount);
+        let stream = signal.streams.entry(adder).or_default();
+        let before = stream.last().map_or(0, |last| last.before.saturating_add(last.amount));
+        stream.push(Addition { before, amount, number, operation });
+        Ok(())
+    }
+
+    fn check_sums(&self, part: &RankPart) -> Result<(), Error> {
+        let pairs = part.counters().iter().zip(&self.signals);
+        let unequal = pairs.into_iter().find(|(counter, signal)| counter.per_start != signal.sum);
+        match unequal {
+            None => Ok(()),
+            Some((counter, signal)) => Err(wrong(format!(
+                "the schedule is wrong: signal {:?} of rank {} is said to count {} in a start, and steps add {}",
+                counter.name, self.rank, counter.per_start, signal.sum
+            ))),
+        }
+    }
+
+    /// What each own step waits for.
+    fn order(&mut self, part: &RankPart, own: &[Own], begin: usize) -> Result<(), Error> {
+        let mut lines: BTreeMap<u16, Line> = BTreeMap::new();
+        for (number, step) in part.steps().iter().enumerate() {
+            let line = lines.entry(step.queue.0).or_default();
+            let place = (number, step.queue.0);
+            let mut requires = self.causes(part, &step.trigger, Some(place), &mut line.waited)?;
+            match line.last.replace(own[number].first) {
+                Some(before) => self.operations[own[number].first].irequires.push(before),
+                None => requires.push(begin), // no step begins before its rank has started
+            }
+            if matches!(step.action, StepKind::Reduce { .. }) {
+                requires.extend(line.reduction.replace(own[number].over));
+            }
+            self.require(own[number].first, requires);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, part: &RankPart, begin: usize) -> Result<(), Error> {
+        let end = self.push("end".into(), OpKind::Calc { units: 0 });
+        let mut waited = BTreeMap::new();
+        let mut requires = Vec::new();
+        for trigger in part.finished() {
+            requires.extend(self.causes(part, trigger, None, &mut waited)?);
+        }
+        self.operations[end].irequires.push(begin);
+        self.require(end, requires);
+        Ok(())
+    }
+
+    fn require(&mut self, operation: usize, mut requires: Vec<usize>) {
+        requires.sort_unstable();
+        requires.dedup();
+        self.operations[operation].requires = requires;
+    }
+
+    /// The operations with which a trigger must be met, without those that `waited` has waited for before. `at`: the
+    /// number and queue of the step that waits; none for the end of the start.
+    fn causes(
+        &self,
+        part: &RankPart,
+        trigger: &StepTrigger,
+        at: Option<(usize, u16)>,
+        waited: &mut BTreeMap<(usize, Adder), usize>,
+    ) -> Result<Vec<usize>, Error> {
+        let index = trigger.signal.index();
+        let what = || match at {
+            Some((number, _)) => format!("step {number} of rank {}", self.rank),
+            None => format!("the end of rank {}", self.rank),
+        };
+        let (Some(signal), Some(counter)) = (self.signals.get(index), part.counters().get(index)) else {
+            return Err(wrong(format!("{} waits for a signal that is not there", what())));
+        };
+        // What earlier starts have added has come; a trigger that looks back wants less of this one.
+        let past = counter.per_start.saturating_mul(trigger.lag.into());
+        let wanted = trigger.count.saturating_sub(past);
+        if wanted == 0 {
+            return Ok(Vec::new());
+        }
+        // Additions of the step itself, and of those behind it in its queue, come later.
+        let until = |adder: &Adder, stream: &[Addition]| match at {
+            Some((number, queue)) if *adder == (self.rank, Some(queue)) => {
+                stream.partition_point(|one| one.number < number)
+            }
+            _ => stream.len(),
+        };
+        let sum_of = |stream: &[Addition]| stream.last().map_or(0, |last| last.before + last.amount);
+        let own = at.and_then(|(_, queue)| signal.streams.get_key_value(&(self.rank, Some(queue))));
+        let late = own.map_or(0, |(adder, stream)| sum_of(stream) - sum_of(&stream[..until(adder, stream)]));
+        let all = signal.sum - late;
+        if wanted > all {
+            return Err(wrong(format!(
+                "the schedule is wrong: {} waits for {wanted} of signal {:?}, which counts {all} by then",
+                what(),
+                counter.name
+            )));
+        }
+        let (mut causes, mut known) = (Vec::new(), 0_u64);
+        for (adder, stream) in &signal.streams {
+            let stream = &stream[..until(adder, stream)];
+            // One is needed if all others but those behind it in its stream are too few.
+            let others = all - sum_of(stream);
+            let needed = stream.partition_point(|one| others + one.before < wanted);
+            known += sum_of(&stream[..needed]);
+            if needed > 0 {
+                let before = waited.entry((index, *adder)).or_default();
+                causes.extend(stream.iter().take(needed).skip(*before).map(|one| one.operation));
+                *before = needed.max(*before);
+            }
+        }
+        if known < wanted {
+            return Err(wrong(format!(
+                "{} waits until signal {:?} has counted {wanted} of {all}, whoever adds first: GOAL can only say \
+                 which messages an operation waits for",
+                what(),
+                counter.name
+            )));
+        }
+        Ok(causes)
+    }
+}
+
+/// The next number of messages with a rank.
+fn next(counts: &mut BTreeMap<usize, u32>, peer: usize) -> Option<u32> {
+    let count = counts.entry(peer).or_default();
+    let number = *count;
+    *count = number.checked_add(1)?;
+    Some(number)
 }

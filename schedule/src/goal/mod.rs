@@ -5,19 +5,21 @@
 //! another one is a message. docs/plans.md says what becomes of what.
 //!
 //! ```text
-//! make    a schedule's graph as operations       write   operations as text
+//! make    a schedule as operations               write   operations as text
 //! read    text as operations                     look    whether they fit each other
+//! simulate  what they take on a network
 //! ```
 
+mod validate;
 mod from_schedule;
 mod parse;
-mod validate;
+mod simulate;
 mod write;
 
+pub use validate::GoalStats;
 pub use from_schedule::make;
 pub use parse::parse;
-pub use validate::GoalStats;
-pub use write::write;
+pub use write::{export, write};
 
 /// Operations of all ranks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -128,7 +128,7 @@ impl Goal {
     }
 
     /// An operation, as it is told.
-    fn name(&self, rank: usize, number: usize) -> String {
+    pub(super) fn name(&self, rank: usize, number: usize) -> String {
         match self.ranks[rank][number].label.as_str() {
             "" => format!("operation {} of rank {rank}", number + 1),
             label => format!("{label} of rank {rank}"),
@@ -176,12 +176,13 @@ fn circle(waits: &[Vec<usize>], left: &[usize]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{from_schedule, parse, write};
+    use super::super::from_schedule::{each_rank, make};
+    use super::super::{export, parse, write};
     use super::*;
     use crate::algorithm::ALGORITHMS;
-    use crate::shape::Shape;
-    use crate::{Event, Graph};
-    use std::collections::BTreeSet;
+    use crate::shape::{CollectiveKind, Shape};
+    use crate::{Contract, Event, Graph, RankPart, Schedule, started};
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn text(goal: &Goal) -> String {
         let mut bytes = Vec::new();
@@ -241,23 +242,102 @@ mod tests {
         }
     }
 
+    /// Events before which others have ended for sure, or only begun, by the edges between them.
+    fn known(edges: &Edges) -> Edges {
+        let mut behind: BTreeMap<Event, Vec<(Event, bool)>> = BTreeMap::new();
+        edges.iter().for_each(|&(from, to, is_over)| behind.entry(from).or_default().push((to, is_over)));
+        let mut known = Edges::new();
+        for &from in behind.keys() {
+            let mut left = behind[&from].clone();
+            while let Some((to, is_over)) = left.pop() {
+                if known.insert((from, to, is_over)) {
+                    left.extend(behind.get(&to).into_iter().flatten().map(|&(next, _)| (next, is_over)));
+                }
+            }
+        }
+        known
+    }
+
     #[test]
-    fn the_text_gives_the_graph_of_the_schedule_back() {
+    fn operations_are_ordered_as_the_proof_orders_steps() {
         for algorithm in ALGORITHMS {
             for ranks in 1..=9 {
                 let shape = Shape::new(algorithm.operation, ranks, ranks / 2, 64);
                 if !(algorithm.fits)(&shape) {
                     continue;
                 }
-                let graph = algorithm.schedule(&shape, 4).graph().unwrap();
-                let goal = from_schedule::make(&graph).unwrap();
+                let what = format!("{} by {} on {ranks} ranks", algorithm.operation.name(), algorithm.name);
+                let schedule = algorithm.schedule(&shape, 4);
+                let goal = from_schedule::make(&schedule).unwrap_or_else(|error| panic!("{what}: {error}"));
                 let again = parse(&text(&goal)).unwrap();
-                assert_eq!(again, goal, "{} on {ranks} ranks", algorithm.name);
-                assert_eq!(edges_of_text(&again), edges_of_schedule(&graph), "{}", algorithm.name);
+                assert_eq!(again, goal, "{what}");
+                let (found, wanted) = (edges_of_text(&again), edges_of_schedule(&schedule.graph().unwrap()));
+                let lost: Vec<_> = wanted.difference(&found).collect();
+                assert!(lost.is_empty(), "{what}: {lost:?}");
+                // A rank alone does not see what others have waited for already.
+                let all = known(&wanted);
+                let invented: Vec<_> = found.difference(&all).collect();
+                assert!(invented.is_empty(), "{what}: {invented:?}");
                 messages_are_within_steps(&again);
-                again.measure().unwrap();
+                again.measure().unwrap_or_else(|why| panic!("{what}: {why}"));
             }
         }
+    }
+
+    #[test]
+    fn windows_of_any_size_give_one_text() {
+        let operations = [GoalOp::Bcast, GoalOp::Alltoall, GoalOp::Gather, GoalOp::Allreduce];
+        for algorithm in ALGORITHMS.iter().filter(|one| operations.contains(&one.operation)) {
+            let shape = Shape::new(algorithm.operation, 16, 3, 64);
+            if !(algorithm.fits)(&shape) {
+                continue;
+            }
+            let schedule = algorithm.schedule(&shape, 4);
+            let goal = from_schedule::make(&schedule).unwrap();
+            for window in [0, 1, 7, 50] {
+                let mut ranks = Vec::new();
+                let take = |rank: usize, operations| {
+                    assert_eq!(rank, ranks.len());
+                    ranks.push(operations);
+                    Ok(())
+                };
+                each_rank(&schedule, window, take).unwrap();
+                assert_eq!(ranks, goal.ranks, "{}, {window} steps", algorithm.name);
+            }
+            let mut exported = Vec::new();
+            export(&schedule, "a test", &mut exported).unwrap();
+            assert_eq!(String::from_utf8(exported).unwrap(), text(&goal));
+        }
+    }
+
+    #[test]
+    fn what_depends_on_who_comes_first_is_refused() {
+        let schedule = |count: u64, said: u64| {
+            let part = move |part: &mut RankPart| {
+                let told = part.signal("told", if part.rank() == 0 { said } else { 0 });
+                if part.rank() == 0 {
+                    part.join(told.reaches(count));
+                    part.finish(told.reaches(said));
+                } else {
+                    part.join(started()).then(told.on(0, 1));
+                    part.join(started()).then(told.on(0, 1));
+                }
+            };
+            Schedule::new("telling", 3, part, |_| Contract::default())
+        };
+        let said = |count, said| make(&schedule(count, said)).unwrap_err().to_string();
+        // Three of four: one of each rank is among them, but nobody knows which is the third.
+        assert!(said(3, 4).contains("step 0 of rank 0 waits until signal \"told\" has counted 3 of 4"));
+        assert!(said(1, 4).contains("whoever adds first"), "{}", said(1, 4));
+        assert!(said(5, 4).contains("waits for 5 of signal \"told\", which counts 4"), "{}", said(5, 4));
+        assert!(said(4, 5).contains("said to count 5 in a start, and steps add 4"), "{}", said(4, 5));
+        make(&schedule(4, 4)).unwrap().measure().unwrap();
+        let nowhere = |part: &mut RankPart| {
+            let told = part.signal("told", 1);
+            part.join(started()).then(told.on(7, 1));
+        };
+        let nowhere = Schedule::new("nowhere", 2, nowhere, |_| Contract::default());
+        assert!(make(&nowhere).unwrap_err().to_string().contains("step 0 of rank 0 names rank 7"));
     }
 
     #[test]

@@ -1,31 +1,47 @@
 //! Operations as text: a rank's operations, then what they wait for, since a label must stand before it is named.
 
-use super::{Goal, OpKind};
+use super::from_schedule::{WINDOW_STEPS, each_rank};
+use super::{Goal, GoalOp, OpKind};
+use crate::Error;
+use crate::Schedule;
 use std::io::{self, Write};
 
-/// Writes them, with a remark. Lines are not indented: the simulator's own reader stumbles over that.
+/// Writes one start of a schedule, rank by rank. Memory is that of the largest rank and of a window of ranks, some
+/// hundred megabytes at most; the parts of all ranks are made several times.
+pub fn export(schedule: &Schedule, remark: &str, out: &mut impl Write) -> Result<(), Error> {
+    head(schedule.ranks(), remark, out).map_err(Error::Writing)?;
+    each_rank(schedule, WINDOW_STEPS, |rank, operations| one(rank, &operations, out).map_err(Error::Writing))
+}
+
+/// Writes operations, with a remark.
 pub fn write(goal: &Goal, remark: &str, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "num_ranks {}\n\n// {}", goal.ranks.len(), remark.replace(['\n', '\r'], " "))?;
-    for (rank, operations) in goal.ranks.iter().enumerate() {
-        writeln!(out, "\nrank {rank} {{")?;
-        for operation in operations {
-            let label = &operation.label;
-            match operation.does {
-                OpKind::Send { bytes, to, tag } => writeln!(out, "{label}: send {bytes}b to {to} tag {tag}"),
-                OpKind::Recv { bytes, from, tag } => {
-                    writeln!(out, "{label}: recv {bytes}b from {from} tag {tag}")
-                }
-                OpKind::Calc { units } => writeln!(out, "{label}: calc {units}"),
-            }?;
-        }
-        for operation in operations {
-            for (word, others) in [("requires", &operation.requires), ("irequires", &operation.irequires)] {
-                for &other in others {
-                    writeln!(out, "{} {word} {}", operation.label, operations[other].label)?;
-                }
+    head(goal.ranks.len(), remark, out)?;
+    goal.ranks.iter().enumerate().try_for_each(|(rank, operations)| one(rank, operations, out))
+}
+
+fn head(ranks: usize, remark: &str, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "num_ranks {ranks}\n\n// {}", remark.replace(['\n', '\r'], " "))
+}
+
+/// A rank. Lines are not indented: the simulator's own reader stumbles over that.
+fn one(rank: usize, operations: &[GoalOp], out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\nrank {rank} {{")?;
+    for operation in operations {
+        let label = &operation.label;
+        match operation.does {
+            OpKind::Send { bytes, to, tag } => writeln!(out, "{label}: send {bytes}b to {to} tag {tag}"),
+            OpKind::Recv { bytes, from, tag } => {
+                writeln!(out, "{label}: recv {bytes}b from {from} tag {tag}")
+            }
+            OpKind::Calc { units } => writeln!(out, "{label}: calc {units}"),
+        }?;
+    }
+    for operation in operations {
+        for (word, others) in [("requires", &operation.requires), ("irequires", &operation.irequires)] {
+            for &other in others {
+                writeln!(out, "{} {word} {}", operation.label, operations[other].label)?;
             }
         }
-        writeln!(out, "}}")?;
     }
-    Ok(())
+    writeln!(out, "}}")
 }

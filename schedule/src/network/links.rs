@@ -1,5 +1,7 @@
 //! Links in use. A transfer passes the links of its route one after the other; where one is taken, it waits, and so
-//! does what comes behind it out of the same engine, because nothing in between has room to keep it.
+//! does what comes behind it out of the same engine, because nothing in between has room to keep it. What waits for the
+//! last link alone, behind others to the same receiver, has left its engine: it is kept in front of that link. Else one
+//! receiver with two senders at a time would keep a sender from its other receivers, and these would wait in turn.
 
 use super::model::Network;
 use super::time::Time;
@@ -60,7 +62,7 @@ impl Links {
         if bytes > 0 {
             network.topology.route(from, to, &mut self.route);
         }
-        let mut waited = Time::ZERO;
+        let (mut waited, mut held) = (Time::ZERO, Time::ZERO);
         for index in 0..self.route.len() {
             let number = self.route[index];
             let page = &mut self.pages[number as usize / PAGE];
@@ -69,12 +71,14 @@ impl Links {
             let head = from_time + waited + costs.latency * index as u64;
             let begins = head.max(link.free);
             waited += begins - head;
+            let is_last_of_some = index > 0 && index + 1 == self.route.len();
+            held += if is_last_of_some { Time::ZERO } else { begins - head };
             link.free = begins + costs.link_byte * bytes;
             link.bytes += bytes;
         }
         let hops = if bytes > 0 { self.route.len() as u64 } else { network.topology.hops(from, to) };
-        let start = from_time + waited;
-        Passage { arrives: start + costs.flight(hops, bytes), leaves: start + costs.occupied(hops, bytes) }
+        let arrives = from_time + waited + costs.flight(hops, bytes);
+        Passage { arrives, leaves: from_time + held + costs.occupied(hops, bytes) }
     }
 
     /// The link over which most went; of several, the first.
@@ -136,6 +140,18 @@ mod tests {
         assert_eq!(links.carry(&network, 4, 2, 50, at(20)), passage(20 + 10 + 100, 20 + 101));
         assert_eq!(links.busiest(&network), Some(Used { link: 2, bytes: 150, busy: at(150) }));
         assert_eq!(network.topology.link_name(2), "node (1) to +X");
+    }
+
+    #[test]
+    fn who_waits_for_the_last_link_alone_does_not_hold_its_engine() {
+        let network = network();
+        let mut links = Links::new(&network);
+        let at = Time::nanoseconds;
+        // From node 1 to 2 the link is taken until 100; a transfer from node 0 to 2 would be there at 10 and waits 90.
+        assert_eq!(links.carry(&network, 2, 4, 100, at(0)), passage(210, 201));
+        assert_eq!(links.carry(&network, 0, 4, 50, at(0)), passage(90 + 20 + 100, 101));
+        // From node 0 to 3 the second of three links is taken until 150: from 60 on that is 80 to wait, with the engine.
+        assert_eq!(links.carry(&network, 0, 6, 50, at(60)), passage(60 + 80 + 30 + 100, 60 + 80 + 101));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! topology      the shapes by name; grid, fat_tree, dragonfly: where their links are
 //! network       a topology with its parameters and so many ranks on each node
 //! links         links in use: until when, and how much went over each
+//! ports         receiving sides of engines: who waits for whom at a receiver
 //! ```
 
 mod dragonfly;
@@ -17,6 +18,7 @@ mod grid;
 mod links;
 mod model;
 mod parameters;
+mod ports;
 mod time;
 mod topology;
 
@@ -26,5 +28,6 @@ pub use grid::{DIMENSIONS_MAX, Grid};
 pub use links::{Links, Passage, Used};
 pub use model::Network;
 pub use parameters::Parameters;
+pub use ports::Ports;
 pub use time::Time;
 pub use topology::{Topology, WrongTopology};

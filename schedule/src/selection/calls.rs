@@ -86,6 +86,22 @@ impl Selection {
         (can_be && !is_program).then(|| Cut::of(shape)).flatten()
     }
 
+    /// What a plan of a shape runs, by operations that everybody knows: its schedule, and, where the ranks run it inline
+    /// in their own calls, into how many pieces it is cut, of which the schedule does one.
+    pub fn schedule(&self, shape: &Shape) -> (Schedule, Option<u64>) {
+        match self.walk(shape, false) {
+            Some(cut) => (cut.schedule(), Some(cut.count)),
+            None => (self.choose(shape).schedule(shape, 1), None),
+        }
+    }
+
+    /// What calls of a shape that come again and again try besides, inline: two members show each other their buffers.
+    pub fn tried_by_calls(shape: &Shape) -> Option<&'static Algorithm> {
+        let is_equal = matches!(shape.counts, Counts::Equal(_));
+        let is_tried = is_equal && shape.ranks == 2 && shown_for_calls(shape).is_some();
+        is_tried.then(|| named(shape.operation, "split copy"))
+    }
+
     /// Whether a root rather combines values of its plan where they lie.
     pub(super) fn is_combined_there(&self, shape: &Shape) -> bool {
         let least = match shape.ranks {

@@ -38,7 +38,12 @@ impl Engines {
     /// The engine of a queue: where its node's engines begin, and the number of the queue and that of its rank on the
     /// node, so that ranks of a node do not all use the first one.
     pub(super) fn of(&self, node: u64, queue: u16, place: u64) -> usize {
-        (node * self.per_node + (u64::from(queue) + place) % self.per_node) as usize
+        (node * self.per_node + self.number(queue, place)) as usize
+    }
+
+    /// The number of that engine on its node.
+    pub(super) fn number(&self, queue: u16, place: u64) -> u64 {
+        (u64::from(queue) + place) % self.per_node
     }
 
     /// Whether it is free and nobody waits for it.

@@ -6,7 +6,7 @@ use super::engines::{Engines, QueueHead};
 use super::rank::{LiveRank, UnmetTrigger};
 use super::report::{SimulationReport, memory_bytes};
 use super::{HostModel, Simulation, SimulationProgress};
-use crate::network::{Links, Network, Time};
+use crate::network::{Links, Network, Ports, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -46,6 +46,7 @@ struct EventLoop<'s> {
     ranks: Vec<Option<Box<LiveRank>>>,
     engines: Engines,
     links: Links,
+    ports: Ports,
     events: BinaryHeap<Reverse<TimedEvent>>,
     numbers: u64,
     now: Time,
@@ -77,6 +78,7 @@ pub(super) fn run(asked: Simulation<'_>) -> Result<SimulationReport, SimulationE
         ranks: Vec::with_capacity(ranks),
         engines: Engines::new(nodes, network.parameters.engines),
         links: Links::new(network),
+        ports: Ports::new(nodes, network.parameters.engines),
         events: BinaryHeap::new(),
         numbers: 0,
         now: Time::ZERO,
@@ -310,10 +312,23 @@ impl EventLoop<'_> {
             _ => Time::ZERO,
         };
         let is_between = self.network.node_of(from.rank.into()) != self.network.node_of(to.rank.into());
+        let arrives =
+            if is_between { self.received(step, to.rank, bytes, passage.arrives) } else { passage.arrives };
         self.moves_from.get_or_insert(self.now);
         self.bytes[0] += bytes;
         self.bytes[1] += if is_between { bytes } else { 0 };
-        (passage.arrives + combined, self.now + (passage.leaves - asked), to.rank)
+        (arrives + combined, self.now + (passage.leaves - asked), to.rank)
+    }
+
+    /// When the last byte is there of what would be there then if nobody else sent anything to that rank. The engine
+    /// that runs queues of this number for the receiver takes it.
+    fn received(&mut self, step: &Step, to: u32, bytes: u64, arrives: Time) -> Time {
+        let costs = &self.network.parameters;
+        let body = costs.byte * bytes;
+        let (node, place) = (self.network.node_of(to.into()), u64::from(to) % self.network.per_node);
+        let engine = self.engines.number(step.queue.0, place);
+        let lasts = costs.occupied(1, bytes);
+        self.ports.take(node, engine, self.now, arrives - body, lasts) + body
     }
 
     /// How long a request travels from one rank to another.

@@ -3,10 +3,12 @@
 //! **What is modelled.** A step begins when the one before it in its queue has begun, its trigger is met, and the
 //! engine of its queue is free. Queue q of the l-th rank of a node runs on engine (q + l) modulo their number; it
 //! does one command at a time, and of several that are ready the one that was first. Bytes take m G + g of the engine
-//! and arrive L a hop and m G later (`crate::network`), later still where links are taken. What a step raises is
-//! raised when its bytes are there: on the node that got them at once, elsewhere as much later as the news travels, L a
-//! hop. A step that has no bytes takes g of its engine; what it raises at its own rank comes at once, at another of the
-//! node after one L. What is moved between two others is asked for first: the request travels to where the bytes are.
+//! and arrive L a hop and m G later (`crate::network`), later still where links are taken. At the receiver they
+//! take m G + g of the engine that runs queues of that number for the rank that gets them, one transfer after the other:
+//! so many senders to one receiver queue there. What a step raises is raised when its bytes are there: on the node that
+//! got them at once, elsewhere as much later as the news travels, L a hop. A step that has no bytes takes g of its engine;
+//! what it raises at its own rank comes at once, at another of the node after one L. What is moved between two others is
+//! asked for first: the request travels to where the bytes are.
 //! What one queue raises at one signal comes in order.
 //!
 //! **What is not.** The host's memory and caches, the time to look for commands, and what other programs do.
@@ -14,18 +16,18 @@
 //! The part of a rank is made when it starts, kept as its steps and counters, and let go when all are done. Equal
 //! questions get equal answers, to the femtosecond.
 
-mod deadlock;
 mod engines;
-mod event_loop;
-pub(super) mod rank;
 mod report;
+pub(super) mod rank;
+mod event_loop;
+mod deadlock;
 #[cfg(test)]
 mod tests;
 
-pub use deadlock::{BlockedStep, SimulationError};
 pub use report::SimulationReport;
+pub use deadlock::{SimulationError, BlockedStep};
 
-use super::Schedule;
+use super::{RankPart, Schedule};
 use crate::network::{Network, Time};
 
 /// What ranks do besides.
@@ -103,6 +105,13 @@ impl<'s> Simulation<'s> {
     /// Runs it. Takes some hundred bytes for each rank that is not done, and as much again for each of its steps.
     pub fn run(self) -> Result<SimulationReport, SimulationError> {
         event_loop::run(self)
+    }
+}
+
+impl RankPart {
+    /// Roughly the bytes that a simulation takes for the rank of this part.
+    pub fn simulation_bytes(&self) -> u64 {
+        rank::bytes(self)
     }
 }
 

@@ -55,6 +55,24 @@ pub(crate) struct UnmetTrigger {
 /// Keep this many of the last effects without looking whether they have come.
 const LAST_FEW: usize = 16;
 
+/// What a rank takes besides what its part has: itself, its engines and where it receives, and when it ended.
+const RANK_BYTES: u64 = 500;
+/// What an effect takes while it is on its way, and until what follows it in its queue need not wait for it.
+const EFFECT_BYTES: u64 = 64;
+
+/// Roughly the bytes that a rank takes until it is done, by its part.
+pub(super) fn bytes(part: &RankPart) -> u64 {
+    let effects: usize = part.steps().iter().map(|step| step.effects().count()).sum();
+    let mut queues: Vec<u16> = part.steps().iter().map(|step| step.queue.0).collect();
+    queues.sort_unstable();
+    queues.dedup();
+    let kept = size_of_val(part.steps())
+        + queues.len() * size_of::<LiveQueue>()
+        + part.counters().len() * size_of::<(u64, u64)>()
+        + size_of_val(part.finished());
+    RANK_BYTES + kept as u64 + effects as u64 * EFFECT_BYTES
+}
+
 impl LiveRank {
     pub(crate) fn new(part: &RankPart) -> LiveRank {
         let mut steps = part.steps().to_vec();

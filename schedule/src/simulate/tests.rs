@@ -129,6 +129,41 @@ fn an_engine_does_one_command_at_a_time_and_a_link_too() {
     assert_eq!(copies(4).simulate(&network).unwrap().time, ns(105 + 110));
 }
 
+/// Both neighbours of the one in the middle put bytes there, by that queue each.
+fn from_both_sides(queues: [u16; 2]) -> Schedule {
+    schedule(3, move |part| {
+        part.buffer("data", 2 * BYTES);
+        let is_middle = part.rank() == 1;
+        let arrived = part.signal("arrived", if is_middle { 2 } else { 0 });
+        if is_middle {
+            part.finish(arrived.reaches(2));
+        } else {
+            let side = part.rank() / 2;
+            part.in_queue(queues[side]);
+            let to = DATA.on(1, side as u64 * BYTES);
+            part.copy(started(), DATA.on(part.rank(), 0), to, BYTES).then(arrived.on(1, 1));
+        }
+    })
+}
+
+#[test]
+fn transfers_from_many_senders_queue_at_the_receiver() {
+    // They come by different links, both from 10 on. The engine of the receiver takes 100 + 5 for the first, so the
+    // second is there at 10 + 105 + 100.
+    let network = row(3, 1);
+    assert_eq!(from_both_sides([0, 0]).simulate(&network).unwrap().time, ns(215));
+    // Queues 0 and 2 are of one engine of two; 0 and 1 are not.
+    assert_eq!(from_both_sides([0, 2]).simulate(&network).unwrap().time, ns(215));
+    assert_eq!(from_both_sides([0, 1]).simulate(&network).unwrap().time, ns(110));
+}
+
+#[test]
+fn parts_say_about_how_much_memory_their_ranks_take() {
+    let few = relay(3).part(1).simulation_bytes();
+    let many = copies(40).part(0).simulation_bytes();
+    assert!(few > 3 * size_of::<crate::Step>() as u64 && many > 5 * few, "{few} {many}");
+}
+
 #[test]
 fn what_is_combined_takes_its_time_and_third_parties_ask() {
     let sum = schedule(3, |part| {

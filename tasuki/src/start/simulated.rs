@@ -2,7 +2,7 @@
 
 use super::RankOptions;
 use super::rank::{self, Teller};
-use crate::{Handlers, Job, Result};
+use crate::{Error, Handlers, Job, Result};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -21,7 +21,12 @@ pub struct Simulated<T> {
     pub trace_hash: u64,
     /// Virtual time at the end.
     pub time: Duration,
+    /// A line for each event, if [`Sim::keep_trace`](crate::Sim::keep_trace) asked for it.
+    pub trace: Vec<String>,
 }
+
+/// EncodedCommand of the trace that an error of a run ends with.
+const LAST_LINES: usize = 20;
 
 /// Runs `app` on simulated ranks: their values, or the first error.
 ///
@@ -106,8 +111,13 @@ fn run<T: Send>(
     };
     let report = simulate(sim, body)?;
     let time = Duration::from_nanos(report.end_ns);
+    let last = &report.trace[report.trace.len().saturating_sub(LAST_LINES)..];
+    let with_last = |error: Error| match last {
+        [] => error,
+        last => error.note(format!("the last events:\n{}", last.join("\n"))),
+    };
     if let Some(failure) = report.failure {
-        return Err(failure.note(format!("at {time:?} of virtual time")));
+        return Err(with_last(failure.note(format!("at {time:?} of virtual time"))));
     }
     let (mut values, mut outcomes) = (Vec::new(), Vec::new());
     for outcome in report.outcomes {
@@ -121,6 +131,34 @@ fn run<T: Send>(
             })),
         }
     }
-    values.extend(rank::all_or_first(outcomes)?);
-    Ok(Simulated { values, trace_hash: report.trace_hash, time })
+    values.extend(rank::all_or_first(outcomes).map_err(with_last)?);
+    Ok(Simulated { values, trace_hash: report.trace_hash, time, trace: report.trace })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rank, sim};
+    use tasuki_core::base::Cause;
+
+    #[test]
+    fn the_trace_that_was_asked_for_is_handed_over() {
+        let run = |keeps: bool| sim(Sim::seed(3).ranks(4).keep_trace(keeps), |job| job.barrier());
+        let (without, with) = (run(false).unwrap(), run(true).unwrap());
+        assert!(without.trace.is_empty() && !with.trace.is_empty());
+        assert_eq!(without.trace_hash, with.trace_hash);
+    }
+
+    #[test]
+    fn an_error_ends_with_the_last_events() {
+        let failed = |keeps: bool| {
+            let ended = sim(Sim::seed(3).ranks(2).keep_trace(keeps), |job| match job.rank() {
+                Rank(0) => job.barrier(),
+                _ => Err(Error::new(Cause::Program("gives up".into()))),
+            });
+            format!("{:#}", ended.unwrap_err())
+        };
+        assert!(failed(true).contains("the last events:"), "{}", failed(true));
+        assert!(!failed(false).contains("the last events:"), "{}", failed(false));
+    }
 }

@@ -1,6 +1,9 @@
 //! A plan that a file holds, in place of a collective.
 
+use std::fs::File;
+use std::io::Read;
 use tasuki_command::misuse;
+use tasuki_core::os::available_memory;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::json;
 
@@ -16,6 +19,65 @@ pub(crate) fn read<'o>(what: &str, given: impl Iterator<Item = &'o str>) -> anyh
         return Err(misuse(format!("{option} is said by the file: leave it out")));
     }
     let wrong = |why: &dyn std::fmt::Display| misuse(format!("{what}: {why}"));
-    let text = std::fs::read_to_string(what).map_err(|error| wrong(&error))?;
+    let text = text(what)?;
     json::parse(&text).map_err(|error| wrong(&error))
+}
+
+/// Bytes of a text at most.
+const TEXT_MAX: u64 = 4 << 30;
+/// What is read from a text takes up to so many times its bytes.
+const TEXT_TIMES: u64 = 8;
+/// Bytes that are read at a time.
+const CHUNK: u64 = 1 << 20;
+
+/// Reads a text. Refuses what is none, and what is longer than memory allows, as soon as that shows.
+pub(crate) fn text(path: &str) -> anyhow::Result<String> {
+    text_up_to(path, TEXT_MAX.min(memory::available().bytes / TEXT_TIMES))
+}
+
+fn text_up_to(path: &str, max: u64) -> anyhow::Result<String> {
+    let failed = |error: std::io::Error| misuse(format!("{path}: {error}"));
+    let no_text = || misuse(format!("{path}: is no text"));
+    let mut file = File::open(path).map_err(failed)?;
+    let (mut bytes, mut looked_at) = (Vec::new(), 0);
+    loop {
+        let read = (&mut file).take(CHUNK).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > max {
+            return Err(misuse(format!("{path}: is longer than {max} bytes, for which there is memory")));
+        }
+        looked_at += match std::str::from_utf8(&bytes[looked_at..]) {
+            Ok(text) => text.len(),
+            Err(error) if error.error_len().is_none() && read > 0 => error.valid_up_to(),
+            Err(_) => return Err(no_text()),
+        };
+        if bytes[bytes.len() - read..].contains(&0) {
+            return Err(no_text());
+        }
+        if read == 0 {
+            return String::from_utf8(bytes).map_err(|_| no_text());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_or_is_no_text_is_refused() {
+        let said = |path: &str, max| text_up_to(path, max).unwrap_err().to_string();
+        assert!(said("/dev/zero", u64::MAX).contains("is no text"));
+        assert!(said("/dev/urandom", u64::MAX).contains("is no text"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        let path = path.to_str().unwrap();
+        // A letter of three bytes lies across two chunks.
+        let long = "x".repeat(CHUNK as usize - 1) + "\u{2026}" + &"y".repeat(5);
+        std::fs::write(path, &long).unwrap();
+        assert_eq!(text_up_to(path, u64::MAX).unwrap(), long);
+        assert!(said(path, CHUNK).contains("is longer than 1048576 bytes"));
+        std::fs::write(path, &long.as_bytes()[..CHUNK as usize]).unwrap();
+        assert!(said(path, u64::MAX).contains("is no text"));
+        assert!(said("/nowhere", 9).contains("/nowhere: No such file"));
+    }
 }

@@ -56,7 +56,7 @@ pub(super) fn each(list: &str, operation: CollectiveKind, ranks: usize) -> anyho
     };
     let is_list = list.split(',').all(|word| bytes(word).is_ok());
     let no_file = |error| misuse(format!("--counts {list} is no list of bytes, and as a file: {error}"));
-    let read = || std::fs::read_to_string(list).map_err(no_file);
+    let read = || super::text(list).map_err(no_file);
     let text = if is_list { list.to_string() } else { read()? };
     let numbers = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
     let counts: Result<Vec<u64>, _> = numbers.map(|word| bytes(word).map_err(|why| (word, why))).collect();

@@ -1,10 +1,12 @@
 //! What is asked for on the command line: a collective among so many ranks, or a file.
 
 use crate::asked::{Asked, RANKS_MAX, is_file, read, segments_to_see, words};
+use crate::choices;
 use clap::Args;
 use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
+use tasuki_schedule::selection::Selection;
 use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
 /// Which schedule.
@@ -17,7 +19,8 @@ pub(crate) struct Ask {
     what: String,
     #[command(flatten)]
     asked: Asked,
-    /// The way to do it; without it the first one that fits, and all of them where plans are checked
+    /// The way to do it; without it what a job would run where plans are shown, all that fit where they are checked, and
+    /// else the first one that fits
     #[arg(long, value_name = "A")]
     algorithm: Option<String>,
     /// Segments, for algorithms that cut [default: 4, or fewer where there are fewer values]
@@ -50,6 +53,54 @@ impl Ask {
             plan.remark = Some(format!("{name} is the first that fits; --algorithm takes others: {others}"));
         }
         Ok(plan)
+    }
+
+    /// What the plan of a job would run here, where neither an algorithm nor a file is named. `is_engine`: where helpers
+    /// or the network run its commands, rather than its ranks in their calls.
+    pub(super) fn plan_of_job(&self, is_engine: bool) -> anyhow::Result<Plan> {
+        if self.algorithm.is_some() || self.file().is_some() {
+            if is_engine {
+                return Err(misuse("--engine chooses an algorithm: leave out --algorithm, and the file"));
+            }
+            return self.plan();
+        }
+        let shape = self.shape()?;
+        let mut selection = choices::selection(shape.ranks)?;
+        let is_on_nodes = shape.placement.shares_nodes(shape.ranks) || self.torus.is_some();
+        selection.has_no_helper = selection.has_no_helper && !is_on_nodes && !is_engine;
+        let (mut schedule, pieces) = selection.schedule(&shape);
+        let name = words::typed(schedule.name());
+        if let (Some(segments), None) = (self.segments, pieces) {
+            schedule = selection.choose(&shape).schedule(&shape, segments);
+        }
+        let among = among(&shape);
+        let piece = match pieces {
+            Some(count) if count > 1 => format!(", one of {count} pieces"),
+            _ => String::new(),
+        };
+        let title = format!("{} by {name}{among}{piece}", self.what);
+        let mut remark = match pieces {
+            Some(_) => {
+                let engine = Selection { has_no_helper: false, ..selection.clone() };
+                let engine = words::typed(engine.choose(&shape).name);
+                format!(
+                    "{name} is what a job would run here, inline in the calls of its ranks; --engine shows {engine}"
+                ) + ", which helpers run"
+            }
+            None => format!(
+                "{name} is what a job would run here, as commands that helpers or any waiting rank run"
+            ),
+        };
+        if let Some(tried) = Selection::tried_by_calls(&shape) {
+            remark += &format!("; repeated blocking calls try {} inline, too", tried.name);
+        }
+        let fits = |one: &&Algorithm| (one.fits)(&shape) && words::typed(one.name) != name;
+        let others: Vec<String> =
+            shape.operation.algorithms().filter(fits).map(|one| words::typed(one.name)).collect();
+        if !others.is_empty() {
+            remark += &format!("; --algorithm takes others: {}", others.join(", "));
+        }
+        Ok(Plan { schedule, asked: self.title(&shape), title, remark: Some(remark) })
     }
 
     /// All schedules that are asked for: at least one.

@@ -4,14 +4,14 @@ use super::ask::{Ask, Plan};
 use super::names::{self, Everybody};
 use super::show::wrap;
 use crate::asked::proof::{self, Outcome, prove, too_large};
-use crate::asked::words;
+use crate::asked::{text, words};
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tasuki_command::{misuse, print};
 use tasuki_schedule::goal::{self, GoalStats};
-use tasuki_schedule::{CheckReport, Fault, FaultSite, Graph, Location, RankPart, Schedule, Step, StepKind};
+use tasuki_schedule::{CheckReport, Fault, FaultSite, Location, RankPart, Schedule, Step, StepKind};
 
 /// Steps that are shown for a fault.
 const STEPS_MAX: usize = 12;
@@ -84,7 +84,7 @@ pub(super) fn command(ask: &Ask, json: bool) -> anyhow::Result<u8> {
 
 /// Looks whether the operations of a GOAL text fit each other, which is all that can be said of it.
 fn goal_text(path: &str, json: bool) -> anyhow::Result<u8> {
-    let text = std::fs::read_to_string(path).map_err(|error| misuse(format!("{path}: {error}")))?;
+    let text = text(path)?;
     let goal = goal::parse(&text).map_err(|why| misuse(format!("{path}: {why}")))?;
     let measured = goal.measure();
     if json {
@@ -102,17 +102,6 @@ fn goal_text(path: &str, json: bool) -> anyhow::Result<u8> {
         })?;
     }
     Ok(if measured.is_ok() { 0 } else { WRONG })
-}
-
-/// What waits for what; an error where that cannot be told, or would take too much memory.
-pub(super) fn graph(plan: &Plan) -> anyhow::Result<Graph> {
-    let limit = proof::limit();
-    let bytes = plan.schedule.check_bytes(limit);
-    if bytes > limit {
-        return Err(misuse(too_large(bytes)));
-    }
-    let wrong = |fault: Box<Fault>| misuse(format!("{}: wrong: {fault}", plan.title));
-    plan.schedule.graph().map_err(wrong)
 }
 
 fn row(plan: &Plan, outcome: &Outcome) -> Row {

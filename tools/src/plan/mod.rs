@@ -13,12 +13,13 @@ mod names;
 mod show;
 
 use crate::asked::proof::warn_of_unproven;
+use tasuki_command::{misuse, not_written};
+use tasuki_command::{Sink, is_standard_output};
 use ask::{Ask, Plan};
 use std::fs;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tasuki_command::{Sink, is_standard_output};
-use tasuki_command::{misuse, not_written};
 use tasuki_schedule::{Error, goal, json, picture};
 
 const EXAMPLE: &str = "\
@@ -71,6 +72,9 @@ enum What {
         /// Only those of this rank, which is all that is made then
         #[arg(long, value_name = "R")]
         rank: Option<usize>,
+        /// What helpers or the network run, also where the ranks of a job would run their steps in their own calls
+        #[arg(long)]
+        engine: bool,
     },
     /// Prove that every rank gets the right bytes, whatever the order in which commands happen
     #[command(after_help = CHECK)]
@@ -127,7 +131,7 @@ enum View {
 /// The subcommand; its exit code.
 pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     match &args.what {
-        What::Show { ask, rank } => show::command(ask, *rank).map(|()| 0),
+        What::Show { ask, rank, engine } => show::command(ask, *rank, *engine).map(|()| 0),
         What::Check { ask, json } => check::command(ask, *json),
         What::Draw { ask, output, view } => draw(ask, *view, output).map(|()| 0),
         What::Export { ask, format, output } => export(ask, *format, output.as_deref()).map(|()| 0),
@@ -158,25 +162,44 @@ fn draw(ask: &Ask, view: View, output: &Path) -> anyhow::Result<()> {
 
 fn export(ask: &Ask, format: Format, output: Option<&Path>) -> anyhow::Result<()> {
     let plan = ask.plan()?;
-    // What may fail comes before the file is made anew.
-    let goal = match format {
-        Format::Json => None,
-        Format::Goal => Some(goal::make(&check::graph(&plan)?).map_err(|error| misuse(error.to_string()))?),
+    let Some(path) = output.filter(|path| !is_standard_output(path)) else {
+        return write(&plan, format, &mut io::stdout().lock()).map_err(|error| match error {
+            Error::Writing(error) => not_written(error),
+            other => misuse(other.to_string()),
+        });
     };
-    let write = |out: &mut dyn Write| -> io::Result<()> {
-        let mut out = BufWriter::new(out);
-        match &goal {
-            None => json::write(&plan.schedule, &mut out)?,
-            Some(goal) => goal::write(goal, &remark(&plan), &mut out)?,
-        }
-        out.flush()
+    let failed = |error: io::Error| misuse(format!("{} cannot be written: {error}", path.display()));
+    let refused = |error| match error {
+        Error::Writing(error) => failed(error),
+        other => misuse(other.to_string()),
     };
-    match output.filter(|path| !is_standard_output(path)) {
-        Some(path) => {
-            let failed = |error: io::Error| misuse(format!("{} cannot be written: {error}", path.display()));
-            write(&mut fs::File::create(path).map_err(failed)?).map_err(failed)
+    if path.exists() && !path.is_file() {
+        return write(&plan, format, &mut fs::File::create(path).map_err(failed)?).map_err(refused);
+    }
+    // A schedule may turn out to have no GOAL form after many ranks were written: until all are, the file that was
+    // there before stays.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(fs::Permissions::from_mode(0o666)); // as usual: less what the umask takes away
+    let mut file = builder.tempfile_in(folder).map_err(failed)?;
+    write(&plan, format, file.as_file_mut()).map_err(refused)?;
+    file.persist(&path).map_err(|error| failed(error.error)).map(|_| ())
+}
+
+/// Writes a plan. Nothing at all is written of a small one that is refused.
+fn write(plan: &Plan, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+    let mut out = BufWriter::with_capacity(1 << 20, out);
+    let written = match format {
+        Format::Json => json::write(&plan.schedule, &mut out).map_err(Error::Writing),
+        Format::Goal => goal::export(&plan.schedule, &remark(plan), &mut out),
+    };
+    match written {
+        Ok(()) => out.flush().map_err(Error::Writing),
+        Err(error) => {
+            let _ = out.into_parts(); // leaves what is in the buffer unwritten
+            Err(error)
         }
-        None => write(&mut io::stdout().lock()).map_err(not_written),
     }
 }
 

@@ -16,8 +16,8 @@ const WIDTH: usize = 100;
 /// Letters that a name and what stands around it take.
 const NAME: usize = 11;
 
-pub(super) fn command(ask: &Ask, rank: Option<usize>) -> anyhow::Result<()> {
-    let plan = ask.plan()?;
+pub(super) fn command(ask: &Ask, rank: Option<usize>, is_engine: bool) -> anyhow::Result<()> {
+    let plan = ask.plan_of_job(is_engine)?;
     let ranks = plan.schedule.ranks();
     if let Some(rank) = rank.filter(|&rank| rank >= ranks) {
         return Err(misuse(format!("--rank {rank}: the last of {} is {}", words::ranks(ranks), ranks - 1)));

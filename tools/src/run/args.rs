@@ -107,7 +107,11 @@ impl Args {
 
     fn way(&self) -> anyhow::Result<Way> {
         match (self.fabric, self.threads, self.seed) {
-            (Fabric::Sim, _, seed) => Ok(Way::Simulated { seed: seed.unwrap_or(0) }),
+            (Fabric::Sim, true, _) => Err(misuse(
+                "--threads and --fabric sim exclude each other: choose --threads for ranks as threads on this machine, or \
+                 --fabric sim for ranks in virtual time, which are threads of one process, too",
+            )),
+            (Fabric::Sim, false, seed) => Ok(Way::Simulated { seed: seed.unwrap_or(0) }),
             (Fabric::Shm, _, Some(_)) => Err(misuse("--seed has a meaning with --fabric sim only")),
             (Fabric::Shm, true, None) => Ok(Way::Threads),
             (Fabric::Shm, false, None) => Ok(Way::Processes),

@@ -4,8 +4,7 @@
 
 use super::size;
 use crate::asked::words;
-use tasuki_command::{misuse, warn};
-use tasuki_core::os::available_memory;
+use tasuki_command::misuse;
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::{ALGORITHMS, Algorithm};
 use tasuki_schedule::network::{Network, Time};
@@ -17,6 +16,8 @@ pub(super) struct Wanted<'w> {
     pub(super) network: &'w Network,
     pub(super) algorithm: Option<&'w str>,
     pub(super) segments: u64,
+    /// Bytes that there are for it.
+    pub(super) memory: u64,
 }
 
 /// What is simulated.
@@ -36,11 +37,18 @@ const USUAL: &[(&str, bool)] =
 const CHOSEN_COMMANDS: u64 = 10_000_000;
 /// An algorithm with about so many commands is tried beside others.
 const TRIED_COMMANDS: u64 = 500_000;
-/// What a simulation takes at most for each command and each rank, found with a million ranks.
-const COMMAND_BYTES: u64 = 200;
+/// What a command takes, and a rank, of an algorithm whose parts are too long to look at.
+const COMMAND_BYTES: u64 = 250;
 const RANK_BYTES: u64 = 600;
-/// One with more does not fit into memory: a command takes some 200 bytes.
-const COMMANDS_MAX: u64 = 100_000_000;
+
+/// About what a simulation takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Needs {
+    /// Commands of all ranks.
+    commands: u64,
+    /// Bytes of memory.
+    bytes: u64,
+}
 
 impl Choice {
     /// Chooses.
@@ -48,21 +56,13 @@ impl Choice {
         let Wanted { shape, segments, .. } = *wanted;
         if let Some(name) = wanted.algorithm {
             let algorithm = named(shape, name)?;
-            let commands = commands(algorithm, wanted);
-            if commands > COMMANDS_MAX {
-                return Err(too_many(name, shape, commands));
-            }
-            return Ok(Choice::of(algorithm, wanted, "as asked for".into()));
+            return Choice::of(algorithm, needs(algorithm, wanted), wanted, "as asked for".into());
         }
-        let all = || ALGORITHMS.iter().filter(|algorithm| algorithm.operation == shape.operation);
-        let fitting: Vec<(&Algorithm, u64)> = all()
-            .filter(|algorithm| (algorithm.fits)(shape))
-            .map(|algorithm| (algorithm, commands(algorithm, wanted)))
-            .collect();
+        let fitting = fitting(wanted);
         let chosen = Algorithm::choose(shape);
         let is_chosen = |one: &Algorithm| one.name == chosen.name;
         let of_chosen = fitting.iter().find(|(algorithm, _)| is_chosen(algorithm));
-        if of_chosen.is_some_and(|(_, commands)| *commands <= CHOSEN_COMMANDS) {
+        if let Some((_, needs)) = of_chosen.filter(|(_, needs)| needs.commands <= CHOSEN_COMMANDS) {
             let quickest = quickest(wanted, &fitting).filter(|(one, _)| !is_chosen(one));
             let reason = match (fitting.len(), quickest) {
                 (1, _) => "the only one that fits".into(),
@@ -71,40 +71,82 @@ impl Choice {
                     format!("what plans take; {}, the quickest here, takes {time}", words::typed(one.name))
                 }
             };
-            return Ok(Choice::of(chosen, wanted, reason));
+            return Choice::of(chosen, *needs, wanted, reason);
         }
         let is_usual = |algorithm: &Algorithm| USUAL.contains(&(algorithm.name, segments > 1));
-        let usual = fitting.iter().min_by_key(|(algorithm, commands)| (!is_usual(algorithm), *commands));
-        match usual {
-            Some((algorithm, commands)) if *commands <= COMMANDS_MAX => {
-                let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest commands" };
-                let reason = match fitting.len() {
-                    1 => "the only one that fits".into(),
-                    _ => format!("{why}; {}, what plans take, may have too many commands", chosen.name),
-                };
-                Ok(Choice::of(algorithm, wanted, reason))
-            }
-            Some((algorithm, commands)) => Err(too_many(algorithm.name, shape, *commands)),
-            None => Err(misuse(format!("no algorithm of {} fits", shape.operation.name()))),
-        }
+        let usual = fitting.iter().min_by_key(|(algorithm, needs)| (!is_usual(algorithm), needs.commands));
+        let Some((algorithm, needs)) = usual else {
+            return Err(misuse(format!("no algorithm of {} fits", shape.operation.name())));
+        };
+        let why = if is_usual(algorithm) { "the usual one" } else { "the one with fewest commands" };
+        let reason = match fitting.len() {
+            1 => "the only one that fits".into(),
+            _ => format!("{why}; {}, what plans take, may have too many commands", chosen.name),
+        };
+        Choice::of(algorithm, *needs, wanted, reason)
     }
 
-    fn of(algorithm: &Algorithm, wanted: &Wanted<'_>, reason: String) -> Choice {
-        let ranks = wanted.shape.ranks as u64;
-        let needed = commands(algorithm, wanted) * COMMAND_BYTES + ranks * RANK_BYTES;
-        let there = available_memory::available().bytes;
-        if needed > there {
-            let (needed, there) = (size::show(needed), size::show(there));
-            warn(&format!("this may take {needed} of memory, and {there} are available"));
+    fn of(
+        algorithm: &Algorithm,
+        needs: Needs,
+        wanted: &Wanted<'_>,
+        reason: String,
+    ) -> anyhow::Result<Choice> {
+        if needs.bytes > wanted.memory {
+            return Err(misuse(refusal(algorithm, needs, wanted)));
         }
         let schedule = algorithm.schedule(wanted.shape, wanted.segments);
-        Choice { schedule, name: algorithm.name.into(), reason, segments: Some(wanted.segments) }
+        Ok(Choice { schedule, name: algorithm.name.into(), reason, segments: Some(wanted.segments) })
     }
 }
 
+/// All algorithms that fit, with what they need.
+fn fitting(wanted: &Wanted<'_>) -> Vec<(&'static Algorithm, Needs)> {
+    let fits = |algorithm: &&Algorithm| (algorithm.fits)(wanted.shape);
+    let all = wanted.shape.operation.algorithms().filter(fits);
+    all.map(|algorithm| (algorithm, needs(algorithm, wanted))).collect()
+}
+
+/// Why an algorithm is not simulated, and what would be.
+fn refusal(algorithm: &Algorithm, needs: Needs, wanted: &Wanted<'_>) -> String {
+    let (ranks, operation) = (wanted.shape.ranks, wanted.shape.operation.name());
+    let Needs { commands, bytes } = needs;
+    let (bytes, there) = (size::show(bytes), size::show(wanted.memory));
+    let why = format!(
+        "{} on {ranks} ranks has about {commands} commands, which would take about {bytes} of memory, and {there} are \
+         available",
+        words::typed(algorithm.name)
+    );
+    let name = |one: &Algorithm| words::typed(one.name);
+    if let Some((other, needs)) = least(wanted) {
+        let bytes = size::show(needs.bytes);
+        return format!("{why}; --algorithm {} would take about {bytes}", name(other));
+    }
+    // Lists and graphs of edges are said for these ranks alone.
+    let mut fewer = if matches!(wanted.shape.counts, Counts::Equal(_)) { ranks / 2 } else { 0 };
+    while fewer > 1 {
+        let shape = Shape { ranks: fewer, root: wanted.shape.root.min(fewer - 1), ..wanted.shape.clone() };
+        if let Some((other, _)) = least(&Wanted { shape: &shape, ..*wanted }) {
+            return format!(
+                "{why}, and no other algorithm of {operation} takes less than that among so many; give fewer ranks: \
+                 among {fewer}, --algorithm {} would do",
+                name(other)
+            );
+        }
+        fewer /= 2;
+    }
+    format!("{why}; give fewer ranks or segments")
+}
+
+/// The algorithm that needs least memory, if there is enough of it.
+fn least(wanted: &Wanted<'_>) -> Option<(&'static Algorithm, Needs)> {
+    let there_is = |(_, needs): &(&Algorithm, Needs)| needs.bytes <= wanted.memory;
+    fitting(wanted).into_iter().filter(there_is).min_by_key(|(_, needs)| needs.bytes)
+}
+
 /// The quickest of those that fit, with its time, if all of them have few commands.
-fn quickest<'a>(wanted: &Wanted<'_>, fitting: &[(&'a Algorithm, u64)]) -> Option<(&'a Algorithm, Time)> {
-    if fitting.iter().any(|(_, commands)| *commands > TRIED_COMMANDS) {
+fn quickest<'a>(wanted: &Wanted<'_>, fitting: &[(&'a Algorithm, Needs)]) -> Option<(&'a Algorithm, Time)> {
+    if fitting.iter().any(|(_, needs)| needs.commands > TRIED_COMMANDS) {
         return None;
     }
     let time = |algorithm: &Algorithm| {
@@ -134,16 +176,24 @@ fn named(shape: &Shape, name: &str) -> anyhow::Result<&'static Algorithm> {
     Ok(algorithm)
 }
 
-/// About how many commands all ranks have: as many as the largest of a few of their parts, each. Where already a
-/// thousand ranks show that parts grow with the number of ranks, that is reckoned from there: to make them would take
-/// long.
-fn commands(algorithm: &Algorithm, wanted: &Wanted<'_>) -> u64 {
+/// Ranks whose parts are looked at, of the shape itself and of one with few ranks.
+const LOOKED_AT: usize = 32;
+const LOOKED_AT_OF_FEW: usize = 8;
+/// Steps of these at most, about.
+const STEPS_LOOKED_AT: u64 = 4_000_000;
+
+/// About what a simulation takes: some ranks stand for all, besides those that may have more to do. Where already a
+/// thousand ranks show that parts grow with the number of ranks, it is reckoned from there: to make them would take long.
+fn needs(algorithm: &Algorithm, wanted: &Wanted<'_>) -> Needs {
     const FEW: usize = 512;
     let (shape, ranks) = (wanted.shape, wanted.shape.ranks);
     let of_few = |ranks: usize| {
         let placement = Placement::SPREAD;
         let few = Shape { ranks, root: 0, placement, ..shape.clone() };
-        (algorithm.fits)(&few).then(|| steps_max(algorithm, &few, wanted.segments))
+        (algorithm.fits)(&few).then(|| {
+            let schedule = algorithm.schedule(&few, wanted.segments);
+            look_at(&schedule, 0, LOOKED_AT_OF_FEW).commands / ranks as u64
+        })
     };
     // Edges of a graph are not among the first few ranks alone, and are few.
     if ranks > 2 * FEW
@@ -152,22 +202,103 @@ fn commands(algorithm: &Algorithm, wanted: &Wanted<'_>) -> u64 {
         && 2 * more > 3 * few
     {
         let each = more as f64 * ranks as f64 / (2 * FEW) as f64;
-        return (each * ranks as f64) as u64;
+        let commands = (each * ranks as f64) as u64;
+        let bytes = commands.saturating_mul(COMMAND_BYTES).saturating_add(ranks as u64 * RANK_BYTES);
+        return Needs { commands, bytes };
     }
-    steps_max(algorithm, shape, wanted.segments).saturating_mul(ranks as u64)
+    look_at(&algorithm.schedule(shape, wanted.segments), shape.root, LOOKED_AT)
 }
 
-/// The most steps that one of a few ranks has.
-fn steps_max(algorithm: &Algorithm, shape: &Shape, segments: u64) -> u64 {
-    let (schedule, ranks) = (algorithm.schedule(shape, segments), shape.ranks);
-    let looked_at = [0, shape.root, (shape.root + 1) % ranks, ranks / 2, ranks - 1];
-    looked_at.into_iter().map(|rank| schedule.part(rank).steps().len() as u64).max().unwrap_or(0)
+/// What the ranks of a schedule take, by the parts of some.
+fn look_at(schedule: &Schedule, root: usize, looked_at: usize) -> Needs {
+    let ranks = schedule.ranks();
+    let of = |rank: usize| {
+        let part = schedule.part(rank);
+        Needs { commands: part.steps().len() as u64, bytes: part.simulation_bytes() }
+    };
+    let mut special = vec![0, root, (root + 1) % ranks, ranks - 1];
+    special.sort_unstable();
+    special.dedup();
+    let (mut all, mut usual, mut count) = (Needs::default(), Needs::default(), 0);
+    for &rank in &special {
+        let needs = of(rank);
+        all = Needs { commands: all.commands + needs.commands, bytes: all.bytes + needs.bytes };
+    }
+    let some = (0..looked_at).map(|number| (number * ranks / looked_at + number) % ranks);
+    let mut some: Vec<usize> = some.filter(|rank| !special.contains(rank)).collect();
+    some.sort_unstable();
+    some.dedup();
+    for rank in some {
+        let needs = of(rank);
+        usual = Needs { commands: usual.commands + needs.commands, bytes: usual.bytes + needs.bytes };
+        count += 1;
+        if usual.commands > STEPS_LOOKED_AT {
+            break;
+        }
+    }
+    let times = |sum: u64| (sum as f64 / f64::from(count.max(1)) * (ranks - special.len()) as f64) as u64;
+    Needs { commands: all.commands + times(usual.commands), bytes: all.bytes + times(usual.bytes) }
 }
 
-fn too_many(name: &str, shape: &Shape, commands: u64) -> anyhow::Error {
-    misuse(format!(
-        "{name} on {} ranks has about {commands} commands, and {COMMANDS_MAX} are the most; give fewer ranks or \
-         segments",
-        shape.ranks
-    ))
+/// About the bytes that a simulation of a file's plan takes.
+pub(super) fn bytes_of_file(schedule: &Schedule) -> u64 {
+    (0..schedule.ranks()).map(|rank| schedule.part(rank).simulation_bytes()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasuki_schedule::network::Topology;
+    use tasuki_schedule::shape::CollectiveKind;
+
+    const GIB: u64 = 1 << 30;
+
+    fn choose(
+        operation: CollectiveKind,
+        ranks: usize,
+        algorithm: Option<&str>,
+        memory: u64,
+    ) -> Result<String, String> {
+        let shape = Shape::new(operation, ranks, 0, 8192);
+        let network = Network::new(Topology::Crossbar(ranks as u64), 1);
+        let wanted = Wanted { shape: &shape, network: &network, algorithm, segments: 1, memory };
+        Choice::make(&wanted).map(|choice| choice.name).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_memory_has_no_room_for_is_refused_before_it_starts() {
+        let scan = choose(CollectiveKind::Scan, 1_000_000, None, GIB).unwrap_err();
+        assert!(scan.contains("of memory, and 1 GiB are available"), "{scan}");
+        assert!(scan.contains("give fewer ranks: among ") && scan.contains("--algorithm doubling"), "{scan}");
+        assert!(choose(CollectiveKind::Bcast, 1_000_000, Some("binary"), GIB / 2).is_err());
+        assert_eq!(choose(CollectiveKind::Bcast, 1_000_000, Some("binary"), 2 * GIB).unwrap(), "binary");
+    }
+
+    #[test]
+    fn what_is_refused_names_what_would_do() {
+        let ring = choose(CollectiveKind::Allgather, 100_000, Some("ring"), 16 * GIB).unwrap_err();
+        assert!(ring.contains("; --algorithm ") && ring.contains(" would take about "), "{ring}");
+        let pairs = choose(CollectiveKind::Alltoall, 100_000, Some("pairwise"), 16 * GIB).unwrap_err();
+        assert!(pairs.contains("--algorithm "), "{pairs}");
+        for said in [ring, pairs] {
+            // What is named is not refused itself, among the ranks that are named with it.
+            let name = said.rsplit("--algorithm ").next().unwrap().split(' ').next().unwrap();
+            let ranks = said.rsplit("among ").next().and_then(|rest| rest.split(',').next()?.parse().ok());
+            let operation =
+                if said.starts_with("ring") { CollectiveKind::Allgather } else { CollectiveKind::Alltoall };
+            choose(operation, ranks.unwrap_or(100_000), Some(name), 16 * GIB).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_one_rank_alone_has_to_do_counts_once() {
+        let shape = Shape::new(CollectiveKind::Gather, 100_000, 7, 8);
+        let network = Network::new(Topology::Crossbar(100_000), 1);
+        let wanted = Wanted { shape: &shape, network: &network, algorithm: None, segments: 1, memory: 0 };
+        let flat = shape.operation.algorithms().find(|one| one.name == "flat").unwrap();
+        let found = needs(flat, &wanted).commands;
+        let schedule = flat.schedule(&shape, 1);
+        let commands: usize = (0..shape.ranks).map(|rank| schedule.part(rank).steps().len()).sum();
+        assert!((commands as u64 / 2..commands as u64 * 2).contains(&found), "{found} of {commands}");
+    }
 }

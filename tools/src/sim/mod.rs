@@ -3,12 +3,13 @@
 //! ```text
 //! choice   which algorithm, if nobody says       size     times as they are typed, sizes as they are shown
 //! report   the table and the line of JSON        bar      how far it is
-//! subject  what is simulated, in words
+//! subject  what is simulated, in words           costs    what the network's parts cost, as they are typed
 //! figure/  a study's broadcasts beside its formulas   lists    one rank's list beside lists of all
 //! ```
 
 mod bar;
 mod choice;
+mod costs;
 mod figure;
 mod lists;
 mod report;
@@ -16,17 +17,20 @@ mod size;
 mod subject;
 
 use crate::asked::proof::warn_of_unproven;
-use crate::asked::{Asked, is_file, read, segments_to_simulate};
+use crate::asked::{Asked, is_file, read, segments_to_simulate, text};
+use tasuki_command::{misuse, print};
+use tasuki_command::Sink;
 use anyhow::Context;
 use choice::{Choice, Wanted};
+use costs::Costs;
 use std::path::PathBuf;
 use subject::Subject;
-use tasuki_command::Sink;
-use tasuki_command::{misuse, print};
 use tasuki_core::bootstrap::did_you_mean::nearest;
 use tasuki_schedule::network::{Network, Time, Topology, WrongTopology};
+use tasuki_core::os::available_memory;
 use tasuki_schedule::shape::Shape;
 use tasuki_schedule::{HostModel, Simulation};
+use tasuki_schedule::goal;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -37,13 +41,17 @@ Examples:
   tasuki sim neighbours --ranks 4096 --grid 64x64 --periodic --bytes 64K
   tasuki sim bcast --ranks 64 --bytes 1M --algorithm pipelined --starts 10 --compute 1ms --in-calls
   tasuki sim mine.json --topology fat-tree:4
+  tasuki sim mine.goal --topology crossbar --overhead 200ns
+  tasuki sim gather --ranks 33 --bytes 1M --topology crossbar --latency 1us --byte-time 12GB/s --engines 1
   tasuki sim bcast --ranks 100000 --bytes 8K --algorithm binary --rooted 0
 
 Topologies: crossbar, fat-tree:ARITY, torus (of three sides that differ little), torus:AxBx.., mesh:AxBx.., \
 dragonfly:GROUPSxROUTERSxNODES. Ranks fill one node after the other.
 
-The model is LogGP: a hop takes L = 100 ns, a byte G = 0.104762 ns of an engine, a command g = 1 ns besides; \
-nodes have four engines, links carry 12.5 GB/s. No machine is measured.
+The model is LogGP: a hop takes L; a transfer takes m G + g of an engine at the sender, and of one at the \
+receiver; links are taken one transfer at a time. Of GOAL text, calc N takes N ns of its rank's processor, a send and \
+a recv take o of it. No machine is measured. Without options, L = 100 ns, o = 0, g = 1 ns, G = 0.104762 ns; nodes have \
+four engines, links carry 12.5 GB/s, to combine a byte takes 0.05 ns.
 
 Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 
@@ -53,8 +61,8 @@ Exit code: 0; 1 if the schedule gets stuck; 2 for misuse.";
 pub(crate) struct Args {
     /// What the ranks do together: barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
     /// reduce_scatter, scan, exscan, neighbours, and with blocks that differ gatherv, scatterv, allgatherv, alltoallv;
-    /// or a file that `tasuki plan export --format json` wrote
-    #[arg(value_name = "COLLECTIVE|FILE.json", required_unless_present_any = ["figure", "figure_lists"])]
+    /// or a file that `tasuki plan export` wrote, as json or, ending in .goal, as GOAL text
+    #[arg(value_name = "COLLECTIVE|FILE", required_unless_present_any = ["figure", "figure_lists"])]
     collective: Option<String>,
     #[command(flatten)]
     asked: Asked,
@@ -82,6 +90,8 @@ pub(crate) struct Args {
     /// Steps begin only while their rank is in a call, not while it computes
     #[arg(long, requires = "compute")]
     in_calls: bool,
+    #[command(flatten)]
+    costs: Costs,
     /// Write the figures as JSON, one object a line
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -103,6 +113,9 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     }
     let what = args.collective.as_deref().unwrap_or_default();
     let json = args.json.as_deref().map(Sink::open).transpose()?;
+    if what.ends_with(".goal") {
+        return goal_text(args, what, json);
+    }
     let (subject, network, mut choice) = if is_file(what) { plan(args, what)? } else { chosen(args, what)? };
     if let Some(by) = args.rooted {
         let last = subject.ranks - 1;
@@ -121,12 +134,53 @@ pub(crate) fn command(args: &Args) -> anyhow::Result<u8> {
     let simulated = simulation.watch(|progress| bar.show(progress)).run();
     drop(bar);
     let simulated = simulated.with_context(|| format!("{} cannot be simulated", choice.name))?;
-    let report = report::Report { subject: &subject, network: &network, choice: &choice, args, simulated };
+    let Choice { name, reason, segments, .. } = &choice;
+    let (subject, network, segments) = (&subject, &network, *segments);
+    tell(&report::Report { subject, network, name, reason, segments, args, simulated }, json)
+}
+
+fn tell(report: &report::Report<'_>, json: Option<Sink>) -> anyhow::Result<u8> {
     if let Some(sink) = json {
         sink.replace(&report.line()?)?;
     }
     print(&report.table())?;
     Ok(0)
+}
+
+/// Simulates the messages of a GOAL text.
+fn goal_text(args: &Args, file: &str, json: Option<Sink>) -> anyhow::Result<u8> {
+    let options = [
+        (args.algorithm.is_some(), "--algorithm"),
+        (args.segments.is_some(), "--segments"),
+        (args.rooted.is_some(), "--rooted"),
+        (args.starts != 1, "--starts"),
+        (args.compute.is_some(), "--compute"),
+    ];
+    let others = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option);
+    if let Some(option) = args.asked.given().filter(|option| *option != "--per-node").chain(others).next() {
+        return Err(misuse(format!(
+            "{option} is not for GOAL text, which says all messages of one start: leave it out"
+        )));
+    }
+    let goal = goal::parse(&text(file)?).map_err(|why| misuse(format!("{file}: {why}")))?;
+    let subject = Subject::goal(&goal, file);
+    let network = network(args, subject.ranks, args.asked.per_node())?;
+    memory_for(goal.simulation_bytes())?;
+    let simulated = goal.simulate(&network).with_context(|| format!("{file} cannot be simulated"))?;
+    let (subject, network, reason) = (&subject, &network, "as the file says");
+    tell(&report::Report { subject, network, name: "goal", reason, segments: None, args, simulated }, json)
+}
+
+/// Refuses what needs more memory than there is.
+fn memory_for(needed: u64) -> anyhow::Result<()> {
+    let there = memory::available().bytes;
+    if needed <= there {
+        return Ok(());
+    }
+    let (needed, there) = (size::show(needed), size::show(there));
+    Err(misuse(format!(
+        "this would take about {needed} of memory, and {there} are available: give fewer ranks"
+    )))
 }
 
 /// What is simulated, on which network, by which schedule.
@@ -141,7 +195,8 @@ fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
     let schedule = read(file, given)?;
     warn_of_unproven(file, &schedule);
     let subject = Subject::plan(&schedule, file);
-    let network = network(&args.topology, subject.ranks, args.asked.per_node())?;
+    let network = network(args, subject.ranks, args.asked.per_node())?;
+    memory_for(choice::bytes_of_file(&schedule))?;
     let name = schedule.name().to_string();
     Ok((subject, network, Choice { schedule, name, reason: "as the file says".into(), segments: None }))
 }
@@ -149,13 +204,14 @@ fn plan(args: &Args, file: &str) -> anyhow::Result<Question> {
 /// A collective, by the algorithm that is asked for or chosen.
 fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
     let mut shape = args.asked.shape("tasuki sim", what)?;
-    let network = network(&args.topology, shape.ranks, shape.placement.per_node)?;
+    let network = network(args, shape.ranks, shape.placement.per_node)?;
     shape.placement.torus = torus(&shape, &network);
     let wanted = Wanted {
         shape: &shape,
         network: &network,
         algorithm: args.algorithm.as_deref(),
         segments: args.segments.unwrap_or_else(|| segments_to_simulate(&shape)),
+        memory: memory::available().bytes,
     };
     let choice = Choice::make(&wanted)?;
     Ok((Subject::collective(&shape), network, choice))
@@ -169,7 +225,8 @@ fn draw(path: &std::path::Path, svg: impl Fn() -> anyhow::Result<String>) -> any
     Ok(0)
 }
 
-fn network(topology: &str, ranks: usize, per_node: usize) -> anyhow::Result<Network> {
+fn network(args: &Args, ranks: usize, per_node: usize) -> anyhow::Result<Network> {
+    let topology = &args.topology;
     let nodes = ranks.div_ceil(per_node) as u64;
     let topology = Topology::parse(topology, nodes).map_err(|wrong| {
         let nearest = match &wrong {
@@ -179,7 +236,7 @@ fn network(topology: &str, ranks: usize, per_node: usize) -> anyhow::Result<Netw
         let hint = nearest.map(|right| format!("; did you mean {right}?")).unwrap_or_default();
         misuse(format!("--topology {topology}: {wrong}{hint}"))
     })?;
-    Ok(Network::new(topology, per_node as u64))
+    Ok(Network { parameters: args.costs.parameters(), ..Network::new(topology, per_node as u64) })
 }
 
 /// The three sides of a torus that has no more, and whose nodes are full; else zeros.

@@ -1,6 +1,6 @@
 //! What was simulated, as a table for people and as a line of JSON.
 
-use super::choice::Choice;
+use super::costs;
 use super::subject::Subject;
 use super::{Args, size};
 use comfy_table::{ContentArrangement, Table, presets};
@@ -12,7 +12,10 @@ use tasuki_schedule::network::{Network, Time};
 pub(super) struct Report<'r> {
     pub(super) subject: &'r Subject,
     pub(super) network: &'r Network,
-    pub(super) choice: &'r Choice,
+    /// The algorithm, why it is this one, and into how many segments it is cut, unless a file says that.
+    pub(super) name: &'r str,
+    pub(super) reason: &'r str,
+    pub(super) segments: Option<u64>,
     pub(super) args: &'r Args,
     pub(super) simulated: SimulationReport,
 }
@@ -47,6 +50,13 @@ struct Line<'l> {
     busiest_link_share: f64,
     memory_bytes_max: u64,
     memory_bytes_all: u64,
+    latency_seconds: f64,
+    overhead_seconds: f64,
+    gap_seconds: f64,
+    byte_seconds: f64,
+    engines: u32,
+    link_byte_seconds: f64,
+    combine_byte_seconds: f64,
 }
 
 /// Cells as wide as the longest line may be.
@@ -69,17 +79,17 @@ impl Report<'_> {
 
     /// The table.
     pub(super) fn table(&self) -> String {
-        let Report { subject, network, choice, args, simulated } = self;
+        let Report { subject, network, name, reason, segments, args, simulated } = self;
         let ranks = subject.ranks;
         let from = subject.root.map(|root| format!(", from rank {root}")).unwrap_or_default();
-        let cut =
-            choice.segments.map_or("as the file says".into(), |count| format!("{count}, where it cuts"));
+        let cut = segments.map_or("as the file says".into(), |count| format!("{count}, where it cuts"));
         let mut rows: Vec<(&str, String)> = vec![
             ("collective", subject.what.clone()),
             ("ranks", format!("{ranks}, {} on each node{from}", network.per_node)),
             ("topology", format!("{}, {}", network.topology, nodes(network.topology.nodes()))),
-            ("algorithm", format!("{}: {}", choice.name, choice.reason)),
+            ("algorithm", format!("{name}: {reason}")),
             ("segments", cut),
+            ("costs", costs::shown(&network.parameters)),
         ];
         if let Some(by) = args.rooted {
             rows.push(("run by", format!("rank {by}, which has the commands of all")));
@@ -103,9 +113,12 @@ impl Report<'_> {
                 _ => "none was used".into(),
             },
         ));
-        let mean = simulated.memory_all / ranks as u64;
-        let most = size::show(simulated.memory_max);
-        rows.push(("memory", format!("{most} a rank at most, {} on average", size::show(mean))));
+        // Of messages nobody knows where they lie.
+        if simulated.memory_all > 0 {
+            let mean = simulated.memory_all / ranks as u64;
+            let most = size::show(simulated.memory_max);
+            rows.push(("memory", format!("{most} a rank at most, {} on average", size::show(mean))));
+        }
         let most = simulated.commands_max;
         rows.push(("commands", format!("{}, {most} in a start of a rank at most", simulated.commands)));
         let (all, between) = (size::show(simulated.bytes), size::show(simulated.bytes_between));
@@ -132,17 +145,18 @@ impl Report<'_> {
 
     /// The line of JSON.
     pub(super) fn line(&self) -> anyhow::Result<String> {
-        let Report { subject, network, choice, args, simulated } = self;
+        let Report { subject, network, name, segments, args, simulated, .. } = self;
+        let costs = &network.parameters;
         let link = self.link();
         let line = Line {
             collective: &subject.name,
-            algorithm: &choice.name,
+            algorithm: name,
             ranks: subject.ranks,
             per_node: network.per_node,
             topology: network.topology.to_string(),
             bytes: self.subject.bytes,
             root: subject.root,
-            segments: choice.segments,
+            segments: *segments,
             run_by: args.rooted,
             starts: args.starts,
             compute_seconds: args.compute.unwrap_or_default().as_seconds(),
@@ -162,6 +176,13 @@ impl Report<'_> {
             busiest_link_share: simulated.busiest_share(),
             memory_bytes_max: simulated.memory_max,
             memory_bytes_all: simulated.memory_all,
+            latency_seconds: costs.latency.as_seconds(),
+            overhead_seconds: costs.overhead.as_seconds(),
+            gap_seconds: costs.gap.as_seconds(),
+            byte_seconds: costs.byte.as_seconds(),
+            engines: costs.engines,
+            link_byte_seconds: costs.link_byte.as_seconds(),
+            combine_byte_seconds: costs.reduce_byte.as_seconds(),
         };
         Ok(serde_json::to_string(&line)? + "\n")
     }

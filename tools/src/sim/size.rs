@@ -14,6 +14,18 @@ pub(super) fn time(text: &str) -> Result<Time, String> {
     seconds.map(Time::of_seconds).ok_or_else(|| "give a time with its unit, like 10us or 1.5ms".into())
 }
 
+const RATES: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("Gbit/s", 1.25e8)];
+
+/// What a byte takes: a time with its unit, or a rate.
+pub(super) fn per_byte(text: &str) -> Result<Time, String> {
+    let found = RATES.iter().find_map(|(unit, rate)| Some((text.strip_suffix(unit)?, rate)));
+    let of_rate = found.and_then(|(number, unit)| Some(1.0 / (number.parse::<f64>().ok()? * unit)));
+    let of_rate = of_rate.filter(|seconds| (1e-15..=COMPUTE_MAX).contains(seconds)).map(Time::of_seconds);
+    of_rate.or_else(|| time(text.strip_suffix("/B").unwrap_or(text)).ok()).ok_or_else(|| {
+        "give the time of a byte with its unit, like 0.1ns, or a rate, like 12.5GB/s or 100Gbit/s".into()
+    })
+}
+
 /// Bytes for people: whole in the largest unit in which they are, or else with three digits.
 pub(super) fn show(bytes: u64) -> String {
     let units = [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -53,6 +65,18 @@ mod tests {
         assert_eq!(time("1.5ms"), Ok(Time::nanoseconds(1_500_000)));
         assert_eq!(time("0s"), Ok(Time::ZERO));
         assert!(time("10").is_err() && time("us").is_err() && time("-1s").is_err() && time("nans").is_err());
+    }
+
+    #[test]
+    fn what_a_byte_takes_is_a_time_or_a_rate() {
+        assert_eq!(per_byte("12.5GB/s"), Ok(Time::femtoseconds(80_000)));
+        assert_eq!(per_byte("100Gbit/s"), Ok(Time::femtoseconds(80_000)));
+        assert_eq!(per_byte("0.104762ns"), Ok(Time::femtoseconds(104_762)));
+        assert_eq!(per_byte("0.05ns/B"), per_byte("20GB/s"));
+        assert_eq!(per_byte("0ns"), Ok(Time::ZERO));
+        for wrong in ["", "GB/s", "0GB/s", "-1GB/s", "12.5", "9e99GB/s", "nanGB/s", "1GB"] {
+            assert!(per_byte(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

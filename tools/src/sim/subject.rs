@@ -2,6 +2,7 @@
 
 use super::size;
 use tasuki_schedule::Schedule;
+use tasuki_schedule::goal::{self, Does, Goal};
 use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
 /// What is to be said of it.
@@ -37,6 +38,16 @@ impl Subject {
             Counts::Each(_) | Counts::Matrix(_) => format!("{name} of blocks that differ, {shown} of all"),
         };
         Subject { name: name.into(), what, ranks: shape.ranks, root: Some(shape.root), bytes }
+    }
+
+    /// The messages of a GOAL text.
+    pub(super) fn goal(goal: &Goal, file: &str) -> Subject {
+        let sent = |own: &Vec<goal::CollectiveKind>| {
+            own.iter().map(|one| if let Does::Send { bytes, .. } = one.does { bytes } else { 0 }).sum()
+        };
+        let bytes = goal.ranks.iter().map(sent).max().unwrap_or(0);
+        let what = format!("the messages of {file}, {} of a rank at most", size::show(bytes));
+        Subject { name: "goal".into(), what, ranks: goal.ranks.len(), root: None, bytes }
     }
 
     /// The plan of a file.

@@ -1,0 +1,439 @@
+//! What GOAL operations take on a network, in virtual time.
+//!
+//! **What is modelled**, as in LogGOPS without S (every message is sent at once, whether or not its receive waits).
+//! `calc N` takes N ns of its rank's processor. A `send` takes o of the processor, then m G + g of the rank's engine, and
+//! is over when its bytes have left. They pass the links and the receiver's engine as those of schedules do
+//! (`tasuki_schedule::network`). A `recv` is over when its message has come and o of the processor has passed. The processor
+//! of a rank does one operation at a time, the first that is ready first. The engine of a rank is the one with its place
+//! on the node, modulo the number of engines. Messages of one tag between two ranks are matched in the order of the text.
+
+use super::{Goal, OpKind};
+use crate::Error;
+use crate::Simulated;
+use crate::network::{Links, Network, Ports, Time};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// Nothing is left to wait for.
+    Ready,
+    /// It begins.
+    Begun,
+    /// The engine takes a message.
+    Leaves,
+    /// The message of a receive has come.
+    Arrived,
+    /// It is over.
+    Over,
+}
+
+/// When, in which order of those at the same time, what, and to which operation.
+type Event = Reverse<(Time, u64, What, usize)>;
+
+/// An operation under way.
+#[derive(Clone)]
+struct State {
+    rank: u32,
+    /// Operations that it has to wait for.
+    left: u32,
+    /// Of a receive: whether it waits for its message, and whether that has come.
+    is_posted: bool,
+    has_come: bool,
+    is_over: bool,
+}
+
+struct Run<'g> {
+    network: &'g Network,
+    /// What each operation does, of all ranks in a row.
+    does: Vec<OpKind>,
+    states: Vec<State>,
+    /// Who waits until an operation is over, and who until it has begun.
+    behind: Vec<Vec<u32>>,
+    behind_begun: Vec<Vec<u32>>,
+    /// Of each send: the receive.
+    receives: Vec<u32>,
+    hosts: Vec<Time>,
+    engines: Vec<Time>,
+    links: Links,
+    ports: Ports,
+    events: BinaryHeap<Event>,
+    numbers: u64,
+    now: Time,
+    ends: Vec<Time>,
+    moves_from: Option<Time>,
+    bytes: [u64; 2],
+}
+
+impl Goal {
+    /// Roughly the bytes that [`Goal::simulate`] takes besides the operations themselves.
+    pub fn simulation_bytes(&self) -> u64 {
+        const OPERATION_BYTES: u64 = 300;
+        const RANK_BYTES: u64 = 200;
+        let operations: usize = self.ranks.iter().map(Vec::len).sum();
+        operations as u64 * OPERATION_BYTES + self.ranks.len() as u64 * RANK_BYTES
+    }
+
+    /// What they take on a network; or what does not fit, or waits for ever.
+    pub fn simulate(&self, network: &Network) -> Result<Simulated, Error> {
+        let ranks = self.ranks.len() as u64;
+        if ranks > network.ranks() {
+            let room = network.ranks();
+            return Err(Error::InvalidSchedule(format!(
+                "{ranks} ranks do not fit into the network, which has room for {room}"
+            )));
+        }
+        let mut run = Run::of(self, network)?;
+        for operation in 0..run.states.len() {
+            if run.states[operation].left == 0 {
+                run.settle(Time::ZERO, What::Ready, operation);
+            }
+        }
+        while let Some(Reverse((at, _, what, operation))) = run.events.pop() {
+            run.now = at;
+            run.happen(what, operation);
+        }
+        if let Some(waiting) = run.states.iter().position(|state| !state.is_over) {
+            let (rank, first) = (run.states[waiting].rank as usize, run.starts(self));
+            let name = self.name(rank, waiting - first[rank]);
+            let count = run.states.iter().filter(|state| !state.is_over).count();
+            let since = run.now;
+            return Err(Error::InvalidSchedule(format!(
+                "nothing happens from {since} on, and {count} operations are not over; the first is {name}"
+            )));
+        }
+        Ok(run.outcome(self))
+    }
+}
+
+impl<'g> Run<'g> {
+    fn of(goal: &Goal, network: &'g Network) -> Result<Run<'g>, Error> {
+        let count: usize = goal.ranks.iter().map(Vec::len).sum();
+        if u32::try_from(count).is_err() {
+            return Err(Error::InvalidSchedule(format!("{count} operations are more than can be simulated")));
+        }
+        let (mut does, mut states) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut behind, mut behind_begun) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        for (rank, own) in goal.ranks.iter().enumerate() {
+            let first = states.len();
+            for (number, operation) in own.iter().enumerate() {
+                does.push(operation.does);
+                let left = (operation.requires.len() + operation.irequires.len()) as u32;
+                states.push(State {
+                    rank: rank as u32,
+                    left,
+                    is_posted: false,
+                    has_come: false,
+                    is_over: false,
+                });
+                let me = (first + number) as u32;
+                operation.requires.iter().for_each(|&other| behind[first + other].push(me));
+                operation.irequires.iter().for_each(|&other| behind_begun[first + other].push(me));
+            }
+        }
+        let receives = goal.receives(&states)?;
+        let ranks = goal.ranks.len();
+        let nodes = (ranks as u64).div_ceil(network.per_node);
+        let engines = u64::from(network.parameters.engines.max(1));
+        Ok(Run {
+            network,
+            does,
+            states,
+            behind,
+            behind_begun,
+            receives,
+            hosts: vec![Time::ZERO; ranks],
+            engines: vec![Time::ZERO; (nodes * engines) as usize],
+            links: Links::new(network),
+            ports: Ports::new(nodes, network.parameters.engines),
+            events: BinaryHeap::new(),
+            numbers: 0,
+            now: Time::ZERO,
+            ends: vec![Time::ZERO; ranks],
+            moves_from: None,
+            bytes: [0; 2],
+        })
+    }
+
+    /// FaultSite the operations of each rank begin.
+    fn starts(&self, goal: &Goal) -> Vec<usize> {
+        let next = |next: &mut usize, own: &Vec<super::GoalOp>| {
+            *next += own.len();
+            Some(*next - own.len())
+        };
+        goal.ranks.iter().scan(0, next).collect()
+    }
+
+    fn settle(&mut self, at: Time, what: What, operation: usize) {
+        self.numbers += 1;
+        self.events.push(Reverse((at, self.numbers, what, operation)));
+    }
+
+    /// Takes a rank's processor for so long, as soon as it is free: from when.
+    fn compute(&mut self, rank: u32, lasts: Time) -> Time {
+        let host = &mut self.hosts[rank as usize];
+        let from = self.now.max(*host);
+        *host = from + lasts;
+        from
+    }
+
+    fn happen(&mut self, what: What, operation: usize) {
+        let rank = self.states[operation].rank;
+        let overhead = self.network.parameters.overhead;
+        match (what, self.does[operation]) {
+            (What::Ready, OpKind::Calc { units }) => {
+                let lasts = Time::nanoseconds(units);
+                let from = self.compute(rank, lasts);
+                self.settle(from, What::Begun, operation);
+                self.settle(from + lasts, What::Over, operation);
+            }
+            (What::Ready, OpKind::Send { .. }) => {
+                let from = self.compute(rank, overhead);
+                self.settle(from, What::Begun, operation);
+                self.settle(from + overhead, What::Leaves, operation);
+            }
+            (What::Ready, OpKind::Recv { .. }) => {
+                self.states[operation].is_posted = true;
+                self.settle(self.now, What::Begun, operation);
+                self.receive(operation);
+            }
+            (What::Leaves, OpKind::Send { bytes, to, .. }) => self.send(operation, bytes, to as u32),
+            (What::Arrived, _) => {
+                self.states[operation].has_come = true;
+                self.receive(operation);
+            }
+            (What::Begun, _) => self.let_go_on(operation, false),
+            (What::Over, _) => {
+                self.states[operation].is_over = true;
+                let end = &mut self.ends[rank as usize];
+                *end = self.now.max(*end);
+                self.let_go_on(operation, true);
+            }
+            (What::Leaves, _) => {}
+        }
+    }
+
+    /// Ends a receive whose message has come.
+    fn receive(&mut self, operation: usize) {
+        let State { rank, is_posted, has_come, .. } = self.states[operation];
+        if is_posted && has_come {
+            let overhead = self.network.parameters.overhead;
+            let from = self.compute(rank, overhead);
+            self.settle(from + overhead, What::Over, operation);
+        }
+    }
+
+    /// A message leaves as soon as the rank's engine is free.
+    fn send(&mut self, operation: usize, bytes: u64, to: u32) {
+        let (network, costs) = (self.network, &self.network.parameters);
+        let from = self.states[operation].rank;
+        let engines = u64::from(costs.engines.max(1));
+        let [(node, engine), (target, port)] = [from, to].map(|rank| {
+            let rank = u64::from(rank);
+            (network.node_of(rank), rank % network.per_node % engines)
+        });
+        let number = (node * engines + engine) as usize;
+        if self.engines[number] > self.now {
+            return self.settle(self.engines[number], What::Leaves, operation);
+        }
+        let passage = self.links.carry(network, from.into(), to.into(), bytes, self.now);
+        self.engines[number] = passage.leaves;
+        self.moves_from.get_or_insert(self.now);
+        self.bytes[0] += bytes;
+        let mut arrives = passage.arrives;
+        if node != target {
+            self.bytes[1] += bytes;
+            let body = costs.byte * bytes;
+            let lasts = costs.occupied(1, bytes);
+            arrives = self.ports.take(target, port, self.now, arrives - body, lasts) + body;
+        }
+        self.settle(passage.leaves, What::Over, operation);
+        self.settle(arrives, What::Arrived, self.receives[operation] as usize);
+    }
+
+    /// Those that have waited for it until it has begun, or is over.
+    fn let_go_on(&mut self, operation: usize, is_over: bool) {
+        let behind = if is_over { &mut self.behind } else { &mut self.behind_begun };
+        for next in std::mem::take(&mut behind[operation]) {
+            let left = &mut self.states[next as usize].left;
+            *left -= 1;
+            if *left == 0 {
+                self.settle(self.now, What::Ready, next as usize);
+            }
+        }
+    }
+
+    fn outcome(mut self, goal: &Goal) -> Simulated {
+        self.ends.sort_unstable();
+        let end = |index: usize| self.ends.get(index).copied().unwrap_or_default();
+        Simulated {
+            time: end(self.ends.len().saturating_sub(1)),
+            first_end: end(0),
+            median_end: end(self.ends.len() / 2),
+            moves_from: self.moves_from.unwrap_or_default(),
+            commands: self.states.len() as u64,
+            commands_max: goal.ranks.iter().map(Vec::len).max().unwrap_or(0) as u64,
+            bytes: self.bytes[0],
+            bytes_between: self.bytes[1],
+            busiest: self.links.busiest(self.network),
+            memory_max: 0,
+            memory_all: 0,
+        }
+    }
+}
+
+impl Goal {
+    /// The receive of each send, by their numbers among all operations.
+    fn receives(&self, states: &[State]) -> Result<Vec<u32>, Error> {
+        let mut sent: HashMap<(usize, usize, u32), VecDeque<(u32, u64)>> = HashMap::new();
+        let mut number = 0;
+        for (rank, own) in self.ranks.iter().enumerate() {
+            for operation in own {
+                if let OpKind::Send { bytes, to, tag } = operation.does {
+                    sent.entry((rank, to, tag)).or_default().push_back((number, bytes));
+                }
+                number += 1;
+            }
+        }
+        let mut receives = vec![0; states.len()];
+        let mut number = 0;
+        for (rank, own) in self.ranks.iter().enumerate() {
+            for (place, operation) in own.iter().enumerate() {
+                if let OpKind::Recv { bytes, from, tag } = operation.does {
+                    let found = sent.get_mut(&(from, rank, tag)).and_then(VecDeque::pop_front);
+                    let name = || self.name(rank, place);
+                    let (send, bytes_sent) = found.ok_or_else(|| {
+                        Error::InvalidSchedule(format!(
+                            "{}: rank {from} sends rank {rank} no message of tag {tag}",
+                            name()
+                        ))
+                    })?;
+                    if bytes_sent != bytes {
+                        return Err(Error::InvalidSchedule(format!(
+                            "{} receives {bytes} bytes of tag {tag}, and rank {from} sends {bytes_sent}",
+                            name()
+                        )));
+                    }
+                    receives[send as usize] = number;
+                }
+                number += 1;
+            }
+        }
+        match sent.iter().find(|(_, left)| !left.is_empty()) {
+            None => Ok(receives),
+            Some((&(from, to, tag), _)) => Err(Error::InvalidSchedule(format!(
+                "rank {to} does not receive all messages of tag {tag} from rank {from}"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{from_schedule, parse};
+    use super::*;
+    use crate::algorithm::ALGORITHMS;
+    use crate::network::{Parameters, Topology};
+    use crate::shape::{GoalOp, Shape};
+    use crate::{Step, StepKind};
+
+    /// L 10 ns a hop, of which there are two; o 3 ns, g 5 ns, G 2 ns; links that nobody waits for.
+    fn network(nodes: u64) -> Network {
+        let parameters = Parameters {
+            latency: Time::nanoseconds(10),
+            byte: Time::nanoseconds(2),
+            byte_inside: Time::nanoseconds(2),
+            gap: Time::nanoseconds(5),
+            overhead: Time::nanoseconds(3),
+            link_byte: Time::ZERO,
+            engines: 1,
+            ..Parameters::default()
+        };
+        Network { topology: Topology::Crossbar(nodes), parameters, per_node: 1 }
+    }
+
+    fn time(text: &str, nodes: u64) -> Time {
+        parse(text).unwrap().simulate(&network(nodes)).unwrap().time
+    }
+
+    #[test]
+    fn a_message_takes_what_loggops_says() {
+        // o + 2 L + m G + o, with m = 8, and a calc after it.
+        let text =
+            "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\na: recv 8b from 0\nb: calc 7\nb requires a\n}";
+        assert_eq!(time(text, 2), Time::nanoseconds(3 + 20 + 16 + 3 + 7));
+        // The second message waits for the engine: g + m G behind the first.
+        let two = "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 1\nsend 8b to 1 tag 2\n}\n\
+                   rank 1 {\nrecv 8b from 0 tag 2\nrecv 8b from 0 tag 1\n}";
+        assert_eq!(time(two, 2), Time::nanoseconds(3 + (5 + 16) + 20 + 16 + 3));
+    }
+
+    #[test]
+    fn many_senders_queue_at_one_receiver() {
+        // All first bytes come at o + 2 L. The receiver takes g + m G for each, the last one's bytes m G, then o.
+        for senders in [1_u64, 2, 7, 32] {
+            let mut text = format!("num_ranks {}\nrank 0 {{\n", senders + 1);
+            (1..=senders).for_each(|rank| text += &format!("recv 100b from {rank}\n"));
+            text += "}\n";
+            (1..=senders).for_each(|rank| text += &format!("rank {rank} {{\nsend 100b to 0\n}}\n"));
+            let expected = 3 + 20 + (senders - 1) * (5 + 200) + 200 + 3;
+            assert_eq!(time(&text, senders + 1), Time::nanoseconds(expected), "{senders}");
+        }
+    }
+
+    #[test]
+    fn irequires_waits_for_the_beginning_only() {
+        let text = |word: &str| {
+            format!("num_ranks 1\nrank 0 {{\na: recv 8b from 0\nb: send 8b to 0\nb {word} a\n}}")
+        };
+        let goal = parse(&text("requires")).unwrap();
+        let why = goal.simulate(&network(1)).unwrap_err().to_string();
+        assert!(why.contains("2 operations are not over; the first is a of rank 0"), "{why}");
+        parse(&text("irequires")).unwrap().simulate(&network(1)).unwrap();
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let said =
+            |text: &str, nodes| parse(text).unwrap().simulate(&network(nodes)).unwrap_err().to_string();
+        let lost = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}";
+        assert!(said(lost, 2).contains("rank 1 does not receive all messages of tag 0 from rank 0"));
+        assert!(said(lost, 1).contains("2 ranks do not fit"));
+        let more = "num_ranks 1\nrank 0 {\nsend 8b to 0\nrecv 9b from 0\n}";
+        assert!(said(more, 1).contains("receives 9 bytes of tag 0, and rank 0 sends 8"));
+    }
+
+    #[test]
+    fn exported_schedules_take_about_as_long_as_themselves() {
+        // Without o, and with all steps of a rank in one engine, the two models differ in the notices, which are
+        // messages here, and in calculations.
+        let mut network = network(16);
+        network.parameters.overhead = Time::ZERO;
+        network.parameters.reduce_byte = Time::nanoseconds(1);
+        let (mut far, mut compared) = (Vec::new(), 0);
+        for algorithm in ALGORITHMS {
+            let shape = Shape::new(algorithm.operation, 16, 0, 100_000);
+            // A barrier is nothing but notices.
+            if !(algorithm.fits)(&shape) || algorithm.operation == GoalOp::Barrier {
+                continue;
+            }
+            let schedule = algorithm.schedule(&shape, 4);
+            // What is read from another rank passes the reader's engine in a schedule, and the owner's in GOAL.
+            let is_read = |rank: usize, step: &Step| match step.action {
+                StepKind::Nothing => false,
+                StepKind::Copy { from, .. } | StepKind::Reduce { from, .. } => from.rank as usize != rank,
+            };
+            if (0..16).any(|rank| schedule.part(rank).steps().iter().any(|step| is_read(rank, step))) {
+                continue;
+            }
+            let itself = schedule.simulate(&network).unwrap().time.as_seconds();
+            let goal = make(&schedule).unwrap().simulate(&network).unwrap();
+            let ratio = goal.time.as_seconds() / itself;
+            if !(0.4..2.5).contains(&ratio) {
+                far.push(format!("{} by {}: {ratio:.2}", algorithm.operation.name(), algorithm.name));
+            }
+            compared += 1;
+        }
+        assert!(far.is_empty() && compared > 20, "{compared}: {far:?}");
+    }
+}

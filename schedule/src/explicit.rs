@@ -42,7 +42,7 @@ pub struct ExplicitStep {
 pub const BYTES_MAX: u64 = 1 << 40;
 /// What a signal counts in a start at most. Sums of it over all steps stay below 2^64.
 pub const COUNT_MAX: u64 = 1 << 32;
-/// Starts that a trigger looks back at most. The proof lays out that many more of them.
+/// Starts that a trigger looks back at most.
 pub const LAG_MAX: u32 = 16;
 
 /// Why what is written down is no schedule.
@@ -237,6 +237,9 @@ fn look_at_contract(parts: &[ExplicitPart], rank: usize) -> Result<(), String> {
         if span.offset + span.bytes > room.bytes {
             return Err(format!("what it {verb} ends beyond buffer {:?}", room.name));
         }
+        if room.used != BufferKind::User {
+            return Err(format!("what it {verb} is in buffer {:?}, which is not the program's", room.name));
+        }
         Ok(())
     };
     for span in &contract.gives {
@@ -347,6 +350,9 @@ mod tests {
         refused("more than", &|parts| parts[1].counters[1].per_start = u64::MAX);
         refused("the start 4294967295 before", &|parts| parts[2].finish.push(started().lagging(u32::MAX)));
         refused("what it gets ends beyond buffer \"data\"", &|parts| parts[2].contract.gets[0].0.bytes = 65);
+        refused("\"data\", which is not the program's", &|parts| {
+            parts[2].rooms[0].used = BufferKind::Turns(2);
+        });
         refused("there is no rank 3", &|parts| parts[2].contract.gets[0].1.ranks = vec![3]);
         refused("\"start\"", &|parts| parts[0].counters.clear());
     }

@@ -10,12 +10,13 @@ pub type Name = std::borrow::Cow<'static, str>;
 pub enum BufferKind {
     /// The program: it writes before each start what it gives, and reads after it what it gets.
     User,
-    /// Nobody. There are so many of it, which starts take in turns: what a step of an earlier start still reads there,
-    /// a later one does not meet.
+    /// Nobody. There are so many of it, which starts take in turns: steps of start k use the one of number k modulo
+    /// that. So what a step of an earlier start still reads there, a later one does not meet.
     Turns(u32),
-    /// Nobody. Two ranks, the lower one first, have one each, alike in bytes, and swap them at each start: what a rank
-    /// writes to its own in one start lies where it has read in the one before. So a line of memory passes from one
-    /// processor to the other once for all that is handed over in it, not twice. No other rank names them.
+    /// Nobody. Two ranks, the lower one first, have one each, alike in bytes, and swap them at each start: in starts of
+    /// odd number the place of one names the memory of the other, whoever names it. What a rank writes to its own in
+    /// one start lies where it has read in the one before. So a line of memory passes from one processor to the other
+    /// once for all that is handed over in it, not twice. No other rank names them.
     Swapped([u32; 2]),
 }
 

@@ -9,8 +9,8 @@ pub struct BufferId(pub(super) u32);
 pub struct SignalId(pub(super) u32);
 
 /// A queue of a rank: each step waits until the one before it has begun, so what it waits for comes on top of what they
-/// have waited for. Steps may overlap, but what they raise comes in their order, and reductions come one after the
-/// other, each when the one before it has ended.
+/// have waited for. Steps may overlap, but what they raise at one signal comes in their order, and a reduction begins
+/// when the nearest reduction before it in the queue has ended, over all starts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct QueueId(pub u16);
 

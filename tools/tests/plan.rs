@@ -303,6 +303,61 @@ fn a_join_that_the_next_start_overtakes_is_told() {
     assert!(flat.contains("may go on without") && flat.contains("adds to signal \"told\" as well"), "{out}");
 }
 
+/// Rank 0 copies into one of several places of rank 1, which takes it from there. It waits until what it copied `lag`
+/// starts before was taken; without one it does not wait.
+fn relay(turns: u64, lag: Option<u64>) -> Value {
+    let names = ["start", "arrived", "sent", "free", "taken"];
+    let signals = |counts: [u64; 5]| -> Vec<Value> {
+        names.iter().zip(counts).map(|(name, count)| json!({ "name": name, "per_start": count })).collect()
+    };
+    let place = |rank: u64, buffer: u64| json!({ "rank": rank, "buffer": buffer, "offset": 0 });
+    let copy = |from: Value, to: Value| json!({ "copy": { "from": from, "to": to, "bytes": 24 } });
+    let raises = |rank: u64, signal: u64| json!({ "rank": rank, "signal": signal, "amount": 1 });
+    let when = match lag {
+        Some(lag) => json!({ "signal": 3, "count": 1, "lag": lag }),
+        None => json!({ "signal": 0, "count": 1 }),
+    };
+    let buffers = |bytes: u64| {
+        let place = json!({ "name": "place", "bytes": bytes, "turns": turns });
+        json!([{ "name": "data", "bytes": 24 }, place])
+    };
+    let all = json!({ "buffer": 0, "offset": 0, "bytes": 24 });
+    let mut gets = all.clone();
+    gets["from"] = json!({ "ranks": [0], "buffer": 0, "offset": 0 });
+    json!({
+        "format": "tasuki plan", "version": 1, "name": "relay", "ranks": 2, "parts": [
+            { "rank": 0, "buffers": buffers(0), "signals": signals([1, 0, 1, 1, 0]),
+              "steps": [{ "queue": 0, "when": when, "do": copy(place(0, 0), place(1, 1)),
+                          "then": [raises(1, 1), raises(0, 2)] }],
+              "finish": [{ "signal": 2, "count": 1 }],
+              "contract": { "gives": [all], "gets": [], "in_order": false, "meets": false } },
+            { "rank": 1, "buffers": buffers(24), "signals": signals([1, 1, 0, 0, 1]),
+              "steps": [{ "queue": 0, "when": { "signal": 1, "count": 1 }, "do": copy(place(1, 1), place(1, 0)),
+                          "then": [raises(0, 3), raises(1, 4)] }],
+              "finish": [{ "signal": 4, "count": 1 }],
+              "contract": { "gives": [], "gets": [gets], "in_order": false, "meets": false } },
+        ],
+    })
+}
+
+#[test]
+fn starts_that_share_a_copy_of_a_buffer_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    for turns in 2..=6 {
+        plan(&["check", text(&written(&folder, &relay(turns, Some(turns))))]).expect(0);
+        plan(&["check", text(&written(&folder, &relay(turns, Some(1))))]).expect(0);
+        for lag in [None, Some(turns + 1), Some(turns + 2)] {
+            let out = plan(&["check", text(&written(&folder, &relay(turns, lag)))]).expect(1).out;
+            let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
+            let fault =
+                format!("step 0 of rank 1 in start 0 and step 0 of rank 0 in start {turns} use byte 0");
+            assert!(flat.contains(": wrong") && flat.contains(&fault), "{turns} turns, lag {lag:?}: {out}");
+            assert!(out.contains("copy data[0..24] to place[0..24] of rank 1"), "{out}");
+            assert!(out.contains("arrived >= 1  copy place[0..24] to data[0..24]"), "{out}");
+        }
+    }
+}
+
 #[test]
 fn files_that_are_none_are_told_with_the_place() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,18 +1,18 @@
-//! That the bytes which each rank gets are the right ones. Where no two accesses race, any order of the steps gives the
-//! same bytes, so those of one run are looked at, each with where it came from.
+//! That the bytes which each rank gets are the right ones. Where no two accesses race, each reads what was written last
+//! before it in whichever order, so any order of steps and starts gives the same bytes. One of them is that of starts
+//! one after the other ([`super::run`]), of which one is looked at. Bytes that were there before it count for
+//! nothing, so what is right in it is right in each: it was given, moved and combined in that very start.
 
 use super::dry_run::DryRun;
 use super::fault::Fault;
-use super::races::Home;
 use super::unrolled::{Event, Unrolled};
 use crate::{BufferId, BufferKind, Location, Origin, Span, StepKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A contribution: the bytes that a rank gave in a start, from a buffer.
+/// A contribution: the bytes that a rank gave, from a buffer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Provenance {
-    start: usize,
     rank: u32,
     buffer: BufferId,
     /// Where the byte came from, less where it is.
@@ -74,19 +74,22 @@ impl Memory {
     }
 }
 
+/// A buffer of a rank, in that copy in which it is there in a start.
+type Home = (u32, BufferId);
+
 pub(super) fn compare(world: &Unrolled, run: &DryRun) -> Result<(), Box<Fault>> {
     let mut memories: BTreeMap<Home, Memory> = BTreeMap::new();
-    for &(start, event) in &run.order {
+    for &event in &run.order {
         match world.event(event) {
-            Event::Begin(rank) => give(world, &mut memories, rank, start),
+            Event::Begin(rank) => give(world, &mut memories, rank),
             Event::End(rank) => {
                 for (span, origin) in &world.contracts[rank].gets {
-                    let memory = memories.entry((rank as u32, span.buffer, 0)).or_default();
-                    look_at(memory, (rank, start), span, origin, world.contracts[rank].in_order)?;
+                    let memory = memories.entry((rank as u32, span.buffer)).or_default();
+                    look_at(memory, rank, span, origin, world.contracts[rank].in_order)?;
                 }
             }
             Event::Step(rank, step) => {
-                carry_out(world, &mut memories, world.parts[rank].steps()[step].action, start);
+                carry_out(&mut memories, world.parts[rank].steps()[step].action);
             }
         }
     }
@@ -94,21 +97,21 @@ pub(super) fn compare(world: &Unrolled, run: &DryRun) -> Result<(), Box<Fault>> 
 }
 
 /// The program has written what it gives; what else there was in its buffers counts for nothing.
-fn give(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, rank: usize, start: usize) {
+fn give(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, rank: usize) {
     for (buffer, room) in world.parts[rank].rooms().iter().enumerate() {
         if room.used == BufferKind::User {
-            memories.remove(&(rank as u32, BufferId(buffer as u32), 0));
+            memories.remove(&(rank as u32, BufferId(buffer as u32)));
         }
     }
     for span in &world.contracts[rank].gives {
-        let given = Provenance { start, rank: rank as u32, buffer: span.buffer, shift: 0 };
-        let memory = memories.entry((rank as u32, span.buffer, 0)).or_default();
+        let given = Provenance { rank: rank as u32, buffer: span.buffer, shift: 0 };
+        let memory = memories.entry((rank as u32, span.buffer)).or_default();
         memory.write(span.offset, span.bytes, Some(Rc::new(vec![given])));
     }
 }
 
-fn carry_out(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, action: StepKind, start: usize) {
-    let home = |place: &Location| world.home(place, start);
+fn carry_out(memories: &mut BTreeMap<Home, Memory>, action: StepKind) {
+    let home = |place: &Location| (place.rank, place.buffer);
     let (from, to, bytes) = match action {
         StepKind::Nothing => return,
         StepKind::Copy { from, to, bytes } | StepKind::Reduce { from, to, bytes, .. } => (from, to, bytes),
@@ -148,13 +151,13 @@ fn joined(front: &Value, back: &Value) -> Value {
 /// Compares what a rank gets with what it should.
 fn look_at(
     memory: &Memory,
-    (rank, start): (usize, usize),
+    rank: usize,
     span: &Span,
     origin: &Origin,
     in_order: bool,
 ) -> Result<(), Box<Fault>> {
     let shift = origin.offset as i64 - span.offset as i64;
-    let should = |rank: u32| Provenance { start, rank, buffer: origin.buffer, shift };
+    let should = |rank: u32| Provenance { rank, buffer: origin.buffer, shift };
     let mut wanted: Vec<Provenance> = origin.ranks.iter().map(|&rank| should(rank)).collect();
     if !in_order {
         wanted.sort();
@@ -169,12 +172,12 @@ fn look_at(
             is == wanted
         });
         if !is_right {
-            let is = value.map_or_else(|| "what nobody wrote".into(), |value| show(&value, at, start));
+            let is = value.map_or_else(|| "what nobody wrote".into(), |value| show(&value, at));
             return Err(Box::new(Fault::WrongBytes {
                 place: span.buffer.on(rank, at),
-                start,
+                start: 0,
                 is,
-                should_be: show(&wanted, at, start),
+                should_be: show(&wanted, at),
             }));
         }
     }
@@ -182,12 +185,11 @@ fn look_at(
 }
 
 /// Contributions in words: a few of them.
-fn show(value: &[Provenance], at: u64, start: usize) -> String {
+fn show(value: &[Provenance], at: u64) -> String {
     const SHOWN: usize = 8;
     let one = |given: &Provenance| {
         let offset = at as i64 + given.shift;
-        let when = if given.start == start { String::new() } else { format!(" of start {}", given.start) };
-        format!("byte {offset} of buffer {} of rank {}{when}", given.buffer.index(), given.rank)
+        format!("byte {offset} of buffer {} of rank {}", given.buffer.index(), given.rank)
     };
     let mut text = value.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(" + ");
     if value.len() > SHOWN {

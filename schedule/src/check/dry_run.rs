@@ -1,26 +1,31 @@
-//! One run of all starts, in any order that their triggers allow. Signals only grow, so what never happens in this one
-//! happens in none.
+//! One start by itself, in any order that its triggers allow, when all starts before it are over. Signals only grow, so
+//! what never happens in this one happens in none.
+//!
+//! That holds for any number of starts. When all starts before start k are over, each signal has counted k times what
+//! it counts in a start, so a trigger wants the same of start k, whatever k is; or nothing, where it looks back beyond
+//! the first start. So starts can happen one after the other, each in the order that is found here. In any other run
+//! of as many starts no less happens: what can happen can still happen when something else has happened before.
 
 use super::fault::Fault;
 use super::unrolled::{Event, Unrolled};
-use crate::{SignalId, started};
+use crate::{SignalId, StepTrigger, started};
 use std::collections::BTreeMap;
 
-/// An order in which everything can happen.
+/// An order in which everything of a start can happen.
 #[derive(Debug)]
 pub(super) struct DryRun {
-    /// Start and event, as they came.
-    pub(super) order: Vec<(usize, usize)>,
+    /// Events, as they came.
+    pub(super) order: Vec<usize>,
 }
 
 /// How far the run is.
 struct DryRunner<'w> {
     world: &'w Unrolled,
-    /// What each signal has counted.
+    /// What each signal has counted in this start.
     counts: BTreeMap<(usize, SignalId), u64>,
     /// Each queue's and each program's events in their order, as far as they have happened.
     lines: Vec<StepQueue>,
-    order: Vec<(usize, usize)>,
+    order: Vec<usize>,
 }
 
 /// What happens one after the other: a queue, or the program of a rank.
@@ -30,11 +35,18 @@ struct StepQueue {
 }
 
 impl StepQueue {
-    /// The start and event that are next.
-    fn next(&self, starts: usize) -> Option<(usize, usize)> {
-        let start = self.done / self.events.len();
-        (start < starts).then(|| (start, self.events[self.done % self.events.len()]))
+    /// The event that is next.
+    fn next(&self) -> Option<usize> {
+        self.events.get(self.done).copied()
     }
+}
+
+/// A trigger that is not met.
+struct UnmetTrigger {
+    trigger: StepTrigger,
+    /// How far the signal has come, and how far it should, in the start that the trigger looks back to.
+    reached: u64,
+    wanted: u64,
 }
 
 pub(super) fn run(world: &Unrolled) -> Result<DryRun, Box<Fault>> {
@@ -75,12 +87,12 @@ fn lines_of_ranks(world: &Unrolled, lines: &[StepQueue]) -> Vec<Vec<usize>> {
 impl DryRunner<'_> {
     /// Lets the next event of a line happen, if it can: whose signals it raised.
     fn advance(&mut self, line: usize) -> Option<Vec<usize>> {
-        let (start, event) = self.lines[line].next(self.world.starts)?;
-        if self.unmet(start, event).is_some() {
+        let event = self.lines[line].next()?;
+        if self.unmet(event).is_some() {
             return None;
         }
         self.lines[line].done += 1;
-        self.order.push((start, event));
+        self.order.push(event);
         let effects = self.world.effects(event);
         for effect in &effects {
             *self.counts.entry((effect.rank as usize, effect.signal)).or_default() += effect.amount;
@@ -88,30 +100,32 @@ impl DryRunner<'_> {
         Some(effects.iter().map(|effect| effect.rank as usize).collect())
     }
 
-    /// A signal that has not come as far as the event wants: signal, how far, how far it should.
-    fn unmet(&self, start: usize, event: usize) -> Option<(SignalId, u64, u64)> {
+    /// What the event still waits for.
+    fn unmet(&self, event: usize) -> Option<UnmetTrigger> {
         let (rank, triggers) = self.world.triggers(event);
         // No step begins before its rank has started.
         let first = self.world.step(event).map(|_| started());
-        first.iter().chain(triggers).find_map(|trigger| {
-            let wanted = self.world.threshold(rank, trigger, start)?;
+        first.iter().chain(triggers).find_map(|&trigger| {
+            let before = self.world.per_start(rank, trigger.signal).saturating_mul(trigger.lag.into());
             let count = self.counts.get(&(rank, trigger.signal)).copied().unwrap_or(0);
-            (count < wanted).then_some((trigger.signal, count, wanted))
+            let (reached, wanted) = (count.saturating_add(before), trigger.count);
+            (reached < wanted).then_some(UnmetTrigger { trigger, reached, wanted })
         })
     }
 
     /// Why not everything has happened: a trigger for which nobody adds enough, or else a circle.
     fn stuck(&self) -> Option<Fault> {
         let world = self.world;
-        let heads = self.lines.iter().filter_map(|line| line.next(world.starts));
-        let waiting: Vec<(usize, usize)> = heads.collect();
+        let waiting: Vec<usize> = self.lines.iter().filter_map(StepQueue::next).collect();
         let first = *waiting.iter().min()?;
-        for &(start, event) in &waiting {
-            let Some((signal, reached, wanted)) = self.unmet(start, event) else { continue };
+        for &event in &waiting {
+            let Some(UnmetTrigger { trigger, reached, wanted }) = self.unmet(event) else { continue };
             let rank = world.triggers(event).0;
-            if wanted > (world.starts as u64) * world.per_start(rank, signal) {
-                let signal = world.parts[rank].counters()[signal.index()].name.clone();
-                return Some(Fault::NeverMet { at: world.place(event, start), signal, reached, wanted });
+            let most = world.per_start(rank, trigger.signal).saturating_mul(u64::from(trigger.lag) + 1);
+            if wanted > most {
+                let signal = world.parts[rank].counters()[trigger.signal.index()].name.clone();
+                let at = world.place(event, trigger.lag as usize);
+                return Some(Fault::NeverMet { at, signal, reached, wanted });
             }
         }
         let mut through = vec![first];
@@ -122,21 +136,21 @@ impl DryRunner<'_> {
             }
             through.push(next);
         }
-        let through = through.into_iter().map(|(start, event)| world.place(event, start)).collect();
-        Some(Fault::Cycle { through })
+        // Triggers that look back are met at once in the first starts.
+        let lags = through.iter().filter_map(|&event| Some(self.unmet(event)?.trigger.lag));
+        let start = lags.max().unwrap_or(0) as usize;
+        Some(Fault::Cycle { through: through.into_iter().map(|event| world.place(event, start)).collect() })
     }
 
     /// An event that has not happened, and for which this one waits.
-    fn waits_for(&self, (start, event): (usize, usize)) -> Option<(usize, usize)> {
-        let (signal, ..) = self.unmet(start, event)?;
+    fn waits_for(&self, event: usize) -> Option<usize> {
+        let signal = self.unmet(event)?.trigger.signal;
         let rank = self.world.triggers(event).0;
         let additions = self.world.additions(rank, signal);
         // The head of the line in which the addition is: that is what waits.
         let is_missing = |line: &&StepQueue| {
-            let holds = |number: usize| line.events.contains(&number);
-            additions.iter().any(|addition| holds(addition.event)) && line.next(self.world.starts).is_some()
+            additions.iter().any(|addition| line.events[line.done..].contains(&addition.event))
         };
-        let lines = self.lines.iter().filter(is_missing).filter_map(|line| line.next(self.world.starts));
-        lines.min()
+        self.lines.iter().filter(is_missing).filter_map(StepQueue::next).min()
     }
 }

@@ -46,10 +46,9 @@ pub struct Dependency {
     pub effect: usize,
 }
 
-/// The second start's graph: the first one waits for nobody who is still busy with an earlier one.
+/// The graph of any start but the first ones, which wait for nobody who is still busy with an earlier one.
 pub(super) fn find(world: &Unrolled, run: &DryRun, order: &HappensBefore) -> Graph {
-    let events = run.order.iter().filter(|&&(start, _)| start == 1).map(|&(_, event)| event);
-    let nodes = events.map(|number| {
+    let nodes = run.order.iter().map(|&number| {
         let event = world.event(number);
         let behind = match event {
             Event::Begin(_) => None,

@@ -4,13 +4,39 @@
 //! less than what it waits for. Of those, the ones do not count that are known to come after the addition, or after the
 //! event itself; so what is known about one event helps with others, and this is done until nothing new is found.
 //!
-//! The starts that are laid out are followed by more. What is found about the second start, of which the last one that
-//! is laid out is known to be too late to matter, holds for any; it must be no less than what is found about later
-//! ones, where the starts behind were left out. Then, if ever something found were not so in a real execution, the
-//! first time it was not would contradict how it was found.
+//! No starts are laid out: there may be any number of them. What is known says of an event in start k that a fact has
+//! happened in start k - lag, for every k of at least lag ([`super::facts`]).
+//!
+//! Facts are found by these rules:
+//!
+//! 1. An event has begun when it begins. What had happened when the step before it in its queue began, or its rank's
+//!    start, or (for a start) the end of the start before, has happened.
+//! 2. A reduction begins when the one before it in its queue has ended.
+//! 3. If an effect has come, so have those before it in its stream, and what had happened when its step began had.
+//! 4. *A trigger.* Say event e of start k waits until a signal has counted w, and addition a of start k - lag had not
+//!    come by then. Additions that are known to come after a or after the beginning of e have not come either; nor
+//!    has what is behind a in its stream. So of addition m no more starts than some number have been added: k + x, or
+//!    0 if that is less, where x follows from lags alone. If the amounts of all of them make less than w, that
+//!    cannot be. If for some m no bound is known nothing follows: it may be any number of starts ahead.
+//!
+//! Two ranks often keep each other from getting ahead, so that neither fact can be found before the other. So rule 4
+//! is first applied as if there were no additions of starts after k. When nothing new is found, each of its results is
+//! looked at once more, with all starts and all facts: if one does not follow then, later starts may overtake
+//! an earlier one, which is a fault.
+//!
+//! *Why the facts hold in every run of any number of starts.* Suppose that one does not, and look at the first event of
+//! the run, in the order of time, of which one is not true. Rules 1 - 3 found it from facts about events that came
+//! sooner, which are true. Rule 4 found it from facts about additions that had come sooner, of whichever starts, which
+//! are true; so it is, too.
+//!
+//! In rule 4 w grows by what the signal counts in a start with each start, and the sum by no more, since all
+//! amounts make up what it counts in a start. So the least k for which there is a start k - lag is the worst one, and
+//! the only one that is looked at: k = lag. No lag is negative: starts can happen one after the other ([`super::run`]), so
+//! nothing waits for a later start. For the same reason, a trigger that looks back n starts says nothing of later ones
+//! than that (it may, if it waits for more than a signal counts in n starts: then less is found than could be).
 
-use super::bit_matrix::BitMatrix;
 use super::dry_run::DryRun;
+use super::facts::{self, Facts};
 use super::fault::Fault;
 use super::unrolled::{Addition, Event, Unrolled};
 use crate::{EFFECTS_MAX, StepTrigger};
@@ -18,9 +44,8 @@ use crate::{EFFECTS_MAX, StepTrigger};
 /// What each event knows.
 #[derive(Debug)]
 pub(super) struct HappensBefore {
-    known: BitMatrix,
+    facts: Facts,
     reach: Vec<Reach>,
-    events: usize,
     /// The longest chain of moves of a start, each of which waits for the one before it.
     pub(super) depth: usize,
 }
@@ -29,52 +54,70 @@ pub(super) struct HappensBefore {
 const FACTS: usize = 1 + EFFECTS_MAX + 1;
 const ENDED: usize = FACTS - 1;
 
-/// How far into a stream an event's trigger reaches: one more than the place of the last addition that is implied,
-/// counted through all starts.
-type Reach = std::collections::BTreeMap<(usize, usize), usize>;
+/// How far into a stream an event's trigger reaches: one more than the place of the last addition that is implied.
+/// Places are counted from the beginning of the event's own start; those of earlier starts are negative.
+type Reach = std::collections::BTreeMap<(usize, usize), i64>;
 
 struct Search<'w> {
     world: &'w Unrolled,
-    known: BitMatrix,
-    /// By event (through all starts), for each of its triggers and each stream.
+    facts: Facts,
+    /// By event, for each of its triggers and each stream; nothing where nothing is implied.
     reach: Vec<Reach>,
+    /// How many looks there were when an event was looked at, and when it knew something new.
+    looks: usize,
+    looked: Vec<usize>,
+    changed: Vec<usize>,
 }
 
-/// Bytes that are taken to find out about so many starts of so many events.
-pub(super) fn bytes(starts: u64, events: u64) -> u64 {
-    let nodes = starts.saturating_mul(events);
-    nodes.saturating_mul(nodes).saturating_mul(FACTS as u64) / 8
+/// A trigger of an event, and what adds to its signal.
+#[derive(Clone, Copy)]
+struct Waits<'w> {
+    event: usize,
+    trigger: StepTrigger,
+    per_start: u64,
+    additions: &'w [Addition],
+    /// Whether additions of later starts are left out.
+    is_last_start: bool,
+}
+
+/// Bytes that are taken to find out about so many events.
+pub(super) fn bytes(events: u64) -> u64 {
+    events.saturating_mul(events).saturating_mul(FACTS as u64)
 }
 
 pub(super) fn find(world: &Unrolled, run: &DryRun) -> Result<HappensBefore, Box<Fault>> {
-    let nodes = world.starts * world.events();
-    let known = BitMatrix::new(nodes, nodes * FACTS);
-    let mut search = Search { world, known, reach: vec![Reach::new(); nodes] };
+    let events = world.events();
+    let facts = Facts::new(events, events * FACTS);
+    let (reach, [looked, changed]) = (vec![Reach::new(); events], [(); 2].map(|()| vec![0; events]));
+    let mut search = Search { world, facts, reach, looks: 0, looked, changed };
     while search.look_at_all(run) {}
-    search.compare_starts()?;
+    search.look_at_later_starts(run)?;
     let depth = search.depth(run);
-    Ok(HappensBefore { known: search.known, reach: search.reach, events: world.events(), depth })
+    Ok(HappensBefore { facts: search.facts, reach: search.reach, depth })
 }
 
 impl HappensBefore {
-    /// Whether the bytes of one event are there when the other begins, for sure.
-    pub(super) fn is_before(&self, one: (usize, usize), other: (usize, usize)) -> bool {
-        let (one, other) = (one.0 * self.events + one.1, other.0 * self.events + other.1);
-        (1..FACTS).any(|fact| self.known.has(other, one * FACTS + fact))
+    /// After how many starts the bytes of one event are there for sure when the other begins.
+    pub(super) fn is_over(&self, one: usize, other: usize) -> Option<u32> {
+        (1..FACTS).filter_map(|fact| self.facts.lag(other, one * FACTS + fact)).min()
+    }
+
+    /// After how many starts one event has begun for sure when the other does.
+    pub(super) fn has_begun(&self, one: usize, other: usize) -> Option<u32> {
+        self.facts.lag(other, one * FACTS)
     }
 
     /// The effects of its own start that an event waits for by its triggers, without those for which what is before it
     /// in its queue has waited: event and effect. And whether they are all that its triggers wait for.
     pub(super) fn causes(&self, world: &Unrolled, event: usize) -> (Vec<(usize, usize)>, bool) {
-        let node = self.events + event;
         let before = world.before(event).filter(|&(_, in_last_start)| !in_last_start);
-        let fact = |source: usize, slot: usize| (self.events + source) * FACTS + 1 + slot;
+        let fact = |source: usize, slot: usize| source * FACTS + 1 + slot;
+        let is_known = |event: usize, fact: usize| self.facts.lag(event, fact) == Some(0);
         let mut causes = Vec::new();
-        for (&(_, stream), &reach) in &self.reach[node] {
+        for (&(_, stream), &reach) in &self.reach[event] {
             let stream = &world.streams[stream];
-            let of_start = reach.min(2 * stream.len()).saturating_sub(stream.len());
-            causes.extend(stream[..of_start].iter().filter(|&&(source, slot)| {
-                before.is_none_or(|(before, _)| !self.known.has(self.events + before, fact(source, slot)))
+            causes.extend(of_start(stream, reach).iter().filter(|&&(source, slot)| {
+                before.is_none_or(|(before, _)| !is_known(before, fact(source, slot)))
             }));
         }
         if before.is_none()
@@ -87,7 +130,7 @@ impl HappensBefore {
         let (rank, triggers) = world.triggers(event);
         let is_whole = triggers.iter().filter(|trigger| trigger.lag == 0).all(|trigger| {
             let additions = world.additions(rank, trigger.signal).iter();
-            let known = additions.filter(|one| self.known.has(node, fact(one.event, one.slot)));
+            let known = additions.filter(|one| is_known(event, fact(one.event, one.slot)));
             known.map(|one| one.amount).sum::<u64>() >= trigger.count
         });
         (causes, is_whole)
@@ -98,7 +141,7 @@ impl HappensBefore {
         for rank in (0..world.ranks()).filter(|&rank| world.contracts[rank].meets) {
             let end = world.number(Event::End(rank));
             for begin in (0..world.ranks()).map(|other| world.number(Event::Begin(other))) {
-                if !self.has_begun((1, begin), (1, end)) {
+                if self.has_begun(begin, end) != Some(0) {
                     return Err(Box::new(Fault::NotMet {
                         end: world.place(end, 1),
                         begin: world.place(begin, 1),
@@ -108,159 +151,167 @@ impl HappensBefore {
         }
         Ok(())
     }
-
-    /// Whether one event has begun when the other does, for sure.
-    pub(super) fn has_begun(&self, one: (usize, usize), other: (usize, usize)) -> bool {
-        let (one, other) = (one.0 * self.events + one.1, other.0 * self.events + other.1);
-        self.known.has(other, one * FACTS)
-    }
 }
 
-impl Search<'_> {
-    fn node(&self, start: usize, event: usize) -> usize {
-        start * self.world.events() + event
-    }
+/// Those additions of a stream that belong to the event's own start, as far as it reaches.
+fn of_start(stream: &[(usize, usize)], reach: i64) -> &[(usize, usize)] {
+    &stream[..reach.clamp(0, stream.len() as i64) as usize]
+}
 
+impl<'w> Search<'w> {
     /// Looks at every event, in an order in which they can happen. Whether anything new was found.
     fn look_at_all(&mut self, run: &DryRun) -> bool {
         let mut news = false;
-        for &(start, event) in &run.order {
-            news |= self.look_at(start, event);
+        for &event in &run.order {
+            news |= self.look_at(event);
         }
         news
     }
 
-    fn look_at(&mut self, start: usize, event: usize) -> bool {
-        let node = self.node(start, event);
-        let mut news = self.known.add(node, node * FACTS);
-        if let Some(before) = self.before(start, event) {
-            news |= self.known.add_all(node, before);
-        }
+    fn look_at(&mut self, event: usize) -> bool {
+        self.looks += 1;
+        let now = self.looks;
+        let mut news = self.facts.add(event, event * FACTS, 0);
+        let (before, in_last_start) = self.before(event);
+        news |= self.add_all(event, before, in_last_start.into(), false);
         // Reductions of a queue come one after the other.
-        if let Some((before, in_last_start)) = self.world.reduction_before(event)
-            && let Some(start) = start.checked_sub(in_last_start.into())
-        {
-            let before = self.node(start, before);
-            news |= self.known.add_all(node, before) | self.known.add(node, before * FACTS + ENDED);
+        if let Some((before, in_last_start)) = self.world.reduction_before(event) {
+            let lag = in_last_start.into();
+            news |=
+                self.facts.add(event, before * FACTS + ENDED, lag) | self.add_all(event, before, lag, false);
         }
-        let (rank, triggers) = self.world.triggers(event);
-        if self.world.step(event).is_some() {
-            let begin = self.node(start, self.world.number(Event::Begin(rank)));
-            news |= self.known.add_all(node, begin) | self.known.add(node, begin * FACTS + 1);
+        if let Event::Step(rank, _) = self.world.event(event) {
+            let begin = self.world.number(Event::Begin(rank));
+            news |= self.facts.add(event, begin * FACTS + 1, 0) | self.add_all(event, begin, 0, false);
         }
-        for (number, trigger) in triggers.iter().enumerate() {
-            if let Some(wanted) = self.world.threshold(rank, trigger, start) {
-                news |= self.look_at_trigger((start, event), (number, trigger), rank, wanted);
-            }
+        for number in 0..self.world.triggers(event).1.len() {
+            news |= self.look_at_trigger(event, number);
+        }
+        self.looked[event] = now;
+        if news {
+            self.changed[event] = now;
         }
         news
     }
 
-    /// What came before this in its line.
-    fn before(&self, start: usize, event: usize) -> Option<usize> {
-        let (before, in_last_start) = match self.world.event(event) {
+    /// An event knows what another one knew. Unless that is anew, only what the other one knows since the last look.
+    fn add_all(&mut self, event: usize, from: usize, lag: u32, is_anew: bool) -> bool {
+        let is_over = !is_anew && self.looked[event] > self.changed[from];
+        !is_over && self.facts.add_all(event, from, lag)
+    }
+
+    /// What came before this in its line, and whether that belongs to the start before.
+    fn before(&self, event: usize) -> (usize, bool) {
+        match self.world.event(event) {
             Event::Begin(rank) => (self.world.number(Event::End(rank)), true),
             Event::End(rank) => (self.world.number(Event::Begin(rank)), false),
-            _ => self.world.before(event)?,
-        };
-        if in_last_start {
-            Some(self.node(start.checked_sub(1)?, before))
-        } else {
-            Some(self.node(start, before))
+            Event::Step(..) => self.world.before(event).unwrap_or((event, true)),
         }
     }
 
-    fn look_at_trigger(
-        &mut self,
-        (start, event): (usize, usize),
-        (number, trigger): (usize, &StepTrigger),
-        rank: usize,
-        wanted: u64,
-    ) -> bool {
-        let node = self.node(start, event);
-        let additions = self.world.additions(rank, trigger.signal).to_vec();
-        let mut streams: Vec<usize> = additions.iter().map(|addition| addition.stream).collect();
-        streams.sort_unstable();
-        streams.dedup();
+    fn waits(&self, event: usize, number: usize) -> Waits<'w> {
+        let (rank, triggers) = self.world.triggers(event);
+        let trigger = triggers[number];
+        let additions = self.world.additions(rank, trigger.signal);
+        let per_start = self.world.per_start(rank, trigger.signal);
+        Waits { event, trigger, per_start, additions, is_last_start: true }
+    }
+
+    fn look_at_trigger(&mut self, event: usize, number: usize) -> bool {
+        let waits = self.waits(event, number);
         let mut news = false;
-        for stream in streams {
-            let len = self.world.streams[stream].len();
-            let before = self.reach[node].get(&(number, stream)).copied().unwrap_or(0);
-            let end = len * self.world.starts;
-            let reach = implied_until(before, end, |place| {
-                self.is_implied((start, event), &additions, (stream, place), wanted)
-            });
-            if reach > before {
-                self.reach[node].insert((number, stream), reach);
+        for stream in waits.streams() {
+            let before = self.reach[event].get(&(number, stream)).copied();
+            let Some(reach) = self.reaches(waits, stream, before) else { continue };
+            if before != Some(reach) {
+                self.reach[event].insert((number, stream), reach);
             }
-            for place in (0..reach).rev() {
-                let (event, slot) = self.world.streams[stream][place % len];
-                let source = self.node(place / len, event);
-                if !self.known.add(node, source * FACTS + 1 + slot) {
+            let len = self.world.streams[stream].len() as i64;
+            for place in (reach - len..reach).rev() {
+                let (fact, lag) = self.fact(stream, place);
+                if !self.facts.add(event, fact, lag) {
                     break; // what came before it in the stream is known, too
                 }
                 news = true;
             }
-            if reach > 0 {
-                let (event, _) = self.world.streams[stream][(reach - 1) % len];
-                let source = self.node((reach - 1) / len, event);
-                news |= self.known.add_all(node, source);
-            }
+            let (fact, lag) = self.fact(stream, reach - 1);
+            news |= self.add_all(event, fact / FACTS, lag, before != Some(reach));
         }
         news
     }
 
+    /// How far a trigger reaches into a stream, which is no less than was found before.
+    fn reaches(&self, waits: Waits<'_>, stream: usize, before: Option<i64>) -> Option<i64> {
+        let len = self.world.streams[stream].len() as i64;
+        // A trigger says nothing of later starts than the one to which it looks back.
+        let end = len * (1 - i64::from(waits.trigger.lag));
+        let first = -len * i64::from(facts::LAG_MAX);
+        let is_implied = |place: i64| self.is_implied(waits, (stream, place));
+        let from = match before {
+            Some(reach) => reach,
+            None if waits.trigger.lag <= facts::LAG_MAX && is_implied(first) => first + 1,
+            None => return None,
+        };
+        if from < end && is_implied(end - 1) {
+            return Some(end);
+        }
+        let below = end
+            - implied_until(0, (end - from).max(0) as usize, |back| !is_implied(end - 1 - back as i64))
+                as i64;
+        Some(below.max(from))
+    }
+
+    /// That an addition at some place of a stream has come, and how many starts ago.
+    fn fact(&self, stream: usize, place: i64) -> (usize, u32) {
+        let len = self.world.streams[stream].len() as i64;
+        let (event, slot) = self.world.streams[stream][place.rem_euclid(len) as usize];
+        (event * FACTS + 1 + slot, -place.div_euclid(len) as u32)
+    }
+
     /// Whether the trigger cannot be met without that addition.
-    fn is_implied(
-        &self,
-        (start, event): (usize, usize),
-        additions: &[Addition],
-        (stream, place): (usize, usize),
-        wanted: u64,
-    ) -> bool {
-        let (world, node) = (self.world, self.node(start, event));
-        let len = world.streams[stream].len();
-        let (source, slot) = world.streams[stream][place % len];
-        let source = self.node(place / len, source) * FACTS + 1 + slot;
-        // The last start stands for all that follow it: if that can come in between, then so can they.
-        let is_far = start + 1 + (world.starts - 3) < world.starts - 1;
-        let mut others = 0;
-        for then in 0..world.starts {
-            for addition in additions {
-                let other = self.node(then, addition.event);
-                let is_later = addition.stream == stream && then * len + addition.place >= place;
-                let comes_after = is_later
-                    || other == node
-                    || self.known.has(other, source)
-                    || self.known.has(other, node * FACTS);
-                if comes_after {
-                    continue;
-                }
-                if is_far && then == world.starts - 1 {
-                    return false;
-                }
-                others += addition.amount;
-                if others >= wanted {
-                    return false;
-                }
+    fn is_implied(&self, waits: Waits<'_>, (stream, place): (usize, i64)) -> bool {
+        let index = place.rem_euclid(self.world.streams[stream].len() as i64) as usize;
+        let lag = self.fact(stream, place).1;
+        let wanted = u64::from(lag - waits.trigger.lag) * waits.per_start + waits.trigger.count;
+        let mut others = 0_u64;
+        for addition in waits.additions {
+            // So many starts may have been added, counted from the event's own: in start `lag` there are as many more.
+            let Some(ahead) = self.ahead(waits, addition, (stream, place, index)) else { return false };
+            let starts = (i64::from(lag) + ahead).max(0) as u64;
+            others = others.saturating_add(addition.amount.saturating_mul(starts));
+            if others >= wanted {
+                return false;
             }
         }
         others < wanted
     }
 
-    /// What the second start's events know from their triggers is no less than what those of later ones do.
-    fn compare_starts(&self) -> Result<(), Box<Fault>> {
-        let world = self.world;
-        for event in 0..world.events() {
-            let found = &self.reach[self.node(1, event)];
-            for start in 2..world.starts {
-                for (&(number, stream), &reach) in &self.reach[self.node(start, event)] {
-                    let len = world.streams[stream].len();
-                    let here = found.get(&(number, stream)).copied().unwrap_or(0);
-                    let there = reach.saturating_sub((start - 1) * len);
-                    if here < there {
-                        return Err(Box::new(self.overtaken(event, number, (stream, here))));
-                    }
+    /// In how many starts, before the event's own and from it on, an addition may have come when the event begins, if
+    /// the one at that place of a stream had not. None: in any number.
+    fn ahead(
+        &self,
+        waits: Waits<'_>,
+        addition: &Addition,
+        (stream, place, index): (usize, i64, usize),
+    ) -> Option<i64> {
+        let (fact, lag) = self.fact(stream, place);
+        let lag = i64::from(lag);
+        let known = |fact: usize| self.facts.lag(addition.event, fact).map(i64::from);
+        let behind = (addition.stream == stream).then(|| i64::from(addition.place < index) - lag);
+        let after_it = known(fact).map(|known| known - lag);
+        let after_event = known(waits.event * FACTS);
+        let last_start = waits.is_last_start.then_some(1);
+        [behind, after_it, after_event, last_start].into_iter().flatten().min()
+    }
+
+    /// What triggers say they say as well if later starts are counted.
+    fn look_at_later_starts(&self, run: &DryRun) -> Result<(), Box<Fault>> {
+        for &event in &run.order {
+            for (&(number, stream), &reach) in &self.reach[event] {
+                let waits = Waits { is_last_start: false, ..self.waits(event, number) };
+                if !self.is_implied(waits, (stream, reach - 1)) {
+                    let reach = self.reaches(waits, stream, None);
+                    return Err(Box::new(self.overtaken(waits, stream, reach)));
                 }
             }
         }
@@ -268,50 +319,51 @@ impl Search<'_> {
     }
 
     /// Some addition lets the event go on in place of the one that it is to wait for.
-    fn overtaken(&self, event: usize, number: usize, (stream, place): (usize, usize)) -> Fault {
+    fn overtaken(&self, waits: Waits<'_>, stream: usize, reach: Option<i64>) -> Fault {
         let world = self.world;
-        let (rank, triggers) = world.triggers(event);
-        let signal = triggers[number].signal;
-        let len = world.streams[stream].len();
-        let missing = world.streams[stream][place % len].0;
-        let additions = world.additions(rank, signal);
-        let node = self.node(1, event);
-        let may_come = |&&(then, addition): &&(usize, &Addition)| {
-            let other = self.node(then, addition.event);
-            let is_later = addition.stream == stream && then * len + addition.place >= place;
-            !is_later && !self.known.has(other, node * FACTS)
-        };
-        let all: Vec<(usize, &Addition)> = (0..world.starts)
-            .flat_map(|then| additions.iter().map(move |addition| (then, addition)))
-            .collect();
-        let by =
-            all.iter().rev().find(may_come).map_or((1, event), |&(then, addition)| (then, addition.event));
+        let Waits { event, trigger, .. } = waits;
+        let len = world.streams[stream].len() as i64;
+        // FaultSite nothing is known at all: the last start of which it is to know.
+        let place = reach.unwrap_or(-len * i64::from(trigger.lag));
+        let (fact, lag) = self.fact(stream, place);
+        let start = lag.max(1) as usize;
+        let index = place.rem_euclid(len) as usize;
+        let ahead =
+            |addition: &&Addition| self.ahead(waits, addition, (stream, place, index)).unwrap_or(i64::MAX);
+        let by = waits.additions.iter().rev().max_by_key(ahead);
+        let by = by.map_or(event, |addition| addition.event);
         Fault::Overtaken {
-            at: world.place(event, 1),
-            signal: world.parts[rank].counters()[signal.index()].name.clone(),
-            missing: world.place(missing, place / len),
-            by: world.place(by.1, by.0),
+            at: world.place(event, start),
+            signal: world.parts[world.triggers(event).0].counters()[trigger.signal.index()].name.clone(),
+            missing: world.place(fact / FACTS, start - lag as usize),
+            by: world.place(by, start + 1),
         }
     }
 
-    /// The longest chain of steps that move something, each waiting for the one before it, in the second start. What a
+    /// The longest chain of steps that move something, each waiting for the one before it, in a start. What a
     /// step's queue has waited for before it has waited for, too.
     fn depth(&self, run: &DryRun) -> usize {
         let world = self.world;
         let (mut waited, mut depths) = (vec![0; world.events()], vec![0; world.events()]);
-        for &(start, event) in run.order.iter().filter(|&&(start, _)| start == 1) {
+        for &event in &run.order {
             let before = world.before(event).filter(|&(_, in_last_start)| !in_last_start);
             let mut depth = before.map_or(0, |(before, _)| waited[before]);
-            for (&(_, stream), &reach) in &self.reach[self.node(start, event)] {
-                let stream = &world.streams[stream];
-                let of_start = reach.min(2 * stream.len()).saturating_sub(stream.len());
-                depth = stream[..of_start].iter().map(|&(source, _)| depths[source]).fold(depth, usize::max);
+            for (&(_, stream), &reach) in &self.reach[event] {
+                let stream = of_start(&world.streams[stream], reach);
+                depth = stream.iter().map(|&(source, _)| depths[source]).fold(depth, usize::max);
             }
             let moves = world.step(event).is_some_and(|step| step.action != crate::StepKind::Nothing);
             waited[event] = depth;
             depths[event] = depth + usize::from(moves);
         }
         depths.into_iter().max().unwrap_or(0)
+    }
+}
+
+impl Waits<'_> {
+    /// The streams that add to the signal.
+    fn streams(&self) -> std::collections::BTreeSet<usize> {
+        self.additions.iter().map(|addition| addition.stream).collect()
     }
 }
 

@@ -1,24 +1,26 @@
 //! The proof that a schedule does what it is to do, whatever the order in which its steps happen.
 //!
-//! Some starts in a row are laid out side by side ([`world`]). They are run once, in any order ([`run`]): signals only
-//! grow, so what never fires here never fires. Then comes what is known to have happened when a step begins
-//! ([`order`]); with it, that no two accesses of the same bytes of which one writes may happen in either order
-//! ([`races`]), and since any order then gives the same bytes, that those of the one run are the right ones
-//! ([`contents`]). What is known then also says what waits for what ([`graph`]).
+//! One start is laid out ([`world`]) and run once by itself, in any order ([`run`]): signals only grow, so what never
+//! fires here never fires. Then comes what is known to have happened when a step begins, in its own start and in those
+//! before ([`order`], which has the argument why it holds for any number of starts); with it, that no two accesses
+//! of the same bytes, in whichever two starts, of which one writes may happen in either order ([`races`]). Since any
+//! order then gives the same bytes, starts might as well happen one after the other: the bytes of one such start are
+//! looked at, none of which may be left from an earlier one ([`contents`]). What is known also says what waits for
+//! what ([`graph`]).
 
-mod bit_matrix;
 mod contents;
-mod dry_run;
+mod facts;
 mod fault;
 mod graph;
 mod happens_before;
 mod races;
+mod dry_run;
 #[cfg(test)]
 mod tests;
 mod unrolled;
 
 pub use fault::{Fault, FaultSite};
-pub use graph::{Dependency, EventNode, Graph};
+pub use graph::{Dependency, Graph, EventNode};
 pub use unrolled::Event;
 
 use super::Schedule;
@@ -57,13 +59,10 @@ pub(super) fn graph(schedule: &Schedule) -> Result<Graph, Box<Fault>> {
 }
 
 pub(super) fn bytes(schedule: &Schedule, enough: u64) -> u64 {
-    let (mut events, mut lag, mut bytes) = (0, 0, 0);
+    let (mut events, mut bytes) = (0, 0);
     for rank in 0..schedule.ranks() {
-        let part = schedule.part(rank);
-        events += 2 + part.steps().len() as u64;
-        let triggers = part.steps().iter().map(|step| step.trigger).chain(part.finished().iter().copied());
-        lag = triggers.map(|trigger| u64::from(trigger.lag)).fold(lag, u64::max);
-        bytes = happens_before::bytes(unrolled::starts(lag), events);
+        events += 2 + schedule.part(rank).steps().len() as u64;
+        bytes = happens_before::bytes(events);
         if bytes > enough {
             break;
         }

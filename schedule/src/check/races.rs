@@ -1,4 +1,8 @@
-//! That whoever touches the same bytes does so in a known order, unless all of them read.
+//! That whoever touches the same bytes does so in a known order, unless all of them read; in any two starts.
+//!
+//! What one event knows of another is a lag ([`super::facts`]): of accesses in starts k and j only k - j matters.
+//! So each pair of accesses is in no order for the differences of an interval, of which those count at which both
+//! lie in the same copy of the buffer.
 
 use super::dry_run::DryRun;
 use super::fault::Fault;
@@ -13,69 +17,164 @@ use std::ops::Range;
 struct Access {
     bytes: Range<u64>,
     writes: bool,
-    by: (usize, usize),
+    by: usize,
+    /// The rank that the place names.
+    rank: u32,
 }
 
-/// A buffer of a rank, in one of its turns.
-pub(super) type Home = (u32, BufferId, usize);
+/// Two accesses of the same bytes in no order.
+#[derive(Clone, Copy, Debug)]
+struct Race<'a> {
+    one: &'a Access,
+    other: &'a Access,
+    /// The start of the one less that of the other.
+    apart: i64,
+}
+
+/// A difference of starts that is never reached.
+const FAR: i64 = i64::MAX / 4;
 
 pub(super) fn find(world: &Unrolled, run: &DryRun, order: &HappensBefore) -> Result<(), Box<Fault>> {
-    let mut homes: BTreeMap<Home, Vec<Access>> = BTreeMap::new();
-    for &by in &run.order {
-        for (home, bytes, writes) in accesses(world, by) {
-            let earlier = homes.entry(home).or_default();
-            let access = Access { bytes, writes, by };
-            if let Some(other) = earlier.iter().find(|other| collide(world, order, other, &access)) {
-                let offset = other.bytes.start.max(access.bytes.start);
-                let place = Location { rank: home.0, buffer: home.1, offset };
-                let places = |by: (usize, usize)| world.place(by.1, by.0);
-                return Err(Box::new(Fault::Race { one: places(other.by), other: places(by), place }));
-            }
-            if writes {
-                // Who comes after this write comes after all that it covers.
-                earlier.retain(|other| {
-                    other.bytes.start < access.bytes.start || other.bytes.end > access.bytes.end
-                });
-            }
-            earlier.push(access);
+    let mut buffers: BTreeMap<(u32, BufferId), Vec<Access>> = BTreeMap::new();
+    for &event in &run.order {
+        for (place, bytes, writes) in accesses(world, event).into_iter().filter(|&(_, bytes, _)| bytes > 0) {
+            let owner = match world.used(&place) {
+                BufferKind::Swapped([lower, _]) => lower,
+                _ => place.rank,
+            };
+            let access =
+                Access { bytes: place.offset..place.offset + bytes, writes, by: event, rank: place.rank };
+            buffers.entry((owner, place.buffer)).or_default().push(access);
         }
     }
-    Ok(())
+    let mut nearest: Option<(Race<'_>, BufferId)> = None;
+    for (&(owner, buffer), accesses) in &mut buffers {
+        accesses.sort_by_key(|access| access.bytes.start); // else as they came
+        let used = world.used(&buffer.on(owner as usize, 0));
+        for race in races(order, world, used, accesses) {
+            if nearest.is_none_or(|(found, _)| race.rank(world) < found.rank(world)) {
+                nearest = Some((race, buffer));
+            }
+        }
+    }
+    match nearest {
+        None => Ok(()),
+        Some((race, buffer)) => Err(Box::new(race.fault(world, buffer))),
+    }
 }
 
-/// What an event reads and writes.
-fn accesses(world: &Unrolled, (start, event): (usize, usize)) -> Vec<(Home, Range<u64>, bool)> {
-    let at = |place: &Location, bytes: u64, writes: bool| {
-        (world.home(place, start), place.offset..place.offset + bytes, writes)
-    };
+/// What an event reads and writes: from where on, how many bytes, and whether it writes.
+fn accesses(world: &Unrolled, event: usize) -> Vec<(Location, u64, bool)> {
     match world.event(event) {
         // The program may write anything of its own buffers before it starts.
         Event::Begin(rank) => {
-            let rooms = world.parts[rank].rooms().iter().enumerate();
-            let own = rooms.filter(|(_, room)| room.used == BufferKind::User && room.bytes > 0);
-            own.map(|(buffer, room)| at(&BufferId(buffer as u32).on(rank, 0), room.bytes, true)).collect()
+            let rooms = world.parts[rank].buffers();
+            let own = rooms.filter(|(_, room)| room.used == BufferKind::User);
+            own.map(|(buffer, room)| (buffer.on(rank, 0), room.bytes, true)).collect()
         }
         Event::End(rank) => {
-            let gets = world.contracts[rank].gets.iter().filter(|(span, _)| span.bytes > 0);
-            gets.map(|(span, _)| at(&span.buffer.on(rank, span.offset), span.bytes, false)).collect()
+            let gets = world.contracts[rank].gets.iter();
+            gets.map(|(span, _)| (span.buffer.on(rank, span.offset), span.bytes, false)).collect()
         }
         Event::Step(rank, step) => match world.parts[rank].steps()[step].action {
             StepKind::Nothing => Vec::new(),
             StepKind::Copy { from, to, bytes } | StepKind::Reduce { from, to, bytes, .. } => {
-                vec![at(&from, bytes, false), at(&to, bytes, true)]
+                vec![(from, bytes, false), (to, bytes, true)]
             }
         },
     }
 }
 
-fn collide(world: &Unrolled, order: &HappensBefore, one: &Access, other: &Access) -> bool {
-    let overlap = one.bytes.start < other.bytes.end && other.bytes.start < one.bytes.end;
-    if !overlap || !(one.writes || other.writes) || one.by == other.by {
-        return false;
+/// The races of each access with one that begins no earlier in the buffer.
+fn races<'a>(
+    order: &'a HappensBefore,
+    world: &'a Unrolled,
+    used: BufferKind,
+    accesses: &'a [Access],
+) -> impl Iterator<Item = Race<'a>> {
+    accesses.iter().enumerate().flat_map(move |(number, one)| {
+        let overlapping = accesses[number..].iter().take_while(|other| other.bytes.start < one.bytes.end);
+        overlapping.filter_map(move |other| {
+            let apart = in_no_order(order, world, used, one, other)?;
+            Some(Race { one, other, apart })
+        })
+    })
+}
+
+/// The difference of starts, the least, in which two accesses of the same bytes are in no order.
+fn in_no_order(
+    order: &HappensBefore,
+    world: &Unrolled,
+    used: BufferKind,
+    one: &Access,
+    other: &Access,
+) -> Option<i64> {
+    if !(one.writes || other.writes) {
+        return None;
     }
-    let is_before = |one: (usize, usize), other: (usize, usize)| match world.event(one.1) {
-        Event::Step(..) => order.is_before(one, other),
-        Event::Begin(_) | Event::End(_) => order.has_begun(one, other),
+    // The one is over when the other begins if its start is that much earlier; and the reverse.
+    let lag = |one: &Access, other: &Access| {
+        let lag = match world.event(one.by) {
+            Event::Step(..) => order.is_over(one.by, other.by),
+            Event::Begin(_) | Event::End(_) => order.has_begun(one.by, other.by),
+        };
+        lag.map_or(FAR, i64::from)
     };
-    !is_before(one.by, other.by) && !is_before(other.by, one.by)
+    let apart = 1 - lag(one, other)..=lag(other, one) - 1;
+    let distance = if used.is_swapped() && one.rank != other.rank { 1 } else { 0 };
+    let is_one_event = one.by == other.by;
+    // A step may name one place as both.
+    let is_one_place = one.bytes == other.bytes && one.rank == other.rank;
+    nearest(apart, distance, used.period() as i64, is_one_event && is_one_place)
+}
+
+/// The number nearest to zero in a range that is `rest` more than a multiple of `period`, and perhaps not zero.
+fn nearest(range: std::ops::RangeInclusive<i64>, rest: i64, period: i64, but_zero: bool) -> Option<i64> {
+    let (low, high) = (*range.start(), *range.end());
+    let up = |from: i64| from + (rest - from).rem_euclid(period);
+    let down = |from: i64| from - (from - rest).rem_euclid(period);
+    let least = if but_zero { 1 } else { 0 };
+    let candidates = [up(low.max(least)), down(high.min(-least))];
+    candidates.into_iter().filter(|at| range.contains(at)).min_by_key(|at| at.abs())
+}
+
+impl Race<'_> {
+    /// Which race is told of, if there are several: one of steps rather than one with a program, one of the same start
+    /// rather than one of different ones.
+    fn rank(&self, world: &Unrolled) -> (bool, i64) {
+        let is_step = |access: &Access| world.step(access.by).is_some();
+        (!(is_step(self.one) && is_step(self.other)), self.apart.abs())
+    }
+
+    fn fault(&self, world: &Unrolled, buffer: BufferId) -> Fault {
+        let Race { one, other, apart } = *self;
+        let (one_start, other_start) = (apart.max(0), (-apart).max(0));
+        let offset = one.bytes.start.max(other.bytes.start);
+        let named = buffer.on(one.rank as usize, offset);
+        let place = Location { rank: world.used(&named).home(one.rank, one_start as u64).0, ..named };
+        let one = world.place(one.by, one_start as usize);
+        let other = world.place(other.by, other_start as usize);
+        // What comes first in the schedule's order is named first.
+        let (one, other) = if one.start <= other.start { (one, other) } else { (other, one) };
+        Fault::Race { one, other, place }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn the_nearest_number_is_that_of_a_look_at_all() {
+        for (low, high) in (-9..9).flat_map(|low| (low - 2..9).map(move |high| (low, high))) {
+            for (period, but_zero) in (1..6).flat_map(|period| [(period, false), (period, true)]) {
+                for rest in 0..period.min(2) {
+                    let all = (low..=high).filter(|at: &i64| (at - rest).rem_euclid(period) == 0);
+                    let best = all.filter(|&at| !but_zero || at != 0).map(i64::abs).min();
+                    let found = nearest(low..=high, rest, period, but_zero);
+                    assert_eq!(found.map(i64::abs), best, "{low}..={high}, {rest} of {period}, {but_zero}");
+                }
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Small schedules that are right, and the same with one thing wrong.
 
 use super::{Event, Fault};
-use crate::{Contract, Location, Origin, RankPart, Schedule, Span, StepKind, started};
+use crate::{Contract, LAG_MAX, Location, Origin, RankPart, Schedule, Span, StepKind, started};
 
 const BYTES: u64 = 1000;
 
@@ -271,6 +271,14 @@ fn what_is_to_be_given_and_gotten_has_a_place() {
 }
 
 #[test]
+fn a_program_gives_and_gets_nothing_in_buffers_that_are_not_its_own() {
+    let fault = fault_of(&broadcast("own", 1, |part| {
+        part.scratch("data", BYTES, 1);
+    }));
+    assert!(matches!(fault, Fault::OutOfBuffer { at, .. } if at.step.is_none()), "{fault}");
+}
+
+#[test]
 fn the_graph_is_as_deep_as_what_was_proven() {
     for (ranks, segments) in [(1, 1), (2, 4), (5, 3), (9, 7)] {
         let schedule = chain(ranks, segments, Slip::None);
@@ -301,4 +309,97 @@ fn memory_of_the_proof_is_foreseen() {
     let events: u64 = (0..9).map(|rank| 2 + schedule.part(rank).steps().len() as u64).sum();
     assert!(bytes >= (3 * events).pow(2) / 8);
     assert!((1..bytes).contains(&schedule.check_bytes(1)), "no more ranks are looked at than it takes");
+}
+
+/// Rank 0 copies into a place of rank 1, one of several that starts take in turn, which rank 1 copies on. Rank 0 waits
+/// until what it copied so many starts before was taken.
+fn relay(turns: u32, lag: Option<u32>) -> Schedule {
+    let part = move |part: &mut RankPart| {
+        let me = part.rank() as u64;
+        let data = part.buffer("data", BYTES);
+        let place = part.scratch("place", me * BYTES, turns);
+        let [arrived, taken] = ["arrived", "taken"].map(|name| part.signal(name, me));
+        let [sent, free] = ["sent", "free"].map(|name| part.signal(name, 1 - me));
+        if me == 0 {
+            let trigger = lag.map_or(started(), |lag| free.reaches(1).lagging(lag));
+            part.copy(trigger, data.on(0, 0), place.on(1, 0), BYTES)
+                .then(arrived.on(1, 1))
+                .then(sent.on(0, 1));
+            part.finish(sent.reaches(1));
+        } else {
+            part.copy(arrived.reaches(1), place.on(1, 0), data.on(1, 0), BYTES)
+                .then(taken.on(1, 1))
+                .then(free.on(0, 1));
+            part.finish(taken.reaches(1));
+        }
+    };
+    broadcast("relay", 2, part)
+}
+
+#[test]
+fn starts_that_share_a_copy_of_a_buffer_are_compared_however_many_turns_there_are() {
+    for turns in [1, 2, 3, 4, 5, 6, 100] {
+        for lag in (1..=turns.min(LAG_MAX)).map(Some) {
+            relay(turns, lag).check().unwrap_or_else(|fault| panic!("{turns} turns, lag {lag:?}: {fault}"));
+        }
+        for lag in [None, Some(turns + 1), Some(turns + 2)] {
+            let fault = fault_of(&relay(turns, lag));
+            let Fault::Race { one, other, place } = &fault else {
+                panic!("{turns} turns, lag {lag:?}: {fault}")
+            };
+            assert_eq!((one.rank, one.start, other.rank, other.start), (1, 0, 0, turns as usize), "{fault}");
+            assert_eq!((place.rank, place.buffer.index()), (1, 1), "{fault}");
+        }
+    }
+}
+
+/// Rank 0 waits for the sum of what two others tell it, one of them much more at once.
+fn weighed(amounts: [u64; 2], meets: bool) -> Schedule {
+    let part = move |part: &mut RankPart| {
+        let me = part.rank();
+        let told = part.signal("told", if me == 0 { amounts[0] + amounts[1] } else { 0 });
+        if me == 0 {
+            part.join(told.reaches(amounts[0] + amounts[1]));
+            part.finish(told.reaches(amounts[0] + amounts[1]));
+        } else {
+            part.join(started()).then(told.on(0, amounts[me - 1]));
+            part.finish(started());
+        }
+    };
+    Schedule::new("weighed", 3, part, move |rank| Contract {
+        meets: meets && rank == 0,
+        ..Contract::default()
+    })
+}
+
+/// Who tells 1 at each start need only be ten starts ahead to stand for one who tells 10.
+#[test]
+fn many_starts_ahead_stand_for_one_that_tells_much() {
+    for amounts in [[1, 1], [1, 2], [1, 10], [1000, 1]] {
+        for meets in [false, true] {
+            let fault = fault_of(&weighed(amounts, meets));
+            assert!(matches!(fault, Fault::Overtaken { .. }), "{amounts:?}: {fault}");
+        }
+    }
+}
+
+/// Bytes that overlap, moved within a buffer: what comes depends on the order of the pieces.
+#[test]
+fn a_step_whose_places_overlap_is_a_race_with_itself() {
+    let shift = |by: u64| {
+        let part = move |part: &mut RankPart| {
+            let data = part.buffer("data", 3 * BYTES);
+            let done = part.signal("done", 1);
+            part.copy(started(), data.on(0, 0), data.on(0, by), BYTES).then(done.on(0, 1));
+            part.finish(done.reaches(1));
+        };
+        Schedule::new("shift", 1, part, |_| Contract::default())
+    };
+    for by in [0, BYTES, 2 * BYTES] {
+        shift(by).check().unwrap_or_else(|fault| panic!("by {by}: {fault}"));
+    }
+    for by in [1, BYTES - 1] {
+        let fault = fault_of(&shift(by));
+        assert!(matches!(fault, Fault::Race { one, other, .. } if one == other), "by {by}: {fault}");
+    }
 }

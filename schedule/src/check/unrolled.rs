@@ -1,11 +1,10 @@
-//! Some starts of a schedule laid out side by side: what happens, and who adds what to which signal.
+//! What happens in one start of a schedule, and who adds what to which signal. All starts are alike.
 
 use super::CheckReport;
 use super::fault::{Fault, FaultSite};
-use super::races::Home;
 use crate::{
-    BufferDecl, Contract, Location, RankPart, START, Schedule, SignalId, Span, Step, StepEffect, StepKind,
-    StepTrigger,
+    BufferDecl, BufferKind, Contract, Location, RankPart, START, Schedule, SignalId, Span, Step, StepEffect,
+    StepKind, StepTrigger,
 };
 use std::collections::BTreeMap;
 
@@ -35,13 +34,11 @@ pub(super) struct Addition {
     pub(super) place: usize,
 }
 
-/// Starts of a schedule.
+/// A start of a schedule.
 #[derive(Debug)]
 pub(super) struct Unrolled {
     pub(super) parts: Vec<RankPart>,
     pub(super) contracts: Vec<Contract>,
-    /// How many starts are looked at: enough that the first of them cannot meet the last.
-    pub(super) starts: usize,
     /// Where the steps of each rank begin among all.
     first_step: Vec<usize>,
     steps: usize,
@@ -56,11 +53,6 @@ pub(super) struct Unrolled {
     reduction_before: Vec<Option<(usize, bool)>>,
 }
 
-/// How many starts are laid out where triggers look back that many.
-pub(super) fn starts(lag: u64) -> u64 {
-    3 + lag
-}
-
 impl Unrolled {
     pub(super) fn lay_out(schedule: &Schedule) -> Result<Unrolled, Box<Fault>> {
         let ranks = schedule.ranks();
@@ -72,14 +64,9 @@ impl Unrolled {
             first_step.push(steps);
             steps += part.steps().len();
         }
-        let triggers = parts.iter().flat_map(|part| {
-            part.steps().iter().map(|step| step.trigger).chain(part.finished().iter().copied())
-        });
-        let starts = starts(triggers.map(|trigger| trigger.lag.into()).max().unwrap_or(0)) as usize;
         let mut world = Unrolled {
             parts,
             contracts,
-            starts,
             first_step,
             steps,
             additions: BTreeMap::new(),
@@ -159,12 +146,6 @@ impl Unrolled {
         self.parts[rank].counters()[signal.index()].per_start
     }
 
-    /// How far a signal must have counted for a trigger of that start; `None`: it is met.
-    pub(super) fn threshold(&self, rank: usize, trigger: &StepTrigger, start: usize) -> Option<u64> {
-        let start = (start as u64).checked_sub(trigger.lag.into())?;
-        Some(start * self.per_start(rank, trigger.signal) + trigger.count)
-    }
-
     /// Who adds to a signal in each start.
     pub(super) fn additions(&self, rank: usize, signal: SignalId) -> &[Addition] {
         self.additions.get(&(rank, signal)).map_or(&[], Vec::as_slice)
@@ -180,11 +161,9 @@ impl Unrolled {
         })
     }
 
-    /// The buffer in which that place lies in that start.
-    pub(super) fn home(&self, place: &Location, start: usize) -> Home {
-        let used = self.parts[place.rank as usize].rooms()[place.buffer.index()].used;
-        let (rank, turn) = used.home(place.rank, start as u64);
-        (rank, place.buffer, turn as usize)
+    /// Who uses the buffer of that place.
+    pub(super) fn used(&self, place: &Location) -> BufferKind {
+        self.parts[place.rank as usize].rooms()[place.buffer.index()].used
     }
 
     /// Where an event is, for people.
@@ -238,7 +217,9 @@ impl Unrolled {
             let gets = contract.gets.iter().map(|(span, _)| (span, true));
             for (&Span { buffer, offset, bytes }, is_end) in gives.chain(gets) {
                 let place = Location { rank: rank as u32, buffer, offset };
-                if bytes > 0 && !self.is_there(rank, &place, bytes) {
+                // The program has no buffers but its own.
+                if bytes > 0 && !(self.is_there(rank, &place, bytes) && self.used(&place) == BufferKind::User)
+                {
                     let at = FaultSite { rank, start: 0, step: None, is_end };
                     return Err(Box::new(Fault::OutOfBuffer { at, place, bytes }));
                 }

@@ -1,0 +1,515 @@
+//! Runs a plan as docs/plans.md says what it means, some starts in a row, in an order that follows from a seed.
+//!
+//! It shares nothing with the proof. Memory holds symbols: of each byte who gave it in which start, or what was
+//! combined in which order. Whoever can act is an *actor*: the program of a rank, a queue, a step that is under way, what a
+//! queue raises at one signal. Actors have priorities; who can act and has the highest one acts. Some
+//! priorities change under way. So in some runs a rank is as far ahead as triggers allow, in others a copy or an
+//! effect comes as late as can be.
+
+use crate::plan::{Act, Place, Plan, When};
+use crate::random::{Random, mixed};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+/// What went wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Finding {
+    /// A byte that a rank gets is not the one that it should be.
+    Wrong { rank: usize, start: u64, buffer: usize, offset: u64 },
+    /// Nobody can act, and not all has happened.
+    Deadlock,
+    /// A start was over for a rank, and another one had not started.
+    NotMet { rank: usize, start: u64 },
+    /// A signal has not counted what it should when all is over.
+    Overrun { rank: usize, signal: usize },
+    /// A step names bytes, a rank or a signal that are not there.
+    Nowhere,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Finding::Wrong { rank, start, buffer, offset } => {
+                write!(f, "rank {rank} got a wrong byte {offset} of buffer {buffer} in start {start}")
+            }
+            Finding::Deadlock => f.write_str("nobody can go on"),
+            Finding::NotMet { rank, start } => {
+                write!(f, "start {start} was over for rank {rank} before all had begun it")
+            }
+            Finding::Overrun { rank, signal } => {
+                write!(f, "signal {signal} of rank {rank} has not counted what it should")
+            }
+            Finding::Nowhere => f.write_str("a step names what is not there"),
+        }
+    }
+}
+
+/// What a byte is: given by somebody, or combined. Fingerprints stand for the expression: `set` for what is combined in
+/// any order, `row` for what is combined in this order. Combining is associative.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Symbol {
+    set: u64,
+    row: u64,
+    /// [`BASE`] to the power of the number of bytes that are combined.
+    weight: u64,
+}
+
+const BASE: u64 = 0x2545_f491_4f6c_dd1d;
+
+impl Symbol {
+    fn given(rank: usize, buffer: usize, offset: u64, start: u64) -> Symbol {
+        let name = mixed(mixed(mixed(mixed(rank as u64 + 1) ^ (buffer as u64 + 1)) ^ offset) ^ start);
+        Symbol { set: name, row: name, weight: BASE }
+    }
+
+    fn before(self, other: Symbol) -> Symbol {
+        Symbol {
+            set: self.set.wrapping_add(other.set),
+            row: self.row.wrapping_mul(other.weight).wrapping_add(other.row),
+            weight: self.weight.wrapping_mul(other.weight),
+        }
+    }
+
+    /// Returns true if it is the same where the order of what was combined matters, or does not.
+    fn is(self, other: Symbol, in_order: bool) -> bool {
+        self.weight == other.weight && if in_order { self.row == other.row } else { self.set == other.set }
+    }
+}
+
+/// Bytes next to each other that are moved at once.
+#[derive(Clone, Debug)]
+struct Piece {
+    from: usize,
+    to: usize,
+    bytes: usize,
+    /// What was read, once it was.
+    read: Option<Vec<Symbol>>,
+}
+
+/// A step that is under way.
+#[derive(Debug)]
+struct Flight {
+    act: Act,
+    from: Vec<Piece>,
+    /// The memories from which and to which.
+    memories: [usize; 2],
+    is_reduction_of: Option<usize>,
+    number: usize,
+}
+
+/// An effect that waits for its step to end.
+#[derive(Debug)]
+struct Pending {
+    flight: usize,
+    amount: u64,
+}
+
+struct Program {
+    /// Starts that have begun, and that are over.
+    begun: u64,
+    over: u64,
+    /// Whether what it gives in the next start is written.
+    has_given: bool,
+}
+
+struct Queue {
+    rank: usize,
+    steps: Vec<usize>,
+    begun: usize,
+    /// Whether its last reduction is under way.
+    reduces: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Actor {
+    Program(usize),
+    Queue(usize),
+    /// A step, whichever start it is of.
+    Step(usize, usize),
+    Stream(usize),
+}
+
+pub(crate) struct Interpreter<'p> {
+    plan: &'p Plan,
+    starts: u64,
+    random: Random,
+    programs: Vec<Program>,
+    queues: Vec<Queue>,
+    flights: BTreeMap<usize, Flight>,
+    flights_begun: usize,
+    /// Flights of each step, the oldest first.
+    of_step: BTreeMap<(usize, usize), VecDeque<usize>>,
+    /// What a queue raises at one signal: by the target, and the effects that are to come.
+    streams: Vec<((usize, usize), VecDeque<Pending>)>,
+    stream_of: BTreeMap<(usize, usize, usize), usize>,
+    counts: Vec<Vec<u64>>,
+    memories: Vec<Vec<Symbol>>,
+    /// The first memory of each buffer of each rank.
+    memory_of: Vec<Vec<usize>>,
+    garbage: u64,
+    /// All actors, those of higher priority first.
+    actors: Vec<Actor>,
+}
+
+/// Runs so many starts of a plan.
+pub(crate) fn run(plan: &Plan, starts: u64, seed: u64) -> Result<(), Finding> {
+    Interpreter::new(plan, starts, seed)?.go()
+}
+
+impl<'p> Interpreter<'p> {
+    fn new(plan: &'p Plan, starts: u64, seed: u64) -> Result<Interpreter<'p>, Finding> {
+        let mut memories = Vec::new();
+        let mut garbage = 0;
+        let mut memory_of = Vec::new();
+        for part in &plan.parts {
+            let mut first = Vec::new();
+            for buffer in &part.buffers {
+                first.push(memories.len());
+                for _ in 0..buffer.turns.unwrap_or(1).max(1) {
+                    let mut fresh = || {
+                        garbage += 1;
+                        Symbol { set: mixed(garbage), row: mixed(garbage), weight: 0 }
+                    };
+                    memories.push((0..buffer.bytes).map(|_| fresh()).collect());
+                }
+            }
+            memory_of.push(first);
+        }
+        let mut queues: Vec<Queue> = Vec::new();
+        let mut stream_of = BTreeMap::new();
+        let mut streams = Vec::new();
+        let mut actors = Vec::new();
+        for (rank, part) in plan.parts.iter().enumerate() {
+            actors.push(Actor::Program(rank));
+            let mut of_rank: BTreeMap<u16, usize> = BTreeMap::new();
+            for (number, step) in part.steps.iter().enumerate() {
+                let queue = *of_rank.entry(step.queue).or_insert_with(|| {
+                    actors.push(Actor::Queue(queues.len()));
+                    queues.push(Queue { rank, steps: Vec::new(), begun: 0, reduces: false });
+                    queues.len() - 1
+                });
+                queues[queue].steps.push(number);
+                if step.act.moves().is_some() {
+                    actors.push(Actor::Step(rank, number));
+                }
+                for effect in &step.then {
+                    let target = plan.parts.get(effect.rank).ok_or(Finding::Nowhere)?;
+                    if effect.signal >= target.signals.len() {
+                        return Err(Finding::Nowhere);
+                    }
+                    stream_of.entry((queue, effect.rank, effect.signal)).or_insert_with(|| {
+                        actors.push(Actor::Stream(streams.len()));
+                        streams.push(((effect.rank, effect.signal), VecDeque::new()));
+                        streams.len() - 1
+                    });
+                }
+            }
+        }
+        for part in &plan.parts {
+            let spans = part.contract.gives.iter().map(|give| (give.buffer, give.offset + give.bytes));
+            let spans =
+                spans.chain(part.contract.gets.iter().map(|gets| (gets.buffer, gets.offset + gets.bytes)));
+            for (buffer, end) in spans {
+                if part.buffers.get(buffer).is_none_or(|buffer| buffer.bytes < end) {
+                    return Err(Finding::Nowhere);
+                }
+            }
+        }
+        let program = || Program { begun: 0, over: 0, has_given: false };
+        let mut interpreter = Interpreter {
+            plan,
+            starts,
+            random: Random::new(seed),
+            programs: plan.parts.iter().map(|_| program()).collect(),
+            queues,
+            flights: BTreeMap::new(),
+            flights_begun: 0,
+            of_step: BTreeMap::new(),
+            streams,
+            stream_of,
+            counts: plan.parts.iter().map(|part| vec![0; part.signals.len()]).collect(),
+            memories,
+            memory_of,
+            garbage,
+            actors,
+        };
+        interpreter.order_actors();
+        Ok(interpreter)
+    }
+
+    /// Priorities of a kind that follows from the seed.
+    fn order_actors(&mut self) {
+        let by_rank = self.random.one_in(3);
+        let late = self.random.below(4); // moves, or effects, or both come last
+        let salt = self.random.next();
+        let rank_of = |actor: Actor| match actor {
+            Actor::Program(rank) | Actor::Step(rank, _) => rank,
+            Actor::Queue(queue) => self.queues[queue].rank,
+            Actor::Stream(stream) => self.streams[stream].0.0,
+        };
+        let key = |actor: Actor, number: usize| {
+            let kind = match actor {
+                Actor::Step(..) if late & 1 != 0 => 1,
+                Actor::Stream(_) if late & 2 != 0 => 1,
+                _ => 0,
+            };
+            let rank = if by_rank { mixed(salt ^ rank_of(actor) as u64) } else { 0 };
+            (rank, kind, mixed(salt.wrapping_add(number as u64)))
+        };
+        let mut keyed: Vec<_> =
+            self.actors.iter().enumerate().map(|(number, &actor)| (key(actor, number), actor)).collect();
+        keyed.sort_unstable();
+        self.actors = keyed.into_iter().map(|(_, actor)| actor).collect();
+    }
+
+    fn go(mut self) -> Result<(), Finding> {
+        // In one run of four whoever acts is drawn each time; else priorities change now and then.
+        let is_drawn = self.random.one_in(4);
+        let patience = 1 + self.random.below(400);
+        loop {
+            if is_drawn {
+                let first = self.random.below(self.actors.len());
+                self.actors.rotate_left(first);
+            } else if self.random.one_in(patience) {
+                let (one, other) =
+                    (self.random.below(self.actors.len()), self.random.below(self.actors.len()));
+                let moved = self.actors.remove(one);
+                self.actors.insert(other.min(self.actors.len()), moved);
+            }
+            let mut has_acted = false;
+            for place in 0..self.actors.len() {
+                if self.act(self.actors[place])? {
+                    has_acted = true;
+                    break;
+                }
+            }
+            if !has_acted {
+                return self.end();
+            }
+        }
+    }
+
+    /// Nobody can act any more.
+    fn end(self) -> Result<(), Finding> {
+        let all_over = self.programs.iter().all(|program| program.over == self.starts);
+        let all_begun =
+            self.queues.iter().all(|queue| queue.begun as u64 == queue.steps.len() as u64 * self.starts);
+        if !all_over || !all_begun || !self.flights.is_empty() {
+            return Err(Finding::Deadlock);
+        }
+        for (rank, counts) in self.counts.iter().enumerate() {
+            for (signal, &count) in counts.iter().enumerate() {
+                if count != self.plan.parts[rank].signals[signal].per_start * self.starts {
+                    return Err(Finding::Overrun { rank, signal });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if the actor could act, and has.
+    fn act(&mut self, actor: Actor) -> Result<bool, Finding> {
+        match actor {
+            Actor::Program(rank) => self.act_program(rank),
+            Actor::Queue(queue) => self.act_queue(queue),
+            Actor::Step(rank, step) => Ok(self.act_step(rank, step)),
+            Actor::Stream(stream) => Ok(self.act_stream(stream)),
+        }
+    }
+
+    fn is_met(&self, rank: usize, when: When, start: u64) -> bool {
+        let Some(start) = start.checked_sub(when.lag.into()) else { return true };
+        let Some(signal) = self.plan.parts[rank].signals.get(when.signal) else { return false };
+        self.counts[rank][when.signal] >= start * signal.per_start + when.count
+    }
+
+    fn act_program(&mut self, rank: usize) -> Result<bool, Finding> {
+        let plan = self.plan;
+        let (begun, over) = (self.programs[rank].begun, self.programs[rank].over);
+        if begun == over {
+            if begun == self.starts {
+                return Ok(false);
+            }
+            if !self.programs[rank].has_given {
+                self.scramble(rank);
+                self.give(rank, begun);
+                self.programs[rank].has_given = true;
+                return Ok(true);
+            }
+            self.programs[rank].begun += 1;
+            self.counts[rank][0] += 1;
+            return Ok(true);
+        }
+        if !plan.parts[rank].finish.iter().all(|&when| self.is_met(rank, when, over)) {
+            return Ok(false);
+        }
+        self.look(rank, over)?;
+        self.programs[rank].over += 1;
+        self.programs[rank].has_given = false;
+        // It may use its buffers for something else at once.
+        self.scramble(rank);
+        if self.random.one_in(2) && over + 1 < self.starts {
+            self.give(rank, over + 1);
+            self.programs[rank].has_given = true;
+        }
+        Ok(true)
+    }
+
+    /// The program writes something into all of its buffers.
+    fn scramble(&mut self, rank: usize) {
+        for (buffer, room) in self.plan.parts[rank].buffers.iter().enumerate() {
+            if room.turns.is_none() && room.swapped.is_none() {
+                for byte in &mut self.memories[self.memory_of[rank][buffer]] {
+                    self.garbage += 1;
+                    *byte = Symbol { set: mixed(self.garbage), row: mixed(self.garbage), weight: 0 };
+                }
+            }
+        }
+    }
+
+    fn give(&mut self, rank: usize, start: u64) {
+        for span in &self.plan.parts[rank].contract.gives {
+            let memory = &mut self.memories[self.memory_of[rank][span.buffer]];
+            for offset in span.offset..span.offset + span.bytes {
+                memory[offset as usize] = Symbol::given(rank, span.buffer, offset, start);
+            }
+        }
+    }
+
+    /// The program looks at what it got.
+    fn look(&self, rank: usize, start: u64) -> Result<(), Finding> {
+        let contract = &self.plan.parts[rank].contract;
+        if contract.meets && self.programs.iter().any(|program| program.begun <= start) {
+            return Err(Finding::NotMet { rank, start });
+        }
+        for gets in &contract.gets {
+            let memory = &self.memories[self.memory_of[rank][gets.buffer]];
+            for at in 0..gets.bytes {
+                let given = |&of: &usize| Symbol::given(of, gets.from.buffer, gets.from.offset + at, start);
+                let wanted = gets.from.ranks.iter().map(given).reduce(Symbol::before);
+                let offset = gets.offset + at;
+                if !wanted.is_some_and(|wanted| memory[offset as usize].is(wanted, contract.in_order)) {
+                    return Err(Finding::Wrong { rank, start, buffer: gets.buffer, offset });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn act_queue(&mut self, queue: usize) -> Result<bool, Finding> {
+        let plan = self.plan;
+        let Queue { rank, ref steps, begun, reduces } = self.queues[queue];
+        let (start, number) = ((begun / steps.len()) as u64, steps[begun % steps.len()]);
+        let step = &plan.parts[rank].steps[number];
+        if start == self.starts || self.programs[rank].begun <= start || step.act.is_reduction() && reduces {
+            return Ok(false);
+        }
+        if !self.is_met(rank, step.when, start) {
+            return Ok(false);
+        }
+        self.queues[queue].begun += 1;
+        let flight = self.flights_begun;
+        self.flights_begun += 1;
+        for effect in &step.then {
+            let stream = self.stream_of[&(queue, effect.rank, effect.signal)];
+            self.streams[stream].1.push_back(Pending { flight, amount: effect.amount });
+        }
+        if let Some((from, to, bytes)) = step.act.moves().filter(|&(.., bytes)| bytes > 0) {
+            let memories = [self.memory(from, bytes, start)?, self.memory(to, bytes, start)?];
+            let pieces = self.cut(from.offset as usize, to.offset as usize, bytes as usize);
+            let is_reduction_of = step.act.is_reduction().then_some(queue);
+            self.queues[queue].reduces |= is_reduction_of.is_some();
+            let flown = Flight { act: step.act, from: pieces, memories, is_reduction_of, number };
+            self.flights.insert(flight, flown);
+            self.of_step.entry((rank, number)).or_default().push_back(flight);
+        }
+        Ok(true)
+    }
+
+    /// The memory in which a place lies in a start.
+    fn memory(&self, place: Place, bytes: u64, start: u64) -> Result<usize, Finding> {
+        let buffer = |rank: usize| self.plan.parts.get(rank).and_then(|part| part.buffers.get(place.buffer));
+        let named = buffer(place.rank).ok_or(Finding::Nowhere)?;
+        let (rank, turn) = match (named.turns, named.swapped) {
+            (Some(turns), _) => (place.rank, start % u64::from(turns.max(1))),
+            (_, Some(with)) if start % 2 == 1 => (with as usize, 0),
+            _ => (place.rank, 0),
+        };
+        let there = buffer(rank).ok_or(Finding::Nowhere)?;
+        if place.offset.checked_add(bytes).is_none_or(|end| end > there.bytes) {
+            return Err(Finding::Nowhere);
+        }
+        Ok(self.memory_of[rank][place.buffer] + turn as usize)
+    }
+
+    /// Breaks bytes into pieces, in some order.
+    fn cut(&mut self, from: usize, to: usize, bytes: usize) -> Vec<Piece> {
+        let mut cuts = vec![0, bytes, self.random.below(bytes + 1), self.random.below(bytes + 1)];
+        cuts.sort_unstable();
+        cuts.dedup();
+        let piece = |cut: &[usize]| Piece {
+            from: from + cut[0],
+            to: to + cut[0],
+            bytes: cut[1] - cut[0],
+            read: None,
+        };
+        let mut pieces: Vec<Piece> = cuts.windows(2).map(piece).collect();
+        for last in (1..pieces.len()).rev() {
+            let other = self.random.below(last + 1);
+            pieces.swap(last, other);
+        }
+        pieces
+    }
+
+    /// A step that is under way moves some bytes: reads them, or writes what it has read.
+    fn act_step(&mut self, rank: usize, step: usize) -> bool {
+        let Some(flying) = self.of_step.get(&(rank, step)).filter(|flying| !flying.is_empty()) else {
+            return false;
+        };
+        // The same step of a later start may be quicker.
+        let number = flying[self.random.below(flying.len())];
+        let Some(flight) = self.flights.get_mut(&number) else { return false };
+        let place = self.random.below(flight.from.len());
+        let [from, to] = flight.memories;
+        let piece = &mut flight.from[place];
+        let (source, target) = (piece.from..piece.from + piece.bytes, piece.to..piece.to + piece.bytes);
+        match piece.read.take() {
+            None => {
+                let mut read = self.memories[from][source].to_vec();
+                if let Act::Reduce { in_front, .. } = flight.act {
+                    for (come, &there) in read.iter_mut().zip(&self.memories[to][target]) {
+                        *come = if in_front { come.before(there) } else { there.before(*come) };
+                    }
+                }
+                piece.read = Some(read);
+            }
+            Some(read) => {
+                self.memories[to][target].copy_from_slice(&read);
+                flight.from.swap_remove(place);
+            }
+        }
+        if flight.from.is_empty() {
+            let (number, reduced) = (number, flight.is_reduction_of);
+            debug_assert_eq!(flight.number, step);
+            self.flights.remove(&number);
+            if let Some(flying) = self.of_step.get_mut(&(rank, step)) {
+                flying.retain(|&one| one != number);
+            }
+            if let Some(queue) = reduced {
+                self.queues[queue].reduces = false;
+            }
+        }
+        true
+    }
+
+    /// The next effect of a queue at one signal comes, if its step has ended.
+    fn act_stream(&mut self, stream: usize) -> bool {
+        let ((rank, signal), pending) = &mut self.streams[stream];
+        let Some(first) = pending.front().filter(|first| !self.flights.contains_key(&first.flight)) else {
+            return false;
+        };
+        self.counts[*rank][*signal] += first.amount;
+        pending.pop_front();
+        true
+    }
+}

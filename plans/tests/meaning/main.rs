@@ -1,0 +1,183 @@
+//! What a plan means, by an interpreter that was written from docs/plans.md alone ("What a schedule means"): all
+//! algorithms do what they are to do when it runs them, and no plan that it shows to be wrong is proven.
+
+mod cases;
+mod interpreter;
+mod mutants;
+mod plan;
+mod random;
+
+use cases::{Case, cases, proven};
+use interpreter::{Finding, run};
+use mutants::{MUTATIONS, is_flow_control};
+use plan::Plan;
+use random::Random;
+use std::collections::BTreeMap;
+
+/// Runs of a plan, until something is found.
+fn find(plan: &Plan, runs: u64, seed: u64) -> Option<(Finding, u64, u64)> {
+    let mut random = Random::new(seed);
+    (0..runs).find_map(|number| {
+        let starts = [2, 4, 9][number as usize % 3];
+        let seed = random.next();
+        run(plan, starts, seed).err().map(|finding| (finding, starts, seed))
+    })
+}
+
+#[test]
+fn all_algorithms_are_right_when_they_are_run() {
+    for (number, Case { name, plan }) in cases(1..=5).iter().enumerate() {
+        if let Some((finding, starts, seed)) = find(plan, 12, number as u64) {
+            panic!("{name}: {finding}, in {starts} starts, seed {seed}");
+        }
+    }
+}
+
+/// What was found about mutants.
+#[derive(Clone, Copy, Default, Debug)]
+struct Tally {
+    all: usize,
+    harmful: usize,
+    refused: usize,
+    refused_though_nothing_was_found: usize,
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.all += other.all;
+        self.harmful += other.harmful;
+        self.refused += other.refused;
+        self.refused_though_nothing_was_found += other.refused_though_nothing_was_found;
+    }
+}
+
+/// A mutant: whether it is proven, and what was found when it ran.
+fn judge(mutant: &Plan, seed: u64) -> (Tally, Option<String>) {
+    let verdict = proven(mutant);
+    let found = find(mutant, if verdict.is_ok() { 36 } else { 12 }, seed);
+    let is_refused = verdict.is_err();
+    let tally = Tally {
+        all: 1,
+        harmful: found.is_some().into(),
+        refused: is_refused.into(),
+        refused_though_nothing_was_found: (is_refused && found.is_none()).into(),
+    };
+    let missed = found.filter(|_| !is_refused);
+    (tally, missed.map(|(finding, starts, seed)| format!("{finding} ({starts} starts, seed {seed})")))
+}
+
+/// Spoils the schedules of all algorithms among so many ranks in every way, and flow control in each of them.
+fn spoil(ranks: usize) {
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut random = Random::new(ranks as u64);
+    let mut missed = Vec::new();
+    for Case { name, plan } in cases(ranks..=ranks) {
+        for &(kind, mutate) in MUTATIONS {
+            let mut mutant = plan.clone();
+            // More schedules of more ranks would take minutes.
+            if !is_flow_control(kind) && random.one_in(2) || mutate(&mut mutant, &mut random).is_none() {
+                continue;
+            }
+            let (tally, harm) = judge(&mutant, random.next());
+            tallies.entry(kind).or_default().add(tally);
+            missed.extend(harm.map(|harm| format!("{name}: {kind}: {harm}")));
+            if is_flow_control(kind) && tally.refused == 0 {
+                println!("proven, and nothing was found: {name}: {kind}");
+            }
+        }
+    }
+    let (mut sum, mut flow) = (Tally::default(), Tally::default());
+    for (kind, &tally) in &tallies {
+        println!("{kind:<55} {tally:?}");
+        sum.add(tally);
+        if is_flow_control(kind) {
+            flow.add(tally);
+        }
+    }
+    println!("flow control removed: {flow:?}\nall {} kinds: {sum:?}", tallies.len());
+    assert!(missed.is_empty(), "proven:\n{}", missed.join("\n"));
+    // Else nothing was tested: most mutants do harm, and there are 2,000 of 30 kinds in the three tests at the least.
+    assert!(sum.all >= 800 && tallies.len() >= 40 && sum.harmful * 2 > sum.all, "{sum:?}");
+    // What is not needed is little.
+    assert!(flow.all > 20 && flow.refused * 4 >= flow.all * 3, "{flow:?}");
+}
+
+#[test]
+fn what_goes_wrong_among_two_is_not_proven() {
+    spoil(2);
+}
+
+#[test]
+fn what_goes_wrong_among_three_is_not_proven() {
+    spoil(3);
+}
+
+#[test]
+fn what_goes_wrong_among_four_is_not_proven() {
+    spoil(4);
+}
+
+/// A plan of two ranks: rank 0 lays a value on the place of the start, rank 1 takes it from there.
+/// With `lag`, rank 0 waits until rank 1 has taken what it laid that many starts before.
+fn relay(turns: u32, lag: Option<u32>) -> Plan {
+    let when = match lag {
+        Some(lag) => format!(r#"{{"signal":3,"count":1,"lag":{lag}}}"#),
+        None => r#"{"signal":0,"count":1}"#.into(),
+    };
+    let buffers = |bytes| {
+        format!(r#"[{{"name":"data","bytes":8}},{{"name":"place","bytes":{bytes},"turns":{turns}}}]"#)
+    };
+    let signals = |counts: [u64; 4]| {
+        let names = ["arrived", "sent", "free", "taken"];
+        let one = |(name, count)| format!(r#",{{"name":"{name}","per_start":{count}}}"#);
+        let all: String = names.into_iter().zip(counts).map(one).collect();
+        format!(r#"[{{"name":"start","per_start":1}}{all}]"#)
+    };
+    let place = |rank, buffer| format!(r#"{{"rank":{rank},"buffer":{buffer},"offset":0}}"#);
+    let copy = |from, to| format!(r#"{{"copy":{{"from":{from},"to":{to},"bytes":8}}}}"#);
+    let raises = |rank, signal| format!(r#"{{"rank":{rank},"signal":{signal},"amount":1}}"#);
+    Plan::read(&format!(
+        r#"{{"format":"tasuki plan","version":1,"name":"relay","ranks":2,"parts":[
+        {{"rank":0,"buffers":{},"signals":{},
+          "steps":[{{"queue":0,"when":{when},"do":{},"then":[{},{}]}}],
+          "finish":[{{"signal":2,"count":1}}],
+          "contract":{{"gives":[{{"buffer":0,"offset":0,"bytes":8}}],"gets":[],"in_order":false,"meets":false}}}},
+        {{"rank":1,"buffers":{},"signals":{},
+          "steps":[{{"queue":0,"when":{{"signal":1,"count":1}},"do":{},"then":[{},{}]}}],
+          "finish":[{{"signal":4,"count":1}}],
+          "contract":{{"gives":[],"gets":[{{"buffer":0,"offset":0,"bytes":8,
+            "from":{{"ranks":[0],"buffer":0,"offset":0}}}}],"in_order":false,"meets":false}}}}]}}"#,
+        buffers(0),
+        signals([0, 1, 1, 0]),
+        copy(place(0, 0), place(1, 1)),
+        raises(1, 1),
+        raises(0, 2),
+        buffers(8),
+        signals([1, 0, 0, 1]),
+        copy(place(1, 1), place(1, 0)),
+        raises(0, 3),
+        raises(1, 4),
+    ))
+}
+
+/// With t copies of a buffer what start k - t laid must have been taken when start k writes. So a lag of t at most is
+/// right; more is wrong, and so is no flow control at all.
+#[test]
+fn a_place_is_used_again_when_it_was_taken() {
+    for turns in 1..=6 {
+        for lag in (0..=7).map(Some).chain([None]) {
+            let plan = relay(turns, lag);
+            let is_right = lag.is_some_and(|lag| 0 < lag && lag <= turns);
+            let found = find(&plan, 60, turns.into());
+            assert_eq!(found.is_none(), is_right, "{turns} turns, lag {lag:?}: {found:?}");
+            let verdict = proven(&plan);
+            assert_eq!(verdict.is_ok(), is_right, "{turns} turns, lag {lag:?}: {verdict:?}");
+            if let Some(fault) = verdict.err().filter(|_| lag != Some(0)) {
+                // The start that writes too early, and the one whose value is not taken yet.
+                let starts =
+                    format!("step 0 of rank 1 in start 0 and step 0 of rank 0 in start {turns} use byte 0");
+                assert!(fault.contains(&starts), "{turns} turns, lag {lag:?}: {fault}");
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What events know of others, for any start: one table.
+//!
+//! Everything that can be known of an event stays true: what has happened in start k has happened in all starts before
+//! it. So what event e of start k knows of a fact f is one number, the *lag*: f has happened in start k - lag, and
+//! in all starts before that one, if there were so many.
+
+/// For each event the lags of all facts.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// 0: nothing is known; else [`u8::MAX`] less the lag. So more is known where the number is larger.
+    known: Vec<u8>,
+    row: usize,
+}
+
+/// What lies further back is not remembered: less is known then.
+pub(super) const LAG_MAX: u32 = u8::MAX as u32 - 1;
+
+impl Facts {
+    /// Nothing is known.
+    pub(super) fn new(events: usize, facts: usize) -> Facts {
+        Facts { known: vec![0; events * facts], row: facts }
+    }
+
+    /// How many starts before that of the event a fact is known to have happened.
+    #[inline]
+    pub(super) fn lag(&self, event: usize, fact: usize) -> Option<u32> {
+        let known = self.known[event * self.row + fact];
+        (known > 0).then(|| u32::from(u8::MAX - known))
+    }
+
+    /// An event knows a fact. Returns true if it did not know as much.
+    #[inline]
+    pub(super) fn add(&mut self, event: usize, fact: usize, lag: u32) -> bool {
+        let more = u8::MAX.saturating_sub(u8::try_from(lag).unwrap_or(u8::MAX));
+        let known = &mut self.known[event * self.row + fact];
+        let is_new = more > *known;
+        *known = more.max(*known);
+        is_new
+    }
+
+    /// An event knows all that another one knew, which was so many starts before. Returns true if any of it is new.
+    pub(super) fn add_all(&mut self, event: usize, from: usize, lag: u32) -> bool {
+        if event == from || lag > LAG_MAX {
+            return false; // what it knew itself, in an earlier start, is no more
+        }
+        let (row, lag) = (self.row, lag as u8);
+        let (low, high) = self.known.split_at_mut(event.max(from) * row);
+        let (to, from) = if event < from {
+            (&mut low[event * row..][..row], &high[..row])
+        } else {
+            (&mut high[..row], &low[from * row..][..row])
+        };
+        let mut news = 0;
+        for (known, more) in to.iter_mut().zip(from) {
+            let now = more.saturating_sub(lag).max(*known);
+            news |= now ^ *known;
+            *known = now;
+        }
+        news != 0
+    }
+}

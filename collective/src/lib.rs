@@ -3,7 +3,6 @@
 #![warn(clippy::print_stdout)]
 #![forbid(unsafe_code)]
 
-
 mod agreement;
 mod blocking;
 mod bootstrap_barrier;

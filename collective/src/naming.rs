@@ -3,22 +3,22 @@
 //! The mark of a communicator that a call is under way says in the same word which one. So a wait of one of its steps,
 //! which knows no more than the communicator, tells the call that the program made, and a call costs no more for it.
 
-use super::habit::Kind;
+use crate::cached::schedule_cache::CallKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;
 use tasuki_message::CallNames;
 use tasuki_schedule::names::OPERATIONS;
-use tasuki_schedule::shape::Operation;
+use tasuki_schedule::shape::CollectiveKind;
 
 /// A call in a word: 34 bits of how many bytes or values, 24 of the root, five of what it does. Never 0; the highest
 /// bit is free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct CallWord(u64);
+pub(crate) struct CallWord(u64);
 
-/// What a call does that is no [`Operation`]. None of it counts bytes, but values.
+/// What a call does that is no [`CollectiveKind`]. None of it counts bytes, but values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Uneven {
+pub(crate) enum Uneven {
     GatherV = 13,
     ScatterV,
     AllgatherV,
@@ -44,7 +44,7 @@ const UNEVEN: [(Uneven, &str); 5] = [
 
 impl CallWord {
     /// A call that is no operation, as one that prepares a plan: it is told by its text.
-    pub(super) const PREPARES: CallWord = CallWord(CODE_PREPARES << CODE_AT);
+    pub(crate) const PREPARES: CallWord = CallWord(CODE_PREPARES << CODE_AT);
 
     #[inline]
     fn new(code: u64, root: usize, amount: usize) -> CallWord {
@@ -52,16 +52,16 @@ impl CallWord {
     }
 
     #[inline]
-    pub(super) fn of(kind: &Kind) -> CallWord {
+    pub(crate) fn of(kind: &CallKind) -> CallWord {
         CallWord::new(kind.operation as u64 + 1, kind.root, kind.bytes)
     }
 
-    pub(super) fn uneven(what: Uneven, values: usize, root: Rank) -> CallWord {
+    pub(crate) fn uneven(what: Uneven, values: usize, root: Rank) -> CallWord {
         CallWord::new(what as u64, root.index(), values)
     }
 
     #[inline]
-    pub(super) fn bits(self) -> u64 {
+    pub(crate) fn bits(self) -> u64 {
         self.0
     }
 
@@ -89,27 +89,29 @@ impl CallWord {
 }
 
 /// `8 KiB from rank 0`: what an operation moves. Of the largest amounts it is only known that they are.
-pub(super) fn described(operation: Operation, root: usize, bytes: u64) -> String {
+pub(crate) fn described(operation: CollectiveKind, root: usize, bytes: u64) -> String {
     let size = if bytes >= AMOUNT_MAX { "16 GiB or more".into() } else { size(bytes) };
     match operation {
-        Operation::Barrier => String::new(),
-        Operation::Bcast => format!("{size} from rank {root}"),
-        Operation::Reduce | Operation::Gather => format!("{size} to rank {root}"),
-        Operation::Scatter => format!("{size} for each from rank {root}"),
-        Operation::Alltoall | Operation::ReduceScatter | Operation::Neighbours => format!("{size} for each"),
+        CollectiveKind::Barrier => String::new(),
+        CollectiveKind::Bcast => format!("{size} from rank {root}"),
+        CollectiveKind::Reduce | CollectiveKind::Gather => format!("{size} to rank {root}"),
+        CollectiveKind::Scatter => format!("{size} for each from rank {root}"),
+        CollectiveKind::Alltoall | CollectiveKind::ReduceScatter | CollectiveKind::Neighbours => {
+            format!("{size} for each")
+        }
         _ => size,
     }
 }
 
 /// `8 bytes`, `8 KiB`.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|(bits, _)| bytes > 0 && bytes.is_multiple_of(1 << bits));
     unit.map_or_else(|| format!("{bytes} bytes"), |(bits, unit)| format!("{} {unit}", bytes >> bits))
 }
 
 /// `allreduce(8 bytes)` on a communicator: `allreduce(8 bytes, world)`.
-pub(super) fn call_on(call: &str, communicator: &str) -> String {
+pub(crate) fn call_on(call: &str, communicator: &str) -> String {
     match call.strip_suffix(')') {
         Some(call) if call.ends_with('(') => format!("{call}{communicator})"),
         Some(call) => format!("{call}, {communicator})"),
@@ -119,29 +121,29 @@ pub(super) fn call_on(call: &str, communicator: &str) -> String {
 
 /// The name of a communicator, and which collective call its rank is in.
 #[derive(Debug)]
-pub(super) struct Naming {
+pub(crate) struct Naming {
     communicator: Arc<str>,
     /// 0, or the call under way; what else the word says is [`Communicator::begin`](super::Communicator)'s.
-    pub(super) called: AtomicU64,
+    pub(crate) called: AtomicU64,
     /// The call under way that only prepares something.
     prepares: Mutex<String>,
 }
 
 impl Naming {
-    pub(super) fn new(communicator: Arc<str>) -> Arc<Naming> {
+    pub(crate) fn new(communicator: Arc<str>) -> Arc<Naming> {
         Arc::new(Naming { communicator, called: AtomicU64::new(0), prepares: Mutex::default() })
     }
 
-    pub(super) fn communicator(&self) -> &Arc<str> {
+    pub(crate) fn communicator(&self) -> &Arc<str> {
         &self.communicator
     }
 
     /// A call begins that only prepares something.
-    pub(super) fn note_preparing(&self, call: String) {
+    pub(crate) fn note_preparing(&self, call: String) {
         *self.lock_prepares() = call;
     }
 
-    pub(super) fn call(&self, word: CallWord) -> String {
+    pub(crate) fn call(&self, word: CallWord) -> String {
         let prepares = || self.lock_prepares().clone();
         word.text(&self.communicator).unwrap_or_else(prepares)
     }
@@ -162,24 +164,24 @@ impl CallNames for Naming {
 mod tests {
     use super::*;
 
-    fn named(operation: Operation, root: u32, bytes: usize) -> String {
+    fn named(operation: CollectiveKind, root: u32, bytes: usize) -> String {
         let naming = Naming::new("world".into());
-        let word = CallWord::of(&Kind::of::<u8>(operation, Rank(root), bytes));
+        let word = CallWord::of(&CallKind::of::<u8>(operation, Rank(root), bytes));
         naming.called.store(word.bits(), Ordering::Relaxed);
         naming.call_on(3).expect("a call is under way")
     }
 
     #[test]
     fn calls_are_named_as_the_program_made_them() {
-        assert_eq!(named(Operation::Barrier, 0, 0), "barrier(world)");
-        assert_eq!(named(Operation::Allreduce, 0, 8), "allreduce(8 bytes, world)");
-        assert_eq!(named(Operation::Bcast, 7, 8192), "bcast(8 KiB from rank 7, world)");
+        assert_eq!(named(CollectiveKind::Barrier, 0, 0), "barrier(world)");
+        assert_eq!(named(CollectiveKind::Allreduce, 0, 8), "allreduce(8 bytes, world)");
+        assert_eq!(named(CollectiveKind::Bcast, 7, 8192), "bcast(8 KiB from rank 7, world)");
         assert_eq!(
-            named(Operation::Reduce, Rank::MAX.0, 3 << 20),
+            named(CollectiveKind::Reduce, Rank::MAX.0, 3 << 20),
             format!("reduce(3 MiB to rank {}, world)", Rank::MAX)
         );
         assert_eq!(
-            named(Operation::Scatter, 0, 5 << 40),
+            named(CollectiveKind::Scatter, 0, 5 << 40),
             "scatter(16 GiB or more for each from rank 0, world)"
         );
         for (name, operation) in OPERATIONS {

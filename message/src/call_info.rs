@@ -4,7 +4,7 @@ use std::fmt::{self, Debug};
 use tasuki_core::base::Rank;
 
 /// What is known of messages that are steps of a larger call: what that is called, by the slot of a step.
-pub(crate) trait CallNames: Send + Sync + Debug {
+pub trait CallNames: Send + Sync + Debug {
     /// The call of the program's that is under way on that slot, if one is.
     fn call_on(&self, slot: u32) -> Option<String>;
 }

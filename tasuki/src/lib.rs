@@ -60,6 +60,7 @@ mod reduction;
 mod signal;
 mod start;
 mod threads;
+mod tracing;
 
 pub use bytemuck::{self, Pod, Zeroable};
 pub use collective::chunked_plan::ChunkedPlan;

@@ -57,7 +57,7 @@ fn a_prompt_is_shown_before_its_line_ends() {
 
 /// Rank 0 begins a line, rank 1 writes one, rank 0 ends its own: each in turn.
 fn cut_in_two(options: &str, other: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let (begun, written) = (folder.path().join("begun"), folder.path().join("written"));
     let until = |file: &std::path::Path| format!("until [ -e {} ]; do sleep 0.01; done", file.display());
     let first = format!("printf ha; {}; echo lf", until(&written));
@@ -67,9 +67,9 @@ fn cut_in_two(options: &str, other: &str) -> String {
     command.args(["-c", &format!("exec {TASUKI} run -n 2 {options} sh -c '{script}' 2>&1")]);
     let mut running = Running::start(command);
     running.until("the beginning of a line", |running| running.out().contains("ha"));
-    std::fs::write(&begun, "").unwrap();
+    std::fs::write(&begun, "").expect("it can be written");
     running.until("the other line", |running| running.out().contains("other"));
-    std::fs::write(&written, "").unwrap();
+    std::fs::write(&written, "").expect("it can be written");
     running.wait().expect(0).out
 }
 

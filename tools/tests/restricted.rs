@@ -115,6 +115,7 @@ struct Filter {
     instructions: *const Instruction,
 }
 
+// SAFETY: this is the declaration of prctl(2) in the C library.
 unsafe extern "C" {
     fn prctl(option: c_int, ...) -> c_int;
 }

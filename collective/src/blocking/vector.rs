@@ -1,9 +1,9 @@
 //! Calls with blocks that differ in length. Each member says what it gives and what it gets; what two say of a block
 //! must agree.
 
-use super::naming::{CallWord, Uneven};
 use crate::blocking::length_check::BlockLengths;
 use crate::communicator::Communicator;
+use crate::naming::{CallWord, Uneven};
 use bytemuck::Pod;
 use std::ops::Range;
 use tasuki_core::base::{Cause, Rank, Result};

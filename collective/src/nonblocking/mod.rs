@@ -14,16 +14,16 @@ pub(crate) mod vector;
 
 use super::communicator::Communicator;
 use super::naming::{described, size};
-use tasuki_schedule::shape::CollectiveKind;
-use tasuki_message::{CallNames, Context};
 use bytemuck::Pod;
+use channel::CallChannel;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
-use channel::CallChannel;
 pub(crate) use task::ActiveCalls;
 use task::{Task, lock};
 use tasuki_core::base::{Cause, Rank, Result};
+use tasuki_message::{CallNames, Context};
+use tasuki_schedule::shape::CollectiveKind;
 
 /// Calls of a communicator that can be under way: the slots of one page.
 pub(crate) const SLOTS: u32 = 64;
@@ -36,7 +36,7 @@ pub type Combiner<T> = Box<dyn FnMut(&mut [T], &[T]) + Send>;
 pub(crate) struct Nonblocking {
     context: Arc<Context>,
     active_calls: Arc<ActiveCalls>,
-    calls: Arc<Mutex<Calls>>,
+    calls: Arc<CallTable>,
 }
 
 #[derive(Debug, Default)]
@@ -54,18 +54,25 @@ struct Begin {
     call: Arc<str>,
 }
 
-impl CallNames for Mutex<Calls> {
+/// The calls, each of which a wait of one of its steps can name.
+#[derive(Debug, Default)]
+struct CallTable(Mutex<Calls>);
+
+impl CallNames for CallTable {
     fn call_on(&self, slot: u32) -> Option<String> {
-        let calls = lock(self);
+        let calls = lock(&self.0);
         calls.last.get(slot as usize)?.as_ref().map(|nonblocking| nonblocking.call.to_string())
     }
 }
 
 impl Nonblocking {
     /// `context`: of their messages, where those are named.
-    pub(crate) fn new(active_calls: Arc<ActiveCalls>, context: impl FnOnce(Weak<dyn CallNames>) -> Context) -> Nonblocking {
-        let calls: Arc<Mutex<Calls>> = Arc::default();
-        let names: Weak<Mutex<Calls>> = Arc::downgrade(&calls);
+    pub(crate) fn new(
+        active_calls: Arc<ActiveCalls>,
+        context: impl FnOnce(Weak<dyn CallNames>) -> Context,
+    ) -> Nonblocking {
+        let calls: Arc<CallTable> = Arc::default();
+        let names: Weak<CallTable> = Arc::downgrade(&calls);
         Nonblocking { context: Arc::new(context(names)), active_calls, calls }
     }
 }
@@ -130,7 +137,7 @@ impl Communicator {
         let call: Arc<str> = self.call_on(&call).into();
         let fault = |cause| self.worker().fault(cause, || call.to_string());
         self.worker().check().map_err(fault)?;
-        let mut calls = lock(calls);
+        let mut calls = lock(&calls.0);
         let slot = calls.number % u64::from(SLOTS);
         let last = calls.last.get(slot as usize).and_then(Option::as_ref);
         if last.is_some_and(|last| !last.task.is_over()) {
@@ -138,7 +145,8 @@ impl Communicator {
             return Err(fault(Cause::Full { what, capacity: SLOTS as usize }));
         }
         let (awaited, result) = (Arc::default(), Arc::<Mutex<_>>::default());
-        let channel = CallChannel::new(context, slot as u32, Arc::clone(&awaited), self.rank().index(), self.size());
+        let channel =
+            CallChannel::new(context, slot as u32, Arc::clone(&awaited), self.rank().index(), self.size());
         let (steps, into, named) = (steps(channel), result.clone(), call.clone());
         let steps = async move {
             let done = steps.await.map_err(|error| error.note(format!("in {named}")));
@@ -159,7 +167,11 @@ impl Communicator {
     }
 
     /// Begins a broadcast.
-    pub fn start_bcast<T: Pod + Send>(&self, values: Vec<T>, root: Rank) -> Result<StartedCollective<Vec<T>>> {
+    pub fn start_bcast<T: Pod + Send>(
+        &self,
+        values: Vec<T>,
+        root: Rank,
+    ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("ibcast({})", described(CollectiveKind::Bcast, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
         self.start(call, |channel| async move { binomial::bcast(&channel, values, root.index()).await })
@@ -174,7 +186,10 @@ impl Communicator {
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
         let call = format!("ireduce({})", described(CollectiveKind::Reduce, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
-        self.start(call, |channel| async move { binomial::reduce(&channel, values, combine, root.index()).await })
+        self.start(
+            call,
+            |channel| async move { binomial::reduce(&channel, values, combine, root.index()).await },
+        )
     }
 
     /// Begins a reduction to all members.
@@ -188,7 +203,11 @@ impl Communicator {
     }
 
     /// Begins a gather to the root.
-    pub fn start_gather<T: Pod + Send>(&self, values: Vec<T>, root: Rank) -> Result<StartedCollective<Option<Vec<T>>>> {
+    pub fn start_gather<T: Pod + Send>(
+        &self,
+        values: Vec<T>,
+        root: Rank,
+    ) -> Result<StartedCollective<Option<Vec<T>>>> {
         let call = format!("igather({})", described(CollectiveKind::Gather, root.index(), bytes(&values)));
         self.check_root(root, &|| call.clone())?;
         self.start(call, |channel| async move { binomial::gather(&channel, values, root.index()).await })
@@ -209,7 +228,10 @@ impl Communicator {
         if self.rank() == root {
             self.check_room(values.len(), count, &|| call.clone())?;
         }
-        self.start(call, |channel| async move { binomial::scatter(&channel, values, count, root.index()).await })
+        self.start(
+            call,
+            |channel| async move { binomial::scatter(&channel, values, count, root.index()).await },
+        )
     }
 
     /// Begins a gather to all members.
@@ -237,10 +259,16 @@ impl Communicator {
     }
 
     /// Begins a scan.
-    pub fn start_scan<T: Pod + Send>(&self, values: Vec<T>, combine: Combiner<T>) -> Result<StartedCollective<Vec<T>>> {
+    pub fn start_scan<T: Pod + Send>(
+        &self,
+        values: Vec<T>,
+        combine: Combiner<T>,
+    ) -> Result<StartedCollective<Vec<T>>> {
         let call = format!("iscan({})", size(bytes(&values)));
         let through = |(through, _)| through;
-        self.start(call, move |channel| async move { doubling::scan(&channel, values, combine).await.map(through) })
+        self.start(call, move |channel| async move {
+            doubling::scan(&channel, values, combine).await.map(through)
+        })
     }
 
     /// Begins a scan of the members before this one.
@@ -251,6 +279,9 @@ impl Communicator {
     ) -> Result<StartedCollective<Option<Vec<T>>>> {
         let call = format!("iexscan({})", size(bytes(&values)));
         let before = |(_, before)| before;
-        self.start(call, move |channel| async move { doubling::scan(&channel, values, combine).await.map(before) })
+        self.start(
+            call,
+            move |channel| async move { doubling::scan(&channel, values, combine).await.map(before) },
+        )
     }
 }

@@ -8,14 +8,14 @@ use super::operation::set::OperationSet;
 use super::sync::try_lock::TryLock;
 use super::trace::{Recorder, TraceTo};
 use super::user_operators::UserOperators;
-use super::wait::Event;
+use super::wait::WaitEvent;
 use super::wait::helper::NodeHelper;
 use super::wait::platform::Platform;
 use super::wait::probe::WaitProbes;
 use crate::base::log::Log;
 use crate::base::{Cause, Error, Rank, Result};
 use crate::fabric::Fabric;
-use crate::node::node_state::{ActionInFlight, NodeState, RankState, Stage};
+use crate::node::node_state::{NodeState, RankState, Stage, UnderWay};
 use crate::os::store_policy::StorePolicy;
 use crate::segment::Registry;
 use std::fmt::Debug;
@@ -68,8 +68,8 @@ pub trait Agent: Send + Sync + Debug {
     fn is_busy(&self) -> bool;
 
     /// What goes on in it while the program waits for that.
-    fn under_way(&self, _awaited: Option<&Arc<dyn Event>>) -> ActionInFlight {
-        ActionInFlight::default()
+    fn under_way(&self, _awaited: Option<&Arc<dyn WaitEvent>>) -> UnderWay {
+        UnderWay::default()
     }
 
     /// The rank is about to say that it is leaving: tells its peers what they may still expect.

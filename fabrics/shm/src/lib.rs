@@ -8,15 +8,15 @@
 #![allow(unsafe_code)]
 //! Unsafe: copies between buffers that callers promise and places that [`memory`] has found to be mapped; see each.
 
-mod peer_memory;
-mod processes;
-mod piece_cache;
 mod owner_requests;
+mod peer_memory;
+mod piece_cache;
+mod processes;
 mod transfer;
 
+use owner_requests::Requests;
 use peer_memory::Peers;
 use processes::Processes;
-use owner_requests::Requests;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -24,8 +24,8 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::bootstrap::Membership;
 use tasuki_core::fabric::signal_line::PAYLOAD_WORDS;
 use tasuki_core::fabric::{
-    Accept, Atomic, Capabilities, CommandWrite, ConnectionState, DirectCell, DirectSlots, Fabric, Limits, SignalLine,
-    LinePayload, Poison, Posted, Refused, SignalCell, Sink, SlotWrite, FabricLine, Width,
+    Accept, Atomic, Capabilities, CommandWrite, ConnectionState, DirectCell, DirectSlots, Fabric, FabricLine,
+    Limits, LinePayload, Poison, Posted, Refused, SignalCell, SignalLine, Sink, SlotWrite, Width,
 };
 use tasuki_core::node::node_state::NodeState;
 use tasuki_core::node::park::WakeMode;
@@ -48,7 +48,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { denied: DisabledFeatures::default(), ask_owners: false, direct: true, direct_from: u64::MAX }
+        Options {
+            denied: DisabledFeatures::default(),
+            ask_owners: false,
+            direct: true,
+            direct_from: u64::MAX,
+        }
     }
 }
 
@@ -250,7 +255,15 @@ impl Fabric for ShmFabric {
         is_into: bool,
     ) -> Result<(), Cause> {
         // SAFETY: the caller's promise.
-        unsafe { self.copy_by_kernel(of, there, here, len, if is_into { Direction::Write } else { Direction::Read }) }
+        unsafe {
+            self.copy_by_kernel(
+                of,
+                there,
+                here,
+                len,
+                if is_into { Direction::Write } else { Direction::Read },
+            )
+        }
     }
 
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {

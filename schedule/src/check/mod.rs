@@ -9,18 +9,18 @@
 //! what ([`graph`]).
 
 mod contents;
+mod dry_run;
 mod facts;
 mod fault;
 mod graph;
 mod happens_before;
 mod races;
-mod dry_run;
 #[cfg(test)]
 mod tests;
 mod unrolled;
 
 pub use fault::{Fault, FaultSite};
-pub use graph::{Dependency, Graph, EventNode};
+pub use graph::{Dependency, EventNode, Graph};
 pub use unrolled::Event;
 
 use super::Schedule;

@@ -10,15 +10,15 @@
 //! simulate  what they take on a network
 //! ```
 
-mod validate;
 mod from_schedule;
 mod parse;
 mod simulate;
+mod validate;
 mod write;
 
-pub use validate::GoalStats;
 pub use from_schedule::make;
 pub use parse::parse;
+pub use validate::GoalStats;
 pub use write::{export, write};
 
 /// Operations of all ranks.

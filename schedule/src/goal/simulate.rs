@@ -9,7 +9,7 @@
 
 use super::{Goal, OpKind};
 use crate::Error;
-use crate::Simulated;
+use crate::SimulationReport;
 use crate::network::{Links, Network, Ports, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -75,7 +75,7 @@ impl Goal {
     }
 
     /// What they take on a network; or what does not fit, or waits for ever.
-    pub fn simulate(&self, network: &Network) -> Result<Simulated, Error> {
+    pub fn simulate(&self, network: &Network) -> Result<SimulationReport, Error> {
         let ranks = self.ranks.len() as u64;
         if ranks > network.ranks() {
             let room = network.ranks();
@@ -263,10 +263,10 @@ impl<'g> Run<'g> {
         }
     }
 
-    fn outcome(mut self, goal: &Goal) -> Simulated {
+    fn outcome(mut self, goal: &Goal) -> SimulationReport {
         self.ends.sort_unstable();
         let end = |index: usize| self.ends.get(index).copied().unwrap_or_default();
-        Simulated {
+        SimulationReport {
             time: end(self.ends.len().saturating_sub(1)),
             first_end: end(0),
             median_end: end(self.ends.len() / 2),
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use crate::algorithm::ALGORITHMS;
     use crate::network::{Parameters, Topology};
-    use crate::shape::{GoalOp, Shape};
+    use crate::shape::{CollectiveKind, Shape};
     use crate::{Step, StepKind};
 
     /// L 10 ns a hop, of which there are two; o 3 ns, g 5 ns, G 2 ns; links that nobody waits for.
@@ -414,7 +414,7 @@ mod tests {
         for algorithm in ALGORITHMS {
             let shape = Shape::new(algorithm.operation, 16, 0, 100_000);
             // A barrier is nothing but notices.
-            if !(algorithm.fits)(&shape) || algorithm.operation == GoalOp::Barrier {
+            if !(algorithm.fits)(&shape) || algorithm.operation == CollectiveKind::Barrier {
                 continue;
             }
             let schedule = algorithm.schedule(&shape, 4);
@@ -427,7 +427,7 @@ mod tests {
                 continue;
             }
             let itself = schedule.simulate(&network).unwrap().time.as_seconds();
-            let goal = make(&schedule).unwrap().simulate(&network).unwrap();
+            let goal = from_schedule::make(&schedule).unwrap().simulate(&network).unwrap();
             let ratio = goal.time.as_seconds() / itself;
             if !(0.4..2.5).contains(&ratio) {
                 far.push(format!("{} by {}: {ratio:.2}", algorithm.operation.name(), algorithm.name));

@@ -268,7 +268,7 @@ mod tests {
                 }
                 let what = format!("{} by {} on {ranks} ranks", algorithm.operation.name(), algorithm.name);
                 let schedule = algorithm.schedule(&shape, 4);
-                let goal = from_schedule::make(&schedule).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let goal = make(&schedule).unwrap_or_else(|error| panic!("{what}: {error}"));
                 let again = parse(&text(&goal)).unwrap();
                 assert_eq!(again, goal, "{what}");
                 let (found, wanted) = (edges_of_text(&again), edges_of_schedule(&schedule.graph().unwrap()));
@@ -286,14 +286,19 @@ mod tests {
 
     #[test]
     fn windows_of_any_size_give_one_text() {
-        let operations = [GoalOp::Bcast, GoalOp::Alltoall, GoalOp::Gather, GoalOp::Allreduce];
+        let operations = [
+            CollectiveKind::Bcast,
+            CollectiveKind::Alltoall,
+            CollectiveKind::Gather,
+            CollectiveKind::Allreduce,
+        ];
         for algorithm in ALGORITHMS.iter().filter(|one| operations.contains(&one.operation)) {
             let shape = Shape::new(algorithm.operation, 16, 3, 64);
             if !(algorithm.fits)(&shape) {
                 continue;
             }
             let schedule = algorithm.schedule(&shape, 4);
-            let goal = from_schedule::make(&schedule).unwrap();
+            let goal = make(&schedule).unwrap();
             for window in [0, 1, 7, 50] {
                 let mut ranks = Vec::new();
                 let take = |rank: usize, operations| {

@@ -16,16 +16,16 @@
 //! The part of a rank is made when it starts, kept as its steps and counters, and let go when all are done. Equal
 //! questions get equal answers, to the femtosecond.
 
-mod engines;
-mod report;
-pub(super) mod rank;
-mod event_loop;
 mod deadlock;
+mod engines;
+mod event_loop;
+pub(super) mod rank;
+mod report;
 #[cfg(test)]
 mod tests;
 
+pub use deadlock::{BlockedStep, SimulationError};
 pub use report::SimulationReport;
-pub use deadlock::{SimulationError, BlockedStep};
 
 use super::{RankPart, Schedule};
 use crate::network::{Network, Time};

@@ -1,6 +1,7 @@
 //! Ranks that end in ways in which no rank should: `ending WHAT`, for `tools/tests/ends.rs`.
 //!
-//! `exit`: rank 1 ends the process, with code 0, while others wait. `exit_from_a_thread`: a thread of its own does.
+//! `exit`: rank 1 ends the process, with code 0, while others wait; `exit_1` with code 1. `exit_from_a_thread`: a thread of
+//! its own does, with code 0.
 //! `fork_returns`, `fork_fails`, `fork_panics`: each rank forks a child that returns from the program, fails, or
 //! panics; the rank waits for the child's end and goes on.
 #![allow(unsafe_code)]
@@ -19,9 +20,10 @@ const WATCHDOG: Duration = Duration::from_secs(40);
 fn main() -> ExitCode {
     let what = std::env::args().nth(1).unwrap_or_default();
     tasuki::main(|job: &Job| match what.as_str() {
-        "exit" => exit(job, end_process),
+        "exit" => exit(job, || end_process(0)),
+        "exit_1" => exit(job, || end_process(1)),
         "exit_from_a_thread" => exit(job, || {
-            let _ = std::thread::spawn(end_process).join();
+            let _ = std::thread::spawn(|| end_process(0)).join();
         }),
         "fork_returns" => fork_a_child(job, || Ok(())),
         "fork_fails" => fork_a_child(job, || Err(Error::argument("a child that fails"))),
@@ -31,8 +33,8 @@ fn main() -> ExitCode {
 }
 
 #[allow(clippy::exit)] // what a program should not do
-fn end_process() {
-    std::process::exit(0);
+fn end_process(code: i32) {
+    std::process::exit(code);
 }
 
 /// Rank 1 ends the process while all others wait for it.

@@ -32,7 +32,7 @@ const CHUNK: u64 = 1 << 20;
 
 /// Reads a text. Refuses what is none, and what is longer than memory allows, as soon as that shows.
 pub(crate) fn text(path: &str) -> anyhow::Result<String> {
-    text_up_to(path, TEXT_MAX.min(memory::available().bytes / TEXT_TIMES))
+    text_up_to(path, TEXT_MAX.min(available_memory::available().bytes / TEXT_TIMES))
 }
 
 fn text_up_to(path: &str, max: u64) -> anyhow::Result<String> {

@@ -16,13 +16,13 @@ pub(crate) use file::{is_file, read, text};
 pub(crate) use numbers::{RANKS_MAX, ranks};
 pub(crate) use segments::{segments_of_study, segments_to_see, segments_to_simulate};
 
-use tasuki_command::misuse;
 use clap::Args;
 use numbers::{Grid, bytes, each, grid};
 use std::sync::Arc;
-use tasuki_schedule::NeighbourGraph;
-use tasuki_schedule::shape::{Counts, CollectiveKind, Shape};
+use tasuki_command::misuse;
 use tasuki_schedule::BYTES_MAX;
+use tasuki_schedule::NeighbourGraph;
+use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
 /// Bytes where nobody says how many.
 const BYTES: u64 = 8192;

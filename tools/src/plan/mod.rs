@@ -13,13 +13,13 @@ mod names;
 mod show;
 
 use crate::asked::proof::warn_of_unproven;
-use tasuki_command::{misuse, not_written};
-use tasuki_command::{Sink, is_standard_output};
 use ask::{Ask, Plan};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tasuki_command::{Sink, is_standard_output};
+use tasuki_command::{misuse, not_written};
 use tasuki_schedule::{Error, goal, json, picture};
 
 const EXAMPLE: &str = "\

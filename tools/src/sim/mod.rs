@@ -18,19 +18,19 @@ mod subject;
 
 use crate::asked::proof::warn_of_unproven;
 use crate::asked::{Asked, is_file, read, segments_to_simulate, text};
-use tasuki_command::{misuse, print};
-use tasuki_command::Sink;
 use anyhow::Context;
 use choice::{Choice, Wanted};
 use costs::Costs;
 use std::path::PathBuf;
 use subject::Subject;
+use tasuki_command::Sink;
+use tasuki_command::{misuse, print};
 use tasuki_core::bootstrap::did_you_mean::nearest;
-use tasuki_schedule::network::{Network, Time, Topology, WrongTopology};
 use tasuki_core::os::available_memory;
+use tasuki_schedule::goal;
+use tasuki_schedule::network::{Network, Time, Topology, WrongTopology};
 use tasuki_schedule::shape::Shape;
 use tasuki_schedule::{HostModel, Simulation};
-use tasuki_schedule::goal;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -173,7 +173,7 @@ fn goal_text(args: &Args, file: &str, json: Option<Sink>) -> anyhow::Result<u8> 
 
 /// Refuses what needs more memory than there is.
 fn memory_for(needed: u64) -> anyhow::Result<()> {
-    let there = memory::available().bytes;
+    let there = available_memory::available().bytes;
     if needed <= there {
         return Ok(());
     }
@@ -211,7 +211,7 @@ fn chosen(args: &Args, what: &str) -> anyhow::Result<Question> {
         network: &network,
         algorithm: args.algorithm.as_deref(),
         segments: args.segments.unwrap_or_else(|| segments_to_simulate(&shape)),
-        memory: memory::available().bytes,
+        memory: available_memory::available().bytes,
     };
     let choice = Choice::make(&wanted)?;
     Ok((Subject::collective(&shape), network, choice))

@@ -2,7 +2,7 @@
 
 use super::size;
 use tasuki_schedule::Schedule;
-use tasuki_schedule::goal::{self, Does, Goal};
+use tasuki_schedule::goal::{self, Goal, OpKind};
 use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
 /// What is to be said of it.
@@ -42,8 +42,8 @@ impl Subject {
 
     /// The messages of a GOAL text.
     pub(super) fn goal(goal: &Goal, file: &str) -> Subject {
-        let sent = |own: &Vec<goal::CollectiveKind>| {
-            own.iter().map(|one| if let Does::Send { bytes, .. } = one.does { bytes } else { 0 }).sum()
+        let sent = |own: &Vec<goal::GoalOp>| {
+            own.iter().map(|one| if let OpKind::Send { bytes, .. } = one.does { bytes } else { 0 }).sum()
         };
         let bytes = goal.ranks.iter().map(sent).max().unwrap_or(0);
         let what = format!("the messages of {file}, {} of a rank at most", size::show(bytes));

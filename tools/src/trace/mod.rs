@@ -18,9 +18,9 @@ mod picture;
 mod reading;
 mod scale;
 
-use tasuki_command::misuse;
 pub(crate) use join::Trace;
 use std::path::PathBuf;
+use tasuki_command::misuse;
 
 const EXAMPLE: &str = "\
 Examples:

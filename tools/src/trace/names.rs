@@ -55,7 +55,9 @@ pub(super) fn transfer(transfer: &Transfer) -> &'static str {
 pub(super) fn call(text: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphabetic() || "_. ".contains(c);
     let (name, rest) = text.split_at(text.find(|c| !is_name(c)).unwrap_or(text.len()));
-    let within = rest.strip_prefix('(').and_then(|rest| {
+    // Only these have a call within: `barrier(split(colour 1) of world)` names a communicator.
+    let of_call = rest.strip_prefix('(').filter(|_| ["wait", "await"].contains(&name));
+    let within = of_call.and_then(|rest| {
         let (inner, _) = rest.split_at_checked(rest.find('(')?)?;
         (!inner.is_empty() && inner.chars().all(|c| is_name(c) && c != ' ')).then_some(inner)
     });
@@ -103,6 +105,10 @@ mod tests {
             ("wait(signal 3 >= 20006)", "wait"),
             ("wait(allreduce(8 bytes, world))", "wait(allreduce)"),
             ("wait(ibarrier())", "wait(ibarrier)"),
+            ("await(irecv(slot 3 from rank 1) and 2 more)", "await(irecv)"),
+            ("barrier(split(colour 1) of world)", "barrier"),
+            ("allreduce(8 KiB, split(colour 1) of world)", "allreduce"),
+            ("plan(allreduce 8 KiB, world, start 17)", "plan"),
             ("line 5: value 7", "line"),
             ("put(8 bytes to 1:4096): waiting for room", "put"),
             ("alloc(3 x 8 bytes)", "alloc"),

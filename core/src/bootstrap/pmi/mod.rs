@@ -21,12 +21,12 @@ mod coordinator;
 mod monitor;
 
 use super::Membership;
-use super::rendezvous_server::{RendezvousServer, Expected};
 use super::rendezvous_client::{self, LauncherConnection};
+use super::rendezvous_server::{Expected, RendezvousServer};
 use super::settings::{LauncherSettings, Managed, Settings};
 use crate::base::log::{Level, Log};
 use crate::base::{Cause, Error, Rank, Result};
-use crate::os::{process, affinity};
+use crate::os::{affinity, process};
 use business_card::{BusinessCard, Notice};
 use client::Client;
 use coordinator::Coordinator;
@@ -101,7 +101,8 @@ pub(super) fn join(settings: &Settings, managed: &Managed) -> Result<(Membership
         Notice::ServerAddress(door) => door,
         Notice::Refused(why) => return Err(Cause::Join(why).into()),
     };
-    let (membership, line) = rendezvous_client::enter(settings, &LauncherSettings { rank, size, door }, "rank 0")?;
+    let (membership, line) =
+        rendezvous_client::enter(settings, &LauncherSettings { rank, size, door }, "rank 0")?;
     let watcher = match porter {
         Some(porter) => Watcher::Coordinator(porter),
         None => Watcher::Monitor(Monitor::start(&line, FIRST, settings.denied)?),

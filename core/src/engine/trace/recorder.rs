@@ -78,7 +78,7 @@ impl Slot {
         let stamp = self.stamp.load(Ordering::Acquire); // SYNC trace-event
         let words = std::array::from_fn(|word| self.words[word].load(Ordering::Relaxed));
         fence(Ordering::Acquire); // SYNC trace-event
-        let is_whole = stamp % 2 == 0 && stamp != 0 && self.stamp.load(Ordering::Relaxed) == stamp;
+        let is_whole = stamp.is_multiple_of(2) && stamp != 0 && self.stamp.load(Ordering::Relaxed) == stamp;
         TraceEvent::of_words(&words).filter(|_| is_whole).map(|event| (stamp / 2, event))
     }
 }

@@ -12,7 +12,7 @@ use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::platform::Pause;
 use crate::engine::worker::Worker;
 use crate::fabric::{SignalCell, plainly_reached, reached};
-use crate::node::node_state::{ActionInFlight, EndedBy, PublishedWait, Stage};
+use crate::node::node_state::{EndedBy, PublishedWait, Stage, UnderWay};
 use crate::os::process;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -186,10 +186,10 @@ impl Worker {
     }
 
     /// What goes on in this rank while its program waits for that.
-    fn under_way(&self, condition: &Condition) -> ActionInFlight {
+    fn under_way(&self, condition: &Condition) -> UnderWay {
         let awaited = if let Condition::Event(event) = condition { Some(event) } else { None };
-        let own = self.agent().map_or(ActionInFlight::default(), |agent| agent.under_way(awaited));
-        ActionInFlight { signals: own.signals || self.commands().are_used(), ..own }
+        let own = self.agent().map_or(UnderWay::default(), |agent| agent.under_way(awaited));
+        UnderWay { signals: own.signals || self.commands().are_used(), ..own }
     }
 
     /// Whether `condition` holds, or never will, which is an error. Moves this rank's operations on; never waits.

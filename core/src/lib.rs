@@ -1,10 +1,10 @@
-//! The one-sided machine of Tasuki: memory that other ranks may reach, signals, ordered operations, and
-//! one function that waits for everything.
+//! The one-sided communication of Tasuki: memory that other ranks can access, signals, ordered operations, and one
+//! function that waits for all of them.
 //!
-//! It knows no network library and no message pattern. What carries the bytes is a [`fabric::Fabric`];
-//! what programs are written with lives above, in `tasuki-message`, `tasuki-collective` and `tasuki`.
+//! This crate depends on no network library and knows no message pattern. A [`fabric::Fabric`] carries the bytes.
+//! Programs use the crates above it: `tasuki-message`, `tasuki-collective` and `tasuki`.
 //!
-//! The folders stand in layers, each using only those before it:
+//! The folders are layers. Each uses only those before it:
 //! `base` < `os` < `segment` < `node` < `fabric` < `queue` < `engine` < `bootstrap`.
 #![warn(clippy::print_stdout)]
 

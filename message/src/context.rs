@@ -278,7 +278,7 @@ impl Context {
         self.occupy_receive(&bank, block, limit, call)?;
         loop {
             match bank.post_short(block, room) {
-                Ok(number) => return Ok(PostedRecv::new(self.banks.kept(&bank), block, number, room)),
+                Ok(number) => return Ok(PostedRecv::new(self.banks.borrow(&bank), block, number, room)),
                 Err(refused) => {
                     self.retry(refused, call).inspect_err(|_| self.suspect(&bank, block))?;
                 }

@@ -54,12 +54,12 @@ macro_rules! each_failing_job {
             Everywhere 3 a_line_whose_writer_left ["rank 0: line", "rank 2 has left", "hint: a rank may leave"];
             Everywhere 2 asking_a_rank_that_left ["rank 0: atomic add", "rank 1 has left", "hint:"];
             Everywhere 2 a_rank_that_leaves_unanswered ["rank 0: atomic", "rank 1 has left", "hint:"];
-            Everywhere 2 failures_are_told_at_the_end ["rank 0: put", "do not lie in one registration", "hint:"];
+            Everywhere 2 failures_are_told_at_the_end ["rank 0: put", "are not inside one registration", "hint:"];
             Everywhere 2 a_message_that_nobody_sends ["recv(slot 3 from rank 1)", "rank 1 has left", "hint:"];
             Everywhere 2 a_message_that_nobody_receives ["send(slot 3 to rank 1)", "rank 1 has left", "hint:"];
-            Everywhere 3 a_message_that_nobody_takes ["2 messages were not taken, the first on slot 4 by rank 2"];
-            Everywhere 1 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
-            Everywhere 2 a_message_to_itself_is_not_taken ["1 messages were not taken, the first on slot 7 by rank 0"];
+            Everywhere 3 a_message_that_nobody_takes ["2 messages were never received; the first was for rank 2 on slot 4"];
+            Everywhere 1 a_message_to_itself_is_not_taken ["1 message was never received; the first was for rank 0 on slot 7"];
+            Everywhere 2 a_message_to_itself_is_not_taken ["1 message was never received; the first was for rank 0 on slot 7"];
             Everywhere 2 calling_a_rank_that_left ["rank 0: call(\"nothing\" of rank 1)", "rank 1 has left", "hint:"];
             Everywhere 2 calling_what_panics_beyond_its_call ["rank 1", "it comes apart"];
             Processes 3 calling_without_the_same_handlers ["taking handlers", "different handlers", "is \"of process"];

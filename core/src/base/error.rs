@@ -1,21 +1,21 @@
-//! Errors: who, in which call, what happened, and the way out.
+//! The error type of the whole library.
 //!
-//! One type for the whole library. An error is found once, where it is first understood, and names the rank
-//! that made the call, the call with its peer and object, the cause, and a hint. It prints as
+//! The code that detects a failure makes the error once. It names the rank that made the call, the call with its peer
+//! and object, the cause, and a hint how to avoid it. It prints as
 //!
 //! ```text
 //! rank 3: wait(signal 7 >= 4): rank 0 died (signal 9) 12 ms ago
-//!   hint: this call ended because that rank did; its own error, or what `tasuki run` says of it, is the reason
+//!   hint: this call failed because that rank died: see its own error, or what `tasuki run` reports about it
 //! ```
 
 use crate::base::Rank;
 use std::fmt;
 use std::time::Duration;
 
-/// What every fallible call of Tasuki returns.
+/// The result of every call of Tasuki that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of a call: thin to pass, since its report lies in a box.
+/// The error of a call. It is one pointer in size: the report is boxed.
 pub struct Error(Box<Report>);
 
 struct Report {
@@ -23,220 +23,220 @@ struct Report {
     call: String,
     cause: Cause,
     notes: Vec<String>,
-    /// The user has been told already.
-    is_said: bool,
+    /// True if the error has been printed already.
+    is_printed: bool,
 }
 
-/// Whose doing an error is.
+/// Who or what an error is due to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blame {
     /// The program made a call with wrong arguments or in a wrong state.
     Misuse,
-    /// The program's own function failed; Tasuki only carries the error.
+    /// The program's own function failed; Tasuki only passes the error on.
     Program,
-    /// Another rank died, left, or did not come.
+    /// Another rank died, left the job, or did not come in time.
     Peer,
-    /// The system refused something (memory, files, permissions), cannot do it, or a bounded place is full.
+    /// The system refused something (memory, files, permissions) or cannot do it, or a bounded structure is full.
     System,
-    /// Tasuki itself is wrong.
+    /// Tasuki has a bug.
     Bug,
 }
 
-/// What happened.
+/// The cause of an error.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// An argument is wrong; the text says which and what would be right.
+    /// An argument is wrong. The text says which, and what would be right.
     Argument(String),
     /// The global address is null.
     NullAddress,
-    /// No rank of this job has that number.
+    /// The job or communicator has no such rank.
     NoSuchRank {
-        /// The number asked for.
+        /// The number that the call named.
         rank: Rank,
-        /// How many ranks there are.
+        /// The number of ranks.
         size: usize,
     },
-    /// The bytes named do not all lie inside one registration.
+    /// The bytes of an access are not all inside one registration.
     OutOfRange {
-        /// The first byte's address.
+        /// The address of the first byte.
         address: u64,
-        /// How many bytes from there.
+        /// The number of bytes.
         bytes: u64,
     },
     /// The registration that the address belonged to was freed.
     Stale {
-        /// The address used.
+        /// The address that the call named.
         address: u64,
     },
-    /// The address is not a multiple of what the operation needs.
+    /// The address is not aligned as the operation requires.
     Misaligned {
-        /// The address used.
+        /// The address that the call named.
         address: u64,
-        /// The alignment in bytes that it lacks.
+        /// The required alignment in bytes.
         align: usize,
     },
-    /// The address lies in signal memory, which only signals may change.
+    /// The address is in signal memory, which only calls that raise signals may change.
     SignalMemory {
-        /// The address used.
+        /// The address that the call named.
         address: u64,
     },
-    /// The ranks of a collective call disagree about an argument.
+    /// The ranks of a collective call gave different values for an argument (mismatched arguments).
     Disagree {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
-        /// The smallest value given.
+        /// The smallest value that a rank gave.
         least: u64,
-        /// The largest value given.
+        /// The largest value that a rank gave.
         most: u64,
     },
-    /// Worker, container or address range has no room for a request.
+    /// The machine, the container or the address range has too little memory.
     NoMemory {
-        /// Bytes asked for.
+        /// Bytes that the call needs.
         wanted: u64,
-        /// Bytes there are.
+        /// Bytes that are available.
         available: u64,
-        /// Which limit it is.
+        /// The limit, in words.
         limit: String,
     },
-    /// A bounded place is full.
+    /// A bounded structure is full.
     Full {
-        /// Which.
+        /// The structure.
         what: &'static str,
         /// Its capacity.
         capacity: usize,
     },
-    /// No slot of this communicator has that number.
+    /// The communicator has no such slot.
     NoSuchSlot {
-        /// The number asked for.
+        /// The number that the call named.
         slot: u32,
-        /// How many slots there are.
+        /// The number of slots.
         slots: u32,
     },
-    /// An earlier message of the rank's own on that slot has not been waited for.
+    /// The program has not waited for an earlier send or receive of this rank on the slot.
     Busy {
         /// `send` or `receive`.
         what: &'static str,
     },
-    /// What was to be closed is still in use.
+    /// The communicator cannot be closed: some of its slots are in use.
     InUse {
-        /// By what, in words.
+        /// What still uses them, in words.
         what: &'static str,
-        /// On which slot; none for a receive of any slot.
+        /// The first slot in use; none for a receive from any slot.
         slot: Option<u32>,
     },
-    /// A message is larger than the receive that it met.
+    /// A message is larger than the buffer of the receive that it matched.
     Truncated {
         /// Bytes of the message.
         len: u64,
-        /// Bytes that the receive has room for.
+        /// Bytes of the receive's buffer.
         room: u64,
     },
-    /// The spool has no room for a message.
+    /// The buffer for buffered sends (FMPL: spool) has too little space for a message.
     SpoolFull {
         /// Bytes of the message.
         bytes: u64,
         /// Bytes that are free.
         free: u64,
-        /// Bytes that the spool has.
+        /// Bytes of the whole buffer.
         capacity: u64,
     },
-    /// Messages that peers left without taking.
+    /// Peers left the job without receiving some messages.
     Untaken {
-        /// How many.
+        /// The number of messages.
         messages: usize,
-        /// For whom the first was.
+        /// The receiver of the first one.
         peer: Rank,
-        /// On which slot.
+        /// The slot of the first one.
         slot: u32,
     },
-    /// A peer had taken the receive for a message of its own, and could not send that.
+    /// A peer began to send a message to this receive, and its send failed.
     NotSent {
-        /// Who.
+        /// The sender.
         peer: Rank,
     },
-    /// The time given ran out.
+    /// The call reached its timeout.
     TimedOut {
-        /// How long the call waited.
+        /// The time that the call waited.
         after: Duration,
     },
     /// A rank died; the job ends.
     PeerDied {
-        /// Who.
+        /// The rank that died.
         peer: Rank,
-        /// How, in words: `signal 9`, `exit code 3`, `panicked: ...`.
+        /// How it died, in words: `signal 9`, `exit code 3`, `panicked: ...`.
         how: String,
-        /// How long ago.
+        /// The time since its death.
         ago: Duration,
     },
     /// A rank left the job while this call still needed it.
     PeerLeft {
-        /// Who.
+        /// The rank that left.
         peer: Rank,
     },
-    /// An operation that this one was ordered after failed, so this one was not started.
+    /// The operation was not started: an operation that it was ordered after failed.
     Predecessor {
-        /// The failed predecessor's report.
+        /// The report of the operation that failed.
         report: String,
     },
-    /// A command that was to raise the signal failed, or what it waited for did.
+    /// The signal will never reach its target: a command that was to raise it, or an earlier command, failed.
     Poisoned {
         /// The rank on which the first failure happened.
         origin: Rank,
-        /// That failure.
+        /// The first failure.
         cause: Box<Cause>,
     },
-    /// A command or a call failed when it was run, elsewhere perhaps.
+    /// A command or a call failed when a rank, possibly another one, ran it.
     Failed {
         /// The rank that ran it.
         rank: Rank,
-        /// Why.
+        /// The failure.
         cause: Box<Cause>,
     },
-    /// A handler failed; its rank's output says how.
+    /// A handler failed. The output of its rank says why.
     HandlerFailed {
-        /// Its number.
+        /// The handler's number.
         handler: u8,
-        /// Its name; empty where that is not known.
+        /// The handler's name; empty if it is not known.
         name: String,
     },
-    /// An operation of the program's own panicked where it combined values; its rank's output says how.
+    /// A reduction operation of the program panicked. The output of its rank says why.
     OperationPanicked {
-        /// Which rank.
+        /// The rank on which it panicked.
         rank: Rank,
     },
-    /// A command queue was dropped with a command in it that had not fired.
+    /// A command queue was dropped before one of its commands had fired.
     QueueDropped,
-    /// The same, when a thread of its rank panicked.
+    /// A command queue was dropped before one of its commands had fired, because a thread of its rank panicked.
     QueueUnwound {
-        /// Which rank.
+        /// The rank that owned the queue.
         rank: Rank,
     },
-    /// A session queue that begins anew takes no more commands.
+    /// A session queue that repeats its commands accepts no more.
     QueueRepeats,
-    /// A process that was forked from a rank is not the rank.
+    /// The calling process was forked from a rank, and is not a rank itself.
     Forked,
-    /// The job has ended or was left.
+    /// The job has ended, or this rank has left it.
     JobOver,
-    /// The system refused a call.
+    /// A system call failed.
     System {
         /// The call, e.g. `mmap`.
         call: &'static str,
-        /// Its error number's text.
+        /// The text of its error number.
         why: String,
     },
-    /// Something that this system, or this fabric, cannot do.
+    /// This system or this fabric cannot do what the call asks for.
     Unsupported(String),
-    /// The job could not be joined; the text says why.
+    /// The process could not join the job. The text says why.
     Join(String),
     /// A function of the program failed or panicked on a rank.
     Program(String),
-    /// Tasuki broke a promise of its own.
+    /// Tasuki violated one of its own invariants.
     Bug(String),
 }
 
 impl Cause {
-    /// Whose doing it is.
+    /// Returns who or what the error is due to.
     pub fn blame(&self) -> Blame {
         use Cause::*;
         match self {
@@ -269,55 +269,59 @@ impl fmt::Display for Cause {
                 write!(f, "there is no rank {rank}{above}: there are {size} (0 to {})", size - 1)
             }
             OutOfRange { address, bytes } => {
-                write!(f, "{bytes} bytes at {} do not lie in one registration", Address(*address))
+                write!(f, "{bytes} bytes at {} are not inside one registration", Address(*address))
             }
             Stale { address } => write!(f, "the memory at {} was freed", Address(*address)),
             Misaligned { address, align } => {
                 write!(f, "{} is not a multiple of {align}", Address(*address))
             }
-            SignalMemory { address } => write!(f, "{} is signal memory", Address(*address)),
+            SignalMemory { address } => write!(f, "{} is in signal memory", Address(*address)),
             Disagree { what, least, most } => {
-                write!(f, "the ranks disagree about {what}: the least is {least}, the most {most}")
+                write!(f, "the ranks disagree about {what}: the smallest is {least}, the largest {most}")
             }
             NoMemory { wanted, available, limit } => {
-                write!(f, "no room for {wanted} bytes: {limit} leaves {available}")
+                write!(f, "not enough memory for {wanted} bytes: {limit} leaves {available}")
             }
             Full { what, capacity } => write!(f, "{what} is full (capacity {capacity})"),
             NoSuchSlot { slot, slots } => write!(f, "there is no slot {slot}: the communicator has {slots}"),
-            Busy { what } => write!(f, "an earlier {what} on this slot has not been waited for"),
+            Busy { what } => write!(f, "the program has not waited for an earlier {what} on this slot"),
             InUse { what, slot: Some(slot) } => write!(f, "slot {slot} is in use: {what}"),
             InUse { what, slot: None } => write!(f, "slots are in use: {what}"),
             Truncated { len, room } => {
-                write!(f, "the message has {len} bytes, the receive has room for {room}")
+                write!(f, "the message has {len} bytes, but the receive's buffer only {room}")
             }
             SpoolFull { bytes, free, capacity } => {
-                write!(f, "the spool has {free} of {capacity} bytes free, the message {bytes}")
+                write!(
+                    f,
+                    "the message has {bytes} bytes, but the send buffer only {free} of {capacity} bytes free"
+                )
             }
             Untaken { messages, peer, slot } => {
-                write!(f, "{messages} messages were not taken, the first on slot {slot} by rank {peer}")
+                let were = if *messages == 1 { "message was" } else { "messages were" };
+                write!(f, "{messages} {were} never received; the first was for rank {peer} on slot {slot}")
             }
-            NotSent { peer } => write!(f, "rank {peer} could not send its message to the end"),
+            NotSent { peer } => write!(f, "rank {peer} failed while it sent its message"),
             TimedOut { after } => write!(f, "timed out after {after:.1?}"),
             PeerDied { peer, how, ago } => write!(f, "rank {peer} died ({how}) {ago:.0?} ago"),
             PeerLeft { peer } => write!(f, "rank {peer} has left the job"),
             Predecessor { report } => {
-                write!(f, "not started: it was ordered after a call that failed ({report})")
+                write!(f, "not started, because an operation that it was ordered after failed ({report})")
             }
-            Poisoned { origin, cause } => write!(f, "a command before it failed on rank {origin}: {cause}"),
-            Failed { rank, cause } => write!(f, "it failed on rank {rank}: {cause}"),
+            Poisoned { origin, cause } => write!(f, "an earlier command failed on rank {origin}: {cause}"),
+            Failed { rank, cause } => write!(f, "failed on rank {rank}: {cause}"),
             HandlerFailed { handler, name } if name.is_empty() => write!(f, "handler {handler} failed"),
             HandlerFailed { name, .. } => write!(f, "handler {name:?} failed"),
             OperationPanicked { rank } => {
-                write!(f, "an operation of the program's own panicked on rank {rank}")
+                write!(f, "a reduction operation of the program panicked on rank {rank}")
             }
-            QueueDropped => write!(f, "its queue was dropped before it had fired"),
+            QueueDropped => write!(f, "the queue was dropped before the command had fired"),
             QueueUnwound { rank } => {
-                write!(f, "its queue was dropped before it had fired, by a panic on rank {rank}")
+                write!(f, "the queue was dropped before the command had fired, by a panic on rank {rank}")
             }
             QueueRepeats => {
-                write!(f, "the queue begins anew with the commands that it has, and takes no more")
+                write!(f, "the queue repeats the commands that it has, and accepts no more")
             }
-            Forked => write!(f, "this process was forked from a rank and is not one itself"),
+            Forked => write!(f, "this process was forked from a rank, and is not a rank itself"),
             JobOver => write!(f, "the job is over"),
             System { call, why } => write!(f, "{call}: {why}"),
             Bug(text) => write!(f, "internal error: {text}"),
@@ -325,7 +329,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// An address as people read it: rank and offset.
+/// Prints an address as rank and offset.
 struct Address(u64);
 
 impl fmt::Display for Address {
@@ -335,32 +339,33 @@ impl fmt::Display for Address {
 }
 
 impl Error {
-    /// An error of `cause`, with neither rank nor call yet.
+    /// Makes an error of `cause` that names neither rank nor call yet.
     pub fn new(cause: Cause) -> Error {
-        Error(Box::new(Report { rank: None, call: String::new(), cause, notes: Vec::new(), is_said: false }))
+        Error(Box::new(Report { rank: None, call: String::new(), cause, notes: Vec::new(), is_printed: false }))
     }
 
-    /// A system call's error, from `errno`.
+    /// Makes the error of a system call that just failed, from `errno`.
     pub fn last_os(call: &'static str) -> Error {
         Error::from_io(call, &std::io::Error::last_os_error())
     }
 
-    /// A system call's error, from the standard library's.
+    /// Makes the error of a system call from the standard library's error.
     pub fn from_io(call: &'static str, error: &std::io::Error) -> Error {
         Error::new(Cause::System { call, why: error.to_string() })
     }
 
-    /// A wrong argument.
+    /// Makes the error of a wrong argument.
     pub fn argument(text: impl Into<String>) -> Error {
         Error::new(Cause::Argument(text.into()))
     }
 
-    /// An error of the program's own, to be returned through Tasuki's calls: `file.read(..).map_err(Error::program)`.
+    /// Makes an error from one of the program's own, so that it can be returned through Tasuki's calls:
+    /// `file.read(..).map_err(Error::program)`.
     pub fn program(error: impl fmt::Display) -> Error {
         Error::new(Cause::Program(error.to_string()))
     }
 
-    /// Names the call, unless a place nearer to the cause has named one.
+    /// Adds the call, unless the error names one already: the innermost call is kept.
     pub fn in_call(mut self, call: impl FnOnce() -> String) -> Error {
         if self.0.call.is_empty() {
             self.0.call = call();
@@ -368,57 +373,57 @@ impl Error {
         self
     }
 
-    /// Names the rank that made the call, unless that is known already.
+    /// Adds the rank that made the call, unless the error names one already.
     pub fn on_rank(mut self, rank: Rank) -> Error {
         self.0.rank.get_or_insert(rank);
         self
     }
 
-    /// Adds a line of context below the first.
+    /// Adds a line of context below the first line.
     pub fn note(mut self, text: impl Into<String>) -> Error {
         self.0.notes.push(text.into());
         self
     }
 
-    /// Marks that the user has been told of it: nobody needs to print it once more.
+    /// Marks that the error has been printed, so that it is not printed again.
     #[doc(hidden)]
-    pub fn said(mut self) -> Error {
-        self.0.is_said = true;
+    pub fn mark_printed(mut self) -> Error {
+        self.0.is_printed = true;
         self
     }
 
-    /// Returns true if the user has been told of it.
+    /// Returns true if the error has been printed.
     #[doc(hidden)]
-    pub fn is_said(&self) -> bool {
-        self.0.is_said
+    pub fn is_printed(&self) -> bool {
+        self.0.is_printed
     }
 
-    /// What happened.
+    /// Returns the cause.
     pub fn cause(&self) -> &Cause {
         &self.0.cause
     }
 
-    /// The rank that made the call, where one did.
+    /// Returns the rank that made the call, if a rank made it.
     pub fn rank(&self) -> Option<Rank> {
         self.0.rank
     }
 
-    /// The call with its arguments, empty before a job was joined.
+    /// Returns the call with its arguments. It is empty for errors from before the job was joined.
     pub fn call(&self) -> &str {
         &self.0.call
     }
 
-    /// Whose doing it is.
+    /// Returns who or what the error is due to.
     pub fn blame(&self) -> Blame {
         self.0.cause.blame()
     }
 
-    /// Whether the time given to the call ran out.
+    /// Returns true if the call reached its timeout.
     pub fn is_timeout(&self) -> bool {
         matches!(self.0.cause, Cause::TimedOut { .. })
     }
 
-    /// The first line without the hint.
+    /// Returns the first line: rank, call and cause, without notes and hint.
     pub fn headline(&self) -> String {
         let who = self.0.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
         let call = if self.0.call.is_empty() { String::new() } else { format!("{}: ", self.0.call) };
@@ -434,13 +439,13 @@ impl From<Cause> for Error {
 
 impl Clone for Error {
     fn clone(&self) -> Error {
-        let Report { rank, call, cause, notes, is_said } = &*self.0;
+        let Report { rank, call, cause, notes, is_printed } = &*self.0;
         Error(Box::new(Report {
             rank: *rank,
             call: call.clone(),
             cause: cause.clone(),
             notes: notes.clone(),
-            is_said: *is_said,
+            is_printed: *is_printed,
         }))
     }
 }
@@ -478,13 +483,13 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "rank 3: wait(signal 7 >= 4): rank 0 died (signal 9) 12ms ago\n  waited 4.1 s\n  \
-             hint: this call ended because that rank did; its own error, or what `tasuki run` says of it, is the reason"
+             hint: this call failed because that rank died: see its own error, or what `tasuki run` reports about it"
         );
         assert_eq!(error.blame(), Blame::Peer);
     }
 
     #[test]
-    fn every_wrong_address_and_a_lack_of_files_have_a_way_out() {
+    fn errors_of_addresses_and_system_limits_have_hints() {
         let files = std::io::Error::from_raw_os_error(24);
         assert!(Error::from_io("memfd_create", &files).to_string().contains("`ulimit -n`"));
         let memory = std::io::Error::from_raw_os_error(12);
@@ -498,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_call_wins() {
+    fn the_innermost_call_is_kept() {
         let error = Error::new(Cause::NullAddress).in_call(|| "put".into()).in_call(|| "outer".into());
         assert_eq!(error.call(), "put");
     }

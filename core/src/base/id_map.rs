@@ -1,6 +1,6 @@
-//! Things that are added and never taken away, found by a number: quickly where they were found lately.
+//! An append-only map from numbers to `Arc`s, with a lock-free cache of recent lookups.
 #![allow(unsafe_code)]
-//! Unsafe: pointers to shared items, which the roll keeps for as long as it lives.
+//! Unsafe: pointers to shared items, which the map keeps until it is dropped.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,16 +8,16 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Places for items found lately.
+/// Entries of the cache of recent lookups.
 const RECENT: usize = 16;
 
-/// What knows its number in a roll.
+/// An item that knows its number in the map.
 pub trait Numbered {
-    /// Its number.
+    /// Returns the item's number.
     fn number(&self) -> u64;
 }
 
-/// A growing table. Looking up what was looked up lately costs two loads and takes no lock.
+/// A map that only grows. A lookup of a recently used item costs two loads and takes no lock.
 pub struct IdMap<T> {
     recent: [AtomicPtr<T>; RECENT],
     all: Mutex<HashMap<u64, Arc<T>>>,
@@ -30,27 +30,27 @@ impl<T> Default for IdMap<T> {
 }
 
 impl<T: Numbered + Send + Sync> IdMap<T> {
-    /// The item of that number, if it was looked up lately.
+    /// Returns the item `number` if it is in the cache of recent lookups.
     #[inline(always)]
     pub fn recent(&self, number: u64) -> Option<&T> {
-        // SAFETY: an item of the table, which keeps it while the roll, which is borrowed, lives.
-        let item = unsafe { self.recent[place(number)].load(Ordering::Acquire).as_ref() }?;
+        // SAFETY: the map keeps each of its items until it is dropped, and it is borrowed here.
+        let item = unsafe { self.recent[cache_index(number)].load(Ordering::Acquire).as_ref() }?;
         if item.number() == number { Some(item) } else { None }
     }
 
-    /// The same, for what outlives a call.
+    /// Like [`IdMap::recent`], but returns a shared pointer.
     #[inline]
     pub fn recent_shared(&self, number: u64) -> Option<Arc<T>> {
         let item: *const T = self.recent(number)?;
-        // SAFETY: the table has an Arc of it for as long as the roll, which is borrowed, lives.
+        // SAFETY: the map holds an Arc of the item until it is dropped, and it is borrowed here.
         unsafe {
             Arc::increment_strong_count(item);
             Some(Arc::from_raw(item))
         }
     }
 
-    /// The item of that number, made by `make` if there is none yet. No lock is held meanwhile: of two that are made at
-    /// once, both get the first.
+    /// Returns the item `number`; `make` makes it if there is none yet. No lock is held while `make` runs. If two threads
+    /// make the item at once, both get the one that was inserted first.
     #[cold]
     #[inline(never)]
     pub fn get_or_insert_with<E>(
@@ -58,26 +58,26 @@ impl<T: Numbered + Send + Sync> IdMap<T> {
         number: u64,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
-        let known = self.all().get(&number).cloned();
-        let made = match known {
+        let existing = self.all().get(&number).cloned();
+        let made = match existing {
             Some(item) => item,
             None => Arc::new(make()?),
         };
         let mut all = self.all();
         let item = all.entry(number).or_insert(made);
-        self.recent[place(number)].store(Arc::as_ptr(item).cast_mut(), Ordering::Release);
+        self.recent[cache_index(number)].store(Arc::as_ptr(item).cast_mut(), Ordering::Release);
         Ok(item.clone())
     }
 
-    /// The same item, for as long as the roll lives: it is one of this roll.
-    pub fn kept(&self, item: &Arc<T>) -> &T {
+    /// Returns a reference to an item of this map that is valid as long as the map. Panics if it is no item of the map.
+    pub fn borrow(&self, item: &Arc<T>) -> &T {
         let ours = self.find(item.number()).filter(|ours| Arc::ptr_eq(ours, item));
-        let ours = ours.expect("an item of this roll");
-        // SAFETY: the table has an Arc of it for as long as the roll, which is borrowed, lives.
+        let ours = ours.expect("the item is in this map");
+        // SAFETY: the map holds an Arc of the item until it is dropped, and it is borrowed here.
         unsafe { &*Arc::as_ptr(&ours) }
     }
 
-    /// The item of that number, if there is one.
+    /// Returns the item `number`, if there is one.
     pub fn find(&self, number: u64) -> Option<Arc<T>> {
         self.all().get(&number).cloned()
     }
@@ -86,20 +86,20 @@ impl<T: Numbered + Send + Sync> IdMap<T> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.all().len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the map has no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Neighbouring numbers have different places, in both halves of a number.
+/// Returns the cache entry of a number. Consecutive numbers get different entries, in both halves of the word.
 #[inline(always)]
-fn place(number: u64) -> usize {
+fn cache_index(number: u64) -> usize {
     (number ^ number >> 32) as usize % RECENT
 }
 
@@ -123,24 +123,24 @@ mod tests {
     }
 
     #[test]
-    fn items_are_made_once_and_stay() {
-        let roll = IdMap::default();
+    fn items_are_made_once_and_never_removed() {
+        let map = IdMap::default();
         let made = |number: u64| -> Result<Item, ()> { Ok(Item(number)) };
-        let first = roll.get_or_insert_with(1, || made(1)).unwrap();
+        let first = map.get_or_insert_with(1, || made(1)).unwrap();
         for number in 2..200 {
-            assert_eq!(roll.recent(number), None);
-            let item = roll.get_or_insert_with(number, || made(number)).unwrap();
-            assert!(ptr::eq(roll.recent(number).unwrap(), &*item));
-            assert!(Arc::ptr_eq(&roll.recent_shared(number).unwrap(), &item));
+            assert_eq!(map.recent(number), None);
+            let item = map.get_or_insert_with(number, || made(number)).unwrap();
+            assert!(ptr::eq(map.recent(number).unwrap(), &*item));
+            assert!(Arc::ptr_eq(&map.recent_shared(number).unwrap(), &item));
             assert_eq!(Arc::strong_count(&item), 2);
         }
-        assert!(Arc::ptr_eq(&first, &roll.get_or_insert_with(1, || Err(())).unwrap()));
+        assert!(Arc::ptr_eq(&first, &map.get_or_insert_with(1, || Err(())).unwrap()));
         assert!(
-            (1..200).all(|number| roll.get_or_insert_with(number, || Err(())).is_ok()) && roll.len() == 199
+            (1..200).all(|number| map.get_or_insert_with(number, || Err(())).is_ok()) && map.len() == 199
         );
-        assert_eq!(roll.get_or_insert_with(500, || Err("no")), Err("no"));
-        assert_eq!((roll.recent(500), roll.find(500)), (None, None));
-        assert_eq!(roll.find(7).as_deref(), Some(&Item(7)));
-        assert!(ptr::eq(roll.kept(&first), &*first));
+        assert_eq!(map.get_or_insert_with(500, || Err("no")), Err("no"));
+        assert_eq!((map.recent(500), map.find(500)), (None, None));
+        assert_eq!(map.find(7).as_deref(), Some(&Item(7)));
+        assert!(ptr::eq(map.borrow(&first), &*first));
     }
 }

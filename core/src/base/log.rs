@@ -1,25 +1,25 @@
-//! What a rank says on standard error, by level. Nothing is said on success.
+//! The log of a rank: lines on standard error, by level. A successful job writes none by default.
 
 use crate::base::sync::{AtomicU32, Ordering};
 use std::fmt;
 use std::io::Write;
 
-/// How much is said; each level includes those before it.
+/// The log level. Each level includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u32)]
 pub enum Level {
-    /// Nothing but what ends the job.
+    /// Only errors that end the job.
     Error = 0,
-    /// Misuse that the job survives, such as an unknown variable. The default.
+    /// Misuse that does not end the job, such as an unknown environment variable. The default.
     Warn = 1,
-    /// Decisions taken once per job: wake mode, own-memory path, fabric.
+    /// Choices made once per job: wake mode, path for own memory, fabric.
     Info = 2,
-    /// Every slow path taken.
+    /// Every use of a slow path.
     Debug = 3,
 }
 
 impl Level {
-    /// The level of that name, as in `TASUKI_LOG=info`.
+    /// Returns the level with this name, as in `TASUKI_LOG=info`.
     pub fn named(name: &str) -> Option<Level> {
         match name {
             "error" => Some(Level::Error),
@@ -31,7 +31,7 @@ impl Level {
     }
 }
 
-/// A rank's voice: prefix and level. Cheap to clone; there is no global logger.
+/// The log of one rank or tool: prefix and level. There is no global logger.
 #[derive(Debug)]
 pub struct Log {
     level: AtomicU32,
@@ -39,17 +39,17 @@ pub struct Log {
 }
 
 impl Log {
-    /// A voice that names itself `who`, e.g. `rank 3`.
+    /// Makes a log whose lines name `who`, e.g. `rank 3`.
     pub fn new(who: impl Into<String>, level: Level) -> Log {
         Log { level: AtomicU32::new(level as u32), who: who.into() }
     }
 
-    /// Whether a remark of that level would be heard.
+    /// Returns true if lines of this level are written.
     pub fn is_enabled(&self, level: Level) -> bool {
         level as u32 <= self.level.load(Ordering::Relaxed)
     }
 
-    /// Says one line, if the level is heard. A closed standard error is no reason to fail.
+    /// Writes one line if the level is enabled. Ignores errors: standard error may be closed.
     pub fn say(&self, level: Level, text: fmt::Arguments<'_>) {
         if self.is_enabled(level) {
             let word = match level {

@@ -1,4 +1,4 @@
-//! Words that everything else is written in: ranks, errors, atomics, messages to the person who runs it.
+//! Basic types that all other folders use: ranks, errors, atomics and locks, the log.
 
 pub mod error;
 pub mod hint;

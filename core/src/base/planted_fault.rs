@@ -1,25 +1,25 @@
-//! Faults that are planted on purpose, one at a time, to show that models and sanitizers see them.
+//! Planted faults: code that is wrong on purpose, one fault at a time, to show that models and sanitizers find it.
 //!
-//! They are there only in builds of the checkers', with `--cfg planted_faults`, as `cargo xtask test "planted faults"`
-//! makes them. In every other the question is answered when it is compiled.
+//! Only builds with `--cfg planted_faults` contain them; `cargo xtask test "planted faults"` makes such builds. In all
+//! other builds [`planted`] is a constant.
 
 use super::sync::Ordering;
 
-/// Whether the fault of that name is planted: never.
+/// Returns false: this build contains no planted faults.
 #[cfg(not(planted_faults))]
 #[inline(always)]
 pub const fn planted(_: &str) -> bool {
     false
 }
 
-/// Whether the fault of that name is planted in this process.
+/// Returns true if the fault with this name is planted in this process.
 #[cfg(planted_faults)]
 pub fn planted(name: &str) -> bool {
     static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     NAME.get_or_init(|| std::env::var("TASUKI_PLANTED_FAULT").ok()).as_deref() == Some(name)
 }
 
-/// That order, or none if the fault of that name is planted.
+/// Returns `order`, or `Relaxed` if the fault with this name is planted.
 #[inline(always)]
 pub fn relaxed_if_planted(name: &str, order: Ordering) -> Ordering {
     if planted(name) { Ordering::Relaxed } else { order }

@@ -1,4 +1,4 @@
-//! The number of a process (or thread) in a job.
+//! The number of a process, or thread, in a job.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use std::fmt;
 pub struct Rank(pub u32);
 
 impl Rank {
-    /// A number that no rank has: 24 bits of a global address name a rank, and this one stands for all that they
-    /// cannot name.
+    /// A number that no rank has. A global address has 24 bits for the rank; this number stands for all ranks that do
+    /// not fit.
     pub const MAX: Rank = Rank((1 << 24) - 1);
 
-    /// The number as an index into a table.
+    /// Returns the number as an index into a table.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// All ranks of a job of `size`, in order.
+    /// Returns all ranks of a job of `size` ranks, in order.
     pub fn all(size: usize) -> impl DoubleEndedIterator<Item = Rank> + ExactSizeIterator + Clone {
         (0..size as u32).map(Rank)
     }
@@ -29,7 +29,7 @@ impl fmt::Display for Rank {
     }
 }
 
-/// So that `job.rank() == 0` reads as it is meant.
+/// Allows `job.rank() == 0`.
 impl PartialEq<u32> for Rank {
     fn eq(&self, number: &u32) -> bool {
         self.0 == *number

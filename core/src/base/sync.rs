@@ -1,5 +1,5 @@
-//! Atomics and locks, real or loom's: every structure that processors share takes them from here, so that the same
-//! code runs in production and in the models of `core/tests/loom_*.rs`.
+//! Atomics and locks, real or loom's. Every structure that threads or processes share takes them from here, so that the
+//! same code runs in production and in the models of `core/tests/loom_*.rs`.
 
 #[cfg(not(loom))]
 pub use std::sync::{
@@ -13,6 +13,6 @@ pub use loom::sync::{
     atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
-/// Under loom a compiler fence is nothing: it orders no processors.
+/// A compiler fence does nothing under loom: it does not order processors.
 #[cfg(loom)]
 pub fn compiler_fence(_: Ordering) {}

@@ -338,7 +338,7 @@ mod tests {
         assert!(refusal(without).contains("memory file"));
         let wrong = std::fs::File::open("/proc/self/exe").unwrap();
         let unsealed = meeting.admit(hello(0, true), Credentials { pid: 5, user: USER }, vec![wrong.into()]);
-        assert!(refusal(unsealed).contains("no sealed memory file"));
+        assert!(refusal(unsealed).contains("not a sealed memory file"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! The only caller of libc: memory files, mappings, sleeping, copying between processes, processors, sockets.
+//! Wrappers of Linux system calls. No other folder calls libc.
 //!
-//! Everything here is thin: one system facility a file, safe where it can be, and no decision taken.
+//! Each file wraps one facility: memory files, mappings, futexes, copies between processes, processors, sockets. The
+//! wrappers are safe where that is possible, and leave all decisions to their callers.
 
 pub mod clock;
 pub mod disabled_features;

@@ -1,12 +1,12 @@
-//! Waiting for the first of many descriptors.
+//! Waits until one of several descriptors is ready.
 #![allow(unsafe_code)]
-//! Unsafe: ppoll on an array of our own, whose descriptors are borrowed for as long as it is used.
+//! Unsafe: ppoll on an array that this structure owns. The descriptors are borrowed while it exists.
 
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Instant;
 
-/// Everything that is waited for at a time; each descriptor with what it stands for.
+/// The descriptors of one wait. The caller gives each a value `S` that identifies it in the result.
 #[derive(Debug)]
 pub struct PollSet<'f, S> {
     sources: Vec<S>,
@@ -21,12 +21,12 @@ impl<S> Default for PollSet<'_, S> {
 }
 
 impl<'f, S: Copy> PollSet<'f, S> {
-    /// Waits for something to read, or the end.
+    /// Adds a descriptor: `source` is ready when it can be read or has been closed.
     pub fn read(&mut self, source: S, descriptor: BorrowedFd<'f>) {
         self.add(source, descriptor, libc::POLLIN);
     }
 
-    /// Waits for room to write, or the end.
+    /// Adds a descriptor: `source` is ready when it can be written or has been closed.
     pub fn write(&mut self, source: S, descriptor: BorrowedFd<'f>) {
         self.add(source, descriptor, libc::POLLOUT);
     }
@@ -36,7 +36,8 @@ impl<'f, S: Copy> PollSet<'f, S> {
         self.descriptors.push(libc::pollfd { fd: descriptor.as_raw_fd(), events, revents: 0 });
     }
 
-    /// Sleeps until something is ready, a signal comes, or the deadline is reached; what is ready.
+    /// Sleeps until a descriptor is ready, the process receives a signal, or the deadline is reached. Returns the
+    /// sources that are ready.
     pub fn wait(mut self, deadline: Option<Instant>) -> Vec<S> {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let left = left.map(|left| libc::timespec {
@@ -48,7 +49,7 @@ impl<'f, S: Copy> PollSet<'f, S> {
         // SAFETY: the array holds `count` entries, and `limit` is null or points to `left`.
         let ready = unsafe { libc::ppoll(self.descriptors.as_mut_ptr(), count, limit, std::ptr::null()) };
         if ready < 0 {
-            return Vec::new(); // a signal came: whoever waits looks again
+            return Vec::new(); // interrupted by a signal: the caller checks its conditions again
         }
         let found = self.sources.iter().zip(&self.descriptors).filter(|(_, fd)| fd.revents != 0);
         found.map(|(source, _)| *source).collect()
@@ -63,18 +64,18 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn what_is_ready_is_found_and_a_deadline_ends_the_wait() {
+    fn wait_returns_ready_sources_and_ends_at_its_deadline() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let ready = |deadline| {
-            let mut watch = PollSet::default();
-            watch.read('r', far.as_fd());
-            watch.wait(deadline)
+            let mut set = PollSet::default();
+            set.read('r', far.as_fd());
+            set.wait(deadline)
         };
         assert!(ready(Some(Instant::now())).is_empty());
         near.write_all(b"x").unwrap();
         assert_eq!(ready(None), ['r']);
-        let mut watch = PollSet::default();
-        watch.write('w', near.as_fd());
-        assert_eq!(watch.wait(None), ['w']);
+        let mut set = PollSet::default();
+        set.write('w', near.as_fd());
+        assert_eq!(set.wait(None), ['w']);
     }
 }

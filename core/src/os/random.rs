@@ -1,12 +1,12 @@
-//! Bytes that nobody can guess.
+//! Random bytes from the kernel.
 #![allow(unsafe_code)]
-//! Unsafe: getrandom fills an array of our own.
+//! Unsafe: getrandom fills a local array.
 
 use crate::base::{Error, Result};
 
-/// Random bytes, for names and keys.
+/// Returns `N` random bytes that nobody can guess, for names and keys.
 pub fn bytes<const N: usize>() -> Result<[u8; N]> {
-    const { assert!(N <= 256, "as many as come in one piece, whatever signal arrives") };
+    const { assert!(N <= 256, "getrandom returns up to 256 bytes at once, even if a signal arrives") };
     let mut bytes = [0; N];
     // SAFETY: the array has N bytes.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
@@ -16,7 +16,7 @@ pub fn bytes<const N: usize>() -> Result<[u8; N]> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn two_draws_differ() {
+    fn two_calls_return_different_bytes() {
         assert_ne!(super::bytes::<16>().unwrap(), super::bytes::<16>().unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! Local stream sockets in the abstract name space, with descriptors and credentials.
+//! Unix stream sockets in the abstract namespace, which can send descriptors and know the peer's credentials.
 #![allow(unsafe_code)]
 //! Unsafe: sendmsg and recvmsg with control messages built in local buffers.
 
@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 /// Descriptors that one message may carry: the kernel's limit (SCM_MAX_FD).
 pub const DESCRIPTORS_A_MESSAGE: usize = 253;
 
-/// Who is at the other end, as the kernel knows it.
+/// The process at the other end of a socket, as the kernel recorded it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Credentials {
     /// Process id.
@@ -19,7 +19,7 @@ pub struct Credentials {
     pub user: u32,
 }
 
-/// Listens under an abstract name: it lies in no file system and ends with the process.
+/// Listens under an abstract name. The name is in no file system and disappears with the socket.
 pub fn listen(name: &str) -> Result<UnixListener> {
     let address =
         SocketAddr::from_abstract_name(name).map_err(|error| Error::from_io("socket name", &error))?;
@@ -33,36 +33,36 @@ pub fn connect(name: &str) -> Result<UnixStream> {
     UnixStream::connect_addr(&address).map_err(|error| Error::from_io("connect", &error))
 }
 
-/// Who is at the other end of `stream`.
+/// Returns the credentials of the process at the other end of `stream`.
 pub fn credentials(stream: &UnixStream) -> Result<Credentials> {
-    let mut answer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: answer and len are valid places of matching size.
+    // SAFETY: peer and len are valid memory of matching size.
     let done = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_PEERCRED,
-            (&raw mut answer).cast(),
+            (&raw mut peer).cast(),
             &mut len,
         )
     };
     if done != 0 {
         return Err(Error::last_os("getsockopt(SO_PEERCRED)"));
     }
-    Ok(Credentials { pid: answer.pid as u32, user: answer.uid })
+    Ok(Credentials { pid: peer.pid as u32, user: peer.uid })
 }
 
-/// A socket that whoever started this process left open for it, by its number. Programs that this process starts do
-/// not inherit it: they would seem to be this one.
+/// Returns a socket that the parent process left open for this one, by its descriptor number. Programs that this process
+/// starts do not inherit it: they could be taken for this process.
 pub fn inherited(descriptor: RawFd) -> Result<UnixStream> {
     let mut kind: libc::c_int = 0;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the calls take numbers, and kind and len are valid places of matching size. The number may name
-    // nothing, or no socket, which the calls say. What is owned is a copy, made here and known to nobody else.
+    // SAFETY: the calls take numbers, and kind and len are valid memory of matching size. If the number is no
+    // descriptor, or not a socket, the calls fail. The descriptor that is owned is a duplicate made here.
     unsafe {
-        let asked = (&raw mut kind).cast();
-        if libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TYPE, asked, &mut len) != 0 {
+        let result = (&raw mut kind).cast();
+        if libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TYPE, result, &mut len) != 0 {
             return Err(Error::last_os("getsockopt(SO_TYPE)"));
         }
         let copy = libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3);
@@ -76,12 +76,12 @@ pub fn inherited(descriptor: RawFd) -> Result<UnixStream> {
     }
 }
 
-/// Waiters for the control message of the most descriptors, aligned as its header wants.
+/// A buffer for a control message with the most descriptors, aligned as its header requires.
 #[repr(align(8))]
 struct Control([u8; 8 * DESCRIPTORS_A_MESSAGE + 64]);
 
-/// Sends `bytes` with `descriptors` (at most [`DESCRIPTORS_A_MESSAGE`]) on the first of them; how many bytes went.
-/// On a stream that does not block, `WouldBlock` is an ordinary answer; no descriptor has gone then.
+/// Sends `bytes`, with `descriptors` (at most [`DESCRIPTORS_A_MESSAGE`]) attached to the first byte. Returns how many
+/// bytes were sent. On a nonblocking stream `WouldBlock` is an ordinary result; then no descriptor was sent.
 pub fn send_some(
     stream: &UnixStream,
     bytes: &[u8],
@@ -113,8 +113,8 @@ pub fn send_some(
     })
 }
 
-/// Receives up to `bytes.len()` bytes, and adds the descriptors that came with them (close-on-exec) to
-/// `descriptors`; how many bytes came, 0 when the other end has closed.
+/// Receives up to `bytes.len()` bytes, and adds the descriptors that came with them (close-on-exec) to `descriptors`.
+/// Returns how many bytes were received: 0 if the other end has closed.
 pub fn receive_some(
     stream: &UnixStream,
     bytes: &mut [u8],
@@ -122,8 +122,8 @@ pub fn receive_some(
 ) -> std::io::Result<usize> {
     let mut control = Control([0; size_of::<Control>()]);
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: the message points to `part` and `control`, which outlive the call; what the kernel wrote there is
-    // walked by its own macros, and each descriptor in it is new and ours.
+    // SAFETY: the message points to `part` and `control`, which outlive the call. The CMSG macros walk what the
+    // kernel wrote there. Each descriptor in it is new, and nobody else owns it.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &mut part;
@@ -143,14 +143,14 @@ pub fn receive_some(
             header = libc::CMSG_NXTHDR(&message, header);
         }
         if message.msg_flags & libc::MSG_CTRUNC != 0 {
-            // The kernel drops what the receiver has no room for, without a word.
+            // The kernel silently drops descriptors that exceed the receiver's limit.
             return Err(std::io::Error::from_raw_os_error(libc::EMFILE));
         }
         Ok(got)
     }
 }
 
-/// Repeats a call that a signal interrupts; its count, or the error.
+/// Repeats a call while signals interrupt it. Returns its count or its error.
 fn retried(mut call: impl FnMut() -> libc::ssize_t) -> std::io::Result<usize> {
     loop {
         let count = call();
@@ -164,15 +164,15 @@ fn retried(mut call: impl FnMut() -> libc::ssize_t) -> std::io::Result<usize> {
     }
 }
 
-/// Sends all of `bytes` with `descriptors` (at most [`DESCRIPTORS_A_MESSAGE`]) on the first of them. The receiver
-/// must read exactly as many bytes in one [`receive`].
+/// Sends all of `bytes`, with `descriptors` (at most [`DESCRIPTORS_A_MESSAGE`]) attached to the first byte. The receiver
+/// must read exactly as many bytes with one [`receive`].
 pub fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<()> {
     let sent = send_some(stream, bytes, descriptors).map_err(|error| Error::from_io("sendmsg", &error))?;
     let mut stream = stream;
     std::io::Write::write_all(&mut stream, &bytes[sent..]).map_err(|error| Error::from_io("send", &error))
 }
 
-/// Receives exactly `bytes.len()` bytes and the descriptors that came with them (close-on-exec). `Ok(None)` when
+/// Receives exactly `bytes.len()` bytes and the descriptors that came with them (close-on-exec). Returns `Ok(None)` if
 /// the other end closed before the first byte.
 pub fn receive(stream: &UnixStream, bytes: &mut [u8]) -> Result<Option<Vec<OwnedFd>>> {
     let mut descriptors = Vec::new();
@@ -193,18 +193,18 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn bytes_descriptors_and_credentials_pass() {
+    fn bytes_descriptors_and_credentials_are_received() {
         let name = format!("tasuki-test-{}", std::process::id());
         let listener = listen(&name).unwrap();
-        let caller = connect(&name).unwrap();
-        let (called, _) = listener.accept().unwrap();
+        let client = connect(&name).unwrap();
+        let (server, _) = listener.accept().unwrap();
         let file = std::fs::File::open("/proc/self/status").unwrap();
-        send(&caller, b"hello", &[file.as_fd(), file.as_fd()]).unwrap();
+        send(&client, b"hello", &[file.as_fd(), file.as_fd()]).unwrap();
         let mut bytes = [0; 5];
-        let descriptors = receive(&called, &mut bytes).unwrap().unwrap();
+        let descriptors = receive(&server, &mut bytes).unwrap().unwrap();
         assert_eq!((&bytes, descriptors.len()), (b"hello", 2));
-        assert_eq!(credentials(&called).unwrap().pid, std::process::id());
-        drop(caller);
-        assert!(receive(&called, &mut bytes).unwrap().is_none());
+        assert_eq!(credentials(&server).unwrap().pid, std::process::id());
+        drop(client);
+        assert!(receive(&server, &mut bytes).unwrap().is_none());
     }
 }

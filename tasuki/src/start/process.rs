@@ -60,7 +60,7 @@ pub fn main_with(handlers: &Handlers, app: impl Fn(&Job) -> Result<()> + Sync) -
     };
     match run(&settings, handlers, app) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is_said() || is_told(&settings, &error) => ExitCode::FAILURE,
+        Err(error) if error.is_printed() || is_told(&settings, &error) => ExitCode::FAILURE,
         Err(error) => report(error),
     }
 }

@@ -31,7 +31,7 @@ impl Teller {
         match self {
             Teller::Caller => error,
             Teller::FirstRank if follows(error.cause()) && another_died() => error,
-            Teller::RankOrLauncher if follows(error.cause()) && another_died() => error.said(),
+            Teller::RankOrLauncher if follows(error.cause()) && another_died() => error.mark_printed(),
             _ => tell(error),
         }
     }
@@ -40,7 +40,7 @@ impl Teller {
 /// Prints an error.
 pub(super) fn tell(error: Error) -> Error {
     let _ = writeln!(std::io::stderr().lock(), "error: {error}");
-    error.said()
+    error.mark_printed()
 }
 
 thread_local! {
@@ -98,7 +98,7 @@ pub(super) fn run<T>(
         |error| {
             let how = format!("could not join: {}", error.headline());
             let error = teller.tell(error.on_rank(rank), node_state);
-            if error.is_said() {
+            if error.is_printed() {
                 node_state.declare_dead_and_said(rank, &how, NodeState::JUST_NOW);
             } else {
                 node_state.declare_dead(rank, &how, NodeState::JUST_NOW);
@@ -115,7 +115,7 @@ pub(super) fn run<T>(
         Ok(Err(error)) => {
             let how = format!("its program failed: {}", error.headline());
             let error = teller.tell(error.on_rank(rank), node_state);
-            worker.fail(&how, error.is_said());
+            worker.fail(&how, error.is_printed());
             Err(error)
         }
         // The simulation has killed this rank and tells the others itself.
@@ -124,8 +124,8 @@ pub(super) fn run<T>(
             let how = format!("panicked: {}", panic_message(&*panic));
             // Rust has printed the panic.
             let error = panicked(panic_message(&*panic)).on_rank(rank);
-            let error = if teller == Teller::Caller { error } else { error.said() };
-            worker.fail(&how, error.is_said());
+            let error = if teller == Teller::Caller { error } else { error.mark_printed() };
+            worker.fail(&how, error.is_printed());
             Err(error)
         }
     };

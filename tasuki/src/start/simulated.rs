@@ -127,7 +127,7 @@ fn run<T: Send>(
             // Rust has printed the panic.
             Outcome::Panicked(message) => outcomes.push(Err(match ways.teller {
                 Teller::Caller => rank::panicked(&message),
-                _ => rank::panicked(&message).said(),
+                _ => rank::panicked(&message).mark_printed(),
             })),
         }
     }

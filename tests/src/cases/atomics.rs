@@ -161,9 +161,9 @@ pub fn c5_results_go_to_own_memory(job: &Job) -> Result<()> {
     for other in job.ranks().filter(|&rank| rank != job.rank()) {
         misused(job, issue(table.on(other).at(1)), &["is memory of rank", "not of rank"]);
     }
-    misused(job, issue(table.pointer().at(2)), &["do not lie in one registration", "hint:"]);
+    misused(job, issue(table.pointer().at(2)), &["are not inside one registration", "hint:"]);
     let short = bytes_at(table.pointer(), 12).cast();
-    misused(job, issue(short), &["do not lie in one registration", "hint:"]);
+    misused(job, issue(short), &["are not inside one registration", "hint:"]);
     misused(job, issue(bytes_at(table.pointer(), 4).cast()), &["is not a multiple of 8"]);
     let freed = job.alloc_local::<u64>(1)?.pointer();
     misused(job, issue(freed), &["was freed", "hint:"]);

@@ -245,14 +245,20 @@ pub fn d19_failures_are_told(job: &Job) -> Result<()> {
     let idle = Idle::new(job)?;
     idle.until(|| Ok(job.call_failure().is_some()))?;
     let failed = job.call_failure().expect("it failed");
-    let texts =
-        ["call(..): it failed on rank", &format!("{to}: handler \"panics\" failed"), "hint: the output"];
+    let texts = [
+        "call(..): failed on rank",
+        &format!("{to}: handler \"panics\" failed"),
+        "hint: see the output of that rank",
+    ];
     told(job, &failed, Blame::Program, &texts);
     job.call_then(to, "panics", &(), done.on(job.rank()).add(1))?;
     let poisoned = done.wait_at_least(1).expect_err("it is poisoned");
     assert!(matches!(poisoned.cause(), Cause::Poisoned { origin, .. } if *origin == to), "{poisoned}");
-    let texts =
-        ["a command before it failed", &format!("rank {to}: handler \"panics\" failed"), "hint: the output"];
+    let texts = [
+        "an earlier command failed",
+        &format!("rank {to}: handler \"panics\" failed"),
+        "hint: see the output of that rank",
+    ];
     told(job, &poisoned, Blame::Program, &texts);
     job.barrier()
 }

@@ -211,7 +211,7 @@ pub fn b2_too_long_moves_nothing(job: &Job) -> Result<()> {
     job.barrier()?;
     for kind in KINDS.into_iter().filter(|_| job.rank() == Rank(0)) {
         let far = areas.on(kind, last(job));
-        let texts = ["do not lie in one registration", "hint:"];
+        let texts = ["are not inside one registration", "hint:"];
         for offset in [1, LEN - 1] {
             let len = LEN - offset + 1;
             misused(job, job.put(far.at(offset), &vec![2; len]), &texts);

@@ -12,7 +12,7 @@ fn nowhere(memory: &Array<u64>) -> GlobalPtr<u64> {
 
 /// Whose doing the failure of a copy to nowhere is, and what it must say.
 fn is_out_of_range(job: &Job, error: &tasuki::Error) {
-    told(job, error, Blame::Misuse, &["copy(", "do not lie in one registration", "hint:"]);
+    told(job, error, Blame::Misuse, &["copy(", "are not inside one registration", "hint:"]);
 }
 
 /// Successors of a failed operation do not start, and say so, each with the failure that was the cause.
@@ -31,7 +31,7 @@ pub fn b11_successors_do_not_start(job: &Job) -> Result<()> {
         assert_eq!(free.wait()?, [8], "what is not ordered after the failure goes on");
         for error in [got.wait().err(), put.wait().err()] {
             let error = error.expect("a successor of a failed operation ended well");
-            told(job, &error, Blame::Peer, &["ordered after", "do not lie in one registration"]);
+            told(job, &error, Blame::Peer, &["ordered after", "are not inside one registration"]);
             assert!(matches!(error.cause(), Cause::Predecessor { .. }), "{error}");
         }
         is_out_of_range(job, &job.complete(copied).expect_err("the failure is told by complete"));
@@ -163,7 +163,7 @@ pub fn b11_failed_atomics_leave_the_result(job: &Job) -> Result<()> {
         let bad = job.iatomic(nowhere(&memory), add, result, After::Exact(closed))?;
         gate.open(job)?;
         let error = job.complete(bad).expect_err("there is no such word");
-        told(job, &error, Blame::Misuse, &["atomic add", "do not lie in one registration"]);
+        told(job, &error, Blame::Misuse, &["atomic add", "are not inside one registration"]);
         assert_eq!(memory.get(1)?, 77);
         Ok(())
     })?;

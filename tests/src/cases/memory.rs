@@ -54,7 +54,7 @@ pub fn a3_starter_memory_ends(job: &Job) -> Result<()> {
     let mut last = [0];
     job.get(job.bootstrap_memory(job.rank())?.at(STARTER_BYTES - 1), &mut last)?;
     assert_eq!(u32::from(last[0]), (job.rank().0 + job.size() as u32 - 1) % job.size() as u32 + 1);
-    misused(job, job.put(start.at(STARTER_BYTES), &[1]), &["do not lie in one registration", "hint:"]);
+    misused(job, job.put(start.at(STARTER_BYTES), &[1]), &["are not inside one registration", "hint:"]);
     misused(job, job.put(start.at(STARTER_BYTES - 1), &[1, 2]), &["2 bytes", "hint:"]);
     Ok(())
 }
@@ -75,7 +75,7 @@ pub fn a3_bounds_of_registrations(job: &Job) -> Result<()> {
             }
             let before = GlobalPtr::<u8>::new(tasuki::GlobalAddress::from_bits(place.address().bits() - 1));
             for (address, len) in [(before, 1), (before, 2), (place.at(LEN), 1), (place.at(LEN - 1), 2)] {
-                let outside = ["do not lie in one registration", "hint:"];
+                let outside = ["are not inside one registration", "hint:"];
                 misused(job, job.put(address, &vec![1; len]), &outside);
                 misused(job, job.get(address, &mut vec![1; len]), &outside);
             }

@@ -232,8 +232,12 @@ pub fn g6_a_full_spool(job: &Job) -> Result<()> {
         job.set_send_buffer(150, Some(Duration::ZERO))?;
         world.send(&[1_u8; 100], Rank(1), Slot(1))?;
         let full = world.send(&[2_u8; 100], Rank(1), Slot(2));
-        let texts =
-            ["slot 2 to rank 1", "50 of 150 bytes free, the message 100", "hint: give the spool more room"];
+        let texts = [
+            "slot 2 to rank 1",
+            "the message has 100 bytes",
+            "50 of 150 bytes free",
+            "hint: make the send buffer larger",
+        ];
         refused(job, full, Blame::System, &texts);
         world.send(&[3_u8; 50], Rank(1), Slot(3))?;
     }
@@ -298,7 +302,8 @@ pub fn g7_any_slot_beside_a_slot(job: &Job) -> Result<()> {
 pub fn g8_slots_and_ranks_that_are_none(job: &Job) -> Result<()> {
     let (world, size) = (job.world(), job.size() as u32);
     assert_eq!(world.slots(), 1024);
-    let texts = ["there is no slot 1024: the communicator has 1024", "hint: make the communicator with more"];
+    let texts =
+        ["there is no slot 1024: the communicator has 1024", "hint: create the communicator with more"];
     misused(job, world.send(&[1_u8], Rank(0), Slot(1024)), &texts);
     misused(job, world.recv(&mut [1_u8], Rank(0), Slot(1024)), &texts);
     misused(job, world.isend(vec![1_u8; 100], Rank(0), Slot(1024)), &texts);

@@ -164,7 +164,7 @@ pub fn g6_room_in_the_spool_comes_back(job: &Job) -> Result<()> {
             job.set_send_buffer(3040, Some(Duration::ZERO))?;
             (0..3_u8).try_for_each(|at| world.send(&[round * 10 + at; 1000], Rank(1), Slot(1)))?;
             let full = world.send(&[9_u8; 1000], Rank(1), Slot(1));
-            refused(job, full, Blame::System, &["the spool has 40 of 3040 bytes free", "hint: "]);
+            refused(job, full, Blame::System, &["the send buffer only 40 of 3040 bytes free", "hint: "]);
             job.barrier()?;
             // Without a call of this rank's in between: what the spool has goes first all the same.
             std::thread::sleep(Duration::from_millis(5));
@@ -236,7 +236,7 @@ pub fn g12_collective_calls_beside_a_spool(job: &Job) -> Result<()> {
 pub fn g12_members_disagree_about_slots(job: &Job) -> Result<()> {
     let slots = if job.rank() == 0 { 10 } else { 20 };
     let made = job.world().split_with_slots(Some(1), 0, slots);
-    misused(job, made.map(drop), &["disagree about slots: the least is 10, the most 20"]);
+    misused(job, made.map(drop), &["disagree about slots: the smallest is 10, the largest 20"]);
     misused(job, job.world().split_with_slots(Some(1), 0, 0).map(drop), &["1 to 1048576"]);
     job.barrier()
 }
@@ -265,7 +265,7 @@ pub fn g5_awaited_sends_are_spooled(job: &Job) -> Result<()> {
     }
     let mut large = world.isend(pattern::bytes(2, 20_000), peer, Slot(3))?;
     job.barrier()?; // nobody has posted a receive
-    refused(job, large.wait(), Blame::System, &["of 10000 bytes free, the message 20000"]);
+    refused(job, large.wait(), Blame::System, &["the message has 20000 bytes", "of 10000 bytes free"]);
     job.barrier()?;
     let mut receive = world.irecv(vec![0; 20_000], peer, Slot(3))?;
     job.barrier()?;

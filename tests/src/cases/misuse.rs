@@ -79,7 +79,7 @@ pub fn addresses_of_nothing(job: &Job) -> Result<()> {
     let wild: Vec<u64> = (0..20).map(|_| (600 << 30) + (random.below(100 << 30) & !7)).collect();
     for &offset in tables.iter().chain(&free).chain(&wild) {
         let bad = GlobalPtr::<u64>::new(GlobalAddress::new(peer, offset));
-        all_calls_refuse(job, bad, &good, &["do not lie in one registration", "hint:"])?;
+        all_calls_refuse(job, bad, &good, &["are not inside one registration", "hint:"])?;
     }
     goes_on(job)
 }
@@ -90,7 +90,7 @@ pub fn ranges_that_end_outside(job: &Job) -> Result<()> {
     let good = job.alloc::<u8>(20)?;
     for kind in KINDS {
         let start = areas.on(kind, next(job));
-        let texts = ["do not lie in one registration", "hint:"];
+        let texts = ["are not inside one registration", "hint:"];
         let values = [1; 20];
         misused(job, job.put(start.at(81), &values), &texts);
         misused(job, job.get(start.at(100), &mut [0; 1]), &texts);
@@ -133,7 +133,7 @@ pub fn signals_that_are_none(job: &Job) -> Result<()> {
 /// Allocations that no machine has room for are refused on every rank, before anything is taken.
 pub fn no_room(job: &Job) -> Result<()> {
     let before = job.memory();
-    let texts = ["no room for", "leaves", "hint: ask for less"];
+    let texts = ["not enough memory for", "leaves", "hint: allocate less"];
     for count in [1 << 39, 1 << 45, 1 << 60] {
         refused(job, job.alloc::<u8>(count), Blame::System, &texts);
         refused(job, job.alloc_local::<u8>(count), Blame::System, &texts);
@@ -157,7 +157,7 @@ pub fn ranks_that_disagree(job: &Job) -> Result<()> {
         for (usual, other) in [(10, 11), (1 << 20, 1)] {
             let count = if me == odd { other } else { usual };
             let texts =
-                ["disagree about bytes", &format!("the most {}", usual.max(other)), "hint: all ranks"];
+                ["disagree about bytes", &format!("the largest {}", usual.max(other)), "hint: all ranks"];
             misused(job, job.alloc::<u8>(count), &texts);
             goes_on(job)?;
         }

@@ -204,7 +204,8 @@ pub fn j3_plans_that_some_members_started(job: &Job) -> Result<()> {
     }
     let mut late = (me != 0).then_some(late); // dropped while it is under way
     drop((odd, world.bcast_init::<u8>(1000, Rank(0))?));
-    misused(job, world.quiesce(), &["quiesce(", "how often a plan was started", "least is 0", "most 1"]);
+    let texts = ["quiesce(", "how often a plan was started", "smallest is 0", "largest 1"];
+    misused(job, world.quiesce(), &texts);
     world.quiesce()?;
     if let Some(late) = &mut late {
         late.start()?;

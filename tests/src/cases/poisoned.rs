@@ -30,7 +30,7 @@ pub fn d17_failures_travel(job: &Job) -> Result<()> {
     Idle::new(job)?.until(|| Ok(queue.failure().is_some()))?;
     let failure = queue.failure().expect("it failed");
     assert_eq!(matches!(failure.cause(), Cause::Failed { .. }), me == Rank(0), "{failure}");
-    let text = if me == Rank(0) { "queue: it failed on rank" } else { "a command before it failed on rank" };
+    let text = if me == Rank(0) { "queue: failed on rank" } else { "an earlier command failed on rank" };
     misused(job, Err::<(), _>(failure), &[text, "hint: "]);
     assert_eq!(queue.standing().failed, 1);
     job.barrier()?;
@@ -55,7 +55,7 @@ pub fn dropped_queues_tell(job: &Job) -> Result<()> {
     job.barrier()?;
     drop(queue);
     let failed = told.wait_at_least(1).expect_err("poisoned");
-    assert!(failed.to_string().contains("its queue was dropped before it had fired"), "{failed}");
+    assert!(failed.to_string().contains("the queue was dropped before the command had fired"), "{failed}");
     job.barrier()?;
     let refused = job.post(names[to.index()], Command::nothing()).expect_err("it is gone");
     assert!(matches!(refused.cause(), Cause::Stale { .. } | Cause::QueueDropped), "{refused}");
@@ -105,7 +105,7 @@ pub fn dropped_queues_tell_in_any_case(job: &Job) -> Result<()> {
     step.wait_at_least(6)?;
     drop(session);
     let failed = step.wait_at_least(7).expect_err("nobody goes on");
-    assert!(failed.to_string().contains("its queue was dropped"), "{failed}");
+    assert!(failed.to_string().contains("the queue was dropped"), "{failed}");
     step.wait_at_least(6)?;
     job.barrier()?;
     const LONG: usize = 100_000;

@@ -31,7 +31,7 @@ pub fn after_the_free_every_access_fails(job: &Job) -> Result<()> {
     let good = live.pointer();
     for peer in [next(job), job.rank()] {
         for &stale in &told[peer.index()] {
-            let texts = ["was freed", "hint: meet"];
+            let texts = ["was freed", "hint: synchronize"];
             let mut kept = [3_u64];
             misused(job, job.put(stale, &[9]), &texts);
             misused(job, job.get(stale, &mut kept), &texts);

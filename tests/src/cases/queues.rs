@@ -322,7 +322,7 @@ pub fn d11_sessions_begin_anew(job: &Job) -> Result<()> {
     cycle.repeat()?;
     for refused in [cycle.post(Command::nothing()), job.post(cycle.remote(), Command::nothing())] {
         assert!(refused.as_ref().is_err_and(|error| *error.cause() == Cause::QueueRepeats), "{refused:?}");
-        misused(job, refused, &["post(", "begins anew", "hint: post all commands before"]);
+        misused(job, refused, &["post(", "repeats the commands", "hint: post all commands before"]);
     }
     let rounds = effort(job, 20_000, 30) as u64;
     for round in 1..=rounds {

@@ -148,7 +148,7 @@ pub fn a4_registering_never_ends(job: &Job) -> Result<()> {
 pub fn a4_meeting_gives_addresses_back(job: &Job) -> Result<()> {
     for _ in 0..3 {
         let refused = use_up(job);
-        told(job, &refused, Blame::System, &["no room for", "meets in a barrier", "hint:"]);
+        told(job, &refused, Blame::System, &["not enough memory for", "two more barriers", "hint:"]);
         job.barrier()?;
         assert!(address_range(job, LONG).is_err(), "one meeting gave addresses back");
         job.barrier()?;

@@ -192,7 +192,7 @@ pub fn signal_memory_is_not_memory(job: &Job) -> Result<()> {
     let bits: u64 = bytemuck::cast(signal.on(next(job)));
     let word = tasuki::GlobalPtr::<u64>::new(tasuki::GlobalAddress::from_bits(bits));
     let areas = Areas::new(job, 8)?;
-    let texts = ["is signal memory", "hint: raise signals"];
+    let texts = ["is in signal memory", "hint: raise signals"];
     for kind in [Kind::Shared, Kind::Own] {
         let own = areas.on(kind, job.rank()).cast();
         crate::refusal::misused(

@@ -70,13 +70,13 @@ pub fn j_counts_that_no_memory_has_room_for(job: &Job) -> Result<()> {
     for count in [usize::MAX, usize::MAX / 2 + 1, 1 << 60] {
         let counts = vec![count; job.size()];
         let all = world.allgather_v(&[0_u64], &counts).map(drop);
-        refused(job, all, Blame::System, &["allgather_v", "no room for"]);
+        refused(job, all, Blame::System, &["allgather_v", "not enough memory for"]);
         let got = world.alltoall_v(&[0_u64], &vec![0; job.size()], &counts).map(drop);
-        refused(job, got, Blame::System, &["alltoall_v", "no room for"]);
+        refused(job, got, Blame::System, &["alltoall_v", "not enough memory for"]);
         if job.size() == 1 {
             refused(job, world.gather_v(&[0_u64], &counts, Rank(0)).map(drop), Blame::System, &["gather_v"]);
             let mine = world.scatter_v(&[0_u64], &counts, count, Rank(0)).map(drop);
-            refused(job, mine, Blame::System, &["scatter_v", "no room for"]);
+            refused(job, mine, Blame::System, &["scatter_v", "not enough memory for"]);
         }
         if count.saturating_mul(job.size()) > isize::MAX as usize {
             let begun = world.iallgather_v(vec![0_u64], &counts).map(drop);

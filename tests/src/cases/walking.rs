@@ -66,7 +66,7 @@ pub fn j_plans_that_no_memory_has_room_for(job: &Job) -> Result<()> {
         ];
         for (at, error) in refused.into_iter().enumerate() {
             let text = error.expect("there is not so much").to_string();
-            let told = ["no room for", "found no room", "more bytes than memory can have"];
+            let told = ["not enough memory for", "found no room", "more bytes than memory can have"];
             assert!(told.iter().any(|told| text.contains(told)), "{at}, {count} values: {text}");
         }
     }

@@ -410,7 +410,7 @@ impl Worker {
         let place = lent.place(from, len);
         if len >= store_policy::SHORT
             && matches!(from, ResolvedOperand::Mapped(_))
-            && self.outward().is_past_caches()
+            && self.outward().is_non_temporal()
         {
             let lines = (0..len.min(FETCHED_MAX)).step_by(copy::LINE);
             lines.for_each(|at| prefetch::for_reading(place.wrapping_add(at)));

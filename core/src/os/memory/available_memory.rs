@@ -1,24 +1,24 @@
-//! How much memory machine and container still have.
+//! The memory that the machine and the container have left.
 
 use std::path::PathBuf;
 
-/// Free memory and what limits it.
+/// The available memory and the limit that it comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Available {
-    /// Bytes that can still be used.
+    /// Bytes that this process can still allocate.
     pub bytes: u64,
-    /// The limit in words, e.g. `this machine (MemAvailable)`.
+    /// A description of the limit, e.g. `this machine (MemAvailable)`.
     pub limit: String,
 }
 
-/// The smaller of what the machine and what this process's control group have left.
+/// Returns the smallest amount that the machine or one of this process's control groups has left.
 pub fn available() -> Available {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let machine =
         Available { bytes: machine.unwrap_or(u64::MAX), limit: "this machine (MemAvailable)".into() };
     groups()
         .into_iter()
-        .filter_map(|group| group.left())
+        .filter_map(|group| group.available())
         .fold(machine, |least, other| if other.bytes < least.bytes { other } else { least })
 }
 
@@ -35,7 +35,7 @@ struct Cgroup {
 }
 
 impl Cgroup {
-    fn left(&self) -> Option<Available> {
+    fn available(&self) -> Option<Available> {
         let limit = self.number(self.limit)?;
         let used = self.number(self.usage)?.saturating_sub(self.reclaimable());
         // Version 1 writes "no limit" as a number near 2^63.
@@ -49,7 +49,7 @@ impl Cgroup {
         std::fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
     }
 
-    /// Page cache of files, which the kernel gives up before it refuses anything.
+    /// Bytes of page cache that the kernel reclaims before an allocation fails.
     fn reclaimable(&self) -> u64 {
         let stat = std::fs::read_to_string(self.folder.join("memory.stat")).unwrap_or_default();
         let value = |name: &str| {
@@ -60,7 +60,7 @@ impl Cgroup {
     }
 }
 
-/// This process's memory groups, from its own up to the root, in both versions of the interface.
+/// Returns the memory control groups of this process, from its own up to the root, of cgroup version 1 or 2.
 fn groups() -> Vec<Cgroup> {
     let mine = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mut groups = Vec::new();
@@ -87,22 +87,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn meminfo_is_read() {
+    fn mem_available_is_parsed_from_meminfo() {
         assert_eq!(mem_available("MemTotal: 10 kB\nMemAvailable:   5 kB\n"), Some(5 * 1024));
         assert_eq!(mem_available("nonsense"), None);
     }
 
     #[test]
-    fn a_group_s_limit_counts_what_is_used_but_not_the_cache() {
+    fn a_cgroup_has_its_limit_minus_usage_without_page_cache_available() {
         let folder = std::env::temp_dir().join(format!("tasuki-group-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("memory.max"), "1000\n").unwrap();
         std::fs::write(folder.join("memory.current"), "700\n").unwrap();
         std::fs::write(folder.join("memory.stat"), "anon 500\ninactive_file 100\n").unwrap();
         let group = Cgroup { folder: folder.clone(), limit: "memory.max", usage: "memory.current" };
-        assert_eq!(group.left().map(|left| left.bytes), Some(400));
+        assert_eq!(group.available().map(|available| available.bytes), Some(400));
         std::fs::write(folder.join("memory.max"), "max\n").unwrap();
-        assert_eq!(group.left(), None);
+        assert_eq!(group.available(), None);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

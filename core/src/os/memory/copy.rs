@@ -1,63 +1,65 @@
-//! The one bulk copy of shared memory.
+//! The function that copies bytes between shared memory ranges.
 #![allow(unsafe_code)]
-//! Unsafe: raw copies between ranges that callers promise to be mapped. A peer may write either range meanwhile,
-//! so the copy is no Rust memory access: it is one block of assembler, specified as a relaxed atomic copy byte by
-//! byte (of a byte that is written meanwhile, either value arrives). Under miri and loom it is exactly that, a loop
-//! over atomic bytes.
+//! Unsafe: raw copies between ranges that callers promise to be mapped. A peer may write either range at the same
+//! time. So the copy is not a Rust memory access: it is one block of assembler, specified as a relaxed atomic copy
+//! of each byte (if a byte is written concurrently, the copy has its old or its new value). Under miri and loom the
+//! copy is a loop over atomic bytes.
 //!
-//! The assembler calls the C library's `memmove`, which is tuned for each processor and needs nobody's headers;
-//! what is behind a call from assembler is outside Rust's memory model as the instructions themselves would be.
+//! The assembler calls the C library's `memmove`, which is tuned for each processor. A function that is called from
+//! assembler is outside Rust's memory model, as the instructions themselves would be.
 
 /// Copies `len` bytes from `from` to `to`; the ranges may overlap. Costs a call of 2 ns and the bytes.
 ///
 /// # Safety
-/// Both ranges must be mapped, readable and writable, for the length of the call. Nobody may hold a reference to
-/// plain data in `to`, nor a mutable one to plain data in `from`.
+/// Both ranges must be mapped, readable and writable, during the call. No reference to plain data in `to` may exist,
+/// and no mutable reference to plain data in `from`.
 #[inline]
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // The commonest sizes are worth a branch each: one word needs no call.
-    // SAFETY: the ranges are valid by the caller's promise, and aligned where a word is touched.
+    // The most frequent sizes are worth a branch each: one word needs no call.
+    // SAFETY: the ranges are valid by the caller's promise, and aligned where one word is accessed.
     unsafe {
         match len {
             8 if (from as usize | to as usize) & 7 == 0 => word::<u64>(from, to),
             4 if (from as usize | to as usize) & 3 == 0 => word::<u32>(from, to),
-            HUGE.. if are_apart(from, to, len) => stream(from, to, len),
+            HUGE.. if are_disjoint(from, to, len) => stream(from, to, len),
             LONG.. if is_slow(from, to, len) => in_descending_pieces(from, to, len),
             _ => bulk(from, to, len),
         }
     }
 }
 
-/// From so many bytes on it matters how two ranges lie in their pages.
+/// Copies of at least this many bytes are checked for 4 KiB aliasing (see `is_slow`).
 const LONG: usize = 1024;
 
-/// So many bytes leave the caches before anybody reads them. Copied past them, 4 to 64 MiB that lie in no cache move at
-/// 15 to 16 GB/s instead of 10 to 11.
+/// Copies of at least this many bytes use non-temporal stores: the caches would evict the bytes before anybody reads
+/// them. With such stores, 4 to 64 MiB of uncached bytes are copied at 15 to 16 GB/s instead of 10 to 11.
 pub(crate) const HUGE: usize = 8 << 20;
 
-/// So many bytes the C library reads whole before it writes any.
+/// Bytes of one piece. The C library reads this many bytes before it writes any of them.
 const PIECE: usize = 256;
 
-/// A destination up to so many bytes behind its source, counted within a page, is taken for an overlap.
-const BEHIND: usize = 1024;
+/// If the destination is fewer than this many bytes above the source, modulo 4 KiB, the processor takes the ranges for
+/// overlapping.
+const ALIASED: usize = 1024;
 
-/// Whether a copy in ascending order would crawl: AMD's processors compare the lower twelve bits of an address only
-/// when they look whether a read needs what was just written. Measured between two processors, 64 KiB: 1 GB/s where
-/// the destination is 4 bytes behind, 17 where it is 64 to 640, 33 otherwise; 25 to 33 anywhere in descending pieces.
-/// Ranges that do overlap are left to the C library.
+/// Returns true if a copy in ascending order would be slow because of 4 KiB aliasing: AMD's processors compare only the
+/// lower twelve bits of the addresses when they check if a load depends on an earlier store. Measured between two
+/// processors with 64 KiB: 1 GB/s if the destination is 4 bytes above the source, 17 GB/s if it is 64 to 640 above,
+/// 33 GB/s otherwise; in descending pieces 25 to 33 GB/s everywhere. Returns false for ranges that really overlap:
+/// the C library copies those.
 #[inline]
 fn is_slow(from: *const u8, to: *mut u8, len: usize) -> bool {
-    (1..BEHIND).contains(&((to as usize).wrapping_sub(from as usize) % 4096)) && are_apart(from, to, len)
+    (1..ALIASED).contains(&((to as usize).wrapping_sub(from as usize) % 4096)) && are_disjoint(from, to, len)
 }
 
-/// Whether two ranges have no byte in common.
+/// Returns true if the two ranges have no byte in common.
 #[inline]
-pub(in crate::os) fn are_apart(from: *const u8, to: *mut u8, len: usize) -> bool {
-    let apart = (to as usize).wrapping_sub(from as usize);
-    apart >= len && apart.wrapping_neg() >= len
+pub(in crate::os) fn are_disjoint(from: *const u8, to: *mut u8, len: usize) -> bool {
+    let distance = (to as usize).wrapping_sub(from as usize);
+    distance >= len && distance.wrapping_neg() >= len
 }
 
-/// Ranges that do not overlap, from their ends to their beginnings.
+/// Copies ranges that do not overlap, piece by piece from their ends to their beginnings.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -72,24 +74,24 @@ unsafe fn in_descending_pieces(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// One aligned word, in one piece.
+/// Copies one aligned word by one load and one store.
 ///
 /// # Safety
-/// As for [`copy`], and both addresses are multiples of the word's size.
+/// As for [`copy`]. Both addresses must be multiples of the word's size.
 #[inline]
 unsafe fn word<T>(from: *const u8, to: *mut u8) {
     // SAFETY: aligned and mapped by the caller's check. Volatile accesses of one word are single instructions.
     unsafe { to.cast::<T>().write_volatile(from.cast::<T>().read_volatile()) }
 }
 
-/// Any number of bytes.
+/// Copies any number of bytes.
 ///
 /// # Safety
 /// As for [`copy`].
 #[cfg(all(not(miri), not(loom), target_arch = "x86_64"))]
 #[inline]
 unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: memmove reads and writes just the two ranges; a C call may change just the registers listed.
+    // SAFETY: memmove reads and writes only the two ranges; a C call changes only the registers listed.
     unsafe {
         std::arch::asm!(
             "call {memmove}",
@@ -102,7 +104,7 @@ unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Any number of bytes.
+/// Copies any number of bytes.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -122,7 +124,7 @@ unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Any number of bytes.
+/// Copies any number of bytes.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -138,8 +140,8 @@ unsafe fn bulk(from: *const u8, to: *mut u8, len: usize) {
     if (from as usize) < to as usize { (0..len).rev().for_each(one) } else { (0..len).for_each(one) }
 }
 
-/// The same past the caches: lines that another processor has are not fetched before they are written, nor kept. The
-/// ranges must not overlap. What is stored after it is stored after all of its bytes.
+/// Copies `len` bytes with non-temporal stores: the processor does not fetch the destination's cache lines before it
+/// writes them, and does not keep them. The ranges must not overlap. Later stores become visible after all the bytes.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -147,7 +149,7 @@ pub unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
     let head = to.align_offset(LINE).min(len);
     let lines = (len - head) / LINE * LINE;
     let tail = head + lines;
-    // SAFETY: parts of both ranges; the middle one begins at a line, and consists of whole ones.
+    // SAFETY: parts of both ranges; the middle part begins at a cache line and consists of whole lines.
     unsafe {
         copy(from, to, head);
         whole_lines(from.add(head), to.add(head), lines);
@@ -155,19 +157,19 @@ pub unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Bytes of a line of the caches.
+/// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Whole lines.
+/// Copies whole cache lines with non-temporal stores, then fences them.
 ///
 /// # Safety
-/// As for [`copy`]; `to` and `len` are multiples of a line.
+/// As for [`copy`]. `to` and `len` must be multiples of [`LINE`].
 #[cfg(all(not(miri), not(loom), target_arch = "x86_64"))]
 unsafe fn whole_lines(from: *const u8, to: *mut u8, len: usize) {
     if len == 0 {
         return;
     }
-    // SAFETY: reads and writes just the two ranges, and the registers listed; the fence is no memory access.
+    // SAFETY: reads and writes only the two ranges and the registers listed; the fence accesses no memory.
     unsafe {
         std::arch::asm!(
             "2:",
@@ -194,7 +196,7 @@ unsafe fn whole_lines(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Whole lines, where there is no such way.
+/// Copies whole cache lines, where there are no non-temporal stores.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -204,9 +206,9 @@ unsafe fn whole_lines(from: *const u8, to: *mut u8, len: usize) {
     unsafe { copy(from, to, len) }
 }
 
-/// Orders what went before, copies past the caches included, before a later store of a signal. x86's ordinary
-/// release does not order such copies; the C library may use them above some megabytes and fences them itself
-/// today, which nothing promises.
+/// Orders all earlier stores, non-temporal ones included, before a later store of a signal. On x86 an ordinary release
+/// store does not order non-temporal stores. The C library may use them above some megabytes; it fences them itself
+/// today, but does not promise to.
 #[inline]
 pub fn fence_after_bulk(len: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -218,7 +220,7 @@ pub fn fence_after_bulk(len: usize) {
     let _ = len;
 }
 
-/// Below this no C library copies past the caches.
+/// No C library uses non-temporal stores for fewer bytes.
 #[cfg(target_arch = "x86_64")]
 const STREAMED: usize = 64 * 1024;
 
@@ -227,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_small_size_and_offset_arrives_and_nothing_else_changes() {
+    fn copies_of_small_sizes_and_offsets_change_only_their_destination() {
         for len in (0..70).chain([127, 128, 129, 4095, 4096, 4097]) {
             for (a, b) in [(0, 0), (1, 0), (0, 3), (5, 7)] {
                 let source: Vec<u8> = (0..len + 16).map(|i| i as u8 ^ 0x5a).collect();
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn streamed_bytes_arrive_and_nothing_else_changes() {
+    fn non_temporal_copies_change_only_their_destination() {
         for len in [0, 1, 63, 64, 65, 127, 128, 200, 1000, 4096, 10_000] {
             for (a, b) in [(0, 0), (1, 0), (0, 3), (5, 61), (63, 64)] {
                 let source: Vec<u8> = (0..len + 64).map(|i| (i * 7) as u8 ^ 0x5a).collect();
@@ -255,17 +257,17 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_lie_alike_in_their_pages_arrive_whole() {
+    fn ranges_with_4_kib_aliasing_are_copied_completely() {
         let all: Vec<u8> =
             (0..64 << 10).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
         for len in [LONG, LONG + 1, 3 * LONG - 1, 8192, 16_000] {
-            for behind in [0, 1, 63, BEHIND - 1, BEHIND, 4095] {
-                let (mut ours, to) = (all.clone(), 16_384 + behind);
+            for above in [0, 1, 63, ALIASED - 1, ALIASED, 4095] {
+                let (mut ours, to) = (all.clone(), 16_384 + above);
                 // SAFETY: both ranges lie inside the vector.
                 unsafe { copy(ours.as_ptr(), ours.as_mut_ptr().add(to), len) };
                 assert_eq!(
                     is_slow(ours.as_ptr(), ours.as_mut_ptr().wrapping_add(to), len),
-                    (1..BEHIND).contains(&behind)
+                    (1..ALIASED).contains(&above)
                 );
                 assert_eq!(&ours[to..to + len], &all[..len]);
                 assert!(ours[..to] == all[..to] && ours[to + len..] == all[to + len..]);
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_ranges_move_both_ways() {
+    fn overlapping_ranges_are_copied_in_both_directions() {
         let base: Vec<u8> = (0..200).collect();
         for (from, to) in [(0, 9), (9, 0), (3, 3)] {
             let (mut ours, mut std) = (base.clone(), base.clone());

@@ -1,16 +1,16 @@
-//! A piece of a memory file, or of private memory, in this process's address space.
+//! Mappings of a memory file, or of private memory, into this process's address space.
 #![allow(unsafe_code)]
-//! Unsafe: mmap and munmap of ranges that this structure owns. The memory is shared with other processes, so no
-//! reference to plain data in it is ever made: only raw pointers and atomics.
+//! Unsafe: mmap and munmap of ranges that this structure owns. Other processes share the memory. So it is accessed by
+//! raw pointers and atomics only, never by a reference to plain data.
 
 use crate::base::{Error, Result};
 use crate::os::memfile::MemFile;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-/// Colours of mappings: see [`Mapping::shared_in_colour`].
+/// The number of colours: see [`Mapping::shared_in_colour`].
 pub const COLOURS: usize = 64;
-/// Bytes from one colour to the next: a large page, so that one could still be mapped.
+/// Bytes from one colour to the next: a large page, so that large pages can still be mapped.
 pub const COLOUR_BYTES: usize = 2 << 20;
 
 /// A mapped range, unmapped on drop.
@@ -20,7 +20,7 @@ pub struct Mapping {
     len: usize,
 }
 
-// SAFETY: a mapping is an address range; what may be done with it is up to the users of its pointer.
+// SAFETY: a mapping is only an address range; the users of its pointer must synchronize their accesses.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -32,8 +32,8 @@ impl Mapping {
         Mapping::map(len, flags, file.as_fd().as_raw_fd(), offset)
     }
 
-    /// The same, at an address whose colour is that (modulo [`COLOURS`]): mappings of different colours differ in the
-    /// bits from [`COLOUR_BYTES`] on, whatever the kernel's choice.
+    /// Maps like [`Mapping::shared`], at an address of the given colour (modulo [`COLOURS`]): the addresses of two
+    /// mappings of different colours differ modulo `COLOURS * COLOUR_BYTES`.
     pub fn shared_in_colour(file: &MemFile, offset: u64, len: usize, colour: usize) -> Result<Mapping> {
         let slack = COLOURS * COLOUR_BYTES;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -42,7 +42,8 @@ impl Mapping {
         let skip = (colour % COLOURS * COLOUR_BYTES).wrapping_sub(base) % slack;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
         let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_fd().as_raw_fd());
-        // SAFETY: the range replaced, and what is given back around it, lies in the reserved one, which is ours.
+        // SAFETY: the range that is replaced, and those that are unmapped around it, lie in the reserved range, which
+        // this function owns.
         unsafe {
             let start = reserved.start.as_ptr().add(skip);
             if libc::mmap(start.cast(), len, access, flags, fd, offset as libc::off_t) == libc::MAP_FAILED {
@@ -58,10 +59,10 @@ impl Mapping {
         }
     }
 
-    /// Maps `len` bytes of private memory that a forked child finds zeroed.
+    /// Maps `len` bytes of private memory. A forked child reads zeros in it.
     pub fn wiped_on_fork(len: usize) -> Result<Mapping> {
         let mapping = Mapping::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)?;
-        // SAFETY: the range was just mapped and is owned.
+        // SAFETY: the range was just mapped and is owned here.
         if unsafe { libc::madvise(mapping.start.as_ptr().cast(), len, libc::MADV_WIPEONFORK) } != 0 {
             return Err(Error::last_os("madvise(MADV_WIPEONFORK)"));
         }
@@ -79,7 +80,7 @@ impl Mapping {
         fd: libc::c_int,
         offset: u64,
     ) -> Result<Mapping> {
-        // SAFETY: a new range at an address of the kernel's choice overlaps nothing.
+        // SAFETY: the kernel chooses an address where the new range overlaps nothing.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, offset as libc::off_t) };
         if start == libc::MAP_FAILED {
@@ -88,19 +89,19 @@ impl Mapping {
         Ok(Mapping { start: NonNull::new(start.cast()).expect("the kernel maps nothing at 0"), len })
     }
 
-    /// The first byte.
+    /// Returns the address of the first byte.
     #[inline]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Never: an empty range cannot be mapped.
+    /// Returns false: an empty range cannot be mapped.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -108,7 +109,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is owned and nobody keeps its pointer beyond the structure.
+        // SAFETY: the range is owned, and no user keeps its pointer longer than this structure.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -118,13 +119,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mapping_has_its_colour_and_leaves_nothing_around_it() {
+    fn a_mapping_has_its_colour_and_the_reserved_rest_is_unmapped() {
         let file = MemFile::create(c"colours", 4096).unwrap();
         for colour in [0, 1, COLOURS - 1, COLOURS + 5] {
             let mapping = Mapping::shared_in_colour(&file, 0, 4096, colour).unwrap();
             let start = mapping.start().as_ptr() as usize;
             assert_eq!(start / COLOUR_BYTES % COLOURS, colour % COLOURS);
-            // SAFETY: mapped, and used by nobody else.
+            // SAFETY: the byte is mapped, and nobody else uses it.
             unsafe { mapping.start().as_ptr().add(4095).write_volatile(1) };
             let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
             assert!(maps.contains(&format!("{start:x}-{:x} rw-s", start + 4096)), "{maps}");

@@ -1,4 +1,4 @@
-//! Memory that is a file without a name: handed to other processes as a descriptor, gone with the last of them.
+//! Memory files (memfd): other processes get the descriptor. The kernel frees the memory with its last user.
 #![allow(unsafe_code)]
 //! Unsafe: system calls on a descriptor that this structure owns.
 
@@ -6,8 +6,8 @@ use crate::base::{Error, Result};
 use crate::os::process;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A sparse, sealed memory file. It lies in no file system, so a small /dev/shm does not matter, and nothing is
-/// left behind however its users end.
+/// A sparse, sealed memory file. It is in no mounted file system. So a small /dev/shm does not limit it, and nothing
+/// remains of it however its users end.
 #[derive(Debug)]
 pub struct MemFile {
     fd: OwnedFd,
@@ -15,10 +15,10 @@ pub struct MemFile {
 }
 
 impl MemFile {
-    /// Makes a file of `len` bytes, all zero and none of them backed by memory yet. `name` shows in /proc only.
+    /// Creates a file of `len` bytes. They are zero, and no memory backs them yet. `name` appears only in /proc.
     pub fn create(name: &std::ffi::CStr, len: u64) -> Result<MemFile> {
         process::allow_file_size(len)?;
-        // SAFETY: name is a C string; the new descriptor is owned by nobody else.
+        // SAFETY: name is a C string; nobody else owns the new descriptor.
         let fd = unsafe {
             let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
             if fd < 0 {
@@ -38,10 +38,10 @@ impl MemFile {
         if done { Ok(MemFile { fd, len }) } else { Err(Error::last_os("ftruncate of a memfd")) }
     }
 
-    /// Takes a file that somebody handed over. An error unless it is a sealed memory file of exactly `len` bytes:
-    /// its owner could otherwise cut it and kill us by SIGBUS.
+    /// Takes a file that another process sent. Error: the descriptor is not a sealed memory file of exactly `len`
+    /// bytes. If it were not sealed, its owner could shrink it, and this process would die of SIGBUS.
     pub fn adopt(fd: OwnedFd, len: u64) -> Result<MemFile> {
-        // SAFETY: fcntl takes numbers only; stat is a valid place for fstat's answer.
+        // SAFETY: fcntl takes numbers only; stat is valid memory for fstat's result.
         let (seals, size) = unsafe {
             let mut stat: libc::stat = std::mem::zeroed();
             libc::fstat(fd.as_raw_fd(), &mut stat);
@@ -50,39 +50,39 @@ impl MemFile {
         let fixed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
         if seals < 0 || seals & fixed != fixed || size != len {
             return Err(Error::argument(format!(
-                "a descriptor of {size} bytes with seals {seals:#x} is no sealed memory file of {len} bytes"
+                "the descriptor ({size} bytes, seals {seals:#x}) is not a sealed memory file of {len} bytes"
             )));
         }
         Ok(MemFile { fd, len })
     }
 
-    /// Length in bytes, fixed for ever.
+    /// Returns the length in bytes. It never changes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes at all.
+    /// Returns true if the file has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The descriptor, to hand it to another process.
+    /// Returns the descriptor, to send it to another process.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
         self.fd.as_fd()
     }
 
-    /// Copies bytes from there on, without mapping them or making pages; an error if there are not so many.
+    /// Reads bytes from `offset` on without mapping them or allocating pages. Error: the file ends before `into` is full.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < into.len() {
             let (rest, at) = (&mut into[done..], offset + done as u64);
-            // SAFETY: the place is the slice's.
+            // SAFETY: pread writes only into the slice.
             let got = unsafe {
                 libc::pread(self.fd.as_raw_fd(), rest.as_mut_ptr().cast(), rest.len(), at as libc::off_t)
             };
             match usize::try_from(got) {
-                Ok(0) => return Err(Error::argument(format!("a memory file has no bytes at {at}"))),
+                Ok(0) => return Err(Error::argument(format!("the memory file ends before offset {at}"))),
                 Ok(more) => done += more,
                 Err(_) => return Err(Error::last_os("pread of a memfd")),
             }
@@ -90,7 +90,7 @@ impl MemFile {
         Ok(())
     }
 
-    /// Backs a range by memory now, so that touching it cannot fail later.
+    /// Allocates memory for a range now, so that an access to it cannot fail later.
     pub fn reserve(&self, offset: u64, len: u64) -> Result<()> {
         loop {
             if self.fallocate(0, offset, len) {
@@ -103,15 +103,15 @@ impl MemFile {
         }
     }
 
-    /// Gives a range back to the system: it reads as zero from now on.
+    /// Frees the memory of a range: its bytes read as zero from now on.
     pub fn punch(&self, offset: u64, len: u64) {
         let done = self.fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, len);
-        debug_assert!(done, "punching a hole into a memory file failed");
+        debug_assert!(done, "fallocate(FALLOC_FL_PUNCH_HOLE) of a memory file failed");
     }
 
-    /// Bytes of it that memory backs at present.
+    /// Returns how many bytes of the file memory backs at present.
     pub fn backed(&self) -> u64 {
-        // SAFETY: stat is a valid place for the answer.
+        // SAFETY: stat is valid memory for the result.
         unsafe {
             let mut stat: libc::stat = std::mem::zeroed();
             libc::fstat(self.fd.as_raw_fd(), &mut stat);
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_sparse_sealed_and_can_be_punched() {
+    fn a_file_is_sparse_and_sealed_and_punch_frees_its_memory() {
         let file = MemFile::create(c"test", 1 << 40).unwrap();
         assert_eq!(file.backed(), 0);
         file.reserve(1 << 30, 1 << 20).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_could_shrink_is_refused() {
+    fn adopt_refuses_a_file_that_is_not_sealed() {
         let fd = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(MemFile::adopt(fd.into(), 4096).is_err());
     }

@@ -1,4 +1,4 @@
-//! Memory of this process and of others: how much there is, files of it, mappings, and copies.
+//! Memory of this process and of others: available memory, memory files, mappings, copies.
 
 pub mod available_memory;
 pub mod copy;

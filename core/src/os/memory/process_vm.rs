@@ -1,43 +1,43 @@
-//! Copying from and to memory that another process merely owns, by asking the kernel.
+//! Copies between this process and the private memory of another process, by the kernel.
 #![allow(unsafe_code)]
-//! Unsafe: process_vm_readv and process_vm_writev. The kernel checks the remote range (EFAULT); the local range is
-//! the caller's promise.
+//! Unsafe: process_vm_readv and process_vm_writev. The kernel checks the remote range (EFAULT); the caller promises
+//! that the local range is valid.
 
 use crate::os::disabled_features::DisabledFeatures;
 
-/// Which way the bytes go, seen from the caller.
+/// The direction of a copy, seen from the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// From the other process into ours.
+    /// From the other process into this one.
     Read,
-    /// From ours into the other process.
+    /// From this process into the other one.
     Write,
 }
 
-/// Why a copy did not happen.
+/// Why the kernel refused a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CopyRefusal {
-    /// The kernel does not let us, or does not know the call.
+    /// The kernel forbids the copy, or does not have the system call.
     Permission,
-    /// The remote range is not mapped there.
+    /// The remote range is not mapped in the other process.
     Fault,
-    /// The process is gone.
+    /// The other process has ended.
     Gone,
 }
 
-/// Copies `len` bytes between `local` here and `remote` in process `pid`.
+/// Copies `len` bytes between `local` in this process and `remote` in process `pid`.
 ///
 /// # Safety
-/// `local .. local + len` must be memory that may be read (`Direction::Write`) or written (`Direction::Read`) during the call.
+/// `local .. local + len` must be readable (`Direction::Write`) or writable (`Direction::Read`) during the call.
 pub unsafe fn copy(
-    way: Direction,
+    direction: Direction,
     pid: u32,
     local: *mut u8,
     remote: u64,
     len: usize,
-    denied: DisabledFeatures,
+    disabled: DisabledFeatures,
 ) -> Result<(), CopyRefusal> {
-    if denied.process_vm {
+    if disabled.process_vm {
         return Err(CopyRefusal::Permission);
     }
     let mut done = 0;
@@ -45,9 +45,9 @@ pub unsafe fn copy(
         let here = libc::iovec { iov_base: local.wrapping_add(done).cast(), iov_len: len - done };
         let there =
             libc::iovec { iov_base: (remote as usize + done) as *mut libc::c_void, iov_len: len - done };
-        // SAFETY: `here` is valid by the caller's promise, `there` is checked by the kernel.
+        // SAFETY: `here` is valid by the caller's promise; the kernel checks `there`.
         let moved = unsafe {
-            match way {
+            match direction {
                 Direction::Read => libc::process_vm_readv(pid as libc::pid_t, &here, 1, &there, 1, 0),
                 Direction::Write => libc::process_vm_writev(pid as libc::pid_t, &here, 1, &there, 1, 0),
             }
@@ -60,12 +60,12 @@ pub unsafe fn copy(
     Ok(())
 }
 
-/// Whether the call works at all, tried on this process itself. Other processes may still be out of bounds.
-pub fn permitted(denied: DisabledFeatures) -> bool {
+/// Returns true if a copy from this process to itself works. The kernel may still refuse other processes.
+pub fn permitted(disabled: DisabledFeatures) -> bool {
     let (source, mut target) = ([7_u8; 8], [0_u8; 8]);
     let from = source.as_ptr() as u64;
-    // SAFETY: target is ours for the length of the call.
-    let done = unsafe { copy(Direction::Read, std::process::id(), target.as_mut_ptr(), from, 8, denied) };
+    // SAFETY: target is a local variable, writable during the call.
+    let done = unsafe { copy(Direction::Read, std::process::id(), target.as_mut_ptr(), from, 8, disabled) };
     done.is_ok() && source == target
 }
 
@@ -82,23 +82,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_s_own_process_can_be_read_and_faults_are_told() {
+    fn the_own_process_can_be_read_and_refusals_are_reported() {
         let (source, mut target) = ([7_u8; 100], [0_u8; 100]);
         let pid = std::process::id();
         let none = DisabledFeatures::default();
         let from = source.as_ptr() as u64;
-        // SAFETY: target is ours for the length of the call.
+        // SAFETY: target is a local variable, writable during the call.
         let answer = unsafe { copy(Direction::Read, pid, target.as_mut_ptr(), from, 100, none) };
         if answer == Err(CopyRefusal::Permission) {
-            return; // a sandbox that forbids the call altogether
+            return; // a sandbox forbids the system call
         }
         assert_eq!((answer, target), (Ok(()), source));
         // SAFETY: as above; address 16 is never mapped.
         let unmapped = unsafe { copy(Direction::Read, pid, target.as_mut_ptr(), 16, 100, none) };
         assert_eq!(unmapped, Err(CopyRefusal::Fault));
-        let deny = DisabledFeatures { process_vm: true, ..none };
+        let disabled = DisabledFeatures { process_vm: true, ..none };
         // SAFETY: as above.
-        let denied = unsafe { copy(Direction::Read, pid, target.as_mut_ptr(), from, 1, deny) };
-        assert_eq!(denied, Err(CopyRefusal::Permission));
+        let refused = unsafe { copy(Direction::Read, pid, target.as_mut_ptr(), from, 1, disabled) };
+        assert_eq!(refused, Err(CopyRefusal::Permission));
     }
 }

@@ -1,12 +1,12 @@
-//! Which processors this process may use, and how many of them it is granted.
+//! The processors that this process may run on, and how many of them its quota grants.
 #![allow(unsafe_code)]
-//! Unsafe: sched_getaffinity and sched_setaffinity on a local set, and sched_getcpu, which takes nothing.
+//! Unsafe: sched_getaffinity and sched_setaffinity on a local set, and sched_getcpu, which takes no arguments.
 
 use crate::base::{Error, Result};
 
-/// Processors of the affinity mask, in ascending order.
+/// Returns the processors of the affinity mask in ascending order.
 pub fn allowed() -> Vec<usize> {
-    // SAFETY: set is a valid place for the answer, and CPU_ISSET stays inside it.
+    // SAFETY: set is valid memory for the result, and CPU_ISSET stays inside it.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
@@ -16,12 +16,12 @@ pub fn allowed() -> Vec<usize> {
     }
 }
 
-/// How many processors the mask and the container's quota leave: at least one.
+/// Returns how many processors the affinity mask and the container's quota allow: at least one.
 pub fn usable() -> usize {
     granted(allowed().len())
 }
 
-/// How many of so many processors the container's quota leaves: at least one.
+/// Returns how many of `processors` the container's quota allows: at least one.
 pub fn granted(processors: usize) -> usize {
     processors.min(quota().unwrap_or(usize::MAX)).max(1)
 }
@@ -31,7 +31,7 @@ pub fn bind(processor: usize) -> Result<()> {
     if processor >= libc::CPU_SETSIZE as usize {
         return Err(Error::argument(format!("there is no processor {processor}")));
     }
-    // SAFETY: set is local, the index was checked.
+    // SAFETY: set is local, and the index was checked.
     let done = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(processor, &mut set);
@@ -44,14 +44,14 @@ pub fn bind(processor: usize) -> Result<()> {
     }
 }
 
-/// The processor that the calling thread is on, or was just now; `None` where the system does not say. Costs some ns
-/// and no system call, where the C library knows of rseq or of the kernel's page.
+/// Returns the processor that the calling thread runs on; the thread may have moved since. `None` if the system cannot
+/// tell. Costs some ns and no system call if the C library uses rseq or the vDSO.
 pub fn current() -> Option<u32> {
-    // SAFETY: takes nothing, returns a number, negative if there is none.
+    // SAFETY: the call takes no arguments and returns a number, negative on failure.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// Whole processors that the cgroup's quota grants, rounded up; `None` without a quota.
+/// Returns how many processors the cgroup's quota grants, rounded up; `None` without a quota.
 fn quota() -> Option<usize> {
     let unified = std::fs::read_to_string("/sys/fs/cgroup/cpu.max").ok().and_then(|text| quota_of(&text));
     unified.or_else(|| {
@@ -60,7 +60,7 @@ fn quota() -> Option<usize> {
     })
 }
 
-/// The quota in a text of the form `quota period`, both in microseconds; `max` or a negative quota is none.
+/// Parses a quota of the form `quota period`, both in microseconds. `None` for `max` or a negative quota.
 fn quota_of(text: &str) -> Option<usize> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotas_are_read_in_both_forms() {
+    fn quotas_of_both_cgroup_versions_are_parsed() {
         assert_eq!(quota_of("max 100000\n"), None);
         assert_eq!(quota_of("-1 100000"), None);
         assert_eq!(quota_of("150000 100000"), Some(2));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn somewhere_to_run_there_always_is() {
+    fn the_current_processor_is_an_allowed_one() {
         assert!(!allowed().is_empty() && usable() >= 1);
         let here = current().expect("Linux says where a thread runs");
         assert!(allowed().contains(&(here as usize)));

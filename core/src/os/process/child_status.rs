@@ -1,4 +1,4 @@
-//! How children of this process ended, seen before they are reaped: until then their numbers belong to them.
+//! The exit status of child processes, read before they are reaped: until then the kernel does not reuse their pids.
 #![allow(unsafe_code)]
 //! Unsafe: waitid into a local structure.
 
@@ -7,44 +7,44 @@ use std::fmt;
 /// How a process ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By a signal of this number.
+    /// A signal ended it.
     Signal {
-        /// The number.
+        /// The signal's number.
         number: i32,
-        /// Whether it left a core file.
+        /// True if the kernel wrote a core file.
         dumped: bool,
     },
 }
 
-/// Which children to look at.
+/// Selects children of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChildSelector {
-    /// The one of that number.
+    /// The child with this pid.
     Child(u32),
-    /// Those in that process group, adopted ones included.
+    /// The children in this process group, adopted ones included.
     Group(u32),
 }
 
-/// What a look at children found.
+/// The state of the selected children.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChildStatus {
-    /// This one has ended and has not been reaped.
+    /// The child with this pid has ended and has not been reaped.
     Ended(u32, Exit),
-    /// There are some; none has ended.
+    /// There are such children, and none has ended.
     Running,
-    /// No child of this process is meant.
+    /// This process has no such child.
     Nobody,
 }
 
-/// Looks at children without reaping and without waiting.
+/// Returns the state of the selected children. Neither reaps nor waits.
 pub fn look(whom: ChildSelector) -> ChildStatus {
     let (kind, number) = match whom {
         ChildSelector::Child(pid) => (libc::P_PID, pid),
         ChildSelector::Group(group) => (libc::P_PGID, group),
     };
-    // SAFETY: info is a valid place for the answer, zeroed so that "none ended" can be told by its pid.
+    // SAFETY: info is valid memory for the result; it is zeroed, so a pid of 0 means that no child has ended.
     let (done, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -53,7 +53,7 @@ pub fn look(whom: ChildSelector) -> ChildStatus {
     if done != 0 {
         return ChildStatus::Nobody;
     }
-    // SAFETY: waitid fills in the fields of a child's change of state, or leaves them zero.
+    // SAFETY: waitid sets the fields of a child's state change, or leaves them zero.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
     match (pid, info.si_code) {
         (0, _) => ChildStatus::Running,
@@ -64,17 +64,17 @@ pub fn look(whom: ChildSelector) -> ChildStatus {
     }
 }
 
-/// Reaps a child that has ended: its number may be used for another process from now on.
+/// Reaps a child that has ended. From now on the kernel may give its pid to another process.
 pub fn reap(pid: u32) {
-    // SAFETY: no answer is asked for.
+    // SAFETY: the result pointer may be null: waitid then stores no result.
     unsafe { libc::waitid(libc::P_PID, pid, std::ptr::null_mut(), libc::WEXITED | libc::WNOHANG) };
 }
 
-/// Names of the signals that end processes, by number from 1, as both architectures number them.
+/// Names of the signals by number from 1. Both architectures number them alike.
 const NAMES: &str = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP \
     TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS";
 
-/// The name of a signal, `SIGTERM`, if it has one.
+/// Returns the name of a signal, e.g. `SIGTERM`, if it has one.
 pub fn signal_name(number: i32) -> Option<String> {
     let place = usize::try_from(number).ok()?.checked_sub(1)?;
     NAMES.split_whitespace().nth(place).map(|name| format!("SIG{name}"))
@@ -100,7 +100,7 @@ mod tests {
     use std::os::unix::process::CommandExt;
 
     #[test]
-    fn a_child_is_seen_before_it_is_reaped() {
+    fn look_finds_an_ended_child_until_it_is_reaped() {
         let mut child =
             std::process::Command::new("/bin/sh").args(["-c", "exit 7"]).process_group(0).spawn().unwrap();
         let pid = child.id();
@@ -111,15 +111,15 @@ mod tests {
         assert_eq!(
             look(ChildSelector::Child(pid)),
             ChildStatus::Ended(pid, Exit::Code(7)),
-            "looking does not reap"
+            "look does not reap"
         );
         reap(pid);
         assert_eq!(look(ChildSelector::Child(pid)), ChildStatus::Nobody);
-        assert!(child.wait().is_err(), "it was reaped");
+        assert!(child.wait().is_err(), "the child was reaped already");
     }
 
     #[test]
-    fn endings_read_well() {
+    fn exits_are_printed_with_signal_name_and_core_dump() {
         assert_eq!(Exit::Code(3).to_string(), "exit code 3");
         assert_eq!(Exit::Signal { number: 9, dumped: false }.to_string(), "signal 9, SIGKILL");
         assert_eq!(Exit::Signal { number: 11, dumped: true }.to_string(), "signal 11, SIGSEGV, core dumped");

@@ -1,6 +1,6 @@
-//! This process, and descriptors that tell when another one ends.
+//! Properties and limits of this process; descriptors that become readable when another process ends.
 #![allow(unsafe_code)]
-//! Unsafe: system calls that take numbers only or fill in a local structure, and one new descriptor each.
+//! Unsafe: system calls that take numbers or local structures; one returns a new descriptor.
 
 pub mod affinity;
 pub mod child_status;
@@ -9,91 +9,91 @@ use crate::base::{Error, Result};
 use crate::os::disabled_features::DisabledFeatures;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// A descriptor that becomes readable when process `pid` has ended; `None` where the kernel has no such thing.
-pub fn pidfd(pid: u32, denied: DisabledFeatures) -> Option<OwnedFd> {
-    if denied.pidfd {
+/// Opens a descriptor that becomes readable when process `pid` has ended; `None` if the kernel cannot.
+pub fn pidfd(pid: u32, disabled: DisabledFeatures) -> Option<OwnedFd> {
+    if disabled.pidfd {
         return None;
     }
-    // SAFETY: the call takes numbers; the new descriptor (close-on-exec always) is owned by nobody else.
+    // SAFETY: the call takes numbers; nobody else owns the new descriptor, which is always close-on-exec.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
     }
 }
 
-/// The user that this process acts as.
+/// Returns the effective user id of this process.
 pub fn effective_user() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// The kernel's number of the calling thread.
+/// Returns the kernel's id of the calling thread.
 pub fn thread_id() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: takes no arguments and cannot fail.
     unsafe { libc::gettid() as u32 }
 }
 
-/// Names the calling thread where tools show it: at most 15 bytes. No matter where that is refused.
+/// Sets the name of the calling thread that tools show: at most 15 bytes. Ignores errors.
 pub fn name_thread(name: &str) {
     let _ = std::fs::write("/proc/thread-self/comm", name);
 }
 
-/// Whether `pid` is there, as a running process or one that nobody has reaped.
+/// Returns true if there is a process `pid`, running or not yet reaped.
 pub fn exists(pid: u32) -> bool {
-    // SAFETY: signal 0 only asks.
+    // SAFETY: signal 0 sends nothing and only checks the pid.
     unsafe { libc::kill(pid as libc::pid_t, 0) == 0 || *libc::__errno_location() == libc::EPERM }
 }
 
-/// The namespace in which this process has its number, as a number that no other namespace of this system has; 0 where
-/// /proc does not tell.
+/// Returns a number that identifies the PID namespace of this process on this system; 0 if /proc does not tell.
 pub fn pid_namespace() -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
-/// Returns true if this process ignores the signal of that number.
+/// Returns true if this process ignores the signal with this number.
 pub fn ignores(signal: i32) -> bool {
-    // SAFETY: no new action is given, and old is a valid place for the present one.
+    // SAFETY: no new action is set, and `current` is valid memory for the current one.
     unsafe {
-        let mut old: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut old) == 0 && old.sa_sigaction == libc::SIG_IGN
+        let mut current: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut current) == 0 && current.sa_sigaction == libc::SIG_IGN
     }
 }
 
-/// How many files this process may have open at present.
+/// Returns how many descriptors this process may have open: the soft limit.
 pub fn descriptors_allowed() -> u64 {
-    // SAFETY: limit is a valid place for the answer.
+    // SAFETY: limit is valid memory for the result.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 { limit.rlim_cur } else { u64::MAX }
     }
 }
 
-/// Descriptors that a program may want for itself, beside those that it is known to need.
+/// Descriptors that are left for the program's own files, besides those that Tasuki needs.
 const DESCRIPTORS_SPARED: u64 = 256;
 
-/// Lets this process open `wanted` descriptors, and some for itself, as far as the hard limit goes.
+/// Raises the soft limit so that this process can open `wanted` descriptors and some for the program. Error: the hard
+/// limit is lower.
 pub fn allow_descriptors(wanted: u64) -> Result<()> {
     let all = wanted.saturating_add(DESCRIPTORS_SPARED);
     allow(libc::RLIMIT_NOFILE, "setrlimit(RLIMIT_NOFILE)", all, "open files are needed", "ulimit -Hn")
 }
 
-/// Lets this process make a file of that size, as far as the hard limit goes: beyond it the system does not answer
-/// with an error, but with a signal that ends the process.
+/// Raises the soft limit so that this process can create a file of `wanted` bytes. Error: the hard limit is lower. Without
+/// this, the kernel would end the process by a signal (SIGXFSZ) instead of returning an error.
 pub fn allow_file_size(wanted: u64) -> Result<()> {
-    let needed = "bytes of a sparse file are needed, a rank's range";
-    allow(libc::RLIMIT_FSIZE, "setrlimit(RLIMIT_FSIZE)", wanted, needed, "ulimit -Hf")
+    let purpose = "bytes of a sparse file are needed for a rank's memory";
+    allow(libc::RLIMIT_FSIZE, "setrlimit(RLIMIT_FSIZE)", wanted, purpose, "ulimit -Hf")
 }
 
-/// Raises the soft limit of a resource to what is wanted.
+/// Raises the soft limit of a resource to `wanted`. Error: the hard limit is lower, or the kernel refused.
 fn allow(
     resource: libc::__rlimit_resource_t,
     call: &'static str,
     wanted: u64,
-    needed: &str,
+    purpose: &str,
     shown_by: &str,
 ) -> Result<()> {
-    // SAFETY: limit is a valid place for both calls.
+    // SAFETY: limit is valid memory for both calls.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(resource, &mut limit) != 0 {
@@ -104,7 +104,7 @@ fn allow(
         }
         if limit.rlim_max < wanted {
             let most = limit.rlim_max;
-            let why = format!("{wanted} {needed}, and {most} is the limit (`{shown_by}`): raise it");
+            let why = format!("{wanted} {purpose}, but the hard limit is {most} (`{shown_by}`): raise it");
             return Err(crate::base::Cause::System { call, why }.into());
         }
         limit.rlim_cur = wanted;
@@ -115,8 +115,8 @@ fn allow(
     Ok(())
 }
 
-/// Gives up the rest of this thread's turn on the processor.
+/// Yields the processor to another runnable thread.
 pub fn yield_now() {
-    // SAFETY: takes nothing.
+    // SAFETY: takes no arguments.
     unsafe { libc::sched_yield() };
 }

@@ -1,17 +1,17 @@
-//! Sleeping on a word of memory until somebody wakes it.
+//! Sleeps on a word of memory until another thread wakes the sleepers.
 #![allow(unsafe_code)]
-//! Unsafe: the futex system call on words that a reference keeps alive.
+//! Unsafe: the futex system call on words that are borrowed during the call.
 
 use crate::os::clock::timespec;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Who may sleep and wake on the word.
+/// The processes whose threads may sleep on the word and wake it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// Any process that maps the memory.
     Shared,
-    /// Threads of this process; cheaper.
+    /// Only threads of this process; cheaper.
     Private,
 }
 
@@ -24,7 +24,8 @@ impl Scope {
     }
 }
 
-/// Sleeps while `word` is `expected`, at most `limit`. Returns early for any reason: look again afterwards.
+/// Sleeps while `word` is `expected`, at most `limit`. May return early for any reason: the caller must check its
+/// condition again.
 pub fn wait(word: &AtomicU32, expected: u32, limit: Duration, scope: Scope) {
     let limit = timespec(limit);
     let operation = libc::FUTEX_WAIT | scope.flag();
@@ -32,7 +33,7 @@ pub fn wait(word: &AtomicU32, expected: u32, limit: Duration, scope: Scope) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, expected, &limit) };
 }
 
-/// Wakes up to `count` sleepers of `word`.
+/// Wakes up to `count` threads that sleep on `word`.
 pub fn wake(word: &AtomicU32, count: i32, scope: Scope) {
     // SAFETY: word outlives the call, which uses only its address.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | scope.flag(), count) };

@@ -295,7 +295,7 @@ impl Worker {
         let known =
             self.commands().known.get_or_insert_with(cache::number(at), || Ok::<_, Cause>(known)).ok()?;
         // One that was there before may have had another size.
-        let kept = self.commands().known.kept(&known).queue();
+        let kept = self.commands().known.borrow(&known).queue();
         // SAFETY: as above.
         kept.or_else(|| Some((card, unsafe { Queue::over(place, card.capacity) })))
     }

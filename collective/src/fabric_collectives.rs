@@ -111,7 +111,7 @@ impl Drop for FabricMemory {
             let freed = self.worker.registry().free(self.word.place);
             debug_assert!(freed.is_ok(), "{freed:?}");
         }
-        self.worker.registry().give_back_signals(self.word.signals, SIGNALS);
+        self.worker.registry().free_signals(self.word.signals, SIGNALS);
     }
 }
 

@@ -253,7 +253,7 @@ impl Job {
             slots: self.world.messages().slot_bytes(),
             pages: self.world.messages().private_bytes(),
             plans: self.world.inner().plan_bytes(),
-            file: self.worker.registry().window().file().backed(),
+            file: self.worker.registry().range().file().backed(),
         }
     }
 
@@ -298,7 +298,7 @@ impl Job {
     fn agree(&self, value: u64, call: &str) -> Result<MinMax> {
         let agreed = self.bootstrap_barrier.agree(&self.worker, value, call)?;
         if !agreed.busy {
-            self.worker.registry().met();
+            self.worker.registry().barrier_passed();
         }
         Ok(agreed)
     }
@@ -366,7 +366,7 @@ mod tests {
     fn a_used_up_range_is_used_again_where_all_ranks_have_freed() {
         crate::local(3, |job| {
             let mut arrays: Vec<Array<u8>> = (0..4).map(|_| job.alloc(100_000)).collect::<Result<_>>()?;
-            job.worker.registry().use_up_symmetric();
+            job.worker.registry().exhaust_symmetric();
             assert!(matches!(job.alloc::<u8>(1).unwrap_err().cause(), Cause::NoMemory { .. }));
             let third = arrays[2].pointer();
             // Every rank frees two places, but only the third on all of them.

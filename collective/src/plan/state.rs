@@ -210,7 +210,7 @@ impl PlacedPart {
             let freed = worker.registry().free(block);
             debug_assert!(freed.is_ok(), "{freed:?}");
         }
-        worker.registry().give_back_signals(first, signals);
+        worker.registry().free_signals(first, signals);
     }
 }
 

@@ -341,7 +341,13 @@ impl fmt::Display for Address {
 impl Error {
     /// Makes an error of `cause` that names neither rank nor call yet.
     pub fn new(cause: Cause) -> Error {
-        Error(Box::new(Report { rank: None, call: String::new(), cause, notes: Vec::new(), is_printed: false }))
+        Error(Box::new(Report {
+            rank: None,
+            call: String::new(),
+            cause,
+            notes: Vec::new(),
+            is_printed: false,
+        }))
     }
 
     /// Makes the error of a system call that just failed, from `errno`.

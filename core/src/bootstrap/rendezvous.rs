@@ -177,7 +177,7 @@ impl Rendezvous {
         }
         let [file]: [OwnedFd; 1] =
             files.try_into().map_err(|_| "its memory file did not come along".to_string())?;
-        let file = MemFile::adopt(file, layout::WINDOW).map_err(|error| error.to_string())?;
+        let file = MemFile::adopt(file, layout::RANGE_BYTES).map_err(|error| error.to_string())?;
         let applicant =
             Applicant { pid: from.pid, executable: greeting.executable, file: Some(Arc::new(file)), barrier };
         Ok((rank, applicant))

@@ -68,7 +68,7 @@ pub(super) fn enter(
     let node_state = Arc::new(NodeState::adopt(node_state, size)?);
     let mut files = Vec::with_capacity(size);
     for descriptor in descriptors {
-        files.push(Arc::new(MemFile::adopt(descriptor, layout::WINDOW)?));
+        files.push(Arc::new(MemFile::adopt(descriptor, layout::RANGE_BYTES)?));
     }
     files[rank.index()] = file;
     let pid = std::process::id();

@@ -325,7 +325,8 @@ impl RendezvousServer {
         let shown = NodeState::adopt(file, size).map_err(told)?;
         Rank::all(size).for_each(|rank| shown.rank_state(rank).set_pid(pid));
         *node_state = Some(Arc::new(shown));
-        let files: Result<Vec<MemFile>> = files.map(|file| MemFile::adopt(file, layout::WINDOW)).collect();
+        let files: Result<Vec<MemFile>> =
+            files.map(|file| MemFile::adopt(file, layout::RANGE_BYTES)).collect();
         *kept = files.map_err(told)?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::reduction::Reduction;
 use crate::base::{Cause, Rank};
 use crate::fabric::Atomic;
 use crate::segment::GlobalAddress;
-use crate::segment::layout::WINDOW;
+use crate::segment::layout::RANGE_BYTES;
 use std::fmt;
 
 /// Who may run a command. Fixed when it is posted.
@@ -93,7 +93,7 @@ impl Action {
     /// What can be said against it, whoever is to do it.
     pub fn check(&self) -> Result<(), Cause> {
         match *self {
-            Action::Copy { len, .. } | Action::Reduce { len, .. } if len >= WINDOW => {
+            Action::Copy { len, .. } | Action::Reduce { len, .. } if len >= RANGE_BYTES => {
                 Err(Cause::Argument(format!("a command moves less than 2^40 bytes, not {len}")))
             }
             Action::Call(Call { args: Args::At { len, .. }, .. }) if len > BUFFER_MAX => {

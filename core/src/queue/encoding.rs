@@ -27,7 +27,7 @@ use super::ring::LINE_WORDS;
 use crate::base::{Cause, Rank};
 use crate::fabric::AtomicKind;
 use crate::segment::GlobalAddress;
-use crate::segment::layout::{SIGNALS_MAX, WINDOW, is_signal};
+use crate::segment::layout::{RANGE_BYTES, SIGNALS_MAX, is_signal};
 
 /// A command as it is posted: one line or two. Made of a deed, to which the rest is added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -296,7 +296,7 @@ impl EncodedCommand {
     fn carries(&self) -> usize {
         let [head, _, _, _, length, ..] = self.words[0];
         match head as u8 {
-            PUT => (length & (WINDOW - 1)) as usize,
+            PUT => (length & (RANGE_BYTES - 1)) as usize,
             CALL => (length & CALL_BYTES) as usize,
             _ => 0,
         }
@@ -325,7 +325,7 @@ impl Command {
     pub fn from_lines(lines: &EncodedCommand) -> Option<Command> {
         let [first, _, source, destination, length, _, amount] = lines.words[0];
         let second = &lines.words[1];
-        let (detail, len) = ((first >> DETAIL) as u8, length & (WINDOW - 1));
+        let (detail, len) = ((first >> DETAIL) as u8, length & (RANGE_BYTES - 1));
         let (from, to) = (GlobalAddress::from_bits(source), GlobalAddress::from_bits(destination));
         let deed = match first as u8 {
             NOTHING => Action::Nothing,
@@ -391,7 +391,7 @@ mod tests {
     fn every_deed() -> Vec<Action> {
         let mut deeds = vec![
             Action::Nothing,
-            Action::Copy { from: at(1, 1 << 30), to: at(0xff_fffe, WINDOW - 1), len: WINDOW - 1 },
+            Action::Copy { from: at(1, 1 << 30), to: at(0xff_fffe, RANGE_BYTES - 1), len: RANGE_BYTES - 1 },
             Action::Put { to: at(2, 77), bytes: Inline::of(&[]).unwrap() },
             Action::Put { to: at(2, 77), bytes: Inline::of(&[1; 8]).unwrap() },
             Action::Put { to: at(2, 77), bytes: Inline::of(&[1; 9]).unwrap() },

@@ -212,11 +212,11 @@ mod tests {
     use super::*;
     use crate::os::mapping::Mapping;
     use crate::segment::GlobalAddress;
-    use crate::segment::layout::{PIECE, WINDOW};
+    use crate::segment::layout::{PIECE, RANGE_BYTES};
 
     /// A rank's file with one queue that waits, as its owner has it.
     fn rank_with(credit: Option<u32>, body: impl FnOnce(&Queue<'_>)) -> MemFile {
-        let file = MemFile::create(c"sight", WINDOW).unwrap();
+        let file = MemFile::create(c"sight", RANGE_BYTES).unwrap();
         let (system, local) = (
             Mapping::shared(&file, 0, PIECE as usize).unwrap(),
             Mapping::shared(&file, LOCAL.start, PIECE as usize).unwrap(),
@@ -293,7 +293,7 @@ mod tests {
             unsafe { queue.start().add(queue_info_at + 8 * word).cast::<u64>().write_volatile(value) };
             assert_eq!(queues_in(&file, Rank(1)), []);
         }
-        let empty = MemFile::create(c"empty", WINDOW).unwrap();
+        let empty = MemFile::create(c"empty", RANGE_BYTES).unwrap();
         assert_eq!(queues_in(&empty, Rank(1)), []);
         assert_eq!(queues_in(&MemFile::create(c"short", 4096).unwrap(), Rank(1)), []);
     }

@@ -1,15 +1,15 @@
-//! One entry of the extent table: what is registered, whether it lives, and who is using it.
+//! One entry of the extent table: the range of a registration, its state, and the number of accesses in progress.
 //!
 //! Only the owner writes `start`, `len`, `host` and `state`. An entry that was freed is used again for another
-//! registration, so `state` carries a generation, and a reader reads it before and after the other fields.
+//! registration. So `state` contains a generation, and a reader reads it before and after the other fields.
 //!
 //! ```text
 //! FREE --publish--> LIVE --retire--> DEAD --publish--> LIVE (next generation)
 //! ```
 //!
-//! Memory that the user merely owns is given back to him by `retire`, which therefore waits for *sections*: a reader
-//! adds itself and then looks whether the entry still lives; the owner sets DEAD and then looks who is inside. With
-//! a full fence between on both sides, one of the two sees the other.
+//! When a registration of the user's own memory ends, peers must no longer access it. So the owner waits until no access
+//! is in a *section*: a reader increments `sections` and then checks that the entry is still LIVE; the owner sets DEAD
+//! and then checks `sections`. Both sides have a full fence in between, so at least one of the two sees the other.
 
 use super::layout::EXTENT_BYTES;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
@@ -24,7 +24,7 @@ const STATE: u32 = 3;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Extent {
-    /// First byte as an offset in the range.
+    /// Offset of the first byte in the range.
     start: AtomicU64,
     /// Length in bytes.
     len: AtomicU64,
@@ -32,7 +32,7 @@ pub struct Extent {
     host: AtomicU64,
     /// Bits 0-1: FREE, LIVE or DEAD; bits 2-31: generation. Written by the owner, read by all.
     state: AtomicU32,
-    /// How many accesses are inside. Any rank adds and subtracts; the owner waits for zero.
+    /// The number of accesses in a section. Every rank adds and subtracts; the owner waits for zero.
     sections: AtomicU32,
 }
 
@@ -41,10 +41,10 @@ const _: () = assert!(size_of::<Extent>() as u64 == EXTENT_BYTES);
 #[cfg(loom)]
 const _: u64 = EXTENT_BYTES;
 
-/// What a live entry says.
+/// The fields of a live entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExtentInfo {
-    /// First byte as an offset in the range.
+    /// Offset of the first byte in the range.
     pub start: u64,
     /// Length in bytes.
     pub len: u64,
@@ -53,7 +53,7 @@ pub struct ExtentInfo {
 }
 
 impl ExtentInfo {
-    /// How far inside all of `offset .. offset + bytes` begins, if it lies in there.
+    /// Returns the offset of `offset` in the registration, if it contains all of `offset .. offset + bytes`.
     #[inline]
     pub fn inside(&self, offset: u64, bytes: u64) -> Option<u64> {
         let inside = offset.wrapping_sub(self.start);
@@ -74,11 +74,11 @@ impl Default for Extent {
 }
 
 impl Extent {
-    /// What the entry says, if it lives.
+    /// Returns the entry's fields if it is live.
     #[inline]
-    pub fn facts(&self) -> Option<ExtentInfo> {
+    pub fn info(&self) -> Option<ExtentInfo> {
         let state = self.state.load(Ordering::Acquire); // SYNC extent-live
-        let facts = ExtentInfo {
+        let info = ExtentInfo {
             start: self.start.load(Ordering::Relaxed),
             len: self.len.load(Ordering::Relaxed),
             host: self.host.load(Ordering::Relaxed),
@@ -86,36 +86,37 @@ impl Extent {
         if !planted("extent_reader_order") {
             fence(Ordering::Acquire); // SYNC extent-reuse
         }
-        (state & STATE == LIVE && self.state.load(Ordering::Relaxed) == state).then_some(facts)
+        (state & STATE == LIVE && self.state.load(Ordering::Relaxed) == state).then_some(info)
     }
 
-    /// The owner registers something in an entry that does not live.
-    pub fn publish(&self, facts: ExtentInfo) {
+    /// Registers a range in an entry that is not live. Only the owner calls this.
+    pub fn publish(&self, info: ExtentInfo) {
         let generation = (self.state.load(Ordering::Relaxed) | STATE).wrapping_add(1);
-        self.start.store(facts.start, Ordering::Relaxed);
-        self.len.store(facts.len, Ordering::Relaxed);
-        self.host.store(facts.host, Ordering::Relaxed);
+        self.start.store(info.start, Ordering::Relaxed);
+        self.len.store(info.len, Ordering::Relaxed);
+        self.host.store(info.host, Ordering::Relaxed);
         let order = relaxed_if_planted("extent_live_relaxed", Ordering::Release); // SYNC extent-live
         self.state.store(generation | LIVE, order);
     }
 
-    /// The owner ends the registration. What is inside may still be used by those that [`Extent::is_used`] counts.
+    /// Ends the registration. Only the owner calls this. Accesses in a section may still use the memory
+    /// ([`Extent::is_used`]).
     pub fn retire(&self) {
         let state = self.state.load(Ordering::Relaxed);
         self.state.store(state & !STATE | DEAD, Ordering::Relaxed);
-        // Whoever is inside is seen (SYNC extent-section); whoever sees what is published here next, sees DEAD or
-        // later too (SYNC extent-reuse).
+        // After the fence, the owner sees each section that saw LIVE (SYNC extent-section). A reader that sees fields
+        // published later in this entry also sees DEAD or a later state (SYNC extent-reuse).
         if !planted("extent_owner_fence") {
             fence(Ordering::SeqCst);
         }
     }
 
-    /// Whether somebody is inside. After `retire` nobody new comes in.
+    /// Returns true if an access is in a section. After `retire`, no new access passes its check.
     pub fn is_used(&self) -> bool {
         self.sections.load(Ordering::Acquire) != 0 // SYNC extent-leave
     }
 
-    /// A reader announces itself; it must then look at the facts again.
+    /// Begins a section. The reader must then check [`Extent::info`] again.
     pub fn begin_section(&self) {
         self.sections.fetch_add(1, Ordering::Relaxed);
         if !planted("extent_section_fence") {
@@ -123,7 +124,7 @@ impl Extent {
         }
     }
 
-    /// The reader is done.
+    /// Ends a section.
     pub fn end_section(&self) {
         let order = relaxed_if_planted("extent_leave_relaxed", Ordering::Release); // SYNC extent-leave
         self.sections.fetch_sub(1, order);

@@ -1,4 +1,4 @@
-//! Memory that other ranks may reach: addresses, the range of a rank, what is registered in it.
+//! Memory that other ranks can access: global addresses, the address range of a rank, its registrations.
 
 mod address;
 pub mod extent;

@@ -1,8 +1,9 @@
-//! A part of a rank's range, handed out upwards; freed places are used again when nothing else is left.
+//! Allocates addresses in one region of a rank's range, upwards. Freed addresses are used again last.
 //!
-//! FreeList are used again last, so that a stale address keeps failing for as long as possible, and only once the
-//! whole job has met after they were freed: whoever knew the address had every occasion to forget it. So a place goes
-//! round: fresh or in stock, taken, freed and waiting for meetings, quiet, and in stock again when that is used up.
+//! An address that is used again late keeps failing as stale for as long as possible. It is used again only after all
+//! ranks have passed barriers since it was freed: by then every rank had the occasion to drop it. So addresses go through
+//! these states: fresh or reusable, allocated, freed and waiting for barriers, quiescent, and reusable again when no
+//! other reusable address fits.
 
 use super::free_list::FreeList;
 use super::layout::{GRANULE, PIECE};
@@ -10,40 +11,41 @@ use crate::base::{Cause, Error, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// How often the job must meet before a freed place is quiet. One meeting may have been under way, on another thread of
-/// the rank, when the place was freed; whoever had left it already may still use the address. The next one began later.
-const MEETINGS: u64 = 2;
+/// The barriers after which freed addresses are quiescent. One barrier may have been in progress, on another thread of the
+/// rank, when the addresses were freed: a rank that had left it already may still use them. The next one began later.
+const BARRIERS: u64 = 2;
 
-/// Why nothing could be taken.
+/// Why an allocation failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum RegionFull {
-    /// No place of that size is left, freed or not.
-    UsedUp,
-    /// There is one, but the job has not met since it was freed.
-    NotQuiet,
+    /// No range of this size is left, freed or not.
+    Exhausted,
+    /// There is a freed range of this size, but it is not quiescent yet.
+    NotQuiescent,
 }
 
 #[derive(Debug)]
 pub(super) struct Region {
     range: Range<u64>,
-    /// Everything from here on is fresh.
+    /// The first address that was never allocated.
     next: u64,
-    /// What may be taken when nothing fresh is left.
-    stock: FreeList,
-    /// Freed before the last meetings: comes into stock when that is used up.
-    quiet: FreeList,
-    /// Quiet since [`Region::quieted`] was asked.
-    news: FreeList,
-    /// Freed since, by the number of meetings at that time, which ascends.
+    /// Addresses to allocate when no fresh ones fit.
+    reusable: FreeList,
+    /// Addresses that [`BARRIERS`] barriers have passed: they become reusable when no reusable ones fit.
+    quiescent: FreeList,
+    /// Addresses that have become quiescent since the last call of [`Region::take_newly_quiescent`].
+    newly_quiescent: FreeList,
+    /// Addresses freed lately, each list with the number of barriers passed at that time, in ascending order.
     waiting: VecDeque<(u64, FreeList)>,
 }
 
-/// Address space that `bytes` take: whole granules, or whole pieces if they are more than one.
+/// Returns the address space that `bytes` take: whole granules, or whole pieces if they exceed a piece.
 fn footprint(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(if bytes > PIECE { PIECE } else { GRANULE }).unwrap_or(u64::MAX)
 }
 
-/// The first start in `gap` for a footprint. What fits into a piece never lies in two; more begins with one.
+/// Returns the first start in `gap` for `wanted` bytes. Up to a piece never crosses the end of a piece; more begins with a
+/// piece.
 fn fit(gap: &Range<u64>, wanted: u64) -> Option<u64> {
     let crosses = gap.start % PIECE + wanted.min(PIECE + 1) > PIECE;
     let start = if crosses { gap.start.next_multiple_of(PIECE) } else { gap.start };
@@ -52,116 +54,122 @@ fn fit(gap: &Range<u64>, wanted: u64) -> Option<u64> {
 
 impl Region {
     pub(super) fn new(range: Range<u64>) -> Region {
-        let (stock, quiet, news, waiting) = Default::default();
-        Region { next: range.start, range, stock, quiet, news, waiting }
+        let (reusable, quiescent, newly_quiescent, waiting) = Default::default();
+        Region { next: range.start, range, reusable, quiescent, newly_quiescent, waiting }
     }
 
-    /// Takes a place that was never used.
-    pub(super) fn take_fresh(&mut self, bytes: u64) -> Option<u64> {
+    /// Allocates addresses that were never used.
+    pub(super) fn allocate_fresh(&mut self, bytes: u64) -> Option<u64> {
         let wanted = footprint(bytes);
         let start = fit(&(self.next..self.range.end), wanted)?;
-        self.stock.add(self.next..start);
+        self.reusable.add(self.next..start);
         self.next = start + wanted;
         Some(start)
     }
 
-    /// As if everything fresh had been taken: for tests of what comes then.
-    pub(super) fn use_up(&mut self) {
+    /// Treats all fresh addresses as allocated, to test what happens then.
+    pub(super) fn exhaust_fresh(&mut self) {
         self.next = self.range.end;
     }
 
-    /// Takes a place, a used one if need be, given how often the job has met.
-    pub(super) fn take(&mut self, bytes: u64, meetings: u64) -> Result<u64, RegionFull> {
-        if let Some(start) = self.take_fresh(bytes) {
+    /// Allocates addresses: fresh ones, or else reusable ones. `barriers` is the number of barriers that the job has
+    /// passed.
+    pub(super) fn allocate(&mut self, bytes: u64, barriers: u64) -> Result<u64, RegionFull> {
+        if let Some(start) = self.allocate_fresh(bytes) {
             return Ok(start);
         }
-        if let Some(start) = self.find_in_stock(bytes, self.range.start) {
-            return Ok(self.take_freed(start, bytes));
+        if let Some(start) = self.find_reusable(bytes, self.range.start) {
+            return Ok(self.allocate_freed(start, bytes));
         }
-        self.settle(meetings);
-        self.stock.append(&mut self.quiet);
-        match self.find_in_stock(bytes, self.range.start) {
-            Some(start) => Ok(self.take_freed(start, bytes)),
-            None => Err(self.shortage(bytes)),
+        self.update_quiescent(barriers);
+        self.reusable.append(&mut self.quiescent);
+        match self.find_reusable(bytes, self.range.start) {
+            Some(start) => Ok(self.allocate_freed(start, bytes)),
+            None => Err(self.why_full(bytes)),
         }
     }
 
-    /// The first place from `from` on that is not taken, whether or not the job has met since it was freed.
+    /// Finds the first range from `from` on that is not allocated, whether or not it is quiescent.
     pub(super) fn find_freed(&mut self, bytes: u64, from: u64) -> Option<u64> {
-        self.settle(u64::MAX);
-        self.stock.append(&mut self.quiet);
-        self.find_in_stock(bytes, from)
+        self.update_quiescent(u64::MAX);
+        self.reusable.append(&mut self.quiescent);
+        self.find_reusable(bytes, from)
     }
 
-    /// Takes the place that was found.
-    pub(super) fn take_freed(&mut self, start: u64, bytes: u64) -> u64 {
+    /// Allocates the range that a search found.
+    pub(super) fn allocate_freed(&mut self, start: u64, bytes: u64) -> u64 {
         let end = start + footprint(bytes);
-        self.stock.add(self.next..self.range.end);
-        self.stock.cut(start..end);
+        self.reusable.add(self.next..self.range.end);
+        self.reusable.remove(start..end);
         self.next = self.next.max(end);
-        self.stock.cut(self.next..self.range.end);
+        self.reusable.remove(self.next..self.range.end);
         start
     }
 
-    /// Gives a place back, at a time when the job has met that often.
-    pub(super) fn give_back(&mut self, start: u64, bytes: u64, meetings: u64) {
-        self.settle(meetings); // so that those who wait are few
+    /// Frees a range. `barriers` is the number of barriers that the job has passed.
+    pub(super) fn free(&mut self, start: u64, bytes: u64, barriers: u64) {
+        self.update_quiescent(barriers); // keeps `waiting` short
         let last = self.waiting.back().map(|&(at, _)| at);
-        if last.is_none_or(|last| last < meetings) {
-            self.waiting.push_back((meetings, FreeList::default()));
+        if last.is_none_or(|last| last < barriers) {
+            self.waiting.push_back((barriers, FreeList::default()));
         }
-        if let Some((_, places)) = self.waiting.back_mut() {
-            places.add(start..start + footprint(bytes));
-        }
-    }
-
-    /// The job has met that often: what was freed long enough ago has become quiet.
-    fn settle(&mut self, meetings: u64) {
-        while let Some((_, mut places)) = self.waiting.pop_front_if(|(at, _)| *at + MEETINGS <= meetings) {
-            self.news.append(&mut places.clone());
-            self.quiet.append(&mut places);
+        if let Some((_, freed)) = self.waiting.back_mut() {
+            freed.add(start..start + footprint(bytes));
         }
     }
 
-    /// What has become quiet since this was asked last. What was just taken may be among it.
-    pub(super) fn quieted(&mut self) -> impl Iterator<Item = Range<u64>> + use<> {
-        self.news.drain()
+    /// Marks as quiescent what was freed at least [`BARRIERS`] barriers ago.
+    fn update_quiescent(&mut self, barriers: u64) {
+        while let Some((_, mut freed)) = self.waiting.pop_front_if(|(at, _)| *at + BARRIERS <= barriers) {
+            self.newly_quiescent.append(&mut freed.clone());
+            self.quiescent.append(&mut freed);
+        }
     }
 
-    /// What is left of the fresh addresses is too short, but may be joined to what was freed before it.
-    fn find_in_stock(&mut self, bytes: u64, from: u64) -> Option<u64> {
-        self.stock.add(self.next..self.range.end);
-        let found = self.stock.first(footprint(bytes), from);
-        self.stock.cut(self.next..self.range.end);
+    /// Returns the ranges that have become quiescent since the last call. A range that was just allocated may be among
+    /// them.
+    pub(super) fn take_newly_quiescent(&mut self) -> impl Iterator<Item = Range<u64>> + use<> {
+        self.newly_quiescent.drain()
+    }
+
+    /// Finds a reusable range. The rest of the fresh addresses is too short alone, but counts with the reusable range
+    /// before it.
+    fn find_reusable(&mut self, bytes: u64, from: u64) -> Option<u64> {
+        self.reusable.add(self.next..self.range.end);
+        let found = self.reusable.find(footprint(bytes), from);
+        self.reusable.remove(self.next..self.range.end);
         found
     }
 
-    /// Whether a meeting would help.
-    fn shortage(&self, bytes: u64) -> RegionFull {
-        let mut all = self.stock.clone();
+    /// Returns whether barriers would let the allocation succeed.
+    fn why_full(&self, bytes: u64) -> RegionFull {
+        let mut all = self.reusable.clone();
         all.add(self.next..self.range.end);
-        for (_, places) in &self.waiting {
-            all.append(&mut places.clone());
+        for (_, freed) in &self.waiting {
+            all.append(&mut freed.clone());
         }
-        let helps = !self.waiting.is_empty() && all.first(footprint(bytes), self.range.start).is_some();
-        if helps { RegionFull::NotQuiet } else { RegionFull::UsedUp }
+        let helps = !self.waiting.is_empty() && all.find(footprint(bytes), self.range.start).is_some();
+        if helps { RegionFull::NotQuiescent } else { RegionFull::Exhausted }
     }
 
-    /// The error of a shortage.
-    pub(super) fn error(&self, bytes: u64, shortage: &RegionFull) -> Error {
+    /// Makes the error of an allocation that failed.
+    pub(super) fn error(&self, bytes: u64, why: &RegionFull) -> Error {
         let range = self.range.end - self.range.start;
-        let limit = match shortage {
-            RegionFull::UsedUp => format!("the range of addresses for such memory ({range} bytes)"),
-            RegionFull::NotQuiet => "the range of addresses, until the job meets in a barrier twice,".into(),
+        let limit = match why {
+            RegionFull::Exhausted => format!("the address range for this kind of memory ({range} bytes)"),
+            RegionFull::NotQuiescent => {
+                "the address range (freed addresses can be used again after two more barriers of the job)"
+                    .into()
+            }
         };
         Cause::NoMemory { wanted: bytes, available: self.range.end - self.next, limit }.into()
     }
 
-    /// How many entries its tables have.
+    /// Returns the number of entries in the tables.
     #[cfg(test)]
     fn entries(&self) -> usize {
-        let waiting: usize = self.waiting.iter().map(|(_, places)| places.entries()).sum();
-        self.stock.entries() + self.quiet.entries() + waiting + self.waiting.len()
+        let waiting: usize = self.waiting.iter().map(|(_, freed)| freed.entries()).sum();
+        self.reusable.entries() + self.quiescent.entries() + waiting + self.waiting.len()
     }
 }
 
@@ -172,48 +180,52 @@ mod tests {
     const SMALL: Range<u64> = PIECE..3 * PIECE;
 
     #[test]
-    fn nothing_crosses_a_piece_that_need_not() {
-        let mut zone = Region::new(PIECE..20 * PIECE);
+    fn allocations_up_to_a_piece_cross_no_piece() {
+        let mut region = Region::new(PIECE..20 * PIECE);
         for bytes in [1, GRANULE, PIECE - GRANULE, 2 * GRANULE, PIECE, 5, PIECE + 1, 7] {
-            let start = zone.take(bytes, 0).unwrap();
+            let start = region.allocate(bytes, 0).unwrap();
             let (first, last) = (start / PIECE, (start + bytes - 1) / PIECE);
             assert!(if bytes > PIECE { start.is_multiple_of(PIECE) } else { first == last }, "{bytes}");
         }
     }
 
     #[test]
-    fn freed_places_come_last_and_after_a_meeting() {
-        let mut zone = Region::new(SMALL);
-        let first = zone.take(PIECE, 0).unwrap();
-        zone.give_back(first, PIECE, 0);
-        let second = zone.take(PIECE, 0).unwrap();
+    fn freed_addresses_are_reused_last_and_after_two_barriers() {
+        let mut region = Region::new(SMALL);
+        let first = region.allocate(PIECE, 0).unwrap();
+        region.free(first, PIECE, 0);
+        let second = region.allocate(PIECE, 0).unwrap();
         assert_ne!(first, second);
-        assert_eq!(zone.take(PIECE, 0), Err(RegionFull::NotQuiet));
-        assert_eq!(zone.take(PIECE, 1), Err(RegionFull::NotQuiet), "that meeting may have been under way");
-        assert_eq!(zone.take(PIECE, 2), Ok(first));
-        assert_eq!(zone.take(1, 1), Err(RegionFull::UsedUp));
-        zone.give_back(first, PIECE, 1);
-        zone.give_back(second, PIECE, 1);
-        assert_eq!(zone.take(2 * PIECE, 3), Ok(first), "neighbours are joined");
+        assert_eq!(region.allocate(PIECE, 0), Err(RegionFull::NotQuiescent));
+        assert_eq!(
+            region.allocate(PIECE, 1),
+            Err(RegionFull::NotQuiescent),
+            "that barrier may have been in progress"
+        );
+        assert_eq!(region.allocate(PIECE, 2), Ok(first));
+        assert_eq!(region.allocate(1, 1), Err(RegionFull::Exhausted));
+        region.free(first, PIECE, 1);
+        region.free(second, PIECE, 1);
+        assert_eq!(region.allocate(2 * PIECE, 3), Ok(first), "neighbours are merged");
     }
 
     #[test]
-    fn a_freed_place_is_cut() {
-        let mut zone = Region::new(SMALL);
-        let whole = zone.take(2 * PIECE, 0).unwrap();
-        zone.give_back(whole, 2 * PIECE, 0);
-        let parts: Vec<u64> = (0..4).map(|_| zone.take(PIECE / 2, 2).unwrap()).collect();
+    fn a_freed_range_is_divided() {
+        let mut region = Region::new(SMALL);
+        let whole = region.allocate(2 * PIECE, 0).unwrap();
+        region.free(whole, 2 * PIECE, 0);
+        let parts: Vec<u64> = (0..4).map(|_| region.allocate(PIECE / 2, 2).unwrap()).collect();
         assert_eq!(parts, [whole, whole + PIECE / 2, whole + PIECE, whole + PIECE / 2 * 3]);
-        assert!(zone.take(1, 1).is_err());
-        zone.give_back(parts[1], PIECE / 2, 1);
-        zone.give_back(parts[2], PIECE / 2, 1);
-        assert!(zone.take(PIECE, 3).is_err(), "a piece would lie across two");
-        assert_eq!(zone.take(GRANULE, 3), Ok(parts[1]));
+        assert!(region.allocate(1, 1).is_err());
+        region.free(parts[1], PIECE / 2, 1);
+        region.free(parts[2], PIECE / 2, 1);
+        assert!(region.allocate(PIECE, 3).is_err(), "it would cross a piece");
+        assert_eq!(region.allocate(GRANULE, 3), Ok(parts[1]));
     }
 
     #[test]
-    fn churn_never_ends_and_never_overlaps() {
-        let mut zone = Region::new(SMALL);
+    fn random_allocations_and_frees_never_overlap() {
+        let mut region = Region::new(SMALL);
         let mut live: Vec<(u64, u64)> = Vec::new();
         let mut random = 7_u64;
         for round in 0..20_000 {
@@ -221,9 +233,9 @@ mod tests {
             let bytes = (random >> 40) % (PIECE / 16) + 1;
             if live.len() == 8 {
                 let (start, bytes) = live.swap_remove((random >> 20) as usize % 8);
-                zone.give_back(start, bytes, round);
+                region.free(start, bytes, round);
             }
-            let start = zone.take(bytes, round + 2).unwrap();
+            let start = region.allocate(bytes, round + 2).unwrap();
             let end = start + bytes;
             assert!(start >= SMALL.start && end <= SMALL.end);
             assert!(live.iter().all(|&(other, len)| end <= other || other + len <= start), "overlap");
@@ -232,48 +244,48 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_place_is_used_again_after_all_others() {
-        let mut zone = Region::new(SMALL);
+    fn a_freed_range_is_reused_after_all_others() {
+        let mut region = Region::new(SMALL);
         let mut last_taken = std::collections::BTreeMap::new();
         for round in 0..400 {
-            let start = zone.take(PIECE / 32, round).unwrap();
-            zone.give_back(start, PIECE / 32, round);
+            let start = region.allocate(PIECE / 32, round).unwrap();
+            region.free(start, PIECE / 32, round);
             if let Some(before) = last_taken.insert(start, round) {
-                assert!(round - before > 60, "{start:#x} comes again after {} others", round - before);
+                assert!(round - before > 60, "{start:#x} is reused after {} others", round - before);
             }
         }
     }
 
-    /// A walk over what was freed would make this take hours, a list of it gigabytes.
+    /// If each allocation visited all freed ranges, this would take hours; if each had an entry, gigabytes.
     #[test]
-    fn millions_of_places_in_bounded_tables() {
-        let mut zone = Region::new(PIECE..17 * PIECE);
+    fn millions_of_allocations_need_bounded_tables() {
+        let mut region = Region::new(PIECE..17 * PIECE);
         let mut live = VecDeque::new();
         for round in 0..3_000_000_u64 {
             let bytes = if round % 3 == 0 { 17 * GRANULE } else { GRANULE };
-            let start = zone.take(bytes, round / 10_000).unwrap();
+            let start = region.allocate(bytes, round / 10_000).unwrap();
             live.push_back((start, bytes));
             if live.len() > 100 {
                 let (start, bytes) = live.pop_front().unwrap();
-                zone.give_back(start, bytes, round / 10_000);
+                region.free(start, bytes, round / 10_000);
             }
-            assert!(zone.entries() < 1000);
+            assert!(region.entries() < 1000);
         }
     }
 
     #[test]
-    fn a_shortage_that_no_meeting_ends_is_not_blamed_on_it() {
-        let mut zone = Region::new(SMALL);
-        let small: Vec<u64> = (0..2).map(|_| zone.take(PIECE, 0).unwrap()).collect();
-        zone.give_back(small[1], PIECE, 0);
-        assert_eq!(zone.take(PIECE + 1, 0), Err(RegionFull::UsedUp));
-        assert_eq!(zone.take(PIECE, 0), Err(RegionFull::NotQuiet));
+    fn not_quiescent_is_reported_only_if_barriers_would_help() {
+        let mut region = Region::new(SMALL);
+        let small: Vec<u64> = (0..2).map(|_| region.allocate(PIECE, 0).unwrap()).collect();
+        region.free(small[1], PIECE, 0);
+        assert_eq!(region.allocate(PIECE + 1, 0), Err(RegionFull::Exhausted));
+        assert_eq!(region.allocate(PIECE, 0), Err(RegionFull::NotQuiescent));
     }
 
     #[test]
     fn impossible_sizes_are_refused() {
-        let mut zone = Region::new(SMALL);
-        assert_eq!(zone.take(u64::MAX, 1), Err(RegionFull::UsedUp));
-        assert_eq!(zone.take(2 * PIECE + 1, 1), Err(RegionFull::UsedUp));
+        let mut region = Region::new(SMALL);
+        assert_eq!(region.allocate(u64::MAX, 1), Err(RegionFull::Exhausted));
+        assert_eq!(region.allocate(2 * PIECE + 1, 1), Err(RegionFull::Exhausted));
     }
 }

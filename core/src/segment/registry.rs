@@ -1,7 +1,8 @@
-//! The owner's side of a rank's range: what it allocates, registers and frees.
+//! The owner's side of a rank's range: it allocates, registers and frees memory.
 //!
-//! Freed job memory is emptied three times. At once, so that the system has it back. When it has become quiet, of what
-//! stores left that were under way at that time; nobody reads it, but it takes memory. And before it is used again.
+//! The pages of freed job memory are released three times. First at once, so that the system can use them. Again when
+//! the range has become quiescent, because stores that were in progress may have allocated pages; nobody reads them, but
+//! they take memory. And again before the range is reused.
 
 mod signals;
 
@@ -21,33 +22,33 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How long accesses of those who live may take after somebody died. One is a system call, of milliseconds.
+/// The time that accesses of live ranks get to end after a rank has died. An access is a system call of milliseconds.
 const LAST_ACCESSES: Duration = Duration::from_secs(1);
 
-/// What a rank has registered at present, in bytes.
+/// The memory that a rank has registered at present.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
-    /// Job memory allocated alike on all ranks.
+    /// Bytes of symmetric memory.
     pub symmetric: u64,
-    /// Job memory allocated by this rank alone.
+    /// Bytes of local memory.
     pub local: u64,
-    /// Memory of the user's own that is registered.
+    /// Bytes of registered memory that the user owns.
     pub registered: u64,
-    /// Signals made so far.
+    /// Signals created so far.
     pub signals: u64,
-    /// Registrations that live.
+    /// Live registrations.
     pub extents: u64,
 }
 
-/// Hands out the range of one rank. Addresses are handed out upwards and used again only when the range is used
-/// up: what was freed is punched out of the file, and a late store meets a page that nobody reads.
+/// Allocates the range of one rank. Addresses are allocated upwards and reused only when no fresh ones are left. Freed
+/// memory is released from the file, so that a late store writes to a page that nobody reads.
 #[derive(Debug)]
 pub struct Registry {
-    window: Arc<MappedRange>,
-    directory: ExtentTable,
-    /// How often the whole job has met: what was freed before may be used again.
-    meetings: AtomicU64,
-    books: Mutex<RegistryState>,
+    range: Arc<MappedRange>,
+    extent_table: ExtentTable,
+    /// The number of barriers that the job has passed: memory freed before the last ones may be reused.
+    barriers: AtomicU64,
+    state: Mutex<RegistryState>,
 }
 
 #[derive(Debug)]
@@ -55,196 +56,197 @@ struct RegistryState {
     symmetric: Region,
     local: Region,
     registered: Region,
+    /// Signals created from the low end of signal memory.
     signals: u64,
-    /// Signals taken from the other end of signal memory.
+    /// Signals allocated from the high end of signal memory.
     private: u64,
-    /// Signals taken there and given back: by how many they are, where they begin.
-    given_back: BTreeMap<u32, Vec<u32>>,
+    /// Private signals that were freed: the first numbers, by the number of signals in a row.
+    freed_signals: BTreeMap<u32, Vec<u32>>,
     next_extent: u32,
-    /// Each entry that does not live any more, once: never more than the table has.
+    /// Entries of the extent table that are no longer live, each once, the oldest first.
     dead_extents: VecDeque<u32>,
     usage: Usage,
 }
 
 impl Registry {
-    /// The registry of the rank that owns `window`, whose file was made by [`MappedRange::create_file`].
-    pub fn new(window: Arc<MappedRange>) -> Result<Registry> {
-        let directory = window.directory()?;
-        let books = RegistryState {
+    /// Makes the registry of the rank that owns `range`, whose file [`MappedRange::create_file`] made.
+    pub fn new(range: Arc<MappedRange>) -> Result<Registry> {
+        let extent_table = range.extent_table()?;
+        let state = RegistryState {
             symmetric: Region::new(SYMMETRIC),
             local: Region::new(LOCAL),
             registered: Region::new(REGISTERED),
             signals: 0,
             private: 0,
-            given_back: BTreeMap::new(),
+            freed_signals: BTreeMap::new(),
             next_extent: ARENA_EXTENT + 1,
             dead_extents: VecDeque::new(),
             usage: Usage { symmetric: STARTER_BYTES, extents: 1, ..Usage::default() },
         };
-        Ok(Registry { window, directory, meetings: AtomicU64::new(0), books: Mutex::new(books) })
+        Ok(Registry { range, extent_table, barriers: AtomicU64::new(0), state: Mutex::new(state) })
     }
 
-    /// Takes `bytes` of job memory that every rank takes alike; the same sequence of calls gives the same offsets.
-    /// The memory is backed at once: touching it later cannot fail. Whether there is room, the ranks have agreed
-    /// before: what one takes, all must. `None` when only used places are left: the
-    /// ranks must then agree on one ([`Registry::freed_symmetric`], [`Registry::allocate_symmetric_at`]).
+    /// Allocates `bytes` of symmetric memory. All ranks must make the same sequence of calls, and get the same offsets.
+    /// Memory backs the bytes at once: a later access cannot fail. The ranks must have agreed before that there is
+    /// enough memory: if one allocates, all must. Returns `None` if no fresh addresses are left: then the ranks must
+    /// agree on freed ones ([`Registry::freed_symmetric`], [`Registry::allocate_symmetric_at`]).
     pub fn allocate_symmetric(&self, bytes: u64) -> Result<Option<u64>> {
         check_size(bytes)?;
-        let Some(start) = self.books().symmetric.take_fresh(bytes) else { return Ok(None) };
-        self.back(start, bytes).map(|()| Some(start))
+        let Some(start) = self.state().symmetric.allocate_fresh(bytes) else { return Ok(None) };
+        self.reserve_and_register(start, bytes).map(|()| Some(start))
     }
 
-    /// The first freed place for `bytes` of symmetric memory from `from` on; `u64::MAX` if there is none.
+    /// Returns the first freed offset, from `from` on, for `bytes` of symmetric memory; `u64::MAX` if there is none.
     pub fn freed_symmetric(&self, bytes: u64, from: u64) -> u64 {
-        let mut books = self.books();
-        let found = books.symmetric.find_freed(bytes, from.max(SYMMETRIC.start)).unwrap_or(u64::MAX);
-        self.empty_quieted(&mut books);
+        let mut state = self.state();
+        let found = state.symmetric.find_freed(bytes, from.max(SYMMETRIC.start)).unwrap_or(u64::MAX);
+        self.release_quiescent(&mut state);
         found
     }
 
-    /// Takes the freed place at `start` that all ranks agreed on.
+    /// Allocates the freed symmetric memory at `start`, on which all ranks agreed.
     pub fn allocate_symmetric_at(&self, start: u64, bytes: u64) -> Result<u64> {
-        self.books().symmetric.take_freed(start, bytes);
-        self.back(start, bytes).map(|()| start)
+        self.state().symmetric.allocate_freed(start, bytes);
+        self.reserve_and_register(start, bytes).map(|()| start)
     }
 
-    /// As if all fresh symmetric addresses had been taken: tests cannot wait for half a TiB.
+    /// Treats all fresh symmetric addresses as allocated: tests cannot wait for half a TiB.
     #[doc(hidden)]
-    pub fn use_up_symmetric(&self) {
-        self.books().symmetric.use_up();
+    pub fn exhaust_symmetric(&self) {
+        self.state().symmetric.exhaust_fresh();
     }
 
-    /// Takes `bytes` of job memory for this rank alone.
+    /// Allocates `bytes` of local memory.
     pub fn allocate_local(&self, bytes: u64) -> Result<u64> {
         check_size(bytes)?;
         check_available(bytes)?;
         let start = {
-            let mut books = self.books();
-            let taken = books.local.take(bytes, self.meetings());
-            self.empty_quieted(&mut books);
-            taken.map_err(|shortage| books.local.error(bytes, &shortage))?
+            let mut state = self.state();
+            let allocated = state.local.allocate(bytes, self.barriers());
+            self.release_quiescent(&mut state);
+            allocated.map_err(|why| state.local.error(bytes, &why))?
         };
-        self.back(start, bytes).map(|()| start)
+        self.reserve_and_register(start, bytes).map(|()| start)
     }
 
-    /// Backs a place that was taken by memory, and registers it.
-    fn back(&self, start: u64, bytes: u64) -> Result<()> {
+    /// Reserves memory for addresses that were allocated, and registers them.
+    fn reserve_and_register(&self, start: u64, bytes: u64) -> Result<()> {
         let pages = bytes.next_multiple_of(PAGE);
-        self.window.file().punch(start, pages);
-        let backed = self.window.file().reserve(start, pages);
-        let mut books = self.books();
-        let entered = backed.and_then(|()| self.enter(&mut books, start, bytes, 0));
-        entered.inspect_err(|_| {
-            self.window.file().punch(start, pages);
-            self.give_back(&mut books, start, bytes);
+        self.range.file().punch(start, pages);
+        let reserved = self.range.file().reserve(start, pages);
+        let mut state = self.state();
+        let registered = reserved.and_then(|()| self.publish(&mut state, start, bytes, 0));
+        registered.inspect_err(|_| {
+            self.range.file().punch(start, pages);
+            self.free_addresses(&mut state, start, bytes);
         })
     }
 
-    /// Gives a place back to its zone.
-    fn give_back(&self, books: &mut RegistryState, offset: u64, bytes: u64) {
-        books.give_back(offset, bytes, self.meetings());
-        self.empty_quieted(books);
+    /// Returns addresses to their region.
+    fn free_addresses(&self, state: &mut RegistryState, offset: u64, bytes: u64) {
+        state.free_addresses(offset, bytes, self.barriers());
+        self.release_quiescent(state);
     }
 
-    /// Gives back what late stores left in places that have become quiet. To be called before the books are closed, and
-    /// before what was taken from them is backed.
-    fn empty_quieted(&self, books: &mut RegistryState) {
-        for place in books.symmetric.quieted().chain(books.local.quieted()) {
-            self.window.file().punch(place.start, place.end - place.start);
+    /// Releases pages that late stores allocated in ranges that are now quiescent. Must be called before the lock of the
+    /// state is released, and before memory is reserved for addresses allocated from it.
+    fn release_quiescent(&self, state: &mut RegistryState) {
+        for range in state.symmetric.take_newly_quiescent().chain(state.local.take_newly_quiescent()) {
+            self.range.file().punch(range.start, range.end - range.start);
         }
-        drop(books.registered.quieted()); // nothing of it lies in the file
+        drop(state.registered.take_newly_quiescent()); // the file holds none of its bytes
     }
 
-    /// The whole job has met: what was freed before may be used again.
-    pub fn met(&self) {
-        self.meetings.fetch_add(1, Ordering::AcqRel); // SYNC meetings
+    /// Records that the job has passed a barrier: memory freed before the last ones may be reused.
+    pub fn barrier_passed(&self) {
+        self.barriers.fetch_add(1, Ordering::AcqRel); // SYNC barriers
     }
 
-    /// Registers `bytes` of memory at `host` in this process. Returns its offset in the range, and keeps the low
-    /// bits of `host` so that alignment is the same in both.
+    /// Registers `bytes` of memory at `host` in this process. Returns its offset in the range. The offset has the low bits
+    /// of `host`, so that both have the same alignment.
     pub fn register(&self, host: u64, bytes: u64) -> Result<u64> {
         if bytes == 0 || host == 0 {
             return Err(Error::argument(
-                "a registration needs at least one byte at an address that is not null",
+                "a registration needs at least one byte, at an address that is not null",
             ));
         }
         if host.checked_add(bytes).is_none() {
             return Err(Error::argument(format!(
-                "{bytes} bytes from {host:#x} on run over the end of the address space"
+                "{bytes} bytes from {host:#x} on exceed the end of the address space"
             )));
         }
-        let mut books = self.books();
+        let mut state = self.state();
         let inside = host % PAGE;
-        let taken = books.registered.take(inside + bytes, self.meetings());
-        self.empty_quieted(&mut books);
-        let start = taken.map_err(|shortage| books.registered.error(bytes, &shortage))? + inside;
-        let entered = self.enter(&mut books, start, bytes, host);
-        entered.inspect_err(|_| self.give_back(&mut books, start, bytes)).map(|()| start)
+        let allocated = state.registered.allocate(inside + bytes, self.barriers());
+        self.release_quiescent(&mut state);
+        let start = allocated.map_err(|why| state.registered.error(bytes, &why))? + inside;
+        let registered = self.publish(&mut state, start, bytes, host);
+        registered.inspect_err(|_| self.free_addresses(&mut state, start, bytes)).map(|()| start)
     }
 
-    /// Ends a registration that begins at `offset`. An access that begins after this one happened fails; one that
-    /// is under way has ended when this returns (user's own memory), or ends in bytes that nobody reads (job
-    /// memory, which is given back to the system).
+    /// Ends the registration that begins at `offset`. An access that begins after this call fails. An access in progress
+    /// has ended when this returns, if the user owns the memory; if it is job memory, the access ends in bytes that
+    /// nobody reads, and the memory is released to the system.
     pub fn free(&self, offset: u64) -> Result<()> {
         self.free_unless(offset, &|| None)
     }
 
-    /// As [`Registry::free`], for a job that may end meanwhile: one that was killed in the middle of an access never
-    /// ends it. Once `death` names a cause, whoever still lives has a second to come out; if somebody is inside
-    /// after that, the cause is the error, and the memory may still be written to.
+    /// Like [`Registry::free`], for a job in which a rank may die: a rank that is killed during an access never ends it.
+    /// Once `death` returns a cause, live ranks get one more second to end their accesses. If an access is still in
+    /// progress then, the cause is the error, and peers may still write to the memory.
     pub fn free_unless(&self, offset: u64, death: &dyn Fn() -> Option<Cause>) -> Result<()> {
-        let place = self.directory.find(offset, 1, offset).map_err(Error::new)?;
+        let place = self.extent_table.find(offset, 1, offset).map_err(Error::new)?;
         if place.start != offset || !is_freeable(offset) {
             return Err(Error::argument(format!("no registration begins at offset {offset:#x}")));
         }
-        let extent = self.directory.extent(place.extent);
+        let extent = self.extent_table.extent(place.extent);
         extent.retire();
         wait_for_sections(extent, death)?;
-        let mut books = self.books();
-        books.dead_extents.push_back(place.extent);
-        *books.usage_of(offset) -= place.len;
-        books.usage.extents -= 1;
-        self.give_back(&mut books, offset, place.len);
+        let mut state = self.state();
+        state.dead_extents.push_back(place.extent);
+        *state.usage_of(offset) -= place.len;
+        state.usage.extents -= 1;
+        self.free_addresses(&mut state, offset, place.len);
         if !REGISTERED.contains(&offset) {
-            self.window.file().punch(offset, place.len.next_multiple_of(PAGE));
+            self.range.file().punch(offset, place.len.next_multiple_of(PAGE));
         }
         Ok(())
     }
 
-    /// What is registered at present.
+    /// Returns what is registered at present.
     pub fn usage(&self) -> Usage {
-        self.books().usage
+        self.state().usage
     }
 
-    /// The owner's own view of its range.
-    pub fn window(&self) -> &Arc<MappedRange> {
-        &self.window
+    /// Returns the owner's mapping of its range.
+    pub fn range(&self) -> &Arc<MappedRange> {
+        &self.range
     }
 
-    /// Writes an extent and its granules, in the order that a reader may rely on.
-    fn enter(&self, books: &mut RegistryState, start: u64, bytes: u64, host: u64) -> Result<()> {
-        let number = books.new_extent()?;
-        self.directory.extent(number).publish(ExtentInfo { start, len: bytes, host });
-        self.directory.name_granules(start, bytes, number);
-        *books.usage_of(start) += bytes;
-        books.usage.extents += 1;
+    /// Writes an extent and then its granules: readers rely on this order.
+    fn publish(&self, state: &mut RegistryState, start: u64, bytes: u64, host: u64) -> Result<()> {
+        let number = state.new_extent()?;
+        self.extent_table.extent(number).publish(ExtentInfo { start, len: bytes, host });
+        self.extent_table.map_granules(start, bytes, number);
+        *state.usage_of(start) += bytes;
+        state.usage.extents += 1;
         Ok(())
     }
 
-    /// How often the job has met. It is read by an addition so that a meeting which comes after this one in the order
-    /// of the counter also comes after all that this thread did before: whoever leaves the meeting after that finds
-    /// dead what was freed here.
-    fn meetings(&self) -> u64 {
-        self.meetings.fetch_add(0, Ordering::AcqRel) // SYNC meetings
+    /// Returns the number of barriers that the job has passed. It is read by an addition: a barrier that increments the
+    /// counter later then also happens after everything that this thread did before. So a rank that leaves that barrier
+    /// sees as dead what was freed here.
+    fn barriers(&self) -> u64 {
+        self.barriers.fetch_add(0, Ordering::AcqRel) // SYNC barriers
     }
 
-    fn books(&self) -> MutexGuard<'_, RegistryState> {
-        self.books.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn state(&self) -> MutexGuard<'_, RegistryState> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 impl RegistryState {
-    /// A new entry of the extent table, or the one that has been dead for longest.
+    /// Returns an unused entry of the extent table, or else the one that has been dead for the longest time.
     fn new_extent(&mut self) -> Result<u32> {
         if u64::from(self.next_extent) < EXTENTS {
             self.next_extent += 1;
@@ -254,18 +256,18 @@ impl RegistryState {
         self.dead_extents.pop_front().ok_or_else(|| full.into())
     }
 
-    /// A place may be used again after the next meeting.
-    fn give_back(&mut self, offset: u64, bytes: u64, meetings: u64) {
+    /// Returns addresses to their region, which reuses them after two more barriers.
+    fn free_addresses(&mut self, offset: u64, bytes: u64, barriers: u64) {
         let start = offset / GRANULE * GRANULE; // registered memory begins inside its first granule
         let bytes = bytes + (offset - start);
-        let zone = if REGISTERED.contains(&offset) {
+        let region = if REGISTERED.contains(&offset) {
             &mut self.registered
         } else if LOCAL.contains(&offset) {
             &mut self.local
         } else {
             &mut self.symmetric
         };
-        zone.give_back(start, bytes, meetings);
+        region.free(start, bytes, barriers);
     }
 
     fn usage_of(&mut self, offset: u64) -> &mut u64 {
@@ -279,21 +281,22 @@ impl RegistryState {
     }
 }
 
-/// Returns when nobody is inside an extent that was retired, or never will come out.
+/// Waits until no access is in a section of a retired extent. Error: a rank has died, and an access did not end within
+/// [`LAST_ACCESSES`].
 fn wait_for_sections(extent: &Extent, death: &dyn Fn() -> Option<Cause>) -> Result<()> {
-    let mut over_since = None;
+    let mut death_seen = None;
     while extent.is_used() {
         if let Some(cause) = death()
-            && over_since.get_or_insert_with(Instant::now).elapsed() > LAST_ACCESSES
+            && death_seen.get_or_insert_with(Instant::now).elapsed() > LAST_ACCESSES
         {
             return Err(cause.into());
         }
-        std::thread::yield_now(); // a system call of a peer is under way
+        std::thread::yield_now(); // a system call of a peer is in progress
     }
     Ok(())
 }
 
-/// Whether `bytes` can be had from machine and container, leaving them a sixty-fourth to live on.
+/// Checks that machine and container have `bytes` available, and one part in sixty-four besides. Error: they do not.
 pub fn check_available(bytes: u64) -> Result<()> {
     let available = available_memory::available();
     if bytes > available.bytes - available.bytes / 64 {
@@ -304,17 +307,17 @@ pub fn check_available(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The extent of starter memory; 0 in the granule map means: nobody's.
+/// The extent of bootstrap memory. A 0 in the granule map means that the granule belongs to no extent.
 const STARTER_EXTENT: u32 = 1;
 /// The extent of the arena.
 const ARENA_EXTENT: u32 = 2;
 
-/// Registers in a new range what peers may use before its owner runs.
-pub(super) fn register_first(directory: &ExtentTable) {
+/// Registers in a new range the memory that peers may use before its owner runs.
+pub(super) fn register_initial(extent_table: &ExtentTable) {
     for (number, start, len) in [(STARTER_EXTENT, STARTER, STARTER_BYTES), (ARENA_EXTENT, ARENA, ARENA_BYTES)]
     {
-        directory.extent(number).publish(ExtentInfo { start, len, host: 0 });
-        directory.name_granules(start, len, number);
+        extent_table.extent(number).publish(ExtentInfo { start, len, host: 0 });
+        extent_table.map_granules(start, len, number);
     }
 }
 
@@ -337,10 +340,10 @@ mod tests {
     }
 
     #[test]
-    fn ranges_end_at_their_last_byte() {
+    fn accesses_beyond_a_registration_are_out_of_range() {
         let registry = registry();
         let start = registry.allocate_symmetric(100).unwrap().unwrap();
-        let find = |offset, bytes| registry.directory.find(offset, bytes, offset);
+        let find = |offset, bytes| registry.extent_table.find(offset, bytes, offset);
         assert!(find(start, 100).is_ok() && find(start + 99, 1).is_ok());
         for (offset, bytes) in [(start, 101), (start + 100, 1), (start - 1, 1), (start + 99, u64::MAX)] {
             assert_eq!(find(offset, bytes), Err(Cause::OutOfRange { address: offset, bytes }));
@@ -348,11 +351,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_freed_is_stale_and_its_place_is_not_used_again() {
+    fn freed_memory_is_stale_and_its_addresses_are_not_reused_at_once() {
         let registry = registry();
         let (first, usage) = (registry.allocate_local(100).unwrap(), registry.usage());
         registry.free(first).unwrap();
-        let stale = registry.directory.find(first, 1, first);
+        let stale = registry.extent_table.find(first, 1, first);
         assert_eq!(stale, Err(Cause::Stale { address: first }));
         assert_ne!(registry.allocate_local(100).unwrap(), first);
         assert_eq!(registry.usage(), usage);
@@ -360,34 +363,37 @@ mod tests {
     }
 
     #[test]
-    fn nobody_enters_what_was_freed_since_it_was_found() {
+    fn a_section_of_an_extent_freed_since_the_lookup_is_refused() {
         let (registry, bytes) = (registry(), [0_u8; 64]);
         let start = registry.register(bytes.as_ptr() as u64, 64).unwrap();
-        let place = registry.directory.find(start, 64, start).unwrap();
-        drop(registry.directory.enter(&place, start, 64, start).unwrap());
+        let place = registry.extent_table.find(start, 64, start).unwrap();
+        drop(registry.extent_table.enter(&place, start, 64, start).unwrap());
         registry.free(start).unwrap();
-        let late = registry.directory.enter(&place, start, 64, start);
+        let late = registry.extent_table.enter(&place, start, 64, start);
         assert_eq!(late.unwrap_err(), Cause::Stale { address: start });
-        assert!(!registry.directory.extent(place.extent).is_used(), "who was refused is still inside");
+        assert!(
+            !registry.extent_table.extent(place.extent).is_used(),
+            "the refused access is still in a section"
+        );
     }
 
     #[test]
-    fn own_memory_keeps_its_alignment_and_place() {
+    fn registered_memory_keeps_its_alignment_and_address() {
         let registry = registry();
         let bytes = [0_u8; 64];
         let host = bytes.as_ptr() as u64 + 3;
         let start = registry.register(host, 10).unwrap();
         assert_eq!(start % 8, host % 8);
-        let place = registry.directory.find(start + 4, 6, 0).unwrap();
+        let place = registry.extent_table.find(start + 4, 6, 0).unwrap();
         assert_eq!(place.kind, super::super::extent_table::Kind::Own(host + 4));
     }
 
     #[test]
-    fn ranges_that_no_address_space_has_are_refused() {
+    fn ranges_beyond_the_address_space_are_refused() {
         let registry = registry();
         for (host, bytes) in [(1, u64::MAX), (u64::MAX, 1), (1 << 40, u64::MAX), (u64::MAX - 8, 4096)] {
             let refused = registry.register(host, bytes).unwrap_err();
-            assert!(refused.to_string().contains("run over the end of the address space"), "{refused}");
+            assert!(refused.to_string().contains("exceed the end of the address space"), "{refused}");
         }
         for bytes in [REGISTERED.end - REGISTERED.start + 1, i64::MAX as u64] {
             let refused = registry.register(4096, bytes).unwrap_err();
@@ -397,65 +403,65 @@ mod tests {
     }
 
     #[test]
-    fn who_was_killed_inside_a_section_is_not_waited_for() {
+    fn free_does_not_wait_for_a_rank_killed_in_a_section() {
         let (registry, bytes) = (registry(), [0_u8; 64]);
         let start = registry.register(bytes.as_ptr() as u64, 64).unwrap();
-        let place = registry.directory.find(start, 64, start).unwrap();
-        std::mem::forget(registry.directory.enter(&place, start, 64, start).unwrap());
+        let place = registry.extent_table.find(start, 64, start).unwrap();
+        std::mem::forget(registry.extent_table.enter(&place, start, 64, start).unwrap());
         let died = Cause::PeerDied { peer: Rank(1), how: "signal 9".into(), ago: Duration::ZERO };
         let error = registry.free_unless(start, &|| Some(died.clone())).unwrap_err();
         assert_eq!(*error.cause(), died);
         assert!(
-            registry.directory.find(start, 64, start).is_err(),
-            "the registration has ended all the same"
+            registry.extent_table.find(start, 64, start).is_err(),
+            "the registration has ended nevertheless"
         );
     }
 
     #[test]
-    fn a_death_does_not_cut_accesses_of_the_living_short() {
+    fn after_a_death_free_still_waits_for_accesses_of_live_ranks() {
         let (registry, bytes) = (registry(), [0_u8; 64]);
         let start = registry.register(bytes.as_ptr() as u64, 64).unwrap();
-        let place = registry.directory.find(start, 64, start).unwrap();
-        let section = std::cell::RefCell::new(registry.directory.enter(&place, start, 64, start).ok());
-        let looks = std::cell::Cell::new(0);
+        let place = registry.extent_table.find(start, 64, start).unwrap();
+        let section = std::cell::RefCell::new(registry.extent_table.enter(&place, start, 64, start).ok());
+        let calls = std::cell::Cell::new(0);
         let death = || {
-            looks.set(looks.get() + 1);
-            if looks.get() == 3 {
+            calls.set(calls.get() + 1);
+            if calls.get() == 3 {
                 section.take();
             }
             Some(Cause::JobOver)
         };
         registry.free_unless(start, &death).unwrap();
-        assert_eq!(looks.get(), 3);
+        assert_eq!(calls.get(), 3);
     }
 
     #[test]
-    fn addresses_are_given_back_where_the_table_is_full() {
+    fn addresses_are_freed_if_the_extent_table_is_full() {
         let registry = registry();
-        registry.books().next_extent = EXTENTS as u32;
+        registry.state().next_extent = EXTENTS as u32;
         let refused = registry.register(4096, 100).unwrap_err();
         assert!(matches!(refused.cause(), Cause::Full { .. }), "{refused}");
-        (0..2).for_each(|_| registry.met());
-        registry.books().registered.use_up();
-        registry.books().dead_extents.push_back(9);
+        (0..2).for_each(|_| registry.barrier_passed());
+        registry.state().registered.exhaust_fresh();
+        registry.state().dead_extents.push_back(9);
         assert_eq!(registry.register(4096, 100).unwrap(), REGISTERED.start);
     }
 
     #[test]
-    fn what_a_late_store_leaves_is_given_back_and_never_read() {
+    fn pages_of_late_stores_are_released_and_never_read() {
         const BYTES: u64 = 1 << 20;
         let registry = registry();
-        let file = std::fs::File::from(registry.window.file().as_fd().try_clone_to_owned().unwrap());
+        let file = std::fs::File::from(registry.range.file().as_fd().try_clone_to_owned().unwrap());
         let store = |at| file.write_all_at(&[0xaa; BYTES as usize], at).unwrap();
-        let (first, before) = (registry.allocate_local(BYTES).unwrap(), registry.window.file().backed());
+        let (first, before) = (registry.allocate_local(BYTES).unwrap(), registry.range.file().backed());
         registry.free(first).unwrap();
         store(first);
-        assert_eq!(registry.window.file().backed(), before);
-        (0..2).for_each(|_| registry.met());
+        assert_eq!(registry.range.file().backed(), before);
+        (0..2).for_each(|_| registry.barrier_passed());
         registry.free(registry.allocate_local(1).unwrap()).unwrap();
-        assert_eq!(registry.window.file().backed(), before - BYTES, "quiet, and empty");
+        assert_eq!(registry.range.file().backed(), before - BYTES, "quiescent and released");
         store(first);
-        registry.books().local.use_up();
+        registry.state().local.exhaust_fresh();
         assert_eq!(registry.allocate_local(BYTES).unwrap(), first);
         let mut last = [1];
         file.read_exact_at(&mut last, first + BYTES - 1).unwrap();
@@ -463,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_beyond_the_machine_is_refused_before_anything_is_taken() {
+    fn an_allocation_beyond_the_machine_is_refused_before_anything_is_allocated() {
         let registry = registry();
         let refused = registry.allocate_local(LOCAL.end - LOCAL.start).unwrap_err();
         assert!(matches!(refused.cause(), Cause::NoMemory { .. }), "{refused}");

@@ -330,8 +330,8 @@ impl ShmFabric {
 
     /// Registered memory of this rank's own, kept from being freed by the section; or the status that refuses it.
     fn hold_own(&self, offset: u64, len: u64) -> Result<(*mut u8, Section), u32> {
-        let offset = offset % layout::WINDOW;
-        let directory = self.registry.window().directory().map_err(|_| OUTSIDE)?;
+        let offset = offset % layout::RANGE_BYTES;
+        let directory = self.registry.range().extent_table().map_err(|_| OUTSIDE)?;
         let held = directory.find(offset, len, offset).and_then(|place| {
             // Another thread of this rank may be about to free it: it waits for the section.
             directory.enter(&place, offset, len, offset).map(|section| (place.kind, section))

@@ -70,7 +70,7 @@ impl Peers {
     #[inline(always)]
     pub(crate) fn mapped(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
         // SAFETY: our windows live as long as we do.
-        unsafe { self.view(at)?.job(at.offset(), len) }
+        unsafe { self.view(at)?.job_memory(at.offset(), len) }
     }
 
     /// The same of an aligned word.
@@ -94,7 +94,7 @@ impl Peers {
         // SAFETY: signal memory lies in the system piece, which is mapped while the window lives.
         let word = unsafe { DirectCell::new(view.system().add(signal.offset() as usize)) };
         // SAFETY: our windows live as long as we do.
-        Some((unsafe { view.job(at.offset(), len)? }, word))
+        Some((unsafe { view.job_memory(at.offset(), len)? }, word))
     }
 
     /// Finds the bytes of any access, and maps them if need be.
@@ -105,7 +105,7 @@ impl Peers {
         }
         self.check(at.rank())?;
         let window = self.window(at.rank());
-        let directory = window.directory().map_err(cause)?;
+        let directory = window.extent_table().map_err(cause)?;
         let place = directory.find(at.offset(), len, at.bits()).map_err(|miss| name_signals(at, miss))?;
         match place.kind {
             Kind::Job => window.at(at.offset(), place.start, place.len).map(Target::Mapped).map_err(cause),

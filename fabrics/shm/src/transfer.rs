@@ -159,7 +159,8 @@ impl ShmFabric {
     ) -> Result<(), NotMapped> {
         let own = at.rank() == self.rank;
         let pid = if own { None } else { Some(self.reachable(at.rank())?) };
-        let directory = window.directory().map_err(crate::peer_memory::cause).map_err(NotMapped::Failed)?;
+        let directory =
+            window.extent_table().map_err(crate::peer_memory::cause).map_err(NotMapped::Failed)?;
         let section = directory.enter(place, at.offset(), len, at.bits()).map_err(NotMapped::Failed)?;
         let Some(pid) = pid else {
             let host = host as *mut u8;

@@ -316,7 +316,7 @@ impl Fabric for SimFabric {
     }
 
     fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
-        if rank == self.rank { self.registry.window().system().ok() } else { None }
+        if rank == self.rank { self.registry.range().system().ok() } else { None }
     }
 
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {

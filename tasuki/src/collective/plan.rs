@@ -5,7 +5,7 @@ use crate::{Communicator, Pod, Rank, Result};
 use std::fmt;
 use std::marker::PhantomData;
 use tasuki_collective::{ChunkShape, Combining};
-use tasuki_core::segment::layout::WINDOW;
+use tasuki_core::segment::layout::RANGE_BYTES;
 use tasuki_schedule::{BufferId, Schedule, StepKind};
 use tasuki_schedule::{CollectiveKind, Shape};
 
@@ -347,9 +347,9 @@ impl Communicator {
             return Err(self.messages().worker().fault(cause, call));
         }
         let bytes = shape.bytes_at_most();
-        if bytes.is_none_or(|bytes| bytes >= WINDOW) {
+        if bytes.is_none_or(|bytes| bytes >= RANGE_BYTES) {
             let (wanted, limit) = (bytes.unwrap_or(u64::MAX), "the address range of a rank".into());
-            let cause = crate::Cause::NoMemory { wanted, available: WINDOW - 1, limit };
+            let cause = crate::Cause::NoMemory { wanted, available: RANGE_BYTES - 1, limit };
             return Err(self.messages().worker().fault(cause, call));
         }
         let inner = self.inner().plan_for(shape, how, &|| self.start_helper())?;

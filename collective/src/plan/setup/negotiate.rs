@@ -228,7 +228,7 @@ impl PlanDraft {
             bytes => match worker.registry().allocate_local(bytes) {
                 Ok(block) => block,
                 Err(error) => {
-                    worker.registry().give_back_signals(signals, all);
+                    worker.registry().free_signals(signals, all);
                     return Err(own_cause(error));
                 }
             },

@@ -416,9 +416,9 @@ impl Worker {
                 self.rank()
             )));
         }
-        let window = self.registry().window();
+        let window = self.registry().range();
         let bug = |error: Error| error.cause().clone();
-        let place = window.directory().map_err(bug)?.find(at.offset(), len, at.bits())?;
+        let place = window.extent_table().map_err(bug)?.find(at.offset(), len, at.bits())?;
         match place.kind {
             Kind::Own(host) => Ok(host as *mut u8),
             Kind::Job => window.at(at.offset(), place.start, place.len).map(|at| at.as_ptr()).map_err(bug),

@@ -63,8 +63,8 @@ impl Worker {
         if can.third_party || can.map || from.rank() != self.rank() || to.rank() == self.rank() {
             return None;
         }
-        let window = self.registry().window();
-        let place = window.directory().ok()?.find(from.offset(), len, from.bits()).ok()?;
+        let window = self.registry().range();
+        let place = window.extent_table().ok()?.find(from.offset(), len, from.bits()).ok()?;
         let Kind::Job = place.kind else { return None };
         window.at(from.offset(), place.start, place.len).ok().map(|at| Local(at.as_ptr()))
     }

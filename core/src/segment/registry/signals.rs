@@ -1,41 +1,42 @@
-//! Signals: numbers that all ranks give out alike, from below, and those that are a rank's alone, from above.
+//! Allocates signals: symmetric ones, which have the same numbers on all ranks, from the low end of signal memory, and
+//! private ones of this rank from the high end.
 
 use super::{Cause, Registry, Result, SIGNALS_MAX};
 use crate::base::hint::SIGNAL_MEMORY;
 
 impl Registry {
-    /// Makes a signal; the same sequence of calls gives the same numbers on every rank.
+    /// Creates a signal. The same sequence of calls gives the same numbers on every rank.
     pub fn signal(&self) -> Result<u32> {
-        let mut books = self.books();
-        if books.signals + books.private == SIGNALS_MAX {
+        let mut state = self.state();
+        if state.signals + state.private == SIGNALS_MAX {
             return Err(Cause::Full { what: SIGNAL_MEMORY, capacity: SIGNALS_MAX as usize }.into());
         }
-        books.signals += 1;
-        books.usage.signals = books.signals;
-        Ok((books.signals - 1) as u32)
+        state.signals += 1;
+        state.usage.signals = state.signals;
+        Ok((state.signals - 1) as u32)
     }
 
-    /// Makes signals, one behind the other, whose numbers are this rank's alone: it must tell them to who raises them,
-    /// unless all ranks have made as many before. The first of them. They do not count among the signals in use. Some
-    /// may have been raised for others, who gave them back.
+    /// Allocates `count` consecutive private signals and returns the first number. The rank must send the numbers to the
+    /// ranks that raise the signals, unless all ranks have allocated as many before. Private signals do not count in
+    /// [`Usage::signals`](super::Usage::signals). They may have been raised for an earlier user who freed them.
     pub fn private_signals(&self, count: u32) -> Result<u32> {
-        let given_back = self.books().given_back.get_mut(&count).and_then(Vec::pop);
-        given_back.map_or_else(|| self.untouched_signals(count), Ok)
+        let freed = self.state().freed_signals.get_mut(&count).and_then(Vec::pop);
+        freed.map_or_else(|| self.untouched_signals(count), Ok)
     }
 
-    /// The same of signals that nobody has ever raised.
+    /// Like [`Registry::private_signals`], for signals that nobody has ever raised.
     pub fn untouched_signals(&self, count: u32) -> Result<u32> {
-        let mut books = self.books();
-        if books.signals + books.private + u64::from(count) > SIGNALS_MAX {
+        let mut state = self.state();
+        if state.signals + state.private + u64::from(count) > SIGNALS_MAX {
             return Err(Cause::Full { what: SIGNAL_MEMORY, capacity: SIGNALS_MAX as usize }.into());
         }
-        books.private += u64::from(count);
-        Ok((SIGNALS_MAX - books.private) as u32)
+        state.private += u64::from(count);
+        Ok((SIGNALS_MAX - state.private) as u32)
     }
 
-    /// Gives back signals that [`Registry::private_signals`] made, as many as it did: the next who wants so many gets
-    /// them as they are. Nobody raises them or waits for them any more, and none is poisoned.
-    pub fn give_back_signals(&self, first: u32, count: u32) {
-        self.books().given_back.entry(count).or_default().push(first);
+    /// Frees signals that one call of [`Registry::private_signals`] allocated. The next call for as many gets them with
+    /// their current counts. No rank may raise them or wait for them any more, and none may be poisoned.
+    pub fn free_signals(&self, first: u32, count: u32) {
+        self.state().freed_signals.entry(count).or_default().push(first);
     }
 }

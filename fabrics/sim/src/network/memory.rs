@@ -152,7 +152,7 @@ impl Memory {
     fn hold(&self, at: GlobalAddress, len: u64) -> Result<Held, Cause> {
         self.check_address(at)?;
         let window = self.window(at.rank());
-        let directory = window.directory().map_err(cause)?;
+        let directory = window.extent_table().map_err(cause)?;
         let found = directory.find(at.offset(), len, at.bits());
         let place = found.map_err(|miss| name_signals(at, miss))?;
         match place.kind {

@@ -321,7 +321,7 @@ fn a_passive_target_takes_what_arrives_in_its_calls_only() {
                 worker.put_signal(starter(1, 0), &[5; 8], signal(1, 0), 1)?;
                 return Ok(vec![]);
             }
-            let counter = worker.registry().window().at(layout::signal_offset(0), 0, layout::PIECE)?;
+            let counter = worker.registry().range().at(layout::signal_offset(0), 0, layout::PIECE)?;
             worker.platform().compute(100_000);
             let before = read_word(counter.as_ptr());
             for _ in 0..2 {

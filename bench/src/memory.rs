@@ -1,4 +1,4 @@
-//! memory: bytes that a rank takes, against the formula of docs/memory.md.
+//! memory: bytes that a rank takes, against the formula of docs/guide/memory.md.
 
 use super::figure::Event;
 use super::part::Part;

@@ -1,5 +1,5 @@
 //! memory: bytes of a prepared plan, by lists of all ranks and by one list of the first rank, against the formula of
-//! docs/memory.md; and what is left when all ranks have dropped it.
+//! docs/guide/memory.md; and what is left when all ranks have dropped it.
 
 use super::figure::Event;
 use super::memory;

@@ -1,4 +1,4 @@
-//! memory: bytes of a rank that exchanges messages, with one peer and with all, against the formula of docs/memory.md.
+//! memory: bytes of a rank that exchanges messages, with one peer and with all, against the formula of docs/guide/memory.md.
 //! Ranks are processes, or, where there are to be very many, simulated.
 
 use super::figure::Event;

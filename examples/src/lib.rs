@@ -13,7 +13,12 @@ pub fn ranks(count: usize) -> String {
     format!("{count} rank{}", if count == 1 { "" } else { "s" })
 }
 
-/// The programs in the chapter are compiled and run with the tests.
+/// The programs of the guide are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/schedules.md")]
-mod chapter {}
+#[doc = include_str!("../../docs/guide/schedules.md")]
+mod guide {}
+
+/// The program of the README is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}

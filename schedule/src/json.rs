@@ -1,4 +1,4 @@
-//! A plan as a file: one JSON object that says all there is. docs/plans.md describes it.
+//! A plan as a file: one JSON object that says all there is. docs/guide/plan-files.md describes it.
 
 use crate::Error;
 use crate::{

@@ -24,7 +24,7 @@ pub struct Job {
     pub(crate) helper: Arc<Helper>,
 }
 
-/// What a rank's memory goes into, in bytes. The formula stands in docs/memory.md.
+/// What a rank's memory goes into, in bytes. The formula stands in docs/guide/memory.md.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryUsage {
     /// Job memory allocated alike on all ranks, this rank's part.

@@ -1,5 +1,5 @@
 //! A collective of one's own: a broadcast down two trees, each of which carries half of the bytes. It is proven, drawn,
-//! timed on a torus of 100,000 ranks, and run. docs/schedules.md goes through it.
+//! timed on a torus of 100,000 ranks, and run. docs/guide/schedules.md goes through it.
 
 use clap::Parser;
 use std::error::Error;
@@ -93,7 +93,7 @@ fn main() -> ExitCode {
 mod tests {
     #[test]
     fn the_chapter_shows_these_lines() {
-        let (program, chapter) = (include_str!("schedule.rs"), include_str!("../../../docs/schedules.md"));
+        let (program, chapter) = (include_str!("schedule.rs"), include_str!("../../../docs/guide/schedules.md"));
         let begin = program.find("fn two_trees").expect("the function");
         let lines = program[begin..].split_inclusive("\n}\n").next().expect("its end");
         assert!(chapter.contains(lines), "{lines}");

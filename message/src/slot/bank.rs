@@ -464,6 +464,6 @@ mod tests {
 
     #[test]
     fn a_page_takes_what_the_documents_say() {
-        assert_eq!(size_of::<SlotBank>(), 1184, "docs/memory.md");
+        assert_eq!(size_of::<SlotBank>(), 1184, "docs/guide/memory.md");
     }
 }

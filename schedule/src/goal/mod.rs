@@ -2,7 +2,7 @@
 //!
 //! Source: Hoefler, Siebert, Lumsdaine, "Group operation assembly language" (2009); the simulator: Hoefler, Schneider,
 //! Lumsdaine, "LogGOPSim" (2010). In GOAL an operation waits for others of its own rank alone, so what a rank hears of
-//! another one is a message. docs/plans.md says what becomes of what.
+//! another one is a message. docs/guide/plan-files.md says what becomes of what.
 //!
 //! ```text
 //! make    a schedule as operations               write   operations as text

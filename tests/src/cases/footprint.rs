@@ -1,4 +1,4 @@
-//! L6: what a rank takes of memory, address space and descriptors is what docs/memory.md says.
+//! L6: what a rank takes of memory, address space and descriptors is what docs/guide/memory.md says.
 
 use crate::exchange::next;
 use std::time::Duration;

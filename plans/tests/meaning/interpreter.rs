@@ -1,4 +1,4 @@
-//! Runs a plan as docs/plans.md says what it means, some starts in a row, in an order that follows from a seed.
+//! Runs a plan as docs/guide/plan-files.md says what it means, some starts in a row, in an order that follows from a seed.
 //!
 //! It shares nothing with the proof. Memory holds symbols: of each byte who gave it in which start, or what was
 //! combined in which order. Whoever can act is an *actor*: the program of a rank, a queue, a step that is under way, what a

@@ -1,4 +1,4 @@
-//! What a plan means, by an interpreter that was written from docs/plans.md alone ("What a schedule means"): all
+//! What a plan means, by an interpreter that was written from docs/guide/plan-files.md alone ("What a schedule means"): all
 //! algorithms do what they are to do when it runs them, and no plan that it shows to be wrong is proven.
 
 mod cases;

@@ -1,4 +1,4 @@
-//! A plan as its JSON text says it, to be read, changed and written again. Written from docs/plans.md.
+//! A plan as its JSON text says it, to be read, changed and written again. Written from docs/guide/plan-files.md.
 
 use serde::{Deserialize, Serialize};
 

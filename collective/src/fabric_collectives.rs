@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Worker;
-use tasuki_core::fabric::{Fabric, FabricGroup, FabricGroupMember, Refused, SignalCell, plainly_reached};
+use tasuki_core::fabric::{Fabric, FabricGroup, FabricGroupMember, Refused, SignalCell, certainly_reached};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::signal_offset;
 use tasuki_message::SHORT_MAX;
@@ -127,7 +127,11 @@ impl FabricAddresses {
     fn member(&self, rank: Rank) -> FabricGroupMember {
         let signal = |number| GlobalAddress::new(rank, signal_offset(number));
         let place = if self.place == 0 { GlobalAddress::NULL } else { GlobalAddress::new(rank, self.place) };
-        FabricGroupMember { met: signal(self.signals), brought: signal(self.signals + 1), place }
+        FabricGroupMember {
+            barrier_signal: signal(self.signals),
+            multicast_signal: signal(self.signals + 1),
+            buffer: place,
+        }
     }
 }
 
@@ -206,7 +210,7 @@ impl FabricCall<'_> {
     fn meet(&self) -> Result<()> {
         self.wait_met()?;
         self.fabric_collectives.call_notices.come();
-        self.insist(|fabric| fabric.meet(self.fabric_collectives.key))
+        self.insist(|fabric| fabric.enter_barrier(self.fabric_collectives.key))
     }
 
     /// Returns when the last meeting is over to which this member has come.
@@ -222,7 +226,7 @@ impl FabricCall<'_> {
     fn expect_nothing(&self) -> Result<()> {
         let (cell, stood) = self.fabric_collectives.brought;
         let gotten = stood + self.fabric_collectives.gotten.load(Ordering::Relaxed);
-        if !plainly_reached(cell.read(self.worker().fabric()), gotten + 1) {
+        if !certainly_reached(cell.read(self.worker().fabric()), gotten + 1) {
             return Ok(());
         }
         let text = "another member is in a bcast: members make the same calls in the same order";

@@ -166,9 +166,9 @@ fn a_raise_meets_a_threshold_or_the_poison_came_before_it() {
         };
         node.counter.fetch_add(1, Ordering::Release);
         let seen = node.counter.load(Ordering::Acquire);
-        assert_eq!(node.arming.height(seen), 1, "raises are counted, poisoned or not");
+        assert_eq!(node.arming.raised_value(seen), 1, "raises are counted, poisoned or not");
         other.join().unwrap();
-        let (_, stood) = node.arming.fell().unwrap();
+        let (_, stood) = node.arming.poison_and_value().unwrap();
         assert!(!reached(seen, 1) || stood == 1, "what was met before is not poisoned");
         assert!(!reached(node.counter.load(Ordering::Acquire), 1), "what was not, no raise meets any more");
     });

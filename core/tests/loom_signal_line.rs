@@ -1,4 +1,4 @@
-//! Models of a signal line: a value that is seen is whole, or known to be torn.
+//! Models of a signal line: a reader gets a whole value, or detects that it is torn.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -7,7 +7,7 @@ use loom::thread;
 use tasuki_core::fabric::signal_line::LineWords;
 
 #[test]
-fn a_counter_that_is_seen_brings_its_payload() {
+fn payload_is_visible_with_its_counter() {
     loom::model(|| {
         let line = Arc::new(LineWords::default());
         let writer = {
@@ -22,7 +22,7 @@ fn a_counter_that_is_seen_brings_its_payload() {
 }
 
 #[test]
-fn a_torn_payload_is_never_taken_for_whole() {
+fn a_torn_payload_is_detected() {
     loom::model(|| {
         let line = Arc::new(LineWords::default());
         line.write(&[11, 12], 1);
@@ -39,19 +39,19 @@ fn a_torn_payload_is_never_taken_for_whole() {
 }
 
 #[test]
-fn what_was_laid_is_there_when_the_raise_is_seen() {
+fn earlier_stores_are_visible_with_the_raised_counter() {
     loom::model(|| {
         let line = Arc::new(LineWords::default());
-        let place = Arc::new(loom::sync::atomic::AtomicU64::new(0));
+        let data = Arc::new(loom::sync::atomic::AtomicU64::new(0));
         let writer = {
-            let (line, place) = (line.clone(), place.clone());
+            let (line, data) = (line.clone(), data.clone());
             thread::spawn(move || {
-                place.store(7, Ordering::Relaxed);
+                data.store(7, Ordering::Relaxed);
                 line.raise_to(1);
             })
         };
         if line.counter.load(Ordering::Acquire) == 1 {
-            assert_eq!(place.load(Ordering::Relaxed), 7);
+            assert_eq!(data.load(Ordering::Relaxed), 7);
         }
         writer.join().unwrap();
     });

@@ -1,5 +1,5 @@
-//! Models of slot lines: a message is whole when it is seen, a line is written again only when it was read, and a
-//! receive that was taken back is nobody's.
+//! Models of slot lines: a message is complete when it is seen, a line is overwritten only after it was read, and no
+//! sender claims a receive that was withdrawn.
 #![cfg(loom)]
 #![allow(unsafe_code)]
 //! Unsafe: accesses of a loom cell, which reports any two that are not ordered.
@@ -10,9 +10,10 @@ use loom::sync::atomic::Ordering;
 use loom::thread;
 use tasuki_core::fabric::{SlotLine, SlotWord};
 
-/// Two messages through one line, each sent when its receive is posted: number in the word, twice that in the payload.
+/// Sends two messages through one line, each after its receive was posted. The main word is the number; the payload
+/// is twice the number, and that plus one.
 #[test]
-fn messages_of_one_slot_follow_each_other() {
+fn messages_of_one_slot_arrive_in_order() {
     loom::model(|| {
         let (at_receiver, at_sender) = (Arc::new(SlotLine::default()), Arc::new(SlotLine::default()));
         let sender = {
@@ -31,7 +32,7 @@ fn messages_of_one_slot_follow_each_other() {
             while at_receiver.read(SlotWord::Main) < number {
                 thread::yield_now();
             }
-            assert_eq!(at_receiver.read(SlotWord::Main), number, "the next has not been posted");
+            assert_eq!(at_receiver.read(SlotWord::Main), number, "sent before its receive was posted");
             assert_eq!(
                 (at_receiver.payload(0), at_receiver.payload(1)),
                 (2 * number, 2 * number + 1),
@@ -42,9 +43,10 @@ fn messages_of_one_slot_follow_each_other() {
     });
 }
 
-/// What the receiver reads before it posts the next receive, the sender may write after it has seen that posting.
+/// The receiver reads the payload before it posts the next receive; the sender may write the payload after it has
+/// seen that posting.
 #[test]
-fn what_was_read_may_be_written_again() {
+fn payload_is_overwritten_only_after_it_was_read() {
     loom::model(|| {
         let (at_sender, payload) = (Arc::new(SlotLine::default()), Arc::new(UnsafeCell::new(1)));
         let sender = {
@@ -64,10 +66,10 @@ fn what_was_read_may_be_written_again() {
     });
 }
 
-/// A message of two parts that both ranks copy: each part is copied once, the sender knows when its source is free, and
-/// the receiver has all when it is told so.
+/// Both ranks copy a message of two parts: each part is copied once, the sender knows when its source is free, and
+/// the receiver has all data when it is notified.
 #[test]
-fn parts_of_a_shared_message_are_copied_once() {
+fn parts_of_a_split_copy_are_copied_once() {
     loom::model(|| {
         const SHARED: u64 = 1;
         const ALL: u64 = 2;
@@ -91,11 +93,11 @@ fn parts_of_a_shared_message_are_copied_once() {
             let (at_receiver, at_sender) = (at_receiver.clone(), at_sender.clone());
             let (source, target) = (source.clone(), target.clone());
             thread::spawn(move || {
-                at_sender.begin_turns();
+                at_sender.begin_parts();
                 at_receiver.write(&[], SHARED);
                 let (copy, mut copied) = (copy(&source, &target), 0);
                 loop {
-                    match at_sender.take_turn() {
+                    match at_sender.take_part() {
                         part if part < 2 => copy(part),
                         _ => break,
                     }
@@ -117,7 +119,7 @@ fn parts_of_a_shared_message_are_copied_once() {
         }
         if at_receiver.read(SlotWord::Main) == SHARED {
             loop {
-                match at_sender.take_turn() {
+                match at_sender.take_part() {
                     part if part < 2 => copy(part),
                     _ => break,
                 }
@@ -129,7 +131,7 @@ fn parts_of_a_shared_message_are_copied_once() {
             thread::yield_now();
         }
         for part in [0, 1] {
-            // SAFETY: the sender said that all is there; loom checks it.
+            // SAFETY: the sender reported that all parts are there; loom checks it.
             assert_eq!(target[part].with(|value| unsafe { *value }), part as u64 + 1);
         }
         sender.join().unwrap();
@@ -140,9 +142,9 @@ const POSTED: u64 = 1;
 const CLAIMED: u64 = 2;
 const WITHDRAWN: u64 = 3;
 
-/// A receive is described, taken back, and described anew, while its sender reads and claims it.
+/// A receive is described, withdrawn, and described again, while its sender reads and claims it.
 #[test]
-fn what_was_read_before_a_claim_is_what_was_claimed() {
+fn a_successful_claim_covers_the_description_read_before() {
     loom::model(|| {
         let line = Arc::new(SlotLine::default());
         let receiver = {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tasuki_core::base::Result;
 use tasuki_core::engine::{self, Condition, RepeatingQueue, Worker};
-use tasuki_core::fabric::{SignalCell, plainly_reached};
+use tasuki_core::fabric::{SignalCell, certainly_reached};
 use tasuki_core::segment::layout::SIGNAL_STRIDE;
 
 /// Tests of a start that is not over, after which it is asked whether it can be: that takes longer than a test.
@@ -89,7 +89,7 @@ impl PlanState {
     pub(crate) fn is_over(&self) -> bool {
         let last = self.started.load(Ordering::Relaxed);
         let is_met = |(cell, start_threshold): &(SignalCell, StartThreshold)| {
-            plainly_reached(cell.read(self.worker.fabric()), start_threshold.in_start(last))
+            certainly_reached(cell.read(self.worker.fabric()), start_threshold.in_start(last))
         };
         last == 0
             || match &self.form {

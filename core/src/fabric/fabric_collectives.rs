@@ -1,28 +1,28 @@
-//! Groups: ranks among which a fabric has a barrier and a multicast of its own, as networks have that combine packets
-//! on their way.
+//! Groups: sets of ranks for which a fabric offers a barrier and a multicast of its own, as networks with in-network
+//! combining do.
 
 use crate::segment::GlobalAddress;
 
-/// Where a member of a group is told things.
+/// The global addresses through which the fabric reports to one member of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FabricGroupMember {
-    /// Its signal that meetings raise.
-    pub met: GlobalAddress,
-    /// Its signal that multicasts of others raise.
-    pub brought: GlobalAddress,
-    /// Its memory that they write, as many bytes as the group has; null if those are none.
-    pub place: GlobalAddress,
+    /// This member's signal that barriers of the group raise.
+    pub barrier_signal: GlobalAddress,
+    /// This member's signal that multicasts of other members raise.
+    pub multicast_signal: GlobalAddress,
+    /// This member's buffer that multicasts write, of [`FabricGroup::bytes`] bytes; null if `bytes` is 0.
+    pub buffer: GlobalAddress,
 }
 
-/// A group, as each member describes it when it opens it: alike but for `me`.
+/// A group, as a member describes it when it opens it. All members give equal values, except for `me`.
 #[derive(Clone, Copy, Debug)]
 pub struct FabricGroup<'g> {
-    /// Its name, which no other group of the job has or had.
+    /// Identifies the group. No other group of the job has, or ever had, this key.
     pub key: u64,
-    /// All members, on as many ranks.
+    /// All members, each on a rank of its own.
     pub members: &'g [FabricGroupMember],
-    /// Which of them this rank is.
+    /// Index of this rank in `members`.
     pub me: usize,
-    /// Bytes of each member's place.
+    /// Bytes of each member's buffer.
     pub bytes: u64,
 }

@@ -1,26 +1,34 @@
-//! What carries bytes between the memories of ranks.
+//! Fabrics: the layer that moves bytes between the memories of ranks.
 #![allow(unsafe_code)]
-//! Unsafe: only declared here, as calls whose safety their callers promise.
+//! Unsafe: only declared here, as calls whose safety their callers guarantee.
 //!
-//! # What a fabric promises
-//! - put with signal: the signal is raised at the target after the bytes are visible there;
-//! - `flush(peer)`: completes after everything accepted before it for that peer is visible there;
-//! - each operation ends exactly once: by [`Posted::Done`] at once; or it draws a token from `accept`, once, before
-//!   it answers [`Posted::Started`], and ends by one call of the completion sink with that token, with its error
-//!   if it failed. After [`Fabric::fail_all`] too;
-//! - bounds and liveness of every address are checked: an access that begins after the end of a registration
-//!   happened fails and touches nothing.
+//! # What a fabric guarantees
+//! - Put with signal: the fabric raises the signal at the target after the bytes are visible there.
+//! - `flush(peer)` completes after every operation accepted before it for that peer is visible there.
+//! - Each operation ends exactly once. Either the call returns [`Posted::Done`]; or the fabric draws a token from
+//!   `accept`, once, before it returns [`Posted::Started`], and later calls the completion sink once with that token
+//!   and the result or the error. This also holds after [`Fabric::fail_all`].
+//! - The fabric checks bounds and liveness of every address: an access that begins after a registration has ended
+//!   fails and touches nothing.
 //!
-//! # What it does not promise
-//! Load and store of a peer's memory (ask [`Fabric::map`]); order between operations, even to one peer; visibility
-//! at local completion; ascending order of bytes, or the last byte last; a word other than a signal in one piece,
-//! if it was put; that a fabric's atomics are atomic against the processor's, unless [`Capabilities::cpu_atomics`]
-//! says so; progress at a target that makes no call; acceptance ([`Refused::Again`] is ordinary, and may be the
-//! only answer that a dead peer ever gives) or cancelling; any length beyond [`Limits`]; a third party as issuer,
-//! unless [`Capabilities::third_party`]; that a peer can be reached before [`Fabric::connect`] says so; a barrier or
-//! multicast of its own, unless [`Capabilities::barrier`] and [`Capabilities::multicast_bytes_max`].
+//! # What it does not guarantee
+//! - load and store of a peer's memory (see [`Fabric::map`]);
+//! - order between operations, even to one peer;
+//! - visibility at the target on local completion;
+//! - ascending order of bytes, or the last byte last;
+//! - that a put writes a word other than a signal in one piece;
+//! - that the fabric's atomics are atomic with respect to the processor's, unless [`Capabilities::cpu_atomics`] is
+//!   set;
+//! - progress at a target that makes no call;
+//! - acceptance: [`Refused::Again`] is ordinary, and may be the only result that a dead peer ever gives;
+//! - cancelling;
+//! - any length beyond [`Limits`];
+//! - that the issuer may be a third rank, unless [`Capabilities::third_party`] is set;
+//! - that a peer can be reached before [`Fabric::connect`] returns `Ready`;
+//! - a barrier or multicast of its own, unless [`Capabilities::barrier`] and [`Capabilities::multicast_bytes_max`]
+//!   say so.
 //!
-//! Fabrics never wait and never call the engine: they are polled. Death of a peer comes from the bootstrap.
+//! Fabrics never wait and never call the engine: the engine polls them. The bootstrap reports the death of a peer.
 
 mod fabric_collectives;
 mod operation;
@@ -34,7 +42,7 @@ pub use fabric_collectives::{FabricGroup, FabricGroupMember};
 pub use operation::{Accept, Atomic, AtomicKind, CommandWrite, Posted, Refused, Token, Width};
 pub use poison::Poison;
 pub use signal::{DirectCell, DirectLine, FabricLine, LinePayload, SignalCell, SignalLine};
-pub use signal_control::{BOUND, NOBODY, SEVERAL, SignalControl, plainly_reached, reached};
+pub use signal_control::{BOUND, NOBODY, SEVERAL, SignalControl, certainly_reached, reached};
 pub use slot_lines::{DirectSlots, SLOT_PAYLOAD, SlotLine, SlotWord, SlotWrite, Slots};
 
 use crate::base::{Cause, Rank};
@@ -42,52 +50,53 @@ use crate::segment::{GlobalAddress, Registry};
 use std::fmt::Debug;
 use std::ptr::NonNull;
 
-/// What a fabric can do here and now, confirmed by a probe when it was made.
+/// What a fabric can do on this system, confirmed by a probe when it was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capabilities {
-    /// Peers' job memory can be loaded and stored.
+    /// This process can load and store peers' job memory.
     pub map: bool,
-    /// An issuer may copy between two other ranks.
+    /// A rank can copy between two other ranks.
     pub third_party: bool,
-    /// Puts carry a signal; otherwise the fabric emulates it at the target, which must then make calls.
+    /// Puts carry a signal. Otherwise the fabric emulates the signal at the target, which must then make calls.
     pub native_put_signal: bool,
-    /// The fabric's atomics and the processor's agree about a word.
+    /// The fabric's atomics and the processor's atomics on a word are atomic with respect to each other.
     pub cpu_atomics: bool,
-    /// When an operation has ended its bytes are visible at the target. Otherwise only the local buffer is free
-    /// then, and [`Fabric::flush`] tells of the rest.
+    /// When an operation has ended, its bytes are visible at the target. Otherwise only the local buffer is free
+    /// then, and [`Fabric::flush`] makes the bytes visible.
     pub remote_completion: bool,
-    /// Bytes from which on a receive in memory that its owner merely owns is registered and written by the sender;
-    /// shorter ones are staged in mapped memory. 0 where none can be mapped.
+    /// Size in bytes from which a receive into memory that its owner has not allocated from the job is registered and
+    /// written by the sender directly. Shorter messages pass through mapped memory. 0 where no memory can be mapped.
     pub direct_from: u64,
-    /// Groups of ranks can meet ([`Fabric::meet`]). This and the next are the same on all ranks of a job, which ask
-    /// each other only where it is there; whether a group comes about is another matter ([`Fabric::open_group`]).
+    /// Groups of ranks have a barrier ([`Fabric::enter_barrier`]). This field and the next are equal on all ranks of
+    /// a job, which try to open a group only if they are set. Opening a group can still fail
+    /// ([`Fabric::open_group`]).
     pub barrier: bool,
-    /// Most bytes that a member of a group can send all others at once ([`Fabric::multicast`]); 0: none.
+    /// Largest multicast from one member of a group to all others, in bytes ([`Fabric::multicast`]); 0: no multicast.
     pub multicast_bytes_max: u64,
 }
 
-/// Sizes that a fabric states.
+/// Limits of a fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Longest single operation, in bytes.
+    /// Largest size of one operation, in bytes.
     pub transfer_bytes_max: u64,
-    /// Operations that may be under way at a time.
+    /// Largest number of operations in flight.
     pub outstanding_max: usize,
 }
 
-/// How far the way to a peer is.
+/// State of the connection to a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionState {
-    /// Operations will be accepted.
+    /// Operations can be accepted.
     Ready,
-    /// Poll, and ask again.
+    /// Not established yet: poll and call `connect` again.
     Pending,
 }
 
-/// Where completions go: the token of the operation, and what it fetched (0 if nothing) or why it failed.
+/// Receives completions: the token of the operation, and the value it fetched (0 if none) or why it failed.
 pub type Sink<'s> = dyn FnMut(Token, Result<u64, Cause>) + 's;
 
-/// That a signal and the data it tells of are the same rank's, which every fabric needs.
+/// Checks that a signal and its data belong to one rank, which every fabric requires.
 pub fn check_same_rank(data: GlobalAddress, signal: GlobalAddress) -> Result<(), Cause> {
     if data.rank() == signal.rank() {
         return Ok(());
@@ -96,32 +105,32 @@ pub fn check_same_rank(data: GlobalAddress, signal: GlobalAddress) -> Result<(),
     Err(Cause::Argument(format!("{text}: both must be the same rank's")))
 }
 
-/// One way of carrying bytes, as one rank of a job sees it. All calls may come from any thread of the rank.
+/// A fabric, as one rank of a job uses it. Any thread of the rank may make any call.
 ///
-/// Every operation either ends at once (`Done`), or is accepted (`Started`) and ends later through
-/// [`Fabric::poll`], or is refused and has no effect. `len` may be 0, and then addresses are not looked at.
+/// Every operation ends at once (`Done`), or is accepted (`Started`) and ends later through [`Fabric::poll`], or is
+/// refused and has no effect. `len` may be 0; then the addresses are not checked.
 pub trait Fabric: Send + Sync + Debug {
-    /// `shm`, `sim`, ...
+    /// The fabric's name: `shm`, `sim`, ...
     fn name(&self) -> &'static str;
 
-    /// What it can do.
+    /// Returns what the fabric can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Its sizes.
+    /// Returns the fabric's limits.
     fn limits(&self) -> Limits;
 
-    /// Makes or looks at the way to `peer`. Operations may be posted without it and are then refused with
-    /// `Again` until the way is there.
+    /// Begins to connect to `peer`, or returns the state of the connection. Operations may be posted before it is
+    /// `Ready`; until then they are refused with `Again`.
     fn connect(&self, peer: Rank) -> Result<ConnectionState, Cause>;
 
-    /// Looks at an access of `len` bytes, as far as this rank can see. Asked before the first piece of a transfer
-    /// that is cut, so that one which ends outside moves nothing.
+    /// Checks an access of `len` bytes, as far as this rank can. The engine calls it before the first part of a
+    /// transfer that it splits, so that a transfer that ends out of bounds moves nothing.
     fn check(&self, at: GlobalAddress, len: u64) -> Result<(), Cause>;
 
     /// Copies `len` bytes at `from` in this process to `to`.
     ///
     /// # Safety
-    /// `from .. from + len` stays readable, and is not written by this process, until the operation has ended.
+    /// `from .. from + len` stays readable, and this process does not write it, until the operation has ended.
     unsafe fn put(
         &self,
         accept: Accept<'_>,
@@ -133,7 +142,7 @@ pub trait Fabric: Send + Sync + Debug {
     /// Copies `len` bytes at `from` to `to` in this process.
     ///
     /// # Safety
-    /// `to .. to + len` stays writable, and is not touched by this process, until the operation has ended.
+    /// `to .. to + len` stays writable, and this process does not access it, until the operation has ended.
     unsafe fn get(
         &self,
         accept: Accept<'_>,
@@ -142,8 +151,8 @@ pub trait Fabric: Send + Sync + Debug {
         len: u64,
     ) -> Result<Posted, Refused>;
 
-    /// Copies `len` bytes from `from` to `to`, wherever both are; a fabric without [`Capabilities::third_party`]
-    /// answers [`Refused::Relay`]. Overlapping ranges of one rank move as memmove does.
+    /// Copies `len` bytes from `from` to `to`, on any ranks. A fabric without [`Capabilities::third_party`] may
+    /// return [`Refused::Relay`]. Overlapping ranges of one rank are copied as by memmove.
     fn copy(
         &self,
         accept: Accept<'_>,
@@ -152,18 +161,18 @@ pub trait Fabric: Send + Sync + Debug {
         len: u64,
     ) -> Result<Posted, Refused>;
 
-    /// Changes one word; what it was arrives with the completion.
+    /// Executes an atomic operation on one word. The old value comes with the completion.
     fn atomic(&self, accept: Accept<'_>, at: GlobalAddress, atomic: &Atomic) -> Result<Posted, Refused>;
 
-    /// The word at `at`, if loads and locked instructions on it are all that reading and changing it take: aligned,
-    /// in job memory that is mapped here and stays so while the fabric lives. `None` says nothing more: the operation
-    /// goes its ordinary way, and fails there if it must.
+    /// Returns the word at `at`, if this process can access it by loads and locked instructions: it is aligned and
+    /// lies in job memory that is mapped here and stays mapped while the fabric lives. `None` is no error: the
+    /// operation is then posted as usual, and fails there if it must.
     fn word(&self, _at: GlobalAddress, _width: Width) -> Option<NonNull<u8>> {
         None
     }
 
-    /// Copies like `put`, then raises `signal`, which belongs to the same rank, by `amount`. Ends as
-    /// [`Fabric::raise`] does.
+    /// Copies like `put`, then raises `signal`, which belongs to the same rank, by `amount`. The result is that of
+    /// [`Fabric::raise`].
     ///
     /// # Safety
     /// As for `put`.
@@ -177,44 +186,46 @@ pub trait Fabric: Send + Sync + Debug {
         amount: u64,
     ) -> Result<Posted, Refused>;
 
-    /// Raises `signal` by `amount`. Where that is done at once, the answer is whose commands wait for the signal
-    /// ([`SignalControl::look_after_add`]); elsewhere its owner looks itself.
+    /// Raises `signal` by `amount`. If that is done at once, the result is the queue whose commands wait for the
+    /// signal ([`SignalControl::look_after_add`]); otherwise the signal's owner checks this.
     fn raise(&self, accept: Accept<'_>, signal: GlobalAddress, amount: u64) -> Result<Posted, Refused>;
 
-    /// Poisons `signal`, if it is sound. Ends as [`Fabric::raise`] does.
+    /// Poisons `signal`, unless it is poisoned already. The result is that of [`Fabric::raise`].
     fn poison(&self, accept: Accept<'_>, signal: GlobalAddress, poison: Poison) -> Result<Posted, Refused>;
 
     /// Ends when everything accepted for `peer` before it is visible there.
     fn flush(&self, accept: Accept<'_>, peer: Rank) -> Result<Posted, Refused>;
 
-    /// The signal line at `signal`, of which this rank is the one writer.
+    /// Returns the signal line at `signal`, which only this rank writes.
     fn line(&self, signal: GlobalAddress) -> Result<SignalLine<'_>, Cause>;
 
-    /// Writes payload and counter of a line in one piece; only through [`SignalLine::Via`].
+    /// Writes payload and counter of a line atomically. Called only through [`SignalLine::Via`].
     fn write_line(&self, signal: GlobalAddress, payload: LinePayload, value: u64) -> Result<(), Refused>;
 
-    /// A signal of this rank's own.
+    /// Returns one of this rank's own signals.
     fn own_signal(&self, index: u32) -> Result<SignalCell, Cause>;
 
-    /// The counter of an own signal that is not in this process's reach; only through [`SignalCell::Via`].
+    /// Reads the counter of an own signal that this process cannot access directly. Called only through
+    /// [`SignalCell::Via`].
     fn read_signal(&self, signal: GlobalAddress) -> u64;
 
-    /// The payload of an own line that is not in this process's reach, if it still is the one of `value`.
+    /// Reads the payload of an own line that this process cannot access directly, if it still is the one of `value`.
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload>;
 
-    /// Job memory that this process can copy from and to by itself, if it has it mapped already; valid while the fabric
-    /// lives and the memory is not freed. None where such copies would take no part in what the fabric does.
+    /// Returns the address in this process of job memory that is mapped already, so that the caller can copy by
+    /// itself. It is valid while the fabric lives and the memory is not freed. None where the fabric would not
+    /// account for such copies.
     fn mapped(&self, _at: GlobalAddress, _len: u64) -> Option<NonNull<u8>> {
         None
     }
 
-    /// Copies `len` bytes between `here` and what another rank shows at the address `there` of its process: into it, or
-    /// from it. They have been copied when it returns. Errors: the fabric cannot do that, or may not any more; the rank
-    /// is gone.
+    /// Copies `len` bytes between `here` and the address `there` in the process of rank `of`, which has exposed that
+    /// memory: to `there` if `_is_into`, else from it. The copy is complete on return. Errors: the fabric does not
+    /// support this, the system forbids it, or the rank is gone.
     ///
     /// # Safety
-    /// As many bytes at `here` may be read, or written; the other rank keeps its own as long, and lets nobody else
-    /// write them, nor read what is written.
+    /// `len` bytes at `here` may be read, or written. The other rank keeps its memory valid during the call. Nobody
+    /// else writes the memory that is read, or accesses the memory that is written.
     unsafe fn copy_exposed(
         &self,
         _of: Rank,
@@ -226,81 +237,87 @@ pub trait Fabric: Send + Sync + Debug {
         Err(Cause::Unsupported("memory of another process is out of this fabric's reach".into()))
     }
 
-    /// The slot lines at `at`, if this process can reach them by itself; otherwise each access goes through the two
-    /// calls below.
+    /// Returns the slot lines at `at`, if this process can access them directly. Otherwise each access goes through
+    /// the next two calls.
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause>;
 
-    /// Writes into a slot line of which this rank is the one writer; only through [`Slots`]. Payload and word arrive
-    /// in one piece. Of two writes of one word, the one with the greater value stays, in whatever order they arrive.
+    /// Writes into a slot line that only this rank writes. Called only through [`Slots`]. Payload and word arrive
+    /// together. Of two writes to one word, the one with the greater value remains, in whichever order they arrive.
     fn write_slot(&self, line: GlobalAddress, write: &SlotWrite<'_>) -> Result<(), Refused>;
 
-    /// Word 0 to 7 of a slot line of this rank's own; only through [`Slots`].
+    /// Reads word 0 to 7 of one of this rank's own slot lines. Called only through [`Slots`].
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64;
 
-    /// Writes a command into a ring, at places that were reserved for it: lines arrive whole, the first one last. Its
-    /// owner is_enabled of it.
+    /// Writes a command into a ring, at positions that were reserved for it. Each line arrives whole, the first line
+    /// last. The ring's owner is notified.
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused>;
 
-    /// Opens this rank's part of a group. Each member does; none may use it before it knows that all have. The places
-    /// stay registered until it is closed. Error: there is no room for another group, or it can be none.
+    /// Opens this rank's part of a group. Each member calls it; no member may use the group before it knows that all
+    /// have opened it. The buffers stay registered until the group is closed. Errors: no resources for another group,
+    /// or the members cannot form one.
     fn open_group(&self, _group: &FabricGroup<'_>) -> Result<(), Cause> {
         Err(Cause::Unsupported(format!("groups of ranks on fabric {}", self.name())))
     }
 
-    /// This member comes to the next meeting of a group. When all have come, each one's signal `met` is raised by 1.
+    /// Enters the next barrier of a group. When all members have entered it, the fabric raises each member's
+    /// `barrier_signal` by 1.
     ///
-    /// It comes to one at a time: again only when its signal has told of the last. A meeting carries nothing and pushes
-    /// nothing: what a member sent before is visible after it to all, if it [has settled](Fabric::is_quiescent) before
-    /// that member came. Not promised: that anybody is told of a member that does not come, or that it has ended for a
-    /// member before others who were told have left. Refused like an operation.
-    fn meet(&self, _group: u64) -> Result<(), Refused> {
-        Err(Refused::Never(Box::new(Cause::Unsupported(format!("meetings on fabric {}", self.name())))))
+    /// A member may enter the next barrier only after its signal has reported the previous one. A barrier carries no
+    /// data and flushes nothing: what a member sent before is visible to all members after it only if it [was
+    /// quiescent](Fabric::is_quiescent) when it entered. Not guaranteed: that anybody learns of a member that never
+    /// enters; that the barrier has ended for every member before another member, which it ended for, leaves the job.
+    /// Refused like an operation.
+    fn enter_barrier(&self, _group: u64) -> Result<(), Refused> {
+        Err(Refused::Never(Box::new(Cause::Unsupported(format!("barriers on fabric {}", self.name())))))
     }
 
-    /// Sends the first `len` bytes of this member's place to the same place of each other one, and raises the signal
-    /// `brought` there by 1 after they are visible. `len` is at least 1.
+    /// Sends the first `len` bytes of this member's buffer to the buffer of each other member, and raises that
+    /// member's `multicast_signal` by 1 after they are visible. `len` is at least 1.
     ///
-    /// The bytes are read until they have arrived, which the sender is told by nothing but a later meeting, or by
-    /// [`Fabric::is_quiescent`]. Multicasts are not ordered, neither those of one member: who sends must know that all
-    /// have taken what was sent before. Refused like an operation.
+    /// The fabric may read the buffer until the bytes have arrived everywhere. The sender learns of this only by a
+    /// later barrier or by [`Fabric::is_quiescent`]. Multicasts are not ordered, not even those of one member: a
+    /// sender must know that all members have consumed the previous one. Refused like an operation.
     fn multicast(&self, _group: u64, _len: u64) -> Result<(), Refused> {
         Err(Refused::Never(Box::new(Cause::Unsupported(format!("multicasts on fabric {}", self.name())))))
     }
 
-    /// This rank has no more to do with a group: nothing of it touches its signals and its place any more. Other
-    /// members' later meetings never end.
+    /// Closes this rank's part of a group: the group no longer touches its signals and its buffer. Other members'
+    /// later barriers never complete.
     fn close_group(&self, _group: u64) {}
 
-    /// Takes completions and serves what peers ask of this rank. One thread at a time does it; others return.
+    /// Processes completions and requests from peers. One thread at a time does this; calls from other threads return
+    /// at once.
     fn poll(&self, sink: &mut Sink<'_>);
 
-    /// Whether `poll` would find something. Asked before sleeping.
+    /// Returns true if `poll` would find something to do. Called before a thread sleeps.
     fn has_work(&self) -> bool;
 
-    /// Whether all that this rank sent has arrived, lines and what ended before it was visible included. A rank
-    /// leaves only then: whoever waits for what it sent would otherwise hear that it left instead.
+    /// Returns true if everything that this rank sent has arrived, including lines and operations that ended before
+    /// they were visible. A rank leaves only then; otherwise a peer that waits for its data could learn instead that
+    /// it left.
     fn is_quiescent(&self) -> bool {
         true
     }
 
-    /// The first byte of a rank's system piece, where loads and stores reach it: this rank's own always.
+    /// Returns the first byte of a rank's system piece, if loads and stores reach it. Always so for this rank's own.
     fn system(&self, rank: Rank) -> Option<NonNull<u8>>;
 
-    /// A peer's job memory in this process, where loads and stores reach it; all `len` bytes.
+    /// Returns the address in this process of `len` bytes of job memory at `at`, if loads and stores reach all of
+    /// them. Maps them if needed.
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>>;
 
-    /// Fails everything that was accepted: a rank has died. Later operations are refused.
+    /// Fails every accepted operation because a rank has died. Later operations are refused.
     fn fail_all(&self, cause: &Cause);
 
-    /// That this rank itself is dead, where it can hear of that: one that is simulated and was killed, and unwinds. All
-    /// that it had accepted ends by itself, later operations are refused, and so nothing is waited for.
+    /// Returns why this rank itself is dead, if it can learn of that: a simulated rank that was killed and unwinds.
+    /// Everything it had accepted ends by itself and later operations are refused, so it need not wait for anything.
     fn is_cut_off(&self) -> Option<Cause> {
         None
     }
 
-    /// This rank's own range: what it has registered and where.
+    /// Returns this rank's own memory range and its registrations.
     fn registry(&self) -> &Registry;
 
-    /// Bytes of private memory that the fabric holds for peers, for `job.memory()`.
+    /// Returns the bytes of private memory that the fabric holds for peers, for `job.memory()`.
     fn peer_bytes(&self) -> u64;
 }

@@ -1,36 +1,38 @@
-//! What an operation is made of, and how it is answered.
+//! Operations of a fabric: their tokens, their results, and atomic operations on a word.
 #![allow(unsafe_code)]
-//! Unsafe: words at places that the caller has found; they are atomics for everybody.
+//! Unsafe: atomic access to words whose addresses the caller has checked. Everybody accesses these words as atomics.
 
 use crate::base::Cause;
 use crate::segment::GlobalAddress;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Names an operation to its issuer.
+/// Identifies an operation to its issuer.
 pub type Token = u64;
 
-/// Gives the token under which an operation will end. A fabric calls it once, before anybody can see the operation
-/// end, and only if it then answers [`Posted::Started`]: an operation that ends at once costs no book-keeping.
+/// Returns the token of an operation that will end later. A fabric calls it once, before anybody can see the
+/// operation end, and only if it then returns [`Posted::Started`]. So an operation that ends at once costs no
+/// bookkeeping.
 pub type Accept<'a> = &'a dyn Fn() -> Token;
 
-/// An operation that was taken.
+/// The result of an operation that the fabric accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Posted {
-    /// It has ended: local and remote completion, with what it fetched (0 if nothing).
+    /// The operation has ended, locally and remotely. Holds the value that it fetched (0 if none).
     Done(u64),
-    /// It is under way and ends through `poll`.
+    /// The operation is in flight and ends through `poll`.
     Started,
 }
 
-/// An operation that was not taken and has no effect.
+/// The fabric did not accept the operation; it has no effect.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Refused {
-    /// No room just now: poll and try again.
+    /// Resources are exhausted for the moment: poll and try again.
     Again,
-    /// It can never be done. Boxed, so that the answer of every operation is three words.
+    /// The operation can never succeed. Boxed, so that every result takes three words.
     Never(Box<Cause>),
-    /// Only `copy` answers so: these two places need a get and a put, through memory of the issuer.
+    /// Returned by `copy` only: copying between these two addresses takes a get and a put through the issuer's
+    /// memory.
     Relay,
 }
 
@@ -43,20 +45,20 @@ impl From<Cause> for Refused {
     }
 }
 
-/// A command that is written into a ring of another rank.
+/// A command to be written into another rank's ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommandWrite {
-    /// Where its lines are.
+    /// The global addresses of its lines.
     pub places: [GlobalAddress; 2],
-    /// The position of the first.
+    /// The ring position of the first line.
     pub position: u64,
-    /// What they say.
+    /// The contents of the lines.
     pub words: [[u64; 7]; 2],
-    /// How many there are.
+    /// How many lines there are: 1 or 2.
     pub lines: u64,
 }
 
-/// Size of the word that an atomic operation changes.
+/// Size of the word that an atomic operation accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Width {
     /// Four bytes.
@@ -66,7 +68,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// In bytes, which is also the alignment needed.
+    /// Size in bytes. The word must be aligned to it.
     #[inline]
     pub const fn bytes(self) -> u64 {
         match self {
@@ -75,10 +77,10 @@ impl Width {
         }
     }
 
-    /// The value of the word at `place`.
+    /// Loads the word at `place`.
     ///
     /// # Safety
-    /// `place` is an aligned word of that width, in memory that lives during the call.
+    /// `place` points to an aligned word of this width, in memory that lives during the call.
     #[inline]
     pub unsafe fn load(self, place: NonNull<u8>) -> u64 {
         // SAFETY: the caller's promise.
@@ -91,14 +93,14 @@ impl Width {
     }
 }
 
-/// What happens to the word. Unsigned, wrapping.
+/// What an atomic operation does to the word. Arithmetic is unsigned and wraps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AtomicKind {
-    /// Becomes the operand.
+    /// Stores the operand. The result is 0.
     Store,
-    /// Becomes the operand; the old value is wanted.
+    /// Stores the operand and returns the old value.
     Swap,
-    /// Grows by the operand.
+    /// Adds the operand.
     Add,
     /// Bitwise exclusive or.
     Xor,
@@ -106,31 +108,31 @@ pub enum AtomicKind {
     Or,
     /// Bitwise and.
     And,
-    /// Becomes the operand if it is `expected`.
+    /// Stores the operand if the word equals `expected`.
     Cas {
-        /// The value that must be there.
+        /// The value to compare with.
         expected: u64,
     },
-    /// Stays; its value is wanted.
+    /// Returns the value and changes nothing.
     Load,
 }
 
-/// One change of one word.
+/// An atomic operation on one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Atomic {
-    /// What happens.
+    /// What the operation does.
     pub kind: AtomicKind,
-    /// With which value.
+    /// Its operand.
     pub operand: u64,
-    /// To how large a word.
+    /// The size of the word.
     pub width: Width,
 }
 
 impl Atomic {
-    /// Applies the change to the word at `place`; what it was.
+    /// Applies the operation to the word at `place` and returns the old value.
     ///
     /// # Safety
-    /// `place` is an aligned word of that width, in memory that lives during the call.
+    /// `place` points to an aligned word of this width, in memory that lives during the call.
     #[inline]
     pub unsafe fn apply(self, place: NonNull<u8>) -> u64 {
         // SAFETY: the caller's promise.
@@ -142,7 +144,7 @@ impl Atomic {
         }
     }
 
-    /// Applies the change to a word of eight bytes with the processor's own atomics; what it was.
+    /// Applies the operation to an eight-byte word with the processor's atomics and returns the old value.
     #[inline]
     pub fn apply8(self, word: &AtomicU64) -> u64 {
         let value = self.operand;
@@ -163,7 +165,7 @@ impl Atomic {
         }
     }
 
-    /// Applies the change to a word of four bytes; what it was.
+    /// Applies the operation to a four-byte word and returns the old value.
     #[inline]
     pub fn apply4(self, word: &AtomicU32) -> u64 {
         let value = self.operand as u32;
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_changes_the_word_and_tells_what_it_was() {
+    fn every_kind_changes_the_word_and_returns_the_old_value() {
         let expect = [
             (AtomicKind::Store, 0b0101, 0, 0b0101),
             (AtomicKind::Swap, 0b0101, 0b1111, 0b0101),
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn words_wrap() {
+    fn add_wraps() {
         let word = AtomicU32::new(u32::MAX);
         Atomic { kind: AtomicKind::Add, operand: 2, width: Width::W4 }.apply4(&word);
         assert_eq!(word.into_inner(), 1);

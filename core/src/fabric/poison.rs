@@ -1,22 +1,23 @@
-//! Why a signal will never be raised as it should have been: the first failure of a command that was to raise it.
+//! Poison: why a signal will never reach its value. It holds the first failure of a command that was to raise the
+//! signal.
 
 use crate::base::{Cause, Rank};
 use std::time::Duration;
 
-/// A failure in four words, as it travels from signal to signal.
+/// A failure, encoded in three words that are passed from signal to signal.
 ///
-/// Causes are told apart as far as numbers can: what a text said stays with the rank where it happened.
+/// Only the kind and the numbers of a cause are kept. Its text stays in the log of the rank where it happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Poison {
     kind: u32,
-    /// Whether it came by a signal, from a command before.
-    handed_on: bool,
-    /// The rank on which it happened.
+    /// True if the failure reached this signal through another signal, from an earlier command.
+    forwarded: bool,
+    /// The rank on which the failure happened.
     origin: Rank,
     details: [u64; 2],
 }
 
-/// Kinds, from 1 on: 0 is a signal that is sound. The highest bit says whether it was handed on.
+/// Kinds, from 1 on: 0 means a sound signal. The highest bit is set if the failure was forwarded.
 const NULL: u32 = 1;
 const NO_RANK: u32 = 2;
 const RANGE: u32 = 3;
@@ -30,13 +31,13 @@ const DROPPED: u32 = 10;
 const OTHER: u32 = 11;
 const UNWOUND: u32 = 12;
 const OPERATION: u32 = 13;
-const HANDED_ON: u32 = 1 << 31;
+const FORWARDED: u32 = 1 << 31;
 
 impl Poison {
-    /// The failure of something that `origin` carried out.
+    /// Encodes the failure of something that `origin` executed.
     pub fn of(cause: &Cause, origin: Rank) -> Poison {
         let (kind, details) = match *cause {
-            Cause::Poisoned { origin, ref cause } => return Poison::of(cause, origin).handed_on(),
+            Cause::Poisoned { origin, ref cause } => return Poison::of(cause, origin).forwarded(),
             Cause::Failed { rank, ref cause } => return Poison::of(cause, rank),
             Cause::NullAddress => (NULL, [0, 0]),
             Cause::NoSuchRank { rank, size } => (NO_RANK, [u64::from(rank.0), size as u64]),
@@ -52,20 +53,20 @@ impl Poison {
             Cause::QueueUnwound { rank } => (UNWOUND, [u64::from(rank.0), 0]),
             _ => (OTHER, [0, 0]),
         };
-        Poison { kind, handed_on: false, origin, details }
+        Poison { kind, forwarded: false, origin, details }
     }
 
-    /// The same as what a signal brings to those who wait for it.
-    pub fn handed_on(self) -> Poison {
-        Poison { handed_on: true, ..self }
+    /// Returns this failure as one that a signal forwards to commands that wait for it.
+    pub fn forwarded(self) -> Poison {
+        Poison { forwarded: true, ..self }
     }
 
-    /// The same as the failure of a command itself, though a signal brought it to whoever tells.
-    pub fn first_hand(self) -> Poison {
-        Poison { handed_on: false, ..self }
+    /// Returns this failure as a command's own, even if it came through a signal.
+    pub fn as_own_failure(self) -> Poison {
+        Poison { forwarded: false, ..self }
     }
 
-    /// The failure as a cause: where it happened, and what it was.
+    /// Decodes the failure into a cause that names the origin rank.
     pub fn cause(self) -> Cause {
         let [first, second] = self.details;
         let cause = match self.kind {
@@ -85,25 +86,25 @@ impl Poison {
             OPERATION => Cause::OperationPanicked { rank: Rank(first as u32) },
             UNWOUND => Cause::QueueUnwound { rank: Rank(first as u32) },
             _ => {
-                let log = format!("the log of rank {} says how (TASUKI_LOG=info)", self.origin);
+                let log = format!("see the log of rank {} (TASUKI_LOG=info)", self.origin);
                 Cause::Unsupported(log)
             }
         };
         let (origin, cause) = (self.origin, Box::new(cause));
-        if self.handed_on { Cause::Poisoned { origin, cause } } else { Cause::Failed { rank: origin, cause } }
+        if self.forwarded { Cause::Poisoned { origin, cause } } else { Cause::Failed { rank: origin, cause } }
     }
 
-    /// As words, of which the first is not 0.
+    /// Encodes the poison. The first word is never 0.
     pub fn words(self) -> [u64; 3] {
-        let kind = self.kind | if self.handed_on { HANDED_ON } else { 0 };
+        let kind = self.kind | if self.forwarded { FORWARDED } else { 0 };
         [u64::from(kind) << 32 | u64::from(self.origin.0), self.details[0], self.details[1]]
     }
 
-    /// The failure that such words are; `None` if the first says that there is none.
+    /// Decodes the words; `None` if the first one says that the signal is sound.
     pub fn from_words([first, a, b]: [u64; 3]) -> Option<Poison> {
         let (head, origin) = ((first >> 32) as u32, Rank(first as u32));
-        let (kind, handed_on) = (head & !HANDED_ON, head & HANDED_ON != 0);
-        (kind != 0).then_some(Poison { kind, handed_on, origin, details: [a, b] })
+        let (kind, forwarded) = (head & !FORWARDED, head & FORWARDED != 0);
+        (kind != 0).then_some(Poison { kind, forwarded, origin, details: [a, b] })
     }
 }
 
@@ -112,23 +113,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_keeps_its_numbers_and_its_origin_on_every_way() {
+    fn poison_keeps_cause_and_origin_when_forwarded() {
         let cause = Cause::OutOfRange { address: 77, bytes: 8 };
         let first = Poison::of(&cause, Rank(3));
         let again = Poison::of(&first.cause(), Rank(9));
-        assert_eq!(again, first, "who only passes it on is not its origin");
+        assert_eq!(again, first, "a rank that only forwards the failure is not its origin");
         assert_eq!(Poison::from_words(first.words()), Some(first));
         assert_eq!(first.cause(), Cause::Failed { rank: Rank(3), cause: Box::new(cause.clone()) });
-        let later = first.handed_on();
+        let later = first.forwarded();
         assert_eq!(later.cause(), Cause::Poisoned { origin: Rank(3), cause: Box::new(cause) });
         assert_eq!(Poison::of(&later.cause(), Rank(9)), later);
         assert_eq!(Poison::from_words(later.words()), Some(later));
-        assert_eq!(later.first_hand(), first);
+        assert_eq!(later.as_own_failure(), first);
         assert_eq!(Poison::from_words([0; 3]), None);
     }
 
     #[test]
-    fn what_numbers_cannot_say_names_its_rank() {
+    fn other_causes_name_the_origin_rank() {
         let text = format!("{:?}", Poison::of(&Cause::Bug("x".into()), Rank(5)).cause());
         assert!(text.contains("rank 5"), "{text}");
     }

@@ -1,7 +1,9 @@
-//! Signals and signal lines: the words that tell of arrivals, directly where memory is mapped, else by the fabric.
+//! Signals and signal lines: counters that report the arrival of data. Accessed directly in mapped memory, else by
+//! the fabric.
 #![allow(unsafe_code)]
-//! Unsafe: atomics in a mapped system piece of a rank. A `SignalCell` or `SignalLine` is made by a fabric and used only
-//! while that fabric, which keeps the pieces mapped, lives; signal memory is never unmapped or given to others.
+//! Unsafe: atomics in a mapped system piece of a rank. A fabric makes each `SignalCell` and `SignalLine`. They are
+//! used only while that fabric lives, which keeps the pieces mapped. Signal memory is never unmapped or reused for
+//! anything else.
 
 use super::signal_line::{LineWords, PAYLOAD_WORDS};
 use super::{Fabric, Poison, SignalControl};
@@ -12,7 +14,7 @@ use crate::segment::GlobalAddress;
 use crate::segment::layout::LINE_PAYLOAD;
 use std::ptr::NonNull;
 
-/// The payload of a signal line: up to 48 bytes, the rest zero.
+/// The payload of a signal line: up to 48 bytes, padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinePayload {
     words: [u64; PAYLOAD_WORDS],
@@ -20,7 +22,7 @@ pub struct LinePayload {
 }
 
 impl LinePayload {
-    /// The bytes of one value of at most 48 bytes.
+    /// Makes a payload from the bytes of one value of at most 48 bytes.
     #[inline]
     pub fn of<T: bytemuck::NoUninit>(value: &T) -> LinePayload {
         const { assert!(size_of::<T>() <= LINE_PAYLOAD, "a signal line carries at most 48 bytes") };
@@ -30,7 +32,7 @@ impl LinePayload {
         LinePayload { words, used: size_of::<T>().div_ceil(8) as u8 }
     }
 
-    /// The value that the bytes are.
+    /// Converts the bytes to a value.
     #[inline]
     pub fn to<T: bytemuck::AnyBitPattern>(&self) -> T {
         const { assert!(size_of::<T>() <= LINE_PAYLOAD, "a signal line carries at most 48 bytes") };
@@ -38,16 +40,16 @@ impl LinePayload {
     }
 }
 
-/// Where one of this rank's own signals is read.
+/// How to read one of this rank's own signals.
 #[derive(Clone, Copy, Debug)]
 pub enum SignalCell {
-    /// In memory that this process maps.
+    /// In memory that this process has mapped.
     Direct(DirectCell),
-    /// By asking the fabric.
+    /// By a call of the fabric.
     Via(GlobalAddress),
 }
 
-/// The first word of a signal line in mapped memory; the payload's words follow it.
+/// Pointer to the first word of a signal line in mapped memory. The payload words follow it.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectCell(NonNull<AtomicU64>);
 
@@ -57,10 +59,11 @@ unsafe impl Send for DirectCell {}
 unsafe impl Sync for DirectCell {}
 
 impl DirectCell {
-    /// The line whose counter lies at `word`.
+    /// Makes a cell of the line whose counter lies at `word`.
     ///
     /// # Safety
-    /// `word` must be the start of a signal (two lines of 64 bytes) in signal memory, mapped while the cell is used.
+    /// `word` must be the start of a signal (two lines of 64 bytes) in signal memory that stays mapped while the cell
+    /// is used.
     pub unsafe fn new(word: NonNull<u8>) -> DirectCell {
         DirectCell(word.cast())
     }
@@ -71,25 +74,25 @@ impl DirectCell {
         unsafe { self.0.cast().as_ref() }
     }
 
-    /// The counter.
+    /// Returns the counter.
     #[inline]
     pub fn counter(&self) -> &AtomicU64 {
         &self.words().counter
     }
 
-    /// Who waits for it besides threads, and whether it is poisoned: the second line of a signal.
+    /// Returns the second line of the signal: which command queues wait for it, and whether it is poisoned.
     #[inline]
     pub fn arming(&self) -> &SignalControl {
         // SAFETY: the promise of `new`; signals are two lines apart.
         unsafe { self.0.cast::<LineWords>().add(1).cast::<SignalControl>().as_ref() }
     }
 
-    /// Poisons the signal; false if it was poisoned before.
+    /// Poisons the signal. Returns false if it was poisoned before.
     pub fn poison(&self, poison: Poison) -> bool {
         self.arming().poison(self.counter(), poison)
     }
 
-    /// Copies the first `used` words of the payload out, if it still is the one that came with `value`.
+    /// Copies the first `used` words of the payload, if it still is the one that came with `value`.
     #[inline]
     pub fn payload(&self, value: u64, used: usize) -> Option<LinePayload> {
         let words = self.words().read(value, used)?;
@@ -98,7 +101,7 @@ impl DirectCell {
 }
 
 impl SignalCell {
-    /// The counter; bytes put before it was raised are visible once it is seen.
+    /// Loads the counter. Bytes put before the raise that it shows are visible after this call.
     #[inline]
     pub fn read(&self, fabric: &dyn Fabric) -> u64 {
         match self {
@@ -107,7 +110,7 @@ impl SignalCell {
         }
     }
 
-    /// The value in the payload of the line, if the counter is still `value`; `None` if its writer has gone on.
+    /// Returns the value in the payload, if the counter is still `value`; `None` if the writer has begun another.
     #[inline]
     pub fn read_payload<T: bytemuck::AnyBitPattern>(&self, fabric: &dyn Fabric, value: u64) -> Option<T> {
         let payload = match self {
@@ -118,16 +121,16 @@ impl SignalCell {
     }
 }
 
-/// A signal line of a peer, of which this rank is the one writer.
+/// A peer's signal line that only this rank writes.
 #[derive(Clone, Copy, Debug)]
 pub enum SignalLine<'f> {
-    /// In mapped memory: a few stores.
+    /// In mapped memory: costs a few stores.
     Direct(DirectLine<'f>),
-    /// By the fabric.
+    /// By calls of the fabric.
     Via(FabricLine<'f>),
 }
 
-/// A line in mapped memory, and the rank state of its owner.
+/// A line in mapped memory, and its owner's rank state.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectLine<'f> {
     cell: DirectCell,
@@ -135,33 +138,33 @@ pub struct DirectLine<'f> {
     mode: WakeMode,
 }
 
-/// A line that only the fabric reaches.
+/// A line that only the fabric can reach.
 #[derive(Clone, Copy, Debug)]
 pub struct FabricLine<'f> {
-    /// Who carries it.
+    /// The fabric.
     pub fabric: &'f dyn Fabric,
-    /// Where it is.
+    /// The line's address.
     pub signal: GlobalAddress,
 }
 
 impl<'f> DirectLine<'f> {
-    /// The line at `cell`, whose owner sits at `rank_state`.
+    /// Makes a line from its cell and the rank state of its owner.
     pub fn new(cell: DirectCell, rank_state: &'f RankState, mode: WakeMode) -> DirectLine<'f> {
         DirectLine { cell, rank_state, mode }
     }
 
-    /// Its place, which stays while the fabric lives.
+    /// Returns the cell, which stays valid while the fabric lives.
     pub fn cell(&self) -> DirectCell {
         self.cell
     }
 
-    /// How its owner is woken.
+    /// Returns how its owner is woken.
     pub fn mode(&self) -> WakeMode {
         self.mode
     }
 
-    /// The counter becomes `value`, without a payload; wakes the owner if it sleeps. What was written before is visible
-    /// to whoever sees it.
+    /// Sets the counter to `value`, without a payload, and wakes the owner if it sleeps. What the caller wrote before
+    /// is visible to a rank that sees the value.
     #[inline(always)]
     pub fn raise_to(&self, value: u64) {
         self.cell.words().raise_to(value);

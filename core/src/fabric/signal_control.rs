@@ -1,13 +1,15 @@
-//! The second line of a signal: who waits for it besides threads, and whether it is poisoned.
+//! The second line of a signal: which command queues wait for it, and whether it is poisoned.
 //!
-//! A signal that commands wait for is *armed*. Whoever raises it looks at that after the raise; whoever arms it looks
-//! at the counter after arming. Both have a full fence in between, so one of the two sees the other (`SYNC armed`).
+//! A signal is *armed* while commands wait for it. A rank that raises the signal checks afterwards whether it is
+//! armed; a rank that arms it checks the counter afterwards. Both execute a full fence in between, so at least one of
+//! the two sees the other (`SYNC armed`).
 //!
-//! Poison is written once: the first failure counts (`SYNC poison`). It happens at a point among the raises, as an
-//! effect does: the counter *falls* by so much that no threshold above what it had reached can be met any more, however
-//! often the signal is raised after that. So whoever finds a threshold met by a counter that is not negative need not
-//! ask whether the signal is sound ([`plainly_reached`]); whoever does not looks here, where it says how far the signal
-//! had come. Of a signal that had been raised 2^62 times that holds for thresholds less than 2^61 away.
+//! A signal is poisoned at most once: the first failure counts (`SYNC poison`). Poisoning is ordered among the raises
+//! like an effect. It subtracts so much from the counter that no threshold above the value reached so far can ever be
+//! met, however often the signal is raised later. So a non-negative counter that meets a threshold proves that the
+//! threshold was reached, and the reader need not check for poison ([`certainly_reached`]). In all other cases the
+//! reader looks here, where the value at the time of poisoning is stored. For a signal that was raised 2^62 times
+//! this holds for thresholds less than 2^61 away.
 
 use super::Poison;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering, fence};
@@ -17,43 +19,45 @@ use crate::base::{planted, relaxed_if_planted};
 pub const NOBODY: u32 = 0;
 /// Commands of several queues wait.
 pub const SEVERAL: u32 = u32::MAX;
-/// Set in the mark of one queue, of whose commands some must be run by a certain rank.
+/// Set in the mark of a single queue if some of its waiting commands must be run by a certain rank.
 pub const BOUND: u32 = 1 << 31;
 
-/// By how much the counter of a signal falls when it is poisoned: thresholds are compared across half the numbers.
-const FALL: u64 = 1 << 62;
+/// What poisoning subtracts from a signal's counter. Thresholds are compared across half the number range.
+const POISON_OFFSET: u64 = 1 << 62;
 
-/// A signal's state: sound; somebody is about to poison it; its counter may have fallen; poisoned.
+/// The states of a signal: sound; a rank is about to poison it; the subtraction may have happened; poisoned.
 const SOUND: u32 = 0;
 const CLAIMED: u32 = 1;
-const FALLING: u32 = 2;
+const SUBTRACTING: u32 = 2;
 const POISONED: u32 = 3;
 
-/// Whether a counter has reached a threshold, also across its wrap.
+/// Returns true if a counter has reached a threshold. The comparison works across a wrap.
 #[inline(always)]
 pub fn reached(value: u64, threshold: u64) -> bool {
     value.wrapping_sub(threshold) as i64 >= 0
 }
 
-/// Whether a counter that cannot have fallen has reached a threshold. False says nothing: see [`SignalControl::verdict`].
+/// Returns true if a counter proves that a threshold was reached. False does not mean that it was not: see
+/// [`SignalControl::check_threshold`].
 #[inline(always)]
-pub fn plainly_reached(value: u64, threshold: u64) -> bool {
+pub fn certainly_reached(value: u64, threshold: u64) -> bool {
     (value as i64 >= 0) & reached(value, threshold)
 }
 
-/// The words. On a line of their own: the counter's line moves with each raise, this one hardly ever.
+/// The control words. They have a cache line of their own: the counter's line moves with each raise, this one hardly
+/// ever.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct SignalControl {
-    /// [`NOBODY`], one more than the number of the one queue of the signal's rank whose commands wait, perhaps with
-    /// [`BOUND`], or [`SEVERAL`]. Written by whoever holds the lease of such a queue.
+    /// [`NOBODY`]; or 1 plus the number of the only queue whose commands wait, possibly with [`BOUND`]; or
+    /// [`SEVERAL`]. The queue belongs to the signal's rank. Written by the holder of that queue's lease.
     armed: AtomicU32,
-    /// One of those four, each after the one before.
+    /// One of the four states above. Goes through them in order.
     state: AtomicU32,
-    /// The poison, written by whoever claimed it.
+    /// The poison. Written by the rank that moved the state to `CLAIMED`.
     poison: [AtomicU64; 3],
-    /// How far the signal had come when its counter fell; until it is poisoned, about that.
-    stood: AtomicU64,
+    /// The counter just before the subtraction. Until the state is `POISONED`, only an approximation.
+    value_at_poison: AtomicU64,
 }
 
 impl Default for SignalControl {
@@ -63,13 +67,13 @@ impl Default for SignalControl {
             armed: AtomicU32::new(NOBODY),
             state: AtomicU32::new(SOUND),
             poison: [word(), word(), word()],
-            stood: word(),
+            value_at_poison: word(),
         }
     }
 }
 
 impl SignalControl {
-    /// The raiser's look, after the raise. Which queue's commands wait.
+    /// Called by a rank that has raised the signal, after the raise. Returns which queue's commands wait.
     #[inline(always)]
     pub fn look_after_add(&self) -> u32 {
         // On x86_64 the addition was a full fence.
@@ -80,13 +84,13 @@ impl SignalControl {
         self.armed.load(Ordering::Relaxed)
     }
 
-    /// Who waits, for a raise that has not happened: a guess.
+    /// Returns which queue's commands wait, without a fence. Before a raise this is only a hint.
     #[inline(always)]
-    pub fn glance(&self) -> u32 {
+    pub fn armed_hint(&self) -> u32 {
         self.armed.load(Ordering::Relaxed)
     }
 
-    /// Commands of that queue wait from now on. Whoever calls it must look at the counter again after it.
+    /// Records that commands of that queue wait. The caller must look at the counter again afterwards.
     pub fn arm(&self, queue: u32, bound: bool) {
         let mark = (queue + 1) | if bound { BOUND } else { 0 };
         let mut now = self.armed.load(Ordering::Relaxed);
@@ -107,10 +111,10 @@ impl SignalControl {
         }
     }
 
-    /// The same, where they may have waited before, for a queue that was just let go on: whoever raised the counter and
-    /// did not see that is seen to have raised it by who looks at the counter after this.
+    /// Like [`SignalControl::arm`], for a queue that has just been resumed and may still be armed. A caller that
+    /// reads the counter afterwards sees the raise of every rank that did not see the mark.
     pub fn keep_armed(&self, queue: u32) {
-        let mark = self.glance();
+        let mark = self.armed_hint();
         if mark != queue + 1 && mark != SEVERAL {
             self.arm(queue, false);
         } else if !planted("queue_start_fence") {
@@ -118,15 +122,15 @@ impl SignalControl {
         }
     }
 
-    /// No command of that queue waits any more. That several queues had some is not forgotten.
+    /// Records that no command of that queue waits any more. `SEVERAL` stays as it is.
     pub fn disarm(&self, queue: u32) {
         for mark in [queue + 1, (queue + 1) | BOUND] {
             let _ = self.armed.compare_exchange(mark, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// Poisons the signal of that counter; false if it was poisoned before. Whoever does it must look who waits after
-    /// that, as after a raise.
+    /// Poisons the signal with that counter. Returns false if it was poisoned before. The caller must then check
+    /// which queues wait, as after a raise.
     pub fn poison(&self, counter: &AtomicU64, poison: Poison) -> bool {
         if self.state.compare_exchange(SOUND, CLAIMED, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return false;
@@ -134,11 +138,11 @@ impl SignalControl {
         for (word, value) in self.poison.iter().zip(poison.words()) {
             word.store(value, Ordering::Relaxed);
         }
-        self.stood.store(counter.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.state.store(FALLING, Ordering::Release); // SYNC fall
+        self.value_at_poison.store(counter.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.state.store(SUBTRACTING, Ordering::Release); // SYNC fall
         if !planted("queue_poison_counts_on") {
-            let stood = counter.fetch_sub(FALL, Ordering::AcqRel); // SYNC fall
-            self.stood.store(stood, Ordering::Relaxed);
+            let value_at_poison = counter.fetch_sub(POISON_OFFSET, Ordering::AcqRel); // SYNC fall
+            self.value_at_poison.store(value_at_poison, Ordering::Relaxed);
         }
         let order = relaxed_if_planted("queue_poison_relaxed", Ordering::Release); // SYNC poison
         self.state.store(POISONED, order);
@@ -146,40 +150,42 @@ impl SignalControl {
         true
     }
 
-    /// The poison, if there is any.
+    /// Returns the poison, if the signal is poisoned.
     #[inline]
     pub fn poisoned(&self) -> Option<Poison> {
-        self.fell().map(|(poison, _)| poison)
+        self.poison_and_value().map(|(poison, _)| poison)
     }
 
-    /// The poison, if there is any, and how far the signal had come before it.
+    /// Returns the poison and the value that the signal had reached before, if it is poisoned.
     #[inline]
-    pub fn fell(&self) -> Option<(Poison, u64)> {
+    pub fn poison_and_value(&self) -> Option<(Poison, u64)> {
         if self.state.load(Ordering::Acquire) != POISONED {
             return None; // SYNC poison
         }
         let word = |at: usize| self.poison[at].load(Ordering::Relaxed);
         let poison = Poison::from_words([word(0), word(1), word(2)])?;
-        Some((poison, self.stood.load(Ordering::Relaxed)))
+        Some((poison, self.value_at_poison.load(Ordering::Relaxed)))
     }
 
-    /// What a counter, seen (acquire) at that value, says of a threshold: it was reached, it never will be, or not yet.
-    pub fn verdict(&self, counter: u64, threshold: u64) -> Option<Result<(), Poison>> {
-        match self.fell() {
-            Some((_, stood)) if reached(stood, threshold) => Some(Ok(())),
+    /// Judges a threshold by a counter value that was loaded with acquire: reached, never reached (the poison), or
+    /// `None`: not yet.
+    pub fn check_threshold(&self, counter: u64, threshold: u64) -> Option<Result<(), Poison>> {
+        match self.poison_and_value() {
+            Some((_, value_at_poison)) if reached(value_at_poison, threshold) => Some(Ok(())),
             Some((poison, _)) => Some(Err(poison)),
-            // Who is about to poison it has not said yet how far it had come.
-            None => (self.height(counter) == counter && reached(counter, threshold)).then_some(Ok(())),
+            // A rank that is just poisoning the signal has not yet stored the value reached before.
+            None => (self.raised_value(counter) == counter && reached(counter, threshold)).then_some(Ok(())),
         }
     }
 
-    /// How often the signal was raised, when its counter was seen (acquire) at that value.
-    pub fn height(&self, counter: u64) -> u64 {
-        if self.state.load(Ordering::Acquire) < FALLING {
+    /// Returns how often the signal was raised, given a counter value that was loaded with acquire.
+    pub fn raised_value(&self, counter: u64) -> u64 {
+        if self.state.load(Ordering::Acquire) < SUBTRACTING {
             return counter; // SYNC fall
         }
-        let fell = (counter.wrapping_sub(self.stood.load(Ordering::Relaxed)) as i64) < -((FALL / 2) as i64);
-        if fell { counter.wrapping_add(FALL) } else { counter }
+        let is_subtracted = (counter.wrapping_sub(self.value_at_poison.load(Ordering::Relaxed)) as i64)
+            < -((POISON_OFFSET / 2) as i64);
+        if is_subtracted { counter.wrapping_add(POISON_OFFSET) } else { counter }
     }
 }
 
@@ -194,7 +200,8 @@ mod tests {
         assert!(reached(2, u64::MAX - 2) && !reached(u64::MAX - 2, 2));
     }
 
-    /// However far away a threshold is of a signal that was not raised 2^62 times, and however often it is raised.
+    /// Tries thresholds at any distance from a signal that was raised fewer than 2^62 times, and raises after the
+    /// poison.
     #[test]
     fn poison_keeps_what_was_reached_and_nothing_else() {
         const FAR: [u64; 5] = [0, 1, 1 << 40, 1 << 62, u64::MAX / 2 - 200];
@@ -203,7 +210,11 @@ mod tests {
             let poison = Poison::of(&Cause::NullAddress, Rank(1));
             let says = |threshold: u64| {
                 let now = counter.load(Ordering::Acquire);
-                if plainly_reached(now, threshold) { Some(Ok(())) } else { arming.verdict(now, threshold) }
+                if certainly_reached(now, threshold) {
+                    Some(Ok(()))
+                } else {
+                    arming.check_threshold(now, threshold)
+                }
             };
             for far in FAR {
                 assert_eq!(says(begin.wrapping_sub(far)), Some(Ok(())), "sound, {far} below {begin}");
@@ -217,7 +228,7 @@ mod tests {
                     assert_eq!(says(begin.wrapping_sub(far)), Some(Ok(())), "{far} below {begin}");
                     assert_eq!(says(begin.wrapping_add(far + 1)), Some(Err(poison)), "{far} above {begin}");
                 }
-                assert_eq!(arming.height(counter.load(Ordering::Relaxed)), begin.wrapping_add(raised));
+                assert_eq!(arming.raised_value(counter.load(Ordering::Relaxed)), begin.wrapping_add(raised));
             }
         }
     }

@@ -1,13 +1,13 @@
 //! The words of a signal line, and how one writer and one reader share them.
 //!
-//! | word | is | written |
+//! | word | holds | written |
 //! |---|---|---|
-//! | 0 | counter | last: whoever sees it sees the payload (`SYNC signal-raise`) |
-//! | 1-6 | payload | between |
-//! | 7 | the counter to come | first: whoever sees a word of a payload sees that it was begun (`SYNC line-torn`) |
+//! | 0 | counter | last: a reader that sees it sees the payload (`SYNC signal-raise`) |
+//! | 1-6 | payload | in between |
+//! | 7 | the next counter value | first: a reader that sees any new payload word sees that the write began (`SYNC line-torn`) |
 //!
-//! All in one cache line, so that a value is handed over by moving one line. The reader copies the payload and then
-//! looks at word 7: if the writer has begun the next value, the copy may be torn and is thrown away.
+//! All words lie in one cache line, so handing over a value moves one line. The reader copies the payload and then
+//! reads word 7: if the writer has begun the next value, the copy may be torn and is discarded.
 
 use crate::base::sync::{AtomicU64, Ordering, fence};
 use crate::base::{planted, relaxed_if_planted};
@@ -20,7 +20,8 @@ pub const PAYLOAD_WORDS: usize = LINE_PAYLOAD / 8;
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct LineWords {
-    /// Raised by the line's one writer by storing, or by anyone by adding if no payload is used; read by its owner.
+    /// The counter. Its one writer raises it with stores. If no payload is used, any rank may raise it by atomic
+    /// addition. The owner reads it.
     pub counter: AtomicU64,
     payload: [AtomicU64; PAYLOAD_WORDS],
     opened: AtomicU64,
@@ -40,7 +41,7 @@ impl Default for LineWords {
 }
 
 impl LineWords {
-    /// The writer's part: payload, then counter.
+    /// Called by the writer: stores the payload, then the counter.
     #[inline]
     pub fn write(&self, payload: &[u64], value: u64) {
         if !planted("signal_line_not_opened") {
@@ -56,15 +57,17 @@ impl LineWords {
         self.counter.store(value, order);
     }
 
-    /// The writer's part where no payload is used: what it has written before is visible to whoever sees the counter.
+    /// Called by the writer when no payload is used. Everything it wrote before is visible to a reader that sees the
+    /// counter.
     #[inline(always)]
     pub fn raise_to(&self, value: u64) {
         let order = relaxed_if_planted("signal_line_raise_relaxed", Ordering::Release); // SYNC signal-raise
         self.counter.store(value, order);
     }
 
-    /// The reader's part, after it has seen the counter at `value` (acquire): the first `used` words of the payload
-    /// that came with it, zero behind them, unless the writer has begun another.
+    /// Called by the reader after it has loaded `value` from the counter with acquire. Returns the first `used` words
+    /// of the payload that came with that value, and zeros behind them. Returns `None` if the writer has begun
+    /// another value.
     #[inline]
     pub fn read(&self, value: u64, used: usize) -> Option<[u64; PAYLOAD_WORDS]> {
         let word = |i: usize| if i < used { self.payload[i].load(Ordering::Relaxed) } else { 0 };

@@ -1,20 +1,20 @@
-//! Slot lines: the words through which two ranks exchange messages.
+//! Slot lines: the shared words through which two ranks exchange messages.
 #![allow(unsafe_code)]
-//! Unsafe: atomics in the mapped arena of a rank. What they lie in is kept mapped by the structure that points there,
-//! wherever in the arena it is made to point.
+//! Unsafe: atomics in the mapped arena of a rank. The structure that points into the arena keeps it mapped, whichever
+//! lines it points to.
 //!
-//! A slot line is 64 bytes of some rank's arena. One peer writes it, its owner reads it:
+//! A slot line is 64 bytes in the arena of its owner. One peer writes it, its owner reads it:
 //!
-//! | word | is | written |
+//! | word | holds | written |
 //! |---|---|---|
-//! | 0 | the main word | after the payload: whoever sees it sees the payload (`SYNC slot-main`) |
-//! | 1 | the side word | by itself (`SYNC slot-side`) |
+//! | 0 | the main word | after the payload: a reader that sees it sees the payload (`SYNC slot-main`) |
+//! | 1 | the side word | independently (`SYNC slot-side`) |
 //! | 2-7 | payload | before the main word |
 //!
-//! Both words only grow, across their wrap, so that a fabric may drop a write that a later one has overtaken. Nothing
-//! says that a payload may be overwritten but the protocol of those who use the line: the reader tells the writer
-//! by a line of the writer's own. Data and the posting of the next receive travel in one line that way, and move
-//! between two processors once.
+//! Both words only grow, also across their wrap, so a fabric may drop a write that a later one has overtaken. The
+//! line itself does not say when its payload may be overwritten. The protocol of its users decides that: the reader
+//! informs the writer through a line that the writer owns. So data and the posting of the next receive travel in one
+//! line, which moves between the two processors once.
 
 use super::{Fabric, Refused};
 use crate::base::Cause;
@@ -30,23 +30,23 @@ use std::sync::Arc;
 /// Words of payload in a slot line.
 pub const SLOT_PAYLOAD: usize = 6;
 
-/// One of the two words of a slot line.
+/// Selects one of the two words of a slot line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotWord {
-    /// Word 0, which the payload belongs to.
+    /// Word 0, written after its payload.
     Main,
     /// Word 1.
     Side,
 }
 
-/// What is written into a slot line in one go.
+/// One write into a slot line.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SlotWrite<'p> {
-    /// Which word.
+    /// The word to write.
     pub word: SlotWord,
-    /// Its new value, never behind the present one.
+    /// Its new value, which is never older than the present one.
     pub value: u64,
-    /// The first words of the payload; only with the main word.
+    /// The first words of the payload; empty for the side word.
     pub payload: &'p [u64],
 }
 
@@ -71,7 +71,7 @@ impl Default for SlotLine {
 }
 
 impl SlotLine {
-    /// The writer's part: payload, then main word.
+    /// Called by the writer: stores the payload, then the main word.
     #[inline(always)]
     pub fn write(&self, payload: &[u64], value: u64) {
         for (word, &value) in self.payload.iter().zip(payload) {
@@ -81,43 +81,44 @@ impl SlotLine {
         self.words[0].store(value, order);
     }
 
-    /// The writer's part: the side word.
+    /// Called by the writer: stores the side word.
     #[inline(always)]
     pub fn write_side(&self, value: u64) {
         let order = relaxed_if_planted("slot_side_relaxed", Ordering::Release); // SYNC slot-side
         self.words[1].store(value, order);
     }
 
-    /// The reader's part: one of the words.
+    /// Called by the reader: loads one of the two words.
     #[inline(always)]
     pub fn read(&self, word: SlotWord) -> u64 {
         let order = relaxed_if_planted("slot_reader_relaxed", Ordering::Acquire); // SYNC slot-main slot-side
         self.words[word as usize].load(order)
     }
 
-    /// The main word, where both sides change it in one step: a claim.
+    /// Returns the main word, for lines whose main word both sides change by compare-and-swap: a claim.
     pub fn main(&self) -> &AtomicU64 {
         &self.words[0]
     }
 
-    /// One word of the payload, after the main word that it came with was seen.
+    /// Loads one payload word. The caller has seen the main word that came with it.
     #[inline(always)]
     pub fn payload(&self, index: usize) -> u64 {
         self.payload[index].load(Ordering::Relaxed)
     }
 
-    /// The line's owner will let both sides take turns, from 0 on, by the last word of the payload, which no write
-    /// brings then. The other side knows when it sees what the owner writes after that.
-    pub fn begin_turns(&self) {
+    /// Resets the part counter to 0. The counter is the last payload word, which no write uses then. Called by the
+    /// line's owner; the other side knows of it when it sees what the owner writes afterwards.
+    pub fn begin_parts(&self) {
         self.payload[SLOT_PAYLOAD - 1].store(0, Ordering::Relaxed);
     }
 
-    /// The next turn, which nobody else gets. It orders nothing: what a turn is about was known to both before.
-    pub fn take_turn(&self) -> u64 {
+    /// Returns the number of the next part, which no other call gets. Relaxed: both sides knew what the parts are
+    /// before.
+    pub fn take_part(&self) -> u64 {
         self.payload[SLOT_PAYLOAD - 1].fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes a write as a fabric brings it: one that was overtaken is dropped. For one writer at a time.
+    /// Applies a write that a fabric delivers, unless a later one has overtaken it. One writer at a time.
     pub fn take(&self, write: &SlotWrite<'_>) {
         let behind = write.value.wrapping_sub(self.words[write.word as usize].load(Ordering::Relaxed)) as i64;
         match write.word {
@@ -131,12 +132,12 @@ impl SlotLine {
 /// Slot lines in a rank's arena that this process has mapped.
 #[derive(Debug)]
 pub struct DirectSlots {
-    /// Never null; as many lines as were asked for follow, wherever it points.
+    /// Never null. At least the requested number of lines follow, wherever it points.
     first: AtomicPtr<SlotLine>,
     rank_state: NonNull<RankState>,
     mode: WakeMode,
-    /// Keep memory and rank state where they are.
-    _kept: (Arc<MappedRange>, Arc<NodeState>),
+    /// Keep the memory and the rank state mapped.
+    _keep_alive: (Arc<MappedRange>, Arc<NodeState>),
 }
 
 // SAFETY: pointers to atomics in memory that is shared by design and kept by the structure.
@@ -145,28 +146,28 @@ unsafe impl Send for DirectSlots {}
 unsafe impl Sync for DirectSlots {}
 
 impl DirectSlots {
-    /// The `lines` slot lines at `at`, in `window`, which is the range of that rank.
+    /// Makes the `lines` slot lines at `at`, in `range`, which is that rank's mapped range.
     pub fn new(
-        window: &Arc<MappedRange>,
+        range: &Arc<MappedRange>,
         node_state: &Arc<NodeState>,
         at: GlobalAddress,
         lines: u64,
     ) -> Result<DirectSlots, Cause> {
         Ok(DirectSlots {
-            first: AtomicPtr::new(find(window, at, lines)?.as_ptr()),
+            first: AtomicPtr::new(find(range, at, lines)?.as_ptr()),
             rank_state: NonNull::from(node_state.rank_state(at.rank())),
             mode: node_state.wake_mode(),
-            _kept: (window.clone(), node_state.clone()),
+            _keep_alive: (range.clone(), node_state.clone()),
         })
     }
 
-    /// From now on these are the `lines` slot lines at `at`, of the same rank.
+    /// Moves to the `lines` slot lines at `at`, of the same rank.
     fn move_to(&self, at: GlobalAddress, lines: u64) -> Result<(), Cause> {
-        self.first.store(find(&self._kept.0, at, lines)?.as_ptr(), Ordering::Relaxed);
+        self.first.store(find(&self._keep_alive.0, at, lines)?.as_ptr(), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Brings a write to the first line, as a fabric does, and wakes nobody. One that was overtaken is dropped.
+    /// Applies a write to the first line, as a fabric delivers it, unless a later one has overtaken it. Wakes nobody.
     pub fn take(&self, write: &SlotWrite<'_>) {
         self.line(0).take(write);
     }
@@ -176,8 +177,8 @@ impl DirectSlots {
         self.write(0, *write);
     }
 
-    /// Word 0 to 7 of the first line.
-    pub fn look(&self, word: usize) -> u64 {
+    /// Loads word 0 to 7 of the first line.
+    pub fn read_word(&self, word: usize) -> u64 {
         match word {
             0 => self.line(0).read(SlotWord::Main),
             1 => self.line(0).read(SlotWord::Side),
@@ -194,10 +195,10 @@ impl DirectSlots {
         self.wake();
     }
 
-    /// The line of that number; the caller knows how many there are.
+    /// Returns a line. The caller has checked the number.
     #[inline(always)]
     fn line(&self, index: usize) -> &SlotLine {
-        // Relaxed: wherever it points there are lines. Who may use them is said by who moved it.
+        // Relaxed: wherever it points there are lines. The thread that moved it tells others when they may use them.
         let first = self.first.load(Ordering::Relaxed);
         // SAFETY: `Slots` checks the number; all lines lie in the mapped arena, to which it always points.
         unsafe { &*first.add(index) }
@@ -213,10 +214,10 @@ impl DirectSlots {
     }
 }
 
-/// `LINES` slot lines of one rank: its own, to be read, or a peer's, of which this rank is the one writer.
+/// `LINES` slot lines of one rank: this rank's own, for reading, or a peer's, which only this rank writes.
 #[derive(Debug)]
 pub struct Slots<const LINES: usize> {
-    way: SlotAccess,
+    access: SlotAccess,
 }
 
 #[derive(Debug)]
@@ -225,37 +226,37 @@ enum SlotAccess {
     Via(Arc<dyn Fabric>, AtomicU64),
 }
 
-/// That so many slot lines lie there.
+/// Checks that `lines` slot lines lie at `at`.
 fn check(at: GlobalAddress, lines: u64) -> Result<(), Cause> {
     let fits = is_slot_line(at.offset()) && lines <= (ARENA + ARENA_BYTES - at.offset()) / SLOT_LINE;
     if fits { Ok(()) } else { Err(Cause::Argument(format!("no slots lie at {at}"))) }
 }
 
-/// Where these lines lie in `window`, checked and mapped.
-fn find(window: &MappedRange, at: GlobalAddress, lines: u64) -> Result<NonNull<SlotLine>, Cause> {
+/// Returns the address of these lines in `range`, checked and mapped.
+fn find(range: &MappedRange, at: GlobalAddress, lines: u64) -> Result<NonNull<SlotLine>, Cause> {
     check(at, lines)?;
-    let system = window.system().map_err(|error| error.cause().clone())?;
-    // SAFETY: the arena lies in the system piece, which is mapped while the window lives.
+    let system = range.system().map_err(|error| error.cause().clone())?;
+    // SAFETY: the arena lies in the system piece, which is mapped while the range lives.
     Ok(unsafe { system.add(at.offset() as usize) }.cast())
 }
 
 impl<const LINES: usize> Slots<LINES> {
-    /// The slot lines from `at` on, in this process's reach or through `fabric`.
+    /// Makes the slot lines from `at` on, accessed directly or through `fabric`.
     pub fn new(fabric: &Arc<dyn Fabric>, at: GlobalAddress) -> Result<Slots<LINES>, Cause> {
         let lines = LINES as u64;
         check(at, lines)?;
-        let way = match fabric.slots(at, lines)? {
+        let access = match fabric.slots(at, lines)? {
             Some(direct) => SlotAccess::Direct(direct),
             None => SlotAccess::Via(fabric.clone(), AtomicU64::new(at.bits())),
         };
-        Ok(Slots { way })
+        Ok(Slots { access })
     }
 
-    /// From now on these are the slot lines at `at`, in the arena of the same rank. Whoever uses them at the time may
-    /// still use the old ones: threads that are to use the new ones must be told of the move.
+    /// Moves to the slot lines at `at`, in the arena of the same rank. Threads that use the lines meanwhile may still
+    /// use the old ones: the caller must tell other threads when to use the new ones.
     pub fn move_to(&self, at: GlobalAddress) -> Result<(), Cause> {
         let lines = LINES as u64;
-        match &self.way {
+        match &self.access {
             SlotAccess::Direct(slots) => slots.move_to(at, lines),
             SlotAccess::Via(_, old) => {
                 check(at, lines)?;
@@ -265,16 +266,16 @@ impl<const LINES: usize> Slots<LINES> {
         }
     }
 
-    /// Whether they lie in this process's reach.
+    /// Returns true if this process accesses the lines directly.
     pub fn is_direct(&self) -> bool {
-        matches!(self.way, SlotAccess::Direct(_))
+        matches!(self.access, SlotAccess::Direct(_))
     }
 
-    /// Writes into a line of a peer's, and wakes the peer if it sleeps. Always taken on mapped memory.
+    /// Writes into a peer's line and wakes the peer if it sleeps. Never refused on mapped memory.
     #[inline(always)]
     pub fn write(&self, line: usize, write: SlotWrite<'_>) -> Result<(), Refused> {
         assert!(line < LINES);
-        match &self.way {
+        match &self.access {
             SlotAccess::Direct(slots) => {
                 slots.write(line, write);
                 Ok(())
@@ -283,36 +284,36 @@ impl<const LINES: usize> Slots<LINES> {
         }
     }
 
-    /// A word of an own line. What was written with it can be read once it is seen.
+    /// Loads a word of an own line. What was written before it can be read afterwards.
     #[inline(always)]
     pub fn read(&self, line: usize, word: SlotWord) -> u64 {
         assert!(line < LINES);
-        match &self.way {
+        match &self.access {
             SlotAccess::Direct(slots) => slots.line(line).read(word),
-            SlotAccess::Via(fabric, at) => look(&**fabric, at, line, word as usize),
+            SlotAccess::Via(fabric, at) => read_word(&**fabric, at, line, word as usize),
         }
     }
 
-    /// An own line will be read and its main word changed in one step: on mapped memory the line is fetched for both at
-    /// once.
+    /// Prefetches an own line that will be read and whose main word will then be changed by compare-and-swap. Does
+    /// nothing without mapped memory.
     #[inline(always)]
-    pub fn will_change(&self, line: usize) {
+    pub fn prefetch_for_write(&self, line: usize) {
         assert!(line < LINES);
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-        if let SlotAccess::Direct(slots) = &self.way {
+        if let SlotAccess::Direct(slots) = &self.access {
             let line: *const SlotLine = slots.line(line);
-            // SAFETY: a prefetch changes nothing, whatever the address. The compiler's own function would fetch the
-            // line for reading, since the least x86_64 lacks the other instruction: there it does nothing.
+            // SAFETY: a prefetch changes nothing, whatever the address. The compiler's intrinsic would fetch the line
+            // for reading, since the x86_64 baseline lacks `prefetchw`.
             unsafe { std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags)) };
         }
     }
 
-    /// An own line will be read soon, and nobody writes it before: on mapped memory it is fetched meanwhile.
+    /// Prefetches an own line that will be read soon and is not written before. Does nothing without mapped memory.
     #[inline(always)]
-    pub fn will_read(&self, line: usize) {
+    pub fn prefetch_for_read(&self, line: usize) {
         assert!(line < LINES);
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-        if let SlotAccess::Direct(slots) = &self.way {
+        if let SlotAccess::Direct(slots) = &self.access {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let line: *const SlotLine = slots.line(line);
             // SAFETY: a prefetch changes nothing, whatever the address.
@@ -320,36 +321,36 @@ impl<const LINES: usize> Slots<LINES> {
         }
     }
 
-    /// Both sides will take turns on an own line, from 0 on.
-    pub fn begin_turns(&self, line: usize) {
+    /// Resets the part counter of an own line to 0.
+    pub fn begin_parts(&self, line: usize) {
         assert!(line < LINES);
-        if let SlotAccess::Direct(slots) = &self.way {
-            slots.line(line).begin_turns();
+        if let SlotAccess::Direct(slots) = &self.access {
+            slots.line(line).begin_parts();
         }
     }
 
-    /// The next turn on a line, whosever it is: no other call gets it. Where the line is not in this process's reach
-    /// nobody has a turn: the number is larger than any.
-    pub fn take_turn(&self, line: usize) -> u32 {
+    /// Returns the number of the next part by the counter of a line, own or the peer's; no other call gets it.
+    /// Without mapped memory it is `u32::MAX`, so that the caller gets no part.
+    pub fn take_part(&self, line: usize) -> u32 {
         assert!(line < LINES);
-        match &self.way {
-            SlotAccess::Direct(slots) => u32::try_from(slots.line(line).take_turn()).unwrap_or(u32::MAX),
+        match &self.access {
+            SlotAccess::Direct(slots) => u32::try_from(slots.line(line).take_part()).unwrap_or(u32::MAX),
             SlotAccess::Via(..) => u32::MAX,
         }
     }
 
-    /// A word of the payload of an own line, after its main word was seen.
+    /// Loads a payload word of an own line. The caller has seen its main word.
     #[inline(always)]
     pub fn payload(&self, line: usize, index: usize) -> u64 {
         assert!(line < LINES && index < SLOT_PAYLOAD);
-        match &self.way {
+        match &self.access {
             SlotAccess::Direct(slots) => slots.line(line).payload(index),
-            SlotAccess::Via(fabric, at) => look(&**fabric, at, line, 2 + index),
+            SlotAccess::Via(fabric, at) => read_word(&**fabric, at, line, 2 + index),
         }
     }
 }
 
-/// The parts of a write, one by one: whoever writes directly must not have put them together in memory before.
+/// Takes the parts of a write one by one, so that a direct write need not build a structure in memory first.
 #[cold]
 #[inline(never)]
 fn via(
@@ -364,7 +365,7 @@ fn via(
 
 #[cold]
 #[inline(never)]
-fn look(fabric: &dyn Fabric, at: &AtomicU64, line: usize, word: usize) -> u64 {
+fn read_word(fabric: &dyn Fabric, at: &AtomicU64, line: usize, word: usize) -> u64 {
     fabric.read_slot(line_at(at, line), word)
 }
 

@@ -154,7 +154,7 @@ fn height(file: &MemFile, signal: u32) -> Option<u64> {
     copy.read(file, at, 0..SIGNAL_BYTES)?;
     // SAFETY: memory of our own, aligned, as long as a signal, which is made of atomics.
     let cell = unsafe { DirectCell::new(copy.start()) };
-    Some(cell.arming().height(cell.counter().load(Ordering::Relaxed)))
+    Some(cell.arming().raised_value(cell.counter().load(Ordering::Relaxed)))
 }
 
 fn look_at_flights(queue: &Queue<'_>, owner: Rank, sight: &mut QueueReport) {

@@ -276,7 +276,7 @@ impl Fabric for ShmFabric {
     }
 
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
-        self.peers.slots(line, 1, &self.node_state).map_or(0, |slot| slot.look(word))
+        self.peers.slots(line, 1, &self.node_state).map_or(0, |slot| slot.read_word(word))
     }
 
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {

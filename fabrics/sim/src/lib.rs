@@ -269,7 +269,7 @@ impl Fabric for SimFabric {
 
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
         let state = self.run.enter(self.rank, CallKind::Look);
-        state.memory.slots(line, 1, &state.node_state).map_or(0, |slot| slot.look(word))
+        state.memory.slots(line, 1, &state.node_state).map_or(0, |slot| slot.read_word(word))
     }
 
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {
@@ -280,8 +280,8 @@ impl Fabric for SimFabric {
         self.run.enter(self.rank, CallKind::Ask).open_group(self.rank, group)
     }
 
-    fn meet(&self, group: u64) -> Result<(), Refused> {
-        self.of_group(|state| state.meet(self.rank, group))
+    fn enter_barrier(&self, group: u64) -> Result<(), Refused> {
+        self.of_group(|state| state.enter_barrier(self.rank, group))
     }
 
     fn multicast(&self, group: u64, len: u64) -> Result<(), Refused> {

@@ -78,7 +78,7 @@ impl RingSpan {
     /// Where the message lies that a peer has staged for a slot.
     #[inline]
     pub(crate) fn at(bank: &SlotBank, block: SlotIndex) -> RingSpan {
-        let word = |index| bank.data_word(block, index);
+        let word = |word| bank.data_word(block, word);
         RingSpan::of([word(0), word(1), word(3)])
     }
 

@@ -39,14 +39,14 @@ impl CopyParts {
     }
 
     /// Where a part begins, and how many bytes it has.
-    fn part(self, index: u32) -> (u64, u64) {
-        let start = u64::from(index) * self.part;
+    fn part(self, part: u32) -> (u64, u64) {
+        let start = u64::from(part) * self.part;
         (start, self.part.min(self.len - start))
     }
 
     /// Copies one.
-    fn copy(self, worker: &Worker, index: u32, from: GlobalAddress, to: GlobalAddress) -> Result<(), Cause> {
-        let (start, len) = self.part(index);
+    fn copy(self, worker: &Worker, part: u32, from: GlobalAddress, to: GlobalAddress) -> Result<(), Cause> {
+        let (start, len) = self.part(part);
         let copied = worker.copy_across(from.add(start), to.add(start), len, CachePolicy::of(self.len));
         // Both were in reach when the message began.
         let bug = || Cause::Bug("memory was lost while a message of it was copied".into());
@@ -119,8 +119,8 @@ impl SplitCopy {
         let moved = !self.is_dealt;
         while !self.is_dealt {
             match bank.take_part_as_sender(block) {
-                index if index < self.parts.count() => {
-                    self.parts.copy(worker, index, self.from, self.to)?;
+                part if part < self.parts.count() => {
+                    self.parts.copy(worker, part, self.from, self.to)?;
                     self.copied += 1;
                 }
                 _ => self.is_dealt = true,
@@ -148,11 +148,11 @@ pub(crate) fn help(
     }
     let mut copied = 0;
     loop {
-        let index = bank.take_part_as_receiver(block);
-        if index >= parts.count() {
+        let part = bank.take_part_as_receiver(block);
+        if part >= parts.count() {
             return Ok(copied > 0);
         }
-        parts.copy(worker, index, from, to).map_err(|cause| Refused::Never(Box::new(cause)))?;
+        parts.copy(worker, part, from, to).map_err(|cause| Refused::Never(Box::new(cause)))?;
         copied += 1;
         bank.write_taken(block, number, copied)?;
     }
@@ -166,9 +166,9 @@ mod tests {
     fn every_byte_is_in_one_part() {
         for len in [LEAST, LEAST + 1, (1 << 20) - 1, 1 << 20, (64 << 20) + 5] {
             let (parts, mut next) = (CopyParts::of(len), 0);
-            for index in 0..parts.count() {
-                let (start, bytes) = parts.part(index);
-                assert!(start == next && bytes > 0 && bytes <= PART_MAX, "{len}: {index}");
+            for part in 0..parts.count() {
+                let (start, bytes) = parts.part(part);
+                assert!(start == next && bytes > 0 && bytes <= PART_MAX, "{len}: {part}");
                 next += bytes;
             }
             assert_eq!(next, len);

@@ -218,7 +218,7 @@ impl SlotBank {
     /// What the peer has posted will be read.
     #[inline(always)]
     pub(crate) fn prefetch_posting(&self, block: SlotIndex) {
-        self.ours.will_read(2 * block);
+        self.ours.prefetch_for_read(2 * block);
     }
 
     /// Whether the peer has posted a receive for the next message, of whatever kind.
@@ -271,8 +271,8 @@ impl SlotBank {
 
     /// A word of what it has sent.
     #[inline(always)]
-    pub(crate) fn data_word(&self, block: SlotIndex, index: usize) -> u64 {
-        self.ours.payload(2 * block, index)
+    pub(crate) fn data_word(&self, block: SlotIndex, word: usize) -> u64 {
+        self.ours.payload(2 * block, word)
     }
 
     /// The claim of the peer's posting.
@@ -282,23 +282,23 @@ impl SlotBank {
 
     /// No part of the message that both ranks are going to copy is taken. For its sender, who has the claim.
     pub(crate) fn begin_split_copy(&self, block: SlotIndex) {
-        self.ours.begin_turns(2 * block + 1);
+        self.ours.begin_parts(2 * block + 1);
     }
 
     /// Takes the next part of a message that both ranks copy: for its sender. On mapped memory.
     pub(crate) fn take_part_as_sender(&self, block: SlotIndex) -> u32 {
-        self.ours.take_turn(2 * block + 1)
+        self.ours.take_part(2 * block + 1)
     }
 
     /// The same for its receiver.
     pub(crate) fn take_part_as_receiver(&self, block: SlotIndex) -> u32 {
-        self.theirs.take_turn(2 * block + 1)
+        self.theirs.take_part(2 * block + 1)
     }
 
     /// The claim will be read and changed: fetches its line once for both.
     #[inline]
     pub(crate) fn prefetch_claim(&self, block: SlotIndex) {
-        self.ours.will_change(2 * block + 1);
+        self.ours.prefetch_for_write(2 * block + 1);
     }
 
     /// Where the receive wants its message, as the description says that stands there now.
@@ -418,8 +418,8 @@ impl SlotBank {
     pub(crate) fn unpack(&self, block: SlotIndex, into: &mut [u8]) {
         debug_assert!(into.len() <= SHORT_MAX);
         let (whole, rest) = into.as_chunks_mut::<8>();
-        for (index, bytes) in whole.iter_mut().enumerate() {
-            *bytes = self.data_word(block, index).to_le_bytes();
+        for (word, bytes) in whole.iter_mut().enumerate() {
+            *bytes = self.data_word(block, word).to_le_bytes();
         }
         if !rest.is_empty() {
             let mut word = self.data_word(block, whole.len());

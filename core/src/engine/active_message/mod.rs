@@ -136,7 +136,7 @@ impl Worker {
     /// Why a call of this rank's failed that had nobody else to tell; the first.
     pub fn call_failure(&self) -> Option<Cause> {
         let signal = GlobalAddress::new(self.rank(), signal_offset(self.calls()?.failures));
-        self.signal_control_at(signal)?.poisoned().map(|poison| poison.first_hand().cause())
+        self.signal_control_at(signal)?.poisoned().map(|poison| poison.as_own_failure().cause())
     }
 
     /// Names the handler that a cause knows by its number: it is the same on all ranks.

@@ -27,7 +27,7 @@ use super::sync::inline_flag::InlineFlag;
 use super::wait::Condition;
 use super::worker::Worker;
 use crate::base::{Cause, Rank, Result};
-use crate::fabric::{DirectCell, DirectLine, SignalCell, SignalLine, plainly_reached};
+use crate::fabric::{DirectCell, DirectLine, SignalCell, SignalLine, certainly_reached};
 use crate::node::park::WakeMode;
 use crate::os::{copy, prefetch, store_policy};
 use crate::segment::GlobalAddress;
@@ -142,9 +142,9 @@ impl ResolvedWait {
             return self.is_over_now(pass);
         }
         let (count, seen) = (self.count.in_pass(pass), &mut seen[self.seen]);
-        plainly_reached(*seen, count) || {
+        certainly_reached(*seen, count) || {
             *seen = self.cell.counter().load(Ordering::Acquire); // SYNC signal-raise
-            plainly_reached(*seen, count)
+            certainly_reached(*seen, count)
         }
     }
 
@@ -154,7 +154,7 @@ impl ResolvedWait {
         if let Some(seal) = &self.seal {
             return seal.word().is(seal.number.in_pass(pass));
         }
-        plainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
+        certainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
     }
 
     fn condition(&self, pass: u64) -> Condition {

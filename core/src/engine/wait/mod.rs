@@ -11,7 +11,7 @@ use crate::base::{Cause, Rank, Result};
 use crate::engine::command_queue::QueuePoller;
 use crate::engine::wait::platform::Pause;
 use crate::engine::worker::Worker;
-use crate::fabric::{SignalCell, plainly_reached, reached};
+use crate::fabric::{SignalCell, certainly_reached, reached};
 use crate::node::node_state::{EndedBy, PublishedWait, Stage, UnderWay};
 use crate::os::process;
 use std::fmt::Debug;
@@ -77,13 +77,13 @@ impl Worker {
             let spins = self.spins(from);
             if self.commands().are_used() {
                 if self.wait_and_poll(spins, &|| {
-                    plainly_reached(word.counter().load(Ordering::Acquire), threshold)
+                    certainly_reached(word.counter().load(Ordering::Acquire), threshold)
                 }) {
                     return Ok(()); // SYNC signal-raise
                 }
             } else {
                 for _ in 0..spins {
-                    if plainly_reached(word.counter().load(Ordering::Acquire), threshold) {
+                    if certainly_reached(word.counter().load(Ordering::Acquire), threshold) {
                         return Ok(()); // SYNC signal-raise
                     }
                     std::hint::spin_loop();
@@ -206,8 +206,8 @@ impl Worker {
         match condition {
             Condition::Signal(cell, threshold, _) => {
                 let count = cell.read(self.fabric());
-                let verdict = || self.signal_control_of(cell)?.verdict(count, *threshold);
-                plainly_reached(count, *threshold) || verdict() == Some(Ok(()))
+                let verdict = || self.signal_control_of(cell)?.check_threshold(count, *threshold);
+                certainly_reached(count, *threshold) || verdict() == Some(Ok(()))
             }
             Condition::Finished(number) => self.operations().is_finished(*number),
             Condition::FinishedThrough(number) => self.operations().is_finished_through(*number),
@@ -253,7 +253,7 @@ impl Worker {
     /// That what was to raise the signal failed before it had come that far, if so.
     fn poisoned(&self, condition: &Condition) -> Option<Cause> {
         let Condition::Signal(cell, threshold, _) = condition else { return None };
-        let (poison, stood) = self.signal_control_of(cell)?.fell()?;
+        let (poison, stood) = self.signal_control_of(cell)?.poison_and_value()?;
         (!reached(stood, *threshold)).then(|| poison.cause())
     }
 

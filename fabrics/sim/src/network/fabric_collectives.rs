@@ -39,7 +39,7 @@ impl CollectiveState {
     }
 
     fn rank(&self, member: usize) -> Rank {
-        self.members[member].met.rank()
+        self.members[member].barrier_signal.rank()
     }
 
     fn member(&self, rank: Rank) -> Option<usize> {
@@ -63,13 +63,13 @@ impl SimState {
         if !can.barrier || group.bytes > can.multicast_bytes_max {
             return Err(Cause::Unsupported("a group of that kind, on this simulated network".into()));
         }
-        let Some(own) = group.members.get(group.me).filter(|own| own.met.rank() == rank) else {
+        let Some(own) = group.members.get(group.me).filter(|own| own.barrier_signal.rank() == rank) else {
             return Err(Cause::Argument(format!("member {} of a group is not rank {rank}", group.me)));
         };
-        self.memory.signal(own.met)?;
-        self.memory.signal(own.brought)?;
+        self.memory.signal(own.barrier_signal)?;
+        self.memory.signal(own.multicast_signal)?;
         if group.bytes > 0 {
-            self.memory.probe(own.place, group.bytes)?;
+            self.memory.probe(own.buffer, group.bytes)?;
         }
         let circle = self.groups.entry(group.key).or_insert_with(|| CollectiveState::new(group));
         let standing = &mut circle.standings[group.me];
@@ -104,12 +104,12 @@ impl SimState {
     }
 
     /// A member sets out for the next meeting.
-    pub(crate) fn meet(&mut self, rank: Rank, key: u64) -> Result<(), Refused> {
+    pub(crate) fn enter_barrier(&mut self, rank: Rank, key: u64) -> Result<(), Refused> {
         let member = self.admit_member(rank, key)?;
         let Some(circle) = self.groups.get_mut(&key) else { return Ok(()) };
         let standing = &mut circle.standings[member];
         if standing.sent > standing.told {
-            let text = "a member comes to a meeting before it knows that the last one is over";
+            let text = "a member enters a barrier before it knows that the last one is over";
             return Err(Cause::Argument(text.into()).into());
         }
         standing.sent += 1;
@@ -149,7 +149,7 @@ impl SimState {
     /// A member is told that a meeting is over.
     pub(crate) fn met(&mut self, key: u64, member: usize) {
         let Some(circle) = self.groups.get(&key) else { return };
-        let (rank, signal) = (circle.rank(member), circle.members[member].met);
+        let (rank, signal) = (circle.rank(member), circle.members[member].barrier_signal);
         if !circle.standings[member].is_open || !self.arrives(rank, EventKind::Met { key, member }, false) {
             return;
         }
@@ -169,9 +169,9 @@ impl SimState {
             let text = format!("a multicast of {len} bytes, of a group with places of {}", circle.bytes);
             return Err(Cause::Argument(text).into());
         }
-        let (members, from) = (circle.members.clone(), End::There(circle.members[member].place));
+        let (members, from) = (circle.members.clone(), End::There(circle.members[member].buffer));
         let way_out = self.rank(rank).way_out_free_at;
-        for (other, FabricGroupMember { brought, place, .. }) in members.into_iter().enumerate() {
+        for (other, FabricGroupMember { multicast_signal, buffer, .. }) in members.into_iter().enumerate() {
             if other == member {
                 continue;
             }
@@ -179,7 +179,7 @@ impl SimState {
             self.launch(
                 rank,
                 None,
-                Task::Move { from, to: End::There(place), len, then: Some((brought, 1)) },
+                Task::Move { from, to: End::There(buffer), len, then: Some((multicast_signal, 1)) },
             );
             let id = InFlightId { issuer: rank, number: self.rank(rank).flights_made };
             if let Some(flight) = self.in_flight.get_mut(&id) {

@@ -21,9 +21,9 @@ fn offering(seed: u64, ranks: usize) -> Sim {
 
 fn members(ranks: usize) -> Vec<FabricGroupMember> {
     let of = |rank| FabricGroupMember {
-        met: signal(rank, MET),
-        brought: signal(rank, BROUGHT),
-        place: starter(rank, 0),
+        barrier_signal: signal(rank, MET),
+        multicast_signal: signal(rank, BROUGHT),
+        buffer: starter(rank, 0),
     };
     (0..ranks as u32).map(of).collect()
 }
@@ -51,7 +51,7 @@ fn try_again(worker: &Worker, act: impl Fn() -> Result<(), Refused>) -> Result<(
 
 fn meet(worker: &Worker, times: u64) -> Result<()> {
     worker.settle(&|| "settle".into())?;
-    try_again(worker, || worker.fabric().meet(KEY))?;
+    try_again(worker, || worker.fabric().enter_barrier(KEY))?;
     wait_met(worker, times)
 }
 
@@ -163,18 +163,18 @@ fn misuse_and_networks_without_groups_refuse() {
     run_well(&Sim::seed(1).ranks(2), |worker| {
         let opened = open(worker, &members(2));
         assert!(matches!(opened, Err(Cause::Unsupported(_))), "{opened:?}");
-        assert!(never(worker.fabric().meet(KEY)) && never(worker.fabric().multicast(KEY, 1)));
+        assert!(never(worker.fabric().enter_barrier(KEY)) && never(worker.fabric().multicast(KEY, 1)));
         Ok(())
     });
     run_well(&offering(1, 2), |worker| {
         let fabric = worker.fabric();
-        assert!(never(fabric.meet(KEY)));
+        assert!(never(fabric.enter_barrier(KEY)));
         of_all(worker)?;
         assert!(open(worker, &members(2)).is_err(), "it is open");
         assert!(never(fabric.multicast(KEY, 0)) && never(fabric.multicast(KEY, BYTES + 1)));
-        try_again(worker, || fabric.meet(KEY))?;
+        try_again(worker, || fabric.enter_barrier(KEY))?;
         if worker.rank() == Rank(0) {
-            assert!(never(fabric.meet(KEY)), "it does not know of the end of the last one");
+            assert!(never(fabric.enter_barrier(KEY)), "it does not know of the end of the last one");
         }
         wait_met(worker, 1)?;
         meet(worker, 2)

@@ -16,7 +16,7 @@ use crate::engine::sync::try_lock::TryLock;
 use crate::engine::sync::work_queue::WorkQueue;
 use crate::engine::trace::QueueId;
 use crate::engine::worker::Worker;
-use crate::fabric::{DirectCell, Fabric, SignalCell, SignalControl, plainly_reached};
+use crate::fabric::{DirectCell, Fabric, SignalCell, SignalControl, certainly_reached};
 use crate::queue::command::Trigger;
 use crate::queue::directory::QueueDirectory;
 use crate::queue::encoding::EncodedCommand;
@@ -75,7 +75,7 @@ impl<'m> ResolvedQueue<'m> {
     /// know.
     #[cold]
     fn last_credit(&self, credit: u32) -> Option<Failure> {
-        let (poison, stood) = self.arming(credit).fell()?;
+        let (poison, stood) = self.arming(credit).poison_and_value()?;
         let left = stood.wrapping_mul(self.queue.per_credit()).wrapping_sub(self.queue.commands()) as i64;
         let most = self.queue.cycle().map_or(i64::MAX, |lines| lines as i64);
         if left > 0 { Some(None) } else { (left > -most).then_some(Some(poison)) }
@@ -89,10 +89,10 @@ impl<'m> ResolvedQueue<'m> {
         trigger: Trigger,
     ) -> Option<Failure> {
         let count = self.count(worker, trigger.signal);
-        if plainly_reached(count, trigger.threshold) {
+        if certainly_reached(count, trigger.threshold) {
             return Some(None);
         }
-        let verdict = self.arming(trigger.signal).verdict(count, trigger.threshold)?;
+        let verdict = self.arming(trigger.signal).check_threshold(count, trigger.threshold)?;
         Some(verdict.err())
     }
 
@@ -215,14 +215,14 @@ impl Worker {
         // SAFETY: signal memory lies in the system piece.
         let cell = unsafe { DirectCell::new(system.add(signal.offset() as usize)) };
         let counter = cell.counter().load(Ordering::Acquire); // SYNC signal-raise
-        Some(cell.arming().height(counter))
+        Some(cell.arming().raised_value(counter))
     }
 
     /// How often an own signal has been raised, poisoned or not.
     #[inline]
     pub fn height(&self, cell: &SignalCell) -> u64 {
         let counter = cell.read(self.fabric());
-        self.signal_control_of(cell).map_or(counter, |arming| arming.height(counter))
+        self.signal_control_of(cell).map_or(counter, |arming| arming.raised_value(counter))
     }
 
     /// Who waits for an own signal, and whether it is poisoned.

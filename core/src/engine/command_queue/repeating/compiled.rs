@@ -14,7 +14,7 @@ use crate::engine::command_queue::repeating::RepeatingQueue;
 use crate::engine::command_queue::run::inline::COMBINED_AT_ONCE;
 use crate::engine::command_queue::run::ready_list::ReadyList;
 use crate::engine::worker::Worker;
-use crate::fabric::{DirectCell, NOBODY, Poison, SignalCell, plainly_reached};
+use crate::fabric::{DirectCell, NOBODY, Poison, SignalCell, certainly_reached};
 use crate::os::copy;
 use crate::queue::command::{Action, Command, Effect};
 use crate::queue::encoding::EncodedCommand;
@@ -85,7 +85,7 @@ impl CompiledWait {
     #[inline(always)]
     fn is_over(&self, pass: u64) -> bool {
         let threshold = self.first.wrapping_add(pass.wrapping_mul(self.more));
-        plainly_reached(self.cell.counter().load(Ordering::Acquire), threshold) // SYNC signal-raise
+        certainly_reached(self.cell.counter().load(Ordering::Acquire), threshold) // SYNC signal-raise
     }
 }
 
@@ -254,7 +254,7 @@ impl Worker {
     }
 
     fn is_poisoned(&self, cell: DirectCell) -> bool {
-        cell.arming().fell().is_some()
+        cell.arming().poison_and_value().is_some()
     }
 
     /// Runs steps until one has to wait, under the lease. False: there is something for the common way.
@@ -282,7 +282,7 @@ impl Worker {
                 if !wait.is_over(pass) {
                     return !self.is_poisoned(wait.cell);
                 }
-                if wait.cell.arming().glance() != NOBODY {
+                if wait.cell.arming().armed_hint() != NOBODY {
                     wait.cell.arming().disarm(named.number);
                 }
             }

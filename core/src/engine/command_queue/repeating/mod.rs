@@ -15,7 +15,7 @@ use crate::engine::command_queue::repeating::compiled::CompiledCommands;
 use crate::engine::wait::Condition;
 use crate::engine::wait::probe::scoped_wait_probe;
 use crate::engine::worker::Worker;
-use crate::fabric::{SEVERAL, SignalCell, SignalControl, plainly_reached};
+use crate::fabric::{SEVERAL, SignalCell, SignalControl, certainly_reached};
 use crate::queue::encoding::EncodedCommand;
 use crate::segment::GlobalAddress;
 use crate::segment::layout::signal_offset;
@@ -57,7 +57,7 @@ impl RepeatingQueue {
 /// Whoever raises that signal is told of the queue from now on. False: that has been so.
 #[inline]
 fn watch(arming: &SignalControl, number: u32) -> bool {
-    let mark = arming.glance();
+    let mark = arming.armed_hint();
     if mark == number + 1 || mark == SEVERAL {
         return false;
     }
@@ -68,7 +68,7 @@ fn watch(arming: &SignalControl, number: u32) -> bool {
 impl SignalTarget {
     #[inline]
     fn is_plainly_reached(&self, worker: &Worker) -> bool {
-        plainly_reached(self.cell.read(worker.fabric()), self.threshold)
+        certainly_reached(self.cell.read(worker.fabric()), self.threshold)
     }
 }
 

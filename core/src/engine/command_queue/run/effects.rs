@@ -20,7 +20,7 @@ impl Worker {
         if !self.commands().direct || !is_signal(signal.offset()) {
             return None;
         }
-        let mark = self.signal_control_at(signal).map_or(NOBODY, SignalControl::glance);
+        let mark = self.signal_control_at(signal).map_or(NOBODY, SignalControl::armed_hint);
         if mark == NOBODY || mark & BOUND != 0 {
             return None;
         }
@@ -73,7 +73,7 @@ impl Worker {
         let ahead = self.take_ahead(signal, todo);
         let posted = match failure {
             None => self.fabric().raise(&accept, signal, u64::from(amount)),
-            Some(poison) => self.fabric().poison(&accept, signal, poison.handed_on()),
+            Some(poison) => self.fabric().poison(&accept, signal, poison.forwarded()),
         };
         match posted {
             Ok(Posted::Started) => {}
@@ -135,6 +135,6 @@ impl Worker {
 fn raising(signal: GlobalAddress, amount: u32, failure: Option<&Poison>) -> Operation {
     match failure {
         None => Operation::Raise { signal, amount: u64::from(amount) },
-        Some(poison) => Operation::Poison { signal, poison: poison.handed_on() },
+        Some(poison) => Operation::Poison { signal, poison: poison.forwarded() },
     }
 }

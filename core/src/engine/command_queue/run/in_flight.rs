@@ -193,7 +193,7 @@ impl Worker {
     ) {
         self.record_in_flight(named, flight, failure.is_some(), EventKind::Ended);
         // Of another rank that ran it, a signal told.
-        named.queue.flights().end(flight, failure.map(|poison| poison.first_hand().words()));
+        named.queue.flights().end(flight, failure.map(|poison| poison.as_own_failure().words()));
     }
 
     /// Takes the next steps of commands that this rank carries out.

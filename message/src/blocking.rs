@@ -1,4 +1,4 @@
-//! Blocking sends and receives that did not end at once.
+//! Blocking sends and receives that take the slow path.
 
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
@@ -23,41 +23,41 @@ impl Context {
     #[inline(never)]
     pub(crate) fn send_slowly(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
         let call = self.to("send", to, slot);
-        let (bank, block) = self.bank(call)?;
+        let (bank, index) = self.bank(call)?;
         if bytes.len() <= SHORT_MAX {
             let mut looks = self.worker.spins(Some(bank.peer));
-            while looks > 0 && !bank.is_awaited(block) {
+            while looks > 0 && !bank.is_recv_posted(index) {
                 looks -= 1;
                 std::hint::spin_loop();
             }
-            if bank.send_short(block, bytes) {
+            if bank.send_short(index, bytes) {
                 return Ok(());
             }
         }
-        self.occupy_send(&bank, block, call)?;
+        self.occupy_send(&bank, index, call)?;
         let bytes = BufferView::of(bytes);
-        if self.send_by_ring(bytes, &bank, block) {
-            bank.state(block).sending.set_idle();
+        if self.send_by_ring(bytes, &bank, index) {
+            bank.state(index).sending.set_idle();
             return Ok(());
         }
-        RevocableBuffer::lend(bytes, &|| self.worker.pause(), |loan| {
-            self.send_place(SendProtocol::new(MessageBuffer::Own(loan.clone())), &bank, block, call)
+        RevocableBuffer::lend(bytes, &|| self.worker.pause(), |buffer| {
+            self.send_place(SendProtocol::new(MessageBuffer::Own(buffer.clone())), &bank, index, call)
         })
     }
 
-    /// Sends job memory of this rank's, blocking.
+    /// Sends from job memory of this rank. Blocks.
     pub fn send_job(&self, from: GlobalAddress, len: u64, to: Rank, slot: u32) -> Result<()> {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return self.send(bytes, to, slot);
         }
         let call = self.to("send", to, slot);
-        let (bank, block) = self.bank(call)?;
+        let (bank, index) = self.bank(call)?;
         self.check_job(from, len, call)?;
-        self.occupy_send(&bank, block, call)?;
-        self.send_place(SendProtocol::new(MessageBuffer::Job(from, len)), &bank, block, call)
+        self.occupy_send(&bank, index, call)?;
+        self.send_place(SendProtocol::new(MessageBuffer::Job(from, len)), &bank, index, call)
     }
 
-    /// A short message from job memory, which is read before it sets out; none if it is no short one.
+    /// Reads a short message from job memory into `line`; `None` if it is not short.
     pub(crate) fn short_job<'l>(
         &self,
         line: &'l mut [u8; SHORT_MAX],
@@ -69,7 +69,7 @@ impl Context {
         Ok(Some(bytes))
     }
 
-    /// That a message may come from that job memory, or go there.
+    /// Checks that a message can be sent from, or received into, this job memory.
     pub(crate) fn check_job(&self, at: GlobalAddress, len: u64, call: CallInfo) -> Result<()> {
         if at.rank() != self.worker.rank() {
             let text = format!(
@@ -81,47 +81,47 @@ impl Context {
         self.worker.check_place(at, len).map_err(|cause| self.fault(cause, call))
     }
 
-    /// Sends on a slot that was occupied.
+    /// Sends on a slot that is already occupied.
     fn send_place(
         &self,
         sending: SendProtocol,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
         call: CallInfo,
     ) -> Result<()> {
-        let mut way = ProtocolState::Send(sending);
-        let behind = self.last_buffered(bank, block);
-        let sent = match if behind.is_some() { None } else { self.run(&mut way, bank, block) } {
+        let mut protocol = ProtocolState::Send(sending);
+        let predecessor = self.last_buffered(bank, index);
+        let sent = match if predecessor.is_some() { None } else { self.run(&mut protocol, bank, index) } {
             Some(Outcome::Failed(cause)) => Err(self.fault(cause.clone(), call)),
             Some(_) => Ok(()),
             None => {
-                let operation = MessageOp::new(&self.progress.rings, bank, block, way, behind);
+                let operation = MessageOp::new(&self.progress.rings, bank, index, protocol, predecessor);
                 let _bound = self.bind(&operation);
                 self.finish_send(&operation, self.buffers_after(), call)
             }
         };
-        bank.state(block).sending.set_idle();
+        bank.state(index).sending.set_idle();
         sent
     }
 
-    /// Moves a message on while it goes on without a long wait: how it ended, if it has. Nobody else knows of it, so no
-    /// lock is needed.
+    /// Runs a message until it would have to wait long. Returns its outcome, if it has ended. No other thread knows
+    /// of it, so no lock is needed.
     fn run<'w>(
         &self,
-        way: &'w mut ProtocolState,
+        protocol: &'w mut ProtocolState,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
     ) -> Option<&'w Outcome> {
-        way.run(&self.worker, (bank, block), &self.progress.rings, self.worker.spins(Some(bank.peer)))
+        protocol.run(&self.worker, (bank, index), &self.progress.rings, self.worker.spins(Some(bank.peer)))
     }
 
-    /// The message in the spool that a new one on the slot goes behind.
-    pub(crate) fn last_buffered(&self, bank: &Arc<SlotBank>, block: SlotIndex) -> Option<Arc<MessageOp>> {
-        let any = bank.state(block).buffered.load(Relaxed) > 0;
-        any.then(|| self.progress.last_buffered(bank, block)).flatten()
+    /// Returns the last buffered message of the slot, which a new one must follow.
+    pub(crate) fn last_buffered(&self, bank: &Arc<SlotBank>, index: SlotIndex) -> Option<Arc<MessageOp>> {
+        let any = bank.state(index).buffered.load(Relaxed) > 0;
+        any.then(|| self.progress.last_buffered(bank, index)).flatten()
     }
 
-    /// Waits for the end of a send; when `limit` is over, the message goes into the spool.
+    /// Waits for the end of a send. After `limit`, the message is buffered.
     pub(crate) fn finish_send(
         &self,
         operation: &Arc<MessageOp>,
@@ -138,18 +138,24 @@ impl Context {
         self.finish(operation, None, call)
     }
 
-    /// After how long a message that waits goes into the spool.
+    /// Returns after how long a waiting send is buffered.
     pub(crate) fn buffers_after(&self) -> Option<Duration> {
         if self.buffers { self.progress.buffered.after() } else { None }
     }
 
-    /// Copies a message that nobody knows of yet into the spool.
+    /// Copies an unmatched message into the send buffer.
     pub(crate) fn buffered(&self, operation: &Arc<MessageOp>, call: CallInfo) -> Result<()> {
-        let (bank, block) = (&operation.bank, operation.block);
+        let (bank, index) = (&operation.bank, operation.index);
         let bytes = operation.copied(&self.worker).map_err(|cause| self.fault(cause, call))?;
-        let state = bank.state(block);
+        let state = bank.state(index);
         self.progress.buffered.take(bytes.len() as u64, state).map_err(|cause| self.fault(cause, call))?;
-        self.progress.add(&MessageOp::buffered(&self.progress.rings, bank, block, bytes, operation.behind()));
+        self.progress.add(&MessageOp::buffered(
+            &self.progress.rings,
+            bank,
+            index,
+            bytes,
+            operation.predecessor(),
+        ));
         self.worker.notify_own_helper();
         Ok(())
     }
@@ -168,75 +174,75 @@ impl Context {
             let posted = self.post_slowly(into.len(), limit, call)?;
             return self.wait_short(posted.number(), into, limit, call);
         }
-        let (bank, block) = self.bank(call)?;
-        self.occupy_receive(&bank, block, limit, call)?;
+        let (bank, index) = self.bank(call)?;
+        self.occupy_receive(&bank, index, limit, call)?;
         let into = BufferView::of_mut(into);
-        let consumer = match self.receive_by_ring(into, &bank, block) {
+        let consumer = match self.receive_by_ring(into, &bank, index) {
             Some(FastPath::Done(received)) => {
-                bank.state(block).receiving.set_idle();
+                bank.state(index).receiving.set_idle();
                 return Ok(received);
             }
             Some(FastPath::PostedRecv(consumer)) => Some(consumer),
             None => None,
         };
-        RevocableBuffer::lend(into, &|| self.worker.pause(), |loan| {
-            let into = MessageBuffer::Own(loan.clone());
+        RevocableBuffer::lend(into, &|| self.worker.pause(), |buffer| {
+            let into = MessageBuffer::Own(buffer.clone());
             let receiving = match consumer {
                 Some(consumer) => Ok(RecvProtocol::posted(into, consumer)),
-                None => self.receiving(into, &bank, block, call),
+                None => self.receiving(into, &bank, index, call),
             };
-            self.recv_place(receiving, &bank, block, limit, call)
+            self.recv_place(receiving, &bank, index, limit, call)
         })
     }
 
-    /// Receives into job memory of this rank's, blocking.
+    /// Receives into job memory of this rank. Blocks.
     pub fn recv_job(&self, into: GlobalAddress, len: u64, from: Rank, slot: u32) -> Result<Received> {
         let call = self.from("recv", from, slot);
-        let (bank, block) = self.bank(call)?;
+        let (bank, index) = self.bank(call)?;
         self.check_job(into, len, call)?;
-        self.occupy_receive(&bank, block, None, call)?;
-        let receiving = self.receiving(MessageBuffer::Job(into, len), &bank, block, call);
-        self.recv_place(receiving, &bank, block, None, call)
+        self.occupy_receive(&bank, index, None, call)?;
+        let receiving = self.receiving(MessageBuffer::Job(into, len), &bank, index, call);
+        self.recv_place(receiving, &bank, index, None, call)
     }
 
-    /// Receives on a slot that was occupied.
+    /// Receives on a slot that is already occupied.
     fn recv_place(
         &self,
         receiving: Result<RecvProtocol>,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
         limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<Received> {
         let received = receiving.and_then(|receiving| {
-            let mut way = ProtocolState::Receive(receiving);
-            match self.run(&mut way, bank, block) {
+            let mut protocol = ProtocolState::Receive(receiving);
+            match self.run(&mut protocol, bank, index) {
                 Some(end) => self.received(bank, end, call),
                 None => {
-                    let operation = MessageOp::new(&self.progress.rings, bank, block, way, None);
+                    let operation = MessageOp::new(&self.progress.rings, bank, index, protocol, None);
                     self.finish_receive(&operation, limit, call)
                 }
             }
         });
         match &received {
-            Ok(_) => bank.state(block).receiving.set_idle(),
-            Err(_) => self.suspect(bank, block),
+            Ok(_) => bank.state(index).receiving.set_idle(),
+            Err(_) => self.suspect(bank, index),
         }
         received
     }
 
-    /// A receive that is no short one.
+    /// Makes a receive that is not short.
     pub(crate) fn receiving(
         &self,
         into: MessageBuffer,
         bank: &SlotBank,
-        block: SlotIndex,
+        index: SlotIndex,
         call: CallInfo,
     ) -> Result<RecvProtocol> {
         let direct_from = self.worker.fabric().capabilities().direct_from;
         let registered = match &into {
-            MessageBuffer::Own(loan) if loan.len() > SHORT_MAX && loan.len() as u64 >= direct_from => {
-                Some(loan.register(&self.worker).map_err(|cause| self.fault(cause, call))?)
+            MessageBuffer::Own(buffer) if buffer.len() > SHORT_MAX && buffer.len() as u64 >= direct_from => {
+                Some(buffer.register(&self.worker).map_err(|cause| self.fault(cause, call))?)
             }
             _ => None,
         };
@@ -245,10 +251,10 @@ impl Context {
             (_, Some(registered)) => registered.address(),
             _ => GlobalAddress::NULL,
         };
-        Ok(RecvProtocol::new(into, to, registered, bank, block, &self.late_matches))
+        Ok(RecvProtocol::new(into, to, registered, bank, index, &self.late_matches))
     }
 
-    /// Waits for the end of a receive. When `limit` is over, takes it back, unless its message is on its way.
+    /// Waits for the end of a receive. After `limit`, withdraws it, unless its message is being transferred.
     pub(crate) fn finish_receive(
         &self,
         operation: &Arc<MessageOp>,
@@ -260,11 +266,11 @@ impl Context {
         if let Err(error) = &waited
             && error.is_timeout()
         {
-            let in_time = error.clone();
+            let whole_timeout = error.clone();
             operation.withdraw();
             waited = self.finish(operation, None, call);
             if operation.end() == Some(Outcome::Withdrawn) {
-                waited = Err(in_time);
+                waited = Err(whole_timeout);
             }
         }
         waited?;
@@ -272,7 +278,7 @@ impl Context {
         self.received(&operation.bank, &operation.end().ok_or_else(bug)?, call)
     }
 
-    /// What came of a receive that has ended.
+    /// Converts the outcome of a receive that has ended.
     fn received(&self, bank: &SlotBank, end: &Outcome, call: CallInfo) -> Result<Received> {
         match end {
             Outcome::Done(done) => Ok(Received { slot: done.slot, source: bank.member, len: done.len }),
@@ -281,29 +287,29 @@ impl Context {
         }
     }
 
-    /// The error of a wait that was one of several within a limit: a time-out names that.
+    /// Converts the timeout of one of several waits into a timeout of the whole limit.
     #[cold]
-    fn in_time(&self, error: Error, limit: Option<Duration>, call: CallInfo) -> Error {
+    fn whole_timeout(&self, error: Error, limit: Option<Duration>, call: CallInfo) -> Error {
         match (error.cause(), limit) {
             (Cause::TimedOut { .. }, Some(after)) => self.fault(Cause::TimedOut { after }, call),
             _ => error,
         }
     }
 
-    /// The operation is given up where the calling thread unwinds before the result is dropped.
+    /// Returns a guard that abandons the operation if the calling thread unwinds.
     pub(crate) fn bind<'c>(&'c self, operation: &'c Arc<MessageOp>) -> Bound<'c> {
         Bound { context: self, operation }
     }
 
-    /// Waits for the end of an operation. When this returns, the progress does not have it any more, and nobody steps it.
+    /// Waits for the end of an operation. On return it is no longer in the progress engine, and no thread steps it.
     pub(crate) fn finish(
         &self,
         operation: &Arc<MessageOp>,
         limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<()> {
-        let host = self.worker.platform();
-        let until = limit.map(|limit| until_ns(host.now_ns(), limit));
+        let platform = self.worker.platform();
+        let until = limit.map(|limit| deadline_ns(platform.now_ns(), limit));
         let mut waited: Result<()> = Ok(());
         loop {
             let ended_here = self.progress.run(&self.worker, operation);
@@ -319,17 +325,17 @@ impl Context {
             if let Err(error) = waited {
                 self.progress.remove(&self.worker, operation);
                 if !operation.is_over() {
-                    return Err(self.in_time(error, limit, call));
+                    return Err(self.whole_timeout(error, limit, call));
                 }
                 waited = Ok(());
                 continue;
             }
-            self.progress.add(operation); // other threads may move it on while this one sleeps
-            let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
+            self.progress.add(operation); // other threads may step it while this one sleeps
+            let left = until.map(|until| Duration::from_nanos(until.saturating_sub(platform.now_ns())));
             let condition = Condition::Event(operation.clone());
-            waited = self.worker.wait(&condition, left, &|| self.told(call));
-            // A step that was possible may come to nothing, again and again: where a fabric refuses.
-            if waited.is_ok() && until.is_some_and(|until| host.now_ns() >= until) {
+            waited = self.worker.wait(&condition, left, &|| self.call_text(call));
+            // Steps may be possible and achieve nothing again and again, if the fabric refuses.
+            if waited.is_ok() && until.is_some_and(|until| platform.now_ns() >= until) {
                 waited = Err(self.fault(Cause::TimedOut { after: Duration::ZERO }, call));
             }
             if waited.is_ok()
@@ -340,22 +346,22 @@ impl Context {
         }
     }
 
-    /// Posts a short receive for the next message: that of `number` did not fit in a receive that was withdrawn since,
-    /// and its sender knows.
+    /// Posts a short receive for the next message. Message `number` did not fit in a receive that was withdrawn
+    /// since, and its sender knows.
     pub(crate) fn post_again(
         &self,
         bank: &SlotBank,
-        block: SlotIndex,
+        index: SlotIndex,
         number: u32,
         room: usize,
     ) -> Result<u32> {
-        let state = bank.state(block);
+        let state = bank.state(index);
         state.received.store(number, Relaxed);
         state.receiving.set_idle();
-        Ok(self.post(room, bank.member, bank.slot(block))?.number())
+        Ok(self.post(room, bank.member, bank.slot(index))?.number())
     }
 
-    /// Waits for a short message whose receive was posted.
+    /// Waits for the message of a short receive that was posted.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait_short(
@@ -365,42 +371,43 @@ impl Context {
         limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<Received> {
-        let (bank, block) = self.bank(call)?;
-        let (slot, state, room) = (call.slot, bank.state(block), into.len() as u64);
-        let host = self.worker.platform();
-        let until = limit.map(|limit| until_ns(host.now_ns(), limit));
+        let (bank, index) = self.bank(call)?;
+        let (slot, state, room) = (call.slot, bank.state(index), into.len() as u64);
+        let platform = self.worker.platform();
+        let until = limit.map(|limit| deadline_ns(platform.now_ns(), limit));
         let fail = |cause| {
-            self.suspect(&bank, block);
+            self.suspect(&bank, index);
             Err(self.fault(cause, call))
         };
         loop {
-            if let Some(len) = bank.take_short(block, number, into) {
+            if let Some(len) = bank.take_short(index, number, into) {
                 return Ok(Received { slot, source: bank.member, len: len as u64 });
             }
-            match encoding::read_data(bank.data(block), number) {
+            match encoding::read_data(bank.data(index), number) {
                 Data::TooLong { version } if version == encoding::version(state.version.load(Relaxed)) => {
                     state.received.store(number, Relaxed);
-                    return fail(Cause::Truncated { len: bank.data_word(block, 0), room });
+                    return fail(Cause::Truncated { len: bank.data_word(index, 0), room });
                 }
-                Data::TooLong { .. } => number = self.post_again(&bank, block, number, into.len())?,
+                Data::TooLong { .. } => number = self.post_again(&bank, index, number, into.len())?,
                 Data::Failed => {
                     state.received.store(number, Relaxed);
                     return fail(Cause::NotSent { peer: bank.peer });
                 }
-                // It was sent to a receive that was withdrawn, and waits for one with more room.
+                // The message was sent to a withdrawn receive, and stays for a receive that is large enough.
                 Data::Short { len, .. } if len as u64 > room => {
                     return fail(Cause::Truncated { len: len as u64, room });
                 }
                 Data::Staged { .. } => {
-                    return fail(Cause::Truncated { len: bank.data_word(block, 1), room });
+                    return fail(Cause::Truncated { len: bank.data_word(index, 1), room });
                 }
                 _ => {
-                    let arrival = ShortArrival { bank: bank.clone(), block, number };
+                    let arrival = ShortArrival { bank: bank.clone(), index, number };
                     let condition = Condition::Event(Arc::new(arrival));
-                    let left = until.map(|until| Duration::from_nanos(until.saturating_sub(host.now_ns())));
-                    if let Err(error) = self.worker.wait(&condition, left, &|| self.told(call)) {
-                        self.withdraw_short(&bank, block, number);
-                        return Err(self.in_time(error, limit, call));
+                    let left =
+                        until.map(|until| Duration::from_nanos(until.saturating_sub(platform.now_ns())));
+                    if let Err(error) = self.worker.wait(&condition, left, &|| self.call_text(call)) {
+                        self.withdraw_short(&bank, index, number);
+                        return Err(self.whole_timeout(error, limit, call));
                     }
                 }
             }
@@ -408,13 +415,13 @@ impl Context {
     }
 }
 
-/// When a limit that begins now is over.
-pub(crate) fn until_ns(now_ns: u64, limit: Duration) -> u64 {
+/// Returns when a limit that begins now ends.
+pub(crate) fn deadline_ns(now_ns: u64, limit: Duration) -> u64 {
     now_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A message that goes with a call. When that unwinds nobody moves it on any more, and it keeps nothing of what it was
-/// lent: whoever lent it waits for that.
+/// Guards a message that a call waits for. If the call unwinds, the message is removed from the progress engine and
+/// no longer uses the call's buffer; the owner of the buffer waits for that.
 #[derive(Debug)]
 pub(crate) struct Bound<'c> {
     context: &'c Context,
@@ -429,21 +436,21 @@ impl Drop for Bound<'_> {
     }
 }
 
-/// That something stands in a slot about a message.
+/// Waits until a slot holds data about a message.
 #[derive(Debug)]
 pub(crate) struct ShortArrival {
     pub(crate) bank: Arc<SlotBank>,
-    pub(crate) block: SlotIndex,
+    pub(crate) index: SlotIndex,
     pub(crate) number: u32,
 }
 
 impl WaitEvent for ShortArrival {
     fn happened(&self) -> bool {
-        self.bank.is_about(self.block, self.number)
+        self.bank.has_data(self.index, self.number)
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        let promised = encoding::is_promised(self.bank.promised(self.block), self.number);
+        let promised = encoding::is_promised(self.bank.promised(self.index), self.number);
         Some((self.bank.peer, if promised { Stage::Left } else { Stage::Leaving }))
     }
 

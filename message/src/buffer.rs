@@ -1,45 +1,45 @@
-//! Where the bytes of a message come from, or go.
+//! The buffer of a message.
 
 use std::sync::Arc;
 use tasuki_core::base::Cause;
 use tasuki_core::engine::{BufferUse, CachePolicy, RevocableBuffer, Started, Worker};
 use tasuki_core::segment::GlobalAddress;
 
-/// Memory that a message comes from, or goes to.
+/// Memory that a message is read from or written to.
 #[derive(Clone, Debug)]
 pub enum MessageBuffer {
-    /// Memory of the program's own, lent to the message.
+    /// Memory of the program, which the message uses until it is revoked.
     Own(Arc<RevocableBuffer>),
-    /// Job memory of this rank's, and how many bytes.
+    /// Job memory of this rank: its address and length in bytes.
     Job(GlobalAddress, u64),
 }
 
 impl MessageBuffer {
-    /// How many bytes there are.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match self {
-            MessageBuffer::Own(loan) => loan.len() as u64,
+            MessageBuffer::Own(buffer) => buffer.len() as u64,
             MessageBuffer::Job(_, len) => *len,
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Uses it, from here on for any number of copies: what counts its uses waits, on most processors, until all that
-    /// was written before is in the caches.
+    /// Begins to use the buffer, for any number of copies. On most processors the use counter waits until all earlier
+    /// stores are in the caches, so enter once for several copies.
     #[inline]
     pub(crate) fn enter(&self) -> Result<BufferAccess<'_>, Cause> {
         match self {
-            MessageBuffer::Own(loan) => loan.enter().map(BufferAccess::Own),
+            MessageBuffer::Own(buffer) => buffer.enter().map(BufferAccess::Own),
             MessageBuffer::Job(at, _) => Ok(BufferAccess::Job(*at)),
         }
     }
 }
 
-/// A place in use.
+/// A buffer in use.
 #[derive(Debug)]
 pub(crate) enum BufferAccess<'p> {
     Own(BufferUse<'p>),
@@ -47,19 +47,20 @@ pub(crate) enum BufferAccess<'p> {
 }
 
 impl BufferAccess<'_> {
-    /// Copies the first bytes out. Short messages from job memory are read before they set out.
+    /// Copies the first bytes out. Only for program memory: a short message in job memory is read before its send
+    /// begins.
     pub(crate) fn read(&self, into: &mut [u8]) -> Result<(), Cause> {
         match self {
             BufferAccess::Own(used) => {
                 used.view().read(0, into);
                 Ok(())
             }
-            BufferAccess::Job(_) => Err(Cause::Bug("a short message was left in job memory".into())),
+            BufferAccess::Job(_) => Err(Cause::Bug("a short message was not read from job memory".into())),
         }
     }
 
-    /// Starts to copy a few bytes in, from the start.
-    pub(crate) fn store(&self, worker: &Worker, bytes: &[u8]) -> Result<Started, Cause> {
+    /// Starts to copy a few bytes to the start of the buffer.
+    pub(crate) fn start_store(&self, worker: &Worker, bytes: &[u8]) -> Result<Started, Cause> {
         match self {
             BufferAccess::Own(used) => {
                 used.view().write(0, bytes);
@@ -71,8 +72,8 @@ impl BufferAccess<'_> {
         }
     }
 
-    /// Starts to copy a part of it, by its start and length, to global memory.
-    pub(crate) fn launch(
+    /// Starts to copy a part of the buffer, given by start and length, to global memory.
+    pub(crate) fn start_copy_out(
         &self,
         worker: &Worker,
         (from, len): (u64, u64),
@@ -91,8 +92,8 @@ impl BufferAccess<'_> {
         }
     }
 
-    /// Starts to copy global memory into a part of it, by its start and length.
-    pub(crate) fn fetch(
+    /// Starts to copy global memory into a part of the buffer, given by start and length.
+    pub(crate) fn start_copy_in(
         &self,
         worker: &Worker,
         from: GlobalAddress,

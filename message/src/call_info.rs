@@ -1,52 +1,52 @@
-//! Which message a call is about, for errors and for who asks what a rank waits for.
+//! The call and the message that an error, or a report of what a rank waits for, is about.
 
 use std::fmt::{self, Debug};
 use tasuki_core::base::Rank;
 
-/// What is known of messages that are steps of a larger call: what that is called, by the slot of a step.
+/// Names the calls of the program whose steps are messages of one context.
 pub trait CallNames: Send + Sync + Debug {
-    /// The call of the program's that is under way on that slot, if one is.
+    /// Returns the program's call that uses that slot at the moment, if there is one.
     fn call_on(&self, slot: u32) -> Option<String>;
 }
 
-/// A call with its message.
+/// A send or receive call and its message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallInfo {
     name: &'static str,
     word: &'static str,
-    /// As the call names it.
+    /// The peer's rank, as the call names it.
     pub(crate) peer: Rank,
-    /// Its rank in the job, where the call names it otherwise.
+    /// The peer's rank in the job, if the call names it by another number.
     rank: Option<Rank>,
-    /// [`CallInfo::ANY`] for any.
+    /// The slot; [`CallInfo::ANY`] for any slot.
     pub(crate) slot: u32,
 }
 
 impl CallInfo {
-    /// No slot: any of them.
+    /// Stands for any slot.
     pub(crate) const ANY: u32 = u32::MAX;
 
-    /// A send by a call of that name.
+    /// Describes a send by a call of that name.
     pub(crate) fn to(name: &'static str, peer: Rank, slot: u32) -> CallInfo {
         CallInfo { name, word: "to", peer, rank: None, slot }
     }
 
-    /// A receive by a call of that name.
+    /// Describes a receive by a call of that name.
     pub(crate) fn from(name: &'static str, peer: Rank, slot: u32) -> CallInfo {
         CallInfo { name, word: "from", peer, rank: None, slot }
     }
 
-    /// The same, if the peer is a member with that rank in the job.
+    /// Adds the peer's rank in the job, if the call names the peer by its rank in a smaller communicator.
     pub(crate) fn of_member(self, rank: Option<Rank>) -> CallInfo {
         CallInfo { rank, ..self }
     }
 
-    /// Whether it is a send.
+    /// Returns true for a send.
     pub(crate) fn is_send(&self) -> bool {
         self.word == "to"
     }
 
-    /// What it is called.
+    /// Returns the name of the call.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }

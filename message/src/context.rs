@@ -1,5 +1,5 @@
-//! A context: ranks whose messages meet those of no other context. Here: its banks, and the way of nearly every
-//! short message.
+//! A context: a set of ranks with a message space of its own. This file has its banks and the fast path of short
+//! messages.
 
 use crate::call_info::{CallInfo, CallNames};
 use crate::progress::engine::ProgressEngine;
@@ -16,35 +16,35 @@ use tasuki_core::base::{Cause, Error, IdMap, Numbered, Rank, Result};
 use tasuki_core::engine::Worker;
 use tasuki_core::fabric::Refused;
 
-/// What came.
+/// A message that was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// On which slot.
+    /// The slot it was sent on.
     pub slot: u32,
-    /// From whom.
+    /// The sender.
     pub source: Rank,
-    /// How many bytes.
+    /// Its length in bytes.
     pub len: u64,
 }
 
-/// How often a short receive is tried to be taken back, where a fabric has no room. One that is not may be sent to
-/// still: then the message is for the next receive, too.
+/// How often a withdrawal of a short receive is tried while the fabric has no resources. If it still fails, the
+/// sender may use the receive later; the message then goes to the next receive, as for a late match.
 const WITHDRAWALS: usize = 100;
 
 /// A short receive that was posted. Its slot is busy until [`Context::take`] or [`Context::discard_posted`].
 #[derive(Clone, Copy, Debug)]
 pub struct PostedRecv<'c> {
     bank: &'c SlotBank,
-    /// The message's number, the block, and for how many bytes there is room, in one word: it is put together in a
-    /// register and takes one place in the processor's queue of stores.
+    /// The message's number, the slot index and the size of the receive in one word. So it is built in a register and
+    /// takes one entry of the processor's store buffer.
     word: u64,
 }
 
 impl<'c> PostedRecv<'c> {
-    /// The receive of the message of that number.
+    /// Describes the receive of the message of that number.
     #[inline(always)]
-    pub(crate) fn new(bank: &'c SlotBank, block: SlotIndex, number: u32, room: usize) -> PostedRecv<'c> {
-        PostedRecv { bank, word: u64::from(number) << 32 | (block as u64) << 8 | room as u64 }
+    pub(crate) fn new(bank: &'c SlotBank, index: SlotIndex, number: u32, room: usize) -> PostedRecv<'c> {
+        PostedRecv { bank, word: u64::from(number) << 32 | (index as u64) << 8 | room as u64 }
     }
 
     #[inline(always)]
@@ -53,19 +53,19 @@ impl<'c> PostedRecv<'c> {
     }
 
     #[inline(always)]
-    fn block(&self) -> SlotIndex {
+    fn index(&self) -> SlotIndex {
         usize::from((self.word >> 8) as u16)
     }
 
-    /// For how many bytes there is room.
+    /// Returns the size of the receive in bytes.
     #[inline(always)]
     pub fn room(&self) -> usize {
         usize::from(self.word as u8)
     }
 
-    /// From whom, on which slot.
+    /// Returns the source and the slot.
     pub fn on(&self) -> (Rank, u32) {
-        (self.bank.member, self.bank.slot(self.block()))
+        (self.bank.member, self.bank.slot(self.index()))
     }
 }
 
@@ -73,74 +73,74 @@ impl<'c> PostedRecv<'c> {
 #[derive(Clone, Copy, Debug)]
 pub struct SentShort<'c> {
     bank: &'c SlotBank,
-    block: SlotIndex,
+    index: SlotIndex,
 }
 
 impl<'c> SentShort<'c> {
-    /// To whom, on which slot.
+    /// Returns the destination and the slot.
     pub fn on(&self) -> (Rank, u32) {
-        (self.bank.member, self.bank.slot(self.block))
+        (self.bank.member, self.bank.slot(self.index))
     }
 
-    /// The bank, which all messages that were sent on 64 neighbouring slots share, and its bit there.
+    /// Returns the bank, which 64 neighbouring slots share, and this slot's bit in it.
     #[inline(always)]
     pub fn bit(&self) -> (SentBank<'c>, u64) {
-        (SentBank(self.bank), 1 << self.block)
+        (SentBank(self.bank), 1 << self.index)
     }
 }
 
-/// Neighbouring slots on which messages were sent.
+/// The bank of 64 neighbouring slots on which messages were sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SentBank<'c>(&'c SlotBank);
 
 impl<'c> SentBank<'c> {
-    /// Whether it is this one.
+    /// Returns true if both are the same bank.
     #[inline(always)]
     pub fn is(self, other: SentBank<'_>) -> bool {
         std::ptr::eq(self.0, other.0)
     }
 
-    /// The messages of these bits.
+    /// Returns the messages that these bits stand for.
     #[inline(always)]
     pub fn sent(self, mut bits: u64) -> impl Iterator<Item = SentShort<'c>> {
         std::iter::from_fn(move || {
-            let block = (bits != 0).then_some(bits.trailing_zeros() as SlotIndex)?;
+            let index = (bits != 0).then_some(bits.trailing_zeros() as SlotIndex)?;
             bits &= bits - 1;
-            Some(SentShort { bank: self.0, block })
+            Some(SentShort { bank: self.0, index })
         })
     }
 }
 
-/// Ranks whose messages meet those of no other context. Each is named by its place among them.
+/// A set of ranks with a message space of its own. A member is named by its index in the set.
 pub struct Context {
     pub(crate) worker: Arc<Worker>,
     pub(crate) progress: Arc<ProgressEngine>,
-    /// Unlike that of any other context of the job, ever.
+    /// Identifies the context. No other context of the job has, or ever had, this number.
     pub(crate) number: u64,
     pub(crate) slots: u32,
-    /// The members' ranks in the job; all of them, if none.
+    /// The members' ranks in the job; `None` for all ranks of the job.
     members: Option<Arc<[Rank]>>,
     pub(crate) banks: IdMap<SlotBank>,
-    /// Whether messages that wait go into the rank's spool.
+    /// True if sends that wait too long are buffered.
     pub(crate) buffers: bool,
     pub(crate) late_matches: Arc<LateMatches>,
-    /// Whose steps its messages are, if they are.
-    steps_of: Option<Weak<dyn CallNames>>,
+    /// Names the calls of the program that its messages are steps of, if they are.
+    call_names: Option<Weak<dyn CallNames>>,
 }
 
 impl Context {
-    /// Any slot, in a receive.
+    /// Any slot, for a receive.
     pub const ANY: u32 = CallInfo::ANY;
 
-    /// The first context of a job, of all its ranks. `slots`: how many messages of a pair can be outstanding in each
-    /// direction.
+    /// Makes the first context of a job, with all its ranks. `slots`: how many messages of a pair can be outstanding
+    /// in each direction.
     pub fn first(worker: Arc<Worker>, slots: u32) -> Context {
         let progress = Arc::new(ProgressEngine::default());
         worker.set_agent(progress.clone());
         Context::new(worker, progress, 0, slots, None)
     }
 
-    /// Another context of the same rank, of these members, of which it is one.
+    /// Makes another context of this rank, with these members. This rank must be one of them.
     pub fn another(&self, number: u64, slots: u32, members: Option<Arc<[Rank]>>) -> Context {
         Context::new(self.worker.clone(), self.progress.clone(), number, slots, members)
     }
@@ -162,12 +162,12 @@ impl Context {
             banks,
             buffers: true,
             late_matches,
-            steps_of: None,
+            call_names: None,
         }
     }
 
-    /// The same for messages whose receives stand ([`Context::tell`]): their turn is known by what was sent, so none
-    /// goes into the spool. They are steps of what `calls` names.
+    /// Like [`Context::another`], for messages with preposted receives ([`Context::send_preposted`]). Their slot
+    /// follows from the number of messages sent, so none is buffered. They are steps of the calls that `calls` names.
     pub fn for_collectives(
         &self,
         number: u64,
@@ -175,40 +175,40 @@ impl Context {
         members: Option<Arc<[Rank]>>,
         calls: Weak<dyn CallNames>,
     ) -> Context {
-        Context { buffers: false, steps_of: Some(calls), ..self.another(number, slots, members) }
+        Context { buffers: false, call_names: Some(calls), ..self.another(number, slots, members) }
     }
 
-    /// Finds or makes the slots of the pair that this member and `peer` are, so that no later call need.
+    /// Finds or creates the slots of the pair of this member and `peer`, so that later calls need not.
     pub fn prepare(&self, peer: Rank, slot: u32) -> Result<()> {
         self.bank(self.to("isend", peer, slot)).map(drop)
     }
 
-    /// The machine whose rank it is.
+    /// Returns the worker of this rank.
     pub fn worker(&self) -> &Arc<Worker> {
         &self.worker
     }
 
-    /// What moves on in waiting calls of the rank.
+    /// Returns the progress engine that the rank's waiting calls run.
     pub fn progress(&self) -> &ProgressEngine {
         &self.progress
     }
 
-    /// Unlike that of any other context of the job, ever.
+    /// Returns the number of the context, which no other context of the job has or ever had.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The rank pays that when it leaves.
+    /// Registers work that the rank does when it leaves.
     pub fn add_finalize_hook(&self, hook: Arc<dyn FinalizeHook>) -> Result<()> {
         self.progress.add_finalize_hook(&self.worker, hook)
     }
 
-    /// How many members it has.
+    /// Returns the number of members.
     pub fn size(&self) -> usize {
         self.members.as_ref().map_or(self.worker.size(), |members| members.len())
     }
 
-    /// The rank in the job of a member.
+    /// Returns a member's rank in the job.
     pub fn rank_of(&self, member: Rank) -> Option<Rank> {
         match &self.members {
             None => (member.index() < self.worker.size()).then_some(member),
@@ -216,56 +216,56 @@ impl Context {
         }
     }
 
-    /// How many slots a pair has in each direction.
+    /// Returns how many slots a pair has in each direction.
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// Sends bytes to `to` on a slot. Returns when they may be used again.
-    #[inline(always)] // a value goes from register to line
+    /// Sends bytes to `to` on a slot. Returns when they may be reused.
+    #[inline(always)] // so that a value goes from a register to the cache line
     pub fn send(&self, bytes: &[u8], to: Rank, slot: u32) -> Result<()> {
-        if let Some((bank, block)) = self.ready(to, slot)
-            && bank.send_short(block, bytes)
+        if let Some((bank, index)) = self.ready(to, slot)
+            && bank.send_short(index, bytes)
         {
             return Ok(());
         }
         self.send_slowly(bytes, to, slot)
     }
 
-    /// Receives bytes from `from` on a slot, or on any.
+    /// Receives bytes from `from` on a slot, or on any slot.
     #[inline(always)]
     pub fn recv(&self, into: &mut [u8], from: Rank, slot: u32) -> Result<Received> {
         if into.len() <= SHORT_MAX
-            && let Some((bank, block)) = self.ready(from, slot)
-            && bank.state(block).receiving.is_idle()
-            && let Ok(number) = bank.post_short(block, into.len())
+            && let Some((bank, index)) = self.ready(from, slot)
+            && bank.state(index).receiving.is_idle()
+            && let Ok(number) = bank.post_short(index, into.len())
         {
-            bank.state(block).receiving.set_busy();
-            return self.take("recv", PostedRecv::new(bank, block, number, into.len()), into);
+            bank.state(index).receiving.set_busy();
+            return self.take("recv", PostedRecv::new(bank, index, number, into.len()), into);
         }
         self.recv_slowly(into, from, slot, None)
     }
 
-    /// The same, for at most that long. When the time has run out, nothing was received, and nothing will be written
-    /// into `into` later.
+    /// Like [`Context::recv`], with a time limit. After a timeout nothing was received, and nothing will be written
+    /// to `into` later.
     pub fn recv_within(&self, into: &mut [u8], from: Rank, slot: u32, limit: Duration) -> Result<Received> {
         self.recv_slowly(into, from, slot, Some(limit))
     }
 
-    /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot, whose message [`Context::take`] gives.
+    /// Posts a receive of at most [`SHORT_MAX`] bytes on a slot. [`Context::take`] returns its message.
     #[inline(always)]
     pub fn post(&self, room: usize, from: Rank, slot: u32) -> Result<PostedRecv<'_>> {
-        if let Some((bank, block)) = self.ready(from, slot)
-            && bank.state(block).receiving.is_idle()
-            && let Ok(number) = bank.post_short(block, room)
+        if let Some((bank, index)) = self.ready(from, slot)
+            && bank.state(index).receiving.is_idle()
+            && let Ok(number) = bank.post_short(index, room)
         {
-            bank.state(block).receiving.set_busy();
-            return Ok(PostedRecv::new(bank, block, number, room));
+            bank.state(index).receiving.set_busy();
+            return Ok(PostedRecv::new(bank, index, number, room));
         }
         self.post_slowly(room, None, self.from("irecv", from, slot))
     }
 
-    /// The same where something is in the way, for at most that long.
+    /// Like [`Context::post`], where the slot is not ready at once. Waits at most `limit` for the slot.
     #[cold]
     #[inline(never)]
     pub(crate) fn post_slowly(
@@ -274,98 +274,99 @@ impl Context {
         limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<PostedRecv<'_>> {
-        let (bank, block) = self.bank(call)?;
-        self.occupy_receive(&bank, block, limit, call)?;
+        let (bank, index) = self.bank(call)?;
+        self.occupy_receive(&bank, index, limit, call)?;
         loop {
-            match bank.post_short(block, room) {
-                Ok(number) => return Ok(PostedRecv::new(self.banks.borrow(&bank), block, number, room)),
+            match bank.post_short(index, room) {
+                Ok(number) => return Ok(PostedRecv::new(self.banks.borrow(&bank), index, number, room)),
                 Err(refused) => {
-                    self.retry(refused, call).inspect_err(|_| self.suspect(&bank, block))?;
+                    self.retry(refused, call).inspect_err(|_| self.suspect(&bank, index))?;
                 }
             }
         }
     }
 
-    /// A receive that was posted is taken back: what is sent now waits for the next one.
+    /// Withdraws a receive that was posted. A message sent later waits for the next receive.
     pub fn discard_posted(&self, posted: PostedRecv<'_>) {
         if let Some(bank) = self.banks.find(posted.bank.number()) {
-            self.withdraw_short(&bank, posted.block(), posted.number());
+            self.withdraw_short(&bank, posted.index(), posted.number());
         }
     }
 
-    /// Takes a short receive back, that of a message's number. What was sent before the sender hears of it lies in the
-    /// slot's line, for the next receive there.
+    /// Withdraws the short receive of that message. A message sent before the sender learns of it stays in the slot's
+    /// line for the next receive there.
     #[cold]
-    pub(crate) fn withdraw_short(&self, bank: &Arc<SlotBank>, block: SlotIndex, number: u32) {
-        let withdrawn = encoding::withdrawn_posting(number, bank.next_version(block));
+    pub(crate) fn withdraw_short(&self, bank: &Arc<SlotBank>, index: SlotIndex, number: u32) {
+        let withdrawn = encoding::withdrawn_posting(number, bank.next_version(index));
         for _ in 0..WITHDRAWALS {
-            if bank.is_about(block, number) || self.worker.check().is_err() {
+            if bank.has_data(index, number) || self.worker.check().is_err() {
                 break;
             }
-            match bank.write_posting(block, withdrawn) {
+            match bank.write_posting(index, withdrawn) {
                 Err(Refused::Again | Refused::Relay) if !std::thread::panicking() => self.worker.pause(),
                 _ => break,
             }
         }
-        self.suspect(bank, block);
+        self.suspect(bank, index);
     }
 
-    /// Frees the slot of a receive that has ended without its message. That may have come all the same, or come still.
+    /// Frees the slot of a receive that ended without its message. The message may have arrived nevertheless, or may
+    /// still arrive.
     #[cold]
-    pub(crate) fn suspect(&self, bank: &Arc<SlotBank>, block: SlotIndex) {
-        match block {
-            ANY => bank.state(block).receiving.set_idle(), // it was claimed, so it knows
-            _ => self.late_matches.suspect(bank, block),
+    pub(crate) fn suspect(&self, bank: &Arc<SlotBank>, index: SlotIndex) {
+        match index {
+            ANY => bank.state(index).receiving.set_idle(), // its claim word tells whether a message comes
+            _ => self.late_matches.suspect(bank, index),
         }
         self.worker.stir();
     }
 
-    /// Sends a short message if its receive stands there already. None: nothing was done.
+    /// Sends a short message if its receive is already posted. `None`: nothing was done.
     #[inline(always)]
     pub fn try_send_short(&self, bytes: &[u8], to: Rank, slot: u32) -> Option<SentShort<'_>> {
-        let (bank, block) = self.ready(to, slot)?;
-        if !bank.send_short(block, bytes) {
+        let (bank, index) = self.ready(to, slot)?;
+        if !bank.send_short(index, bytes) {
             return None;
         }
-        bank.state(block).sending.set_busy();
-        Some(SentShort { bank, block })
+        bank.state(index).sending.set_busy();
+        Some(SentShort { bank, index })
     }
 
-    /// The slot of a message that was sent at once can be used again.
+    /// Frees the slot of a short message that was sent.
     #[inline(always)]
-    pub fn discard_sent(&self, SentShort { bank, block }: SentShort<'_>) {
-        bank.state(block).sending.set_idle();
+    pub fn discard_sent(&self, SentShort { bank, index }: SentShort<'_>) {
+        bank.state(index).sending.set_idle();
     }
 
-    /// Takes the message of a short receive that was posted by a call of that name.
+    /// Takes the message of a short receive that a call of that name posted.
     #[inline(always)]
     pub fn take(&self, name: &'static str, posted: PostedRecv<'_>, into: &mut [u8]) -> Result<Received> {
-        let (bank, block, number) = (posted.bank, posted.block(), posted.number());
+        let (bank, index, number) = (posted.bank, posted.index(), posted.number());
         for _ in 0..self.worker.spins(Some(bank.peer)) {
-            if let Some(len) = bank.take_short(block, number, into) {
-                return Ok(Received { slot: bank.slot(block), source: bank.member, len: len as u64 });
+            if let Some(len) = bank.take_short(index, number, into) {
+                return Ok(Received { slot: bank.slot(index), source: bank.member, len: len as u64 });
             }
             std::hint::spin_loop();
         }
-        self.wait_short(number, into, None, self.from(name, bank.member, bank.slot(block)))
+        self.wait_short(number, into, None, self.from(name, bank.member, bank.slot(index)))
     }
 
-    /// A send by a call of that name.
+    /// Describes a send by a call of that name.
     pub(crate) fn to(&self, name: &'static str, peer: Rank, slot: u32) -> CallInfo {
         CallInfo::to(name, peer, slot).of_member(self.member(peer))
     }
 
-    /// A receive by a call of that name.
+    /// Describes a receive by a call of that name.
     pub(crate) fn from(&self, name: &'static str, peer: Rank, slot: u32) -> CallInfo {
         CallInfo::from(name, peer, slot).of_member(self.member(peer))
     }
 
-    /// The rank in the job of a member of a part of it.
+    /// Returns a member's rank in the job, unless the context has all ranks of the job.
     fn member(&self, peer: Rank) -> Option<Rank> {
         self.members.as_ref().and_then(|members| members.get(peer.index()).copied())
     }
 
-    /// The bank of a slot that was used lately, if calls are possible.
+    /// Returns the bank and index of a slot, if the bank was used recently and calls are possible.
     #[inline(always)]
     pub(crate) fn ready(&self, peer: Rank, slot: u32) -> Option<(&SlotBank, SlotIndex)> {
         if slot < self.slots && self.worker.check().is_ok() {
@@ -375,7 +376,7 @@ impl Context {
         None
     }
 
-    /// The bank and block of a slot, found or made.
+    /// Returns the bank and index of a slot. Creates the bank if necessary.
     pub(crate) fn bank(&self, call: CallInfo) -> Result<(Arc<SlotBank>, SlotIndex)> {
         let CallInfo { peer, slot, .. } = call;
         self.worker.check().map_err(|cause| self.fault(cause, call))?;
@@ -396,7 +397,7 @@ impl Context {
         if slot >= self.slots {
             return Err(self.fault(Cause::NoSuchSlot { slot, slots: self.slots }, call));
         }
-        // The pair's first bank comes with any: receives of any slot are posted there.
+        // Any bank needs the pair's first bank: receives of any slot are posted there.
         let pair = if slot < SLOTS { None } else { Some(self.open(peer, 0, None, call)?) };
         Ok((self.open(peer, slot, pair, call)?, (slot % SLOTS) as usize))
     }
@@ -422,7 +423,7 @@ impl Context {
                 pair,
                 &self.progress.banks,
             )?;
-            Ok(bank.with_names(self.steps_of.clone()))
+            Ok(bank.with_call_names(self.call_names.clone()))
         };
         let bank = self
             .banks
@@ -434,14 +435,14 @@ impl Context {
         Ok(bank)
     }
 
-    /// What a wait for a message is told as: the call that the program made.
+    /// Describes a wait for a message, by the call that the program made.
     #[cold]
-    pub(crate) fn told(&self, call: CallInfo) -> String {
-        let larger = self.steps_of.as_ref().and_then(Weak::upgrade);
-        larger.and_then(|larger| larger.call_on(call.slot)).unwrap_or_else(|| call.to_string())
+    pub(crate) fn call_text(&self, call: CallInfo) -> String {
+        let names = self.call_names.as_ref().and_then(Weak::upgrade);
+        names.and_then(|names| names.call_on(call.slot)).unwrap_or_else(|| call.to_string())
     }
 
-    /// Waits a moment where a fabric had no room.
+    /// Waits a moment if the fabric lacked resources; otherwise returns the error.
     pub(crate) fn retry(&self, refused: Refused, call: CallInfo) -> Result<()> {
         match refused {
             Refused::Never(cause) => Err(self.fault(*cause, call)),
@@ -449,13 +450,13 @@ impl Context {
         }
     }
 
-    /// That a message is no whole number of values of so many bytes.
+    /// Makes the error for a message whose length is not a multiple of `size` bytes.
     #[cold]
     pub fn partial_value(&self, got: Received, size: u64) -> Error {
         let Received { slot, source, len } = got;
         let text = format!(
             "the message of {len} bytes is no whole number of values of {size} bytes: receive values of the type \
-             that was sent, or bytes; what came lies in the buffer"
+             that was sent, or bytes; the buffer holds what came"
         );
         self.fault(Cause::Argument(text), self.from("recv", source, slot))
     }
@@ -465,12 +466,12 @@ impl Context {
         self.worker.fault(cause, || call.to_string())
     }
 
-    /// Bytes of slots in this rank's arena that any of its contexts has open.
+    /// Returns the bytes of open slot banks in this rank's arena, over all contexts.
     pub fn slot_bytes(&self) -> u64 {
         self.progress.banks.open.load(Relaxed) as u64 * arena::UNIT
     }
 
-    /// Bytes of private memory that all contexts of the rank take for their peers.
+    /// Returns the bytes of private memory that all contexts of the rank hold for peers.
     pub fn private_bytes(&self) -> u64 {
         (self.progress.banks.made.load(Relaxed) * size_of::<SlotBank>()) as u64
     }

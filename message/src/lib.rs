@@ -1,11 +1,12 @@
-//! Messages that are matched at the sender, in slots that belong to one pair of ranks each.
+//! Two-sided messages. Sender and receiver match at the sender, in slots that belong to one ordered pair of ranks
+//! each.
 //!
-//! A tag is the number of a slot. The receiver posts where the message may go, in a line at the sender; the sender
-//! sees it and writes the message where the receiver wants it, or, if it is short, into a line at the receiver, with
-//! the word that tells of it. Nothing is queued, searched or allocated on the way of a short message.
+//! A slot is what MPI calls a tag. The receiver posts a receive by writing into a cache line at the sender. The
+//! sender reads it and writes the message where the receiver wants it. A short message goes into a cache line at the
+//! receiver, together with the word that announces it. A short message is never queued, searched for or allocated.
 //!
-//! Source: FMPL (Tatebe and others), sections 3 to 5. Unlike the paper's drawing, no slot is ever reset: postings and
-//! messages are numbered.
+//! Source: FMPL (Tatebe and others), sections 3 to 5. Unlike in the paper's drawing, slots are never reset: postings
+//! and messages are numbered.
 
 #![warn(clippy::print_stdout)]
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
-//! Receives that stand all the time, for those who know what comes next: short messages of a pair go through four slots
-//! in turn, and as soon as one was taken, its next receive is posted. So a sender that is some messages ahead of its
-//! receiver, as in a barrier, never waits for a posting, nor for the line of one that is just being written. Pages of
-//! such a context are never closed.
+//! Preposted receives, for protocols that know which message comes next. Short messages of a pair use four slots in
+//! turn. As soon as a message is taken, the next receive on its slot is posted. So a sender that is a few messages
+//! ahead of its receiver, as in a barrier, waits neither for a posting nor for the cache line of a posting that is
+//! just being written. Banks of such a context are never closed.
 
 use crate::context::{Context, PostedRecv};
 use crate::slot::bank::{SlotBank, SlotIndex};
@@ -9,11 +9,11 @@ use crate::slot::encoding::SHORT_MAX;
 use std::sync::atomic::Ordering::Relaxed;
 use tasuki_core::base::{Rank, Result};
 
-/// How many slots take turns.
+/// How many slots a pair uses in turn.
 pub const PREPOSTED_SLOTS: usize = 4;
 
 impl Context {
-    /// Lets receives from a member stand. The first time only this costs anything.
+    /// Preposts receives for messages from a member. Costs something only the first time.
     #[inline]
     pub fn prepost(&self, from: Rank) -> Result<()> {
         if let Some((bank, _)) = self.ready(from, 0)
@@ -36,7 +36,7 @@ impl Context {
         Ok(())
     }
 
-    /// Sends the next short message to a member whose receives stand.
+    /// Sends the next short message to a member that has preposted receives.
     #[inline]
     pub fn send_preposted(&self, bytes: &[u8], to: Rank) -> Result<()> {
         let mut slot = 0;
@@ -54,7 +54,8 @@ impl Context {
         self.send(bytes, to, slot)
     }
 
-    /// Takes the next short message from a member, and lets its slot's next receive stand. How long it is.
+    /// Receives the next short message from a member and preposts the next receive on its slot. Returns the message's
+    /// length in bytes.
     #[inline]
     pub fn recv_preposted(&self, into: &mut [u8; SHORT_MAX], from: Rank) -> Result<usize> {
         self.prepost(from)?;
@@ -62,7 +63,7 @@ impl Context {
             let (turn, number) = next_to_receive(bank);
             bank.prefetch_posting(next_to_send(bank)); // its posting came three messages ago
             let got = self.take("recv", PostedRecv::new(bank, turn, number, SHORT_MAX), into)?;
-            // The bank may have left the lately used ones meanwhile, but it stays.
+            // The bank may no longer be among the recent ones, but it still exists.
             if bank.post_short(turn, SHORT_MAX).is_ok() {
                 bank.state(turn).receiving.set_busy();
             }
@@ -82,13 +83,13 @@ impl Context {
     }
 }
 
-/// The slot of the next message to be sent.
+/// Returns the slot of the next message to send.
 #[inline]
 fn next_to_send(bank: &SlotBank) -> SlotIndex {
     next_slot(|turn| bank.state(turn).sent.load(Relaxed))
 }
 
-/// The slot of the next message to be received, and its number there.
+/// Returns the slot of the next message to receive, and that message's number.
 #[inline]
 fn next_to_receive(bank: &SlotBank) -> (SlotIndex, u32) {
     let received = |turn| bank.state(turn).received.load(Relaxed);
@@ -96,7 +97,7 @@ fn next_to_receive(bank: &SlotBank) -> (SlotIndex, u32) {
     (turn, received(turn).wrapping_add(1))
 }
 
-/// Whose turn it is, by how many messages each slot had.
+/// Returns the slot whose turn it is, given how many messages each slot has had.
 #[inline]
 fn next_slot(count: impl Fn(SlotIndex) -> u32) -> SlotIndex {
     (0..PREPOSTED_SLOTS).map(count).fold(0, u32::wrapping_add) as usize % PREPOSTED_SLOTS

@@ -1,6 +1,6 @@
-//! Messages that a rank begins and asks for later.
+//! Nonblocking sends and receives.
 
-use crate::blocking::until_ns;
+use crate::blocking::deadline_ns;
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
 use crate::context::{Context, PostedRecv, Received};
@@ -19,36 +19,36 @@ use tasuki_core::base::{Cause, Error, Rank, Result};
 use tasuki_core::engine::{BufferView, RevocableBuffer};
 use tasuki_core::segment::GlobalAddress;
 
-/// A send that was begun. Dropping it lets it end by itself.
+/// A send that was begun. If it is dropped, it completes on its own.
 #[derive(Debug)]
 pub struct PendingSend {
     context: Arc<Context>,
     call: CallInfo,
     bank: Arc<SlotBank>,
-    block: SlotIndex,
-    /// None if it ended at once.
+    index: SlotIndex,
+    /// `None` if the send completed at once.
     operation: Option<Arc<MessageOp>>,
-    begun_ns: u64,
+    start_ns: u64,
     waited: bool,
 }
 
-/// A receive that was begun. Dropping it takes it back: what is sent after that is for the next receive on the slot. If
-/// its message is on its way, dropping waits for it, and the message goes with it.
+/// A receive that was begun. Dropping it withdraws the receive: a message sent later goes to the next receive on the
+/// slot. If its message is already being transferred, the drop waits for it and discards it.
 #[derive(Debug)]
 pub struct PendingRecv {
     context: Arc<Context>,
     call: CallInfo,
     bank: Arc<SlotBank>,
-    block: SlotIndex,
+    index: SlotIndex,
     kind: RecvKind,
-    /// WaitProbes for a short message for a task that awaits it.
+    /// The operation that watches for a short message on behalf of a task that awaits it.
     watch: Mutex<Option<Arc<MessageOp>>>,
     waited: bool,
 }
 
 #[derive(Debug)]
 enum RecvKind {
-    /// Its message comes into the slot's line.
+    /// The message arrives in the slot's line.
     Short {
         number: AtomicU32,
         room: usize,
@@ -57,15 +57,21 @@ enum RecvKind {
 }
 
 impl Context {
-    /// Begins a send of bytes that go at once, and so need not be lent. None: nothing was done, since they do not.
-    pub fn send_at_once(self: &Arc<Self>, bytes: &[u8], to: Rank, slot: u32) -> Result<Option<PendingSend>> {
+    /// Begins a send that can complete at once and therefore need not keep `bytes`. Returns `None`, having done
+    /// nothing, if it cannot.
+    pub fn try_begin_send(
+        self: &Arc<Self>,
+        bytes: &[u8],
+        to: Rank,
+        slot: u32,
+    ) -> Result<Option<PendingSend>> {
         let call = self.to("isend", to, slot);
-        let (bank, block) = self.bank(call)?;
-        let state = bank.state(block);
-        let went = state.sending.is_idle() && bank.send_short(block, bytes);
-        self.occupy_send(&bank, block, call)?;
-        if went || self.send_by_ring(BufferView::of(bytes), &bank, block) {
-            return Ok(Some(self.pending_send(call, (bank, block), None)));
+        let (bank, index) = self.bank(call)?;
+        let state = bank.state(index);
+        let went = state.sending.is_idle() && bank.send_short(index, bytes);
+        self.occupy_send(&bank, index, call)?;
+        if went || self.send_by_ring(BufferView::of(bytes), &bank, index) {
+            return Ok(Some(self.pending_send(call, (bank, index), None)));
         }
         state.sending.set_idle();
         Ok(None)
@@ -74,45 +80,46 @@ impl Context {
     /// Begins a send.
     pub fn begin_send(self: &Arc<Self>, from: MessageBuffer, to: Rank, slot: u32) -> Result<PendingSend> {
         let call = self.to("isend", to, slot);
-        let (bank, block) = self.bank(call)?;
-        self.occupy_send(&bank, block, call)?;
-        let operation = self.start_send(SendProtocol::new(from), &bank, block);
-        Ok(self.pending_send(call, (bank, block), operation))
+        let (bank, index) = self.bank(call)?;
+        self.occupy_send(&bank, index, call)?;
+        let operation = self.start_send(SendProtocol::new(from), &bank, index);
+        Ok(self.pending_send(call, (bank, index), operation))
     }
 
     fn pending_send(
         self: &Arc<Self>,
         call: CallInfo,
-        (bank, block): (Arc<SlotBank>, SlotIndex),
+        (bank, index): (Arc<SlotBank>, SlotIndex),
         operation: Option<Arc<MessageOp>>,
     ) -> PendingSend {
-        let begun_ns = if operation.is_some() { self.worker.platform().now_ns() } else { 0 };
-        PendingSend { context: self.clone(), call, bank, block, operation, begun_ns, waited: false }
+        let start_ns = if operation.is_some() { self.worker.platform().now_ns() } else { 0 };
+        PendingSend { context: self.clone(), call, bank, index, operation, start_ns, waited: false }
     }
 
-    /// Sends as much as can be sent at once. What waiting calls move on after that; none if it has all gone.
+    /// Sends as much as possible at once. Returns the operation that waiting calls continue; `None` if the send has
+    /// completed.
     fn start_send(
         &self,
         sending: SendProtocol,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
     ) -> Option<Arc<MessageOp>> {
-        let (mut way, behind) = (ProtocolState::Send(sending), self.last_buffered(bank, block));
-        if behind.is_none()
-            && matches!(way.step(&self.worker, bank, block, &self.progress.rings), StepResult::Ended)
+        let (mut protocol, predecessor) = (ProtocolState::Send(sending), self.last_buffered(bank, index));
+        if predecessor.is_none()
+            && matches!(protocol.step(&self.worker, bank, index, &self.progress.rings), StepResult::Ended)
         {
-            let failed = matches!(way.end(), Some(Outcome::Failed(_)));
-            return failed.then(|| MessageOp::ended(&self.progress.rings, bank, block, way));
+            let failed = matches!(protocol.end(), Some(Outcome::Failed(_)));
+            return failed.then(|| MessageOp::ended(&self.progress.rings, bank, index, protocol));
         }
-        let operation = MessageOp::new(&self.progress.rings, bank, block, way, behind);
+        let operation = MessageOp::new(&self.progress.rings, bank, index, protocol, predecessor);
         self.progress.add(&operation);
         self.worker.notify_own_helper();
         self.worker.progress();
         Some(operation)
     }
 
-    /// Begins a receive. One of at most [`SHORT_MAX`] bytes on a slot needs no place: [`PendingRecv::take`] gives the
-    /// bytes.
+    /// Begins a receive. A receive of at most [`SHORT_MAX`] bytes on a given slot needs no buffer yet:
+    /// [`PendingRecv::take`] copies the bytes.
     pub fn begin_recv(
         self: &Arc<Self>,
         room: usize,
@@ -124,29 +131,29 @@ impl Context {
             return self.begin_long_recv(into(), from, slot);
         }
         let call = self.from("irecv", from, slot);
-        let (bank, block) = self.bank(call)?;
+        let (bank, index) = self.bank(call)?;
         let number = AtomicU32::new(self.post(room, from, slot)?.number());
         let kind = RecvKind::Short { number, room };
-        Ok(PendingRecv::new(self, call, (bank, block), kind))
+        Ok(PendingRecv::new(self, call, (bank, index), kind))
     }
 
-    /// Begins a receive whose message does not stay in the slot's line.
+    /// Begins a receive whose message does not arrive in the slot's line.
     fn begin_long_recv(self: &Arc<Self>, into: MessageBuffer, from: Rank, slot: u32) -> Result<PendingRecv> {
         let call = self.from("irecv", from, slot);
-        let (bank, block) = self.bank(call)?;
-        self.occupy_receive(&bank, block, None, call)?;
+        let (bank, index) = self.bank(call)?;
+        self.occupy_receive(&bank, index, None, call)?;
         let receiving =
-            self.receiving(into, &bank, block, call).inspect_err(|_| self.suspect(&bank, block))?;
-        let operation = self.start_receive(receiving, &bank, block);
-        let incoming = PendingRecv::new(self, call, (bank, block), RecvKind::Long(operation.clone()));
+            self.receiving(into, &bank, index, call).inspect_err(|_| self.suspect(&bank, index))?;
+        let operation = self.start_receive(receiving, &bank, index);
+        let incoming = PendingRecv::new(self, call, (bank, index), RecvKind::Long(operation.clone()));
         if !operation.is_over() {
-            self.progress.add(&operation); // there is somebody who takes it back, if this call does not return
+            self.progress.add(&operation); // added after `incoming` exists, which withdraws it on an unwind
             self.worker.notify_own_helper();
         }
         Ok(incoming)
     }
 
-    /// Begins a send of job memory of this rank's.
+    /// Begins a send from job memory of this rank.
     pub fn begin_send_job(
         self: &Arc<Self>,
         from: GlobalAddress,
@@ -155,7 +162,7 @@ impl Context {
         slot: u32,
     ) -> Result<PendingSend> {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
-            return match self.send_at_once(bytes, to, slot)? {
+            return match self.try_begin_send(bytes, to, slot)? {
                 Some(sent) => Ok(sent),
                 None => self.begin_send(MessageBuffer::Own(RevocableBuffer::of(bytes.to_vec())), to, slot),
             };
@@ -164,7 +171,7 @@ impl Context {
         self.begin_send(MessageBuffer::Job(from, len), to, slot)
     }
 
-    /// Begins a receive into job memory of this rank's.
+    /// Begins a receive into job memory of this rank.
     pub fn begin_recv_job(
         self: &Arc<Self>,
         into: GlobalAddress,
@@ -176,25 +183,25 @@ impl Context {
         self.begin_long_recv(MessageBuffer::Job(into, len), from, slot)
     }
 
-    /// Posts a receive. What waiting calls are to move on after that, if it has not ended.
+    /// Posts a receive. Returns an operation, which waiting calls continue if it has not ended.
     fn start_receive(
         &self,
         receiving: RecvProtocol,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
     ) -> Arc<MessageOp> {
-        let mut way = ProtocolState::Receive(receiving);
-        match way.step(&self.worker, bank, block, &self.progress.rings) {
-            StepResult::Ended => MessageOp::ended(&self.progress.rings, bank, block, way),
-            StepResult::Waits { .. } => MessageOp::new(&self.progress.rings, bank, block, way, None),
+        let mut protocol = ProtocolState::Receive(receiving);
+        match protocol.step(&self.worker, bank, index, &self.progress.rings) {
+            StepResult::Ended => MessageOp::ended(&self.progress.rings, bank, index, protocol),
+            StepResult::Waits { .. } => MessageOp::new(&self.progress.rings, bank, index, protocol, None),
         }
     }
 
-    /// Whether a message that waits for its receive went into the spool because its time is over; otherwise whoever
-    /// awaits it is woken then.
-    fn buffer_when_late(&self, operation: &Arc<MessageOp>, begun_ns: u64, call: CallInfo) -> Result<bool> {
+    /// Returns true if a message that waits for its receive was buffered because its time is over. Otherwise sets the
+    /// time at which the task that awaits it is woken to do that.
+    fn buffer_when_late(&self, operation: &Arc<MessageOp>, start_ns: u64, call: CallInfo) -> Result<bool> {
         let Some(after) = self.buffers_after() else { return Ok(false) };
-        let at_ns = until_ns(begun_ns, after);
+        let at_ns = deadline_ns(start_ns, after);
         operation.buffer_at_ns().store(at_ns, Relaxed);
         if self.worker.platform().now_ns() < at_ns {
             return Ok(false);
@@ -211,26 +218,27 @@ impl Context {
         self.buffered(operation, call).map(|()| true)
     }
 
-    /// Whether an operation is over, or cannot end well; otherwise its waker will be woken then.
+    /// Returns true if an operation is over or can no longer complete. Otherwise `waker` is woken when that happens.
     fn poll(&self, operation: &Arc<MessageOp>, waker: &Waker) -> Result<bool> {
-        if self.look(operation, waker) {
+        if self.poll_in_wait(operation, waker) {
             return Ok(true);
         }
         self.ensure_progress(waker).map(|()| false)
     }
 
-    /// The same for one whose end any waiting call of the rank tells of, if there is one.
-    fn look(&self, operation: &Arc<MessageOp>, waker: &Waker) -> bool {
+    /// Like [`Context::poll`], but relies on the rank's waiting calls to make progress.
+    fn poll_in_wait(&self, operation: &Arc<MessageOp>, waker: &Waker) -> bool {
         self.worker.progress();
-        operation.set_waker(Some(waker)); // before the look: whoever ends it after that sees the waker
-        let over = operation.is_over() || operation.is_hopeless(&self.worker) || self.worker.check().is_err();
+        operation.set_waker(Some(waker)); // before the check: a thread that ends it later sees the waker
+        let over =
+            operation.is_over() || operation.cannot_finish(&self.worker) || self.worker.check().is_err();
         if over {
             operation.set_waker(None);
         }
         over
     }
 
-    /// Sees to it that messages which wake somebody go on though no call of the program's waits.
+    /// Makes sure that operations with a waker make progress even if no call of the program waits.
     pub fn ensure_progress(&self, waker: &Waker) -> Result<()> {
         if self.worker.platform().lets_threads_sleep() {
             return waker_thread::start(&self.worker, &self.progress);
@@ -242,26 +250,26 @@ impl Context {
 }
 
 impl PendingSend {
-    /// To whom, on which slot.
+    /// Returns the destination and the slot.
     pub fn on(&self) -> (Rank, u32) {
         (self.call.peer, self.call.slot)
     }
 
-    /// Whether it has been waited for: not after a wait that found the spool full.
+    /// Returns true if the send has been waited for. A wait that found the send buffer full does not count.
     pub fn is_over(&self) -> bool {
         self.waited
     }
 
-    /// Whether it has ended. Moves messages on.
+    /// Makes progress. Returns true if the send has ended.
     pub fn is_finished(&self) -> bool {
         self.context.worker.progress();
         self.operation.as_ref().is_none_or(|operation| operation.is_over())
     }
 
-    /// Ready when the bytes may be used again; otherwise `waker` is woken when they may.
+    /// Returns `Ready` when the bytes may be reused; otherwise `waker` is woken when they may.
     pub fn poll(&mut self, waker: &Waker) -> Poll<Result<()>> {
         let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
-        match self.context.buffer_when_late(&operation, self.begun_ns, self.call) {
+        match self.context.buffer_when_late(&operation, self.start_ns, self.call) {
             Ok(false) => {}
             buffered => return Poll::Ready(self.finished(buffered.map(drop))),
         }
@@ -272,43 +280,45 @@ impl PendingSend {
         }
     }
 
-    /// The same where waiting calls of the rank are enough to move it on; what is waited for goes into `awaited`.
-    pub fn look(&mut self, waker: &Waker, awaited: &mut Option<Arc<MessageOp>>) -> Poll<Result<()>> {
+    /// Like [`PendingSend::poll`], but relies on the rank's waiting calls to make progress. If pending, stores the
+    /// operation in `awaited`.
+    pub fn poll_in_wait(&mut self, waker: &Waker, awaited: &mut Option<Arc<MessageOp>>) -> Poll<Result<()>> {
         let Some(operation) = self.operation.clone() else { return Poll::Ready(self.finish()) };
-        if self.context.look(&operation, waker) {
+        if self.context.poll_in_wait(&operation, waker) {
             return Poll::Ready(self.finish());
         }
         *awaited = Some(operation);
         Poll::Pending
     }
 
-    /// Takes it back if nobody knows of it yet; otherwise waits until the bytes may be used again. Never waits in a
-    /// panic: the rank is lost then.
+    /// Cancels the send if it is not matched yet; otherwise waits until the bytes may be reused. Never waits during a
+    /// panic, since the rank is lost then.
     pub fn cancel(mut self) {
         self.waited = true;
         if let Some(operation) = &self.operation {
             let _bound = self.context.bind(operation);
             self.context.progress.remove(&self.context.worker, operation);
-            let is_known = || !operation.is_unmatched_send(&self.context.worker);
-            if !operation.is_over() && !std::thread::panicking() && is_known() {
-                let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
+            let is_matched = || !operation.is_unmatched_send(&self.context.worker);
+            if !operation.is_over() && !std::thread::panicking() && is_matched() {
+                let _ = self.context.finish(operation, None, self.call); // the result does not matter
             }
         }
-        self.bank.state(self.block).sending.set_idle();
+        self.bank.state(self.index).sending.set_idle();
     }
 
-    /// Waits until the bytes may be used again.
+    /// Waits until the bytes may be reused.
     pub fn wait(mut self) -> Result<()> {
         self.finish()
     }
 
-    /// The same without giving the request away; once, unless the spool was full.
+    /// Like [`PendingSend::wait`], but keeps the request. May be called once, or again after it found the send buffer
+    /// full.
     pub fn finish(&mut self) -> Result<()> {
         let sent = match &self.operation {
             None => Ok(()),
             Some(operation) => {
-                let host = self.context.worker.platform();
-                let waited = std::time::Duration::from_nanos(host.now_ns().saturating_sub(self.begun_ns));
+                let platform = self.context.worker.platform();
+                let waited = std::time::Duration::from_nanos(platform.now_ns().saturating_sub(self.start_ns));
                 let after = self.context.buffers_after().map(|after| after.saturating_sub(waited));
                 self.context.finish_send(operation, after, self.call)
             }
@@ -316,7 +326,7 @@ impl PendingSend {
         self.finished(sent)
     }
 
-    /// What follows how it went. A message that found the spool full still waits for its receive.
+    /// Records the result of a wait. A message that found the send buffer full still waits for its receive.
     fn finished(&mut self, sent: Result<()>) -> Result<()> {
         let is_under_way =
             |error: &Error| matches!(error.cause(), Cause::SpoolFull { .. } | Cause::Full { .. });
@@ -324,7 +334,7 @@ impl PendingSend {
             Some(operation) if sent.as_ref().is_err_and(is_under_way) => self.context.progress.add(operation),
             _ => {
                 self.waited = true;
-                self.bank.state(self.block).sending.set_idle();
+                self.bank.state(self.index).sending.set_idle();
             }
         }
         sent
@@ -341,7 +351,7 @@ impl Drop for PendingSend {
                 operation.set_waker(None);
                 operation.detach();
             }
-            None => self.bank.state(self.block).sending.set_idle(),
+            None => self.bank.state(self.index).sending.set_idle(),
         }
     }
 }
@@ -350,63 +360,64 @@ impl PendingRecv {
     fn new(
         context: &Arc<Context>,
         call: CallInfo,
-        (bank, block): (Arc<SlotBank>, SlotIndex),
+        (bank, index): (Arc<SlotBank>, SlotIndex),
         kind: RecvKind,
     ) -> PendingRecv {
         PendingRecv {
             context: context.clone(),
             call,
             bank,
-            block,
+            index,
             kind,
             watch: Mutex::default(),
             waited: false,
         }
     }
 
-    /// From whom, on which slot.
+    /// Returns the source and the slot.
     pub fn on(&self) -> (Rank, u32) {
         (self.call.peer, self.call.slot)
     }
 
-    /// Where it was begun.
+    /// Returns the context in which the receive was begun.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// Whether its message comes into the slot's line: then [`PendingRecv::take`] wants the buffer.
+    /// Returns true if the message arrives in the slot's line. [`PendingRecv::take`] needs the buffer then.
     pub fn is_short(&self) -> bool {
         matches!(self.kind, RecvKind::Short { .. })
     }
 
-    /// Whether its message has come. Moves messages on.
+    /// Makes progress. Returns true if the message has arrived.
     pub fn is_finished(&self) -> bool {
         self.context.worker.progress();
         match &self.kind {
-            // What goes wrong here is told by `take`.
+            // `take` reports errors of `renew`.
             RecvKind::Short { number, room } => {
                 !matches!(self.renew(number, *room), Ok(true))
-                    && self.bank.is_about(self.block, number.load(Relaxed))
+                    && self.bank.has_data(self.index, number.load(Relaxed))
             }
             RecvKind::Long(operation) => operation.is_over(),
         }
     }
 
-    /// Whether the receive of a short message was posted anew: what has come did not fit in one that was withdrawn.
+    /// Reposts a short receive if the message that arrived did not fit in an earlier, withdrawn receive. Returns true
+    /// if it did.
     fn renew(&self, number: &AtomicU32, room: usize) -> Result<bool> {
-        let (bank, block, old) = (&*self.bank, self.block, number.load(Relaxed));
-        let now = encoding::version(bank.state(block).version.load(Relaxed));
-        match encoding::read_data(bank.data(block), old) {
+        let (bank, index, old) = (&*self.bank, self.index, number.load(Relaxed));
+        let now = encoding::version(bank.state(index).version.load(Relaxed));
+        match encoding::read_data(bank.data(index), old) {
             Data::TooLong { version } if version != now => {
-                number.store(self.context.post_again(bank, block, old, room)?, Relaxed);
+                number.store(self.context.post_again(bank, index, old, room)?, Relaxed);
                 Ok(true)
             }
             _ => Ok(false),
         }
     }
 
-    /// Ready with its message, which goes into `into` if the receive is a short one; otherwise `waker` is woken when
-    /// there is one.
+    /// Returns `Ready` with the message, which is copied to `into` if the receive is short. Otherwise `waker` is
+    /// woken when it has arrived.
     pub fn poll(&mut self, into: &mut [u8], waker: &Waker) -> Poll<Result<Received>> {
         let polled = self.operation().and_then(|operation| self.context.poll(&operation, waker));
         match polled {
@@ -416,8 +427,9 @@ impl PendingRecv {
         }
     }
 
-    /// The same where waiting calls of the rank are enough to move it on; what is waited for goes into `awaited`.
-    pub fn look(
+    /// Like [`PendingRecv::poll`], but relies on the rank's waiting calls to make progress. If pending, stores the
+    /// operation in `awaited`.
+    pub fn poll_in_wait(
         &mut self,
         into: &mut [u8],
         waker: &Waker,
@@ -427,14 +439,14 @@ impl PendingRecv {
             Ok(operation) => operation,
             Err(error) => return Poll::Ready(Err(error)),
         };
-        if self.context.look(&operation, waker) {
+        if self.context.poll_in_wait(&operation, waker) {
             return Poll::Ready(self.take(into));
         }
         *awaited = Some(operation);
         Poll::Pending
     }
 
-    /// Whose end says that its message is there.
+    /// Returns the operation that ends when the message has arrived.
     fn operation(&self) -> Result<Arc<MessageOp>> {
         let (number, room) = match &self.kind {
             RecvKind::Long(operation) => return Ok(operation.clone()),
@@ -446,12 +458,12 @@ impl PendingRecv {
         Ok(self.watch(number.load(Relaxed)))
     }
 
-    /// The operation that watches for the short message of that number.
+    /// Returns the operation that watches for the short message of that number.
     fn watch(&self, number: u32) -> Arc<MessageOp> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = || {
             let (progress, bank) = (&self.context.progress, &self.bank);
-            let watch = MessageOp::new(&progress.rings, bank, self.block, ProtocolState::watch(number), None);
+            let watch = MessageOp::new(&progress.rings, bank, self.index, ProtocolState::watch(number), None);
             progress.add(&watch);
             watch
         };
@@ -465,7 +477,7 @@ impl PendingRecv {
         }
     }
 
-    /// Takes it back, or waits for its end if its message is on its way. Never waits in a panic.
+    /// Withdraws the receive, or waits for its end if its message is being transferred. Never waits during a panic.
     fn take_back(&self) {
         if let RecvKind::Long(operation) = &self.kind {
             operation.set_waker(None);
@@ -474,25 +486,25 @@ impl PendingRecv {
                 self.context.progress.remove(&self.context.worker, operation);
             } else {
                 let _bound = self.context.bind(operation);
-                let _ = self.context.finish(operation, None, self.call); // nobody asks how it went
+                let _ = self.context.finish(operation, None, self.call); // the result does not matter
             }
         }
-        self.context.suspect(&self.bank, self.block);
+        self.context.suspect(&self.bank, self.index);
     }
 
-    /// Waits for its message, which goes into `into` if the receive is a short one.
+    /// Waits for the message, which is copied to `into` if the receive is short.
     pub fn take(&mut self, into: &mut [u8]) -> Result<Received> {
         self.waited = true;
         match &self.kind {
             RecvKind::Short { number, .. } => {
-                let posted = PostedRecv::new(&self.bank, self.block, number.load(Relaxed), into.len());
+                let posted = PostedRecv::new(&self.bank, self.index, number.load(Relaxed), into.len());
                 self.context.take("irecv", posted, into)
             }
             RecvKind::Long(operation) => {
                 let received = self.context.finish_receive(operation, None, self.call);
                 match &received {
                     Ok(_) => operation.free_slot(),
-                    Err(_) => self.context.suspect(&self.bank, self.block),
+                    Err(_) => self.context.suspect(&self.bank, self.index),
                 }
                 received
             }
@@ -514,7 +526,7 @@ impl Drop for PendingRecv {
         }
         match &self.kind {
             RecvKind::Short { number, .. } => {
-                self.context.withdraw_short(&self.bank, self.block, number.load(Relaxed));
+                self.context.withdraw_short(&self.bank, self.index, number.load(Relaxed));
             }
             RecvKind::Long(_) => self.take_back(),
         }

@@ -50,7 +50,7 @@ impl CallChannel {
     /// Begins to send values; they are copied if they do not go at once.
     pub(super) fn send<T: Pod>(&self, values: &[T], to: usize) -> Result<PendingSend> {
         let (bytes, to) = (bytemuck::cast_slice::<T, u8>(values), Rank(to as u32));
-        match self.context.send_at_once(bytes, to, self.slot)? {
+        match self.context.try_begin_send(bytes, to, self.slot)? {
             Some(sent) => Ok(sent),
             None => self.context.begin_send(
                 MessageBuffer::Own(RevocableBuffer::of(bytes.to_vec())),
@@ -66,7 +66,7 @@ impl CallChannel {
             let to = outgoing.on().0;
             let sent = poll_fn(|task| {
                 let mut awaited = None;
-                let polled = outgoing.look(task.waker(), &mut awaited);
+                let polled = outgoing.poll_in_wait(task.waker(), &mut awaited);
                 *lock(&self.awaited) = awaited;
                 polled
             });
@@ -109,7 +109,7 @@ impl CallChannel {
         let room = if is_short { into.len() } else { 0 };
         let got = poll_fn(|task| {
             let mut awaited = None;
-            let polled = heard.incoming.look(&mut line[..room], task.waker(), &mut awaited);
+            let polled = heard.incoming.poll_in_wait(&mut line[..room], task.waker(), &mut awaited);
             *lock(&self.awaited) = awaited;
             polled
         });

@@ -224,7 +224,7 @@ impl WaitEvent for TaskDone {
     fn happened(&self) -> bool {
         let awaited = lock(&self.0.awaited).clone();
         let worker = self.0.context.worker();
-        awaited.is_some_and(|message| message.happened() || message.is_hopeless(worker)) || self.0.is_over()
+        awaited.is_some_and(|message| message.happened() || message.cannot_finish(worker)) || self.0.is_over()
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {

@@ -1,7 +1,8 @@
-//! The spool: messages that were copied because no receive stood there in time, and whose senders have gone on.
+//! The send buffer: messages that were copied because no receive was posted in time, so that their sends could
+//! return.
 //!
-//! It lies at the sender. A message leaves it when its receive is posted; messages of one slot leave it in order, and
-//! a later one on the slot follows them.
+//! It belongs to the sender. A message leaves it when its receive is posted. Messages of one slot leave it in order,
+//! and later sends on the slot follow them.
 
 use crate::progress::operation::MessageOp;
 use crate::slot::bank::LocalSlot;
@@ -10,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tasuki_core::base::Cause;
 
-/// How the spool is used, and how full it is.
+/// The settings and the fill level of the send buffer.
 #[derive(Debug, Default)]
 pub(crate) struct BufferedSends {
     usage: Mutex<BufferedUsage>,
@@ -24,42 +25,43 @@ struct BufferedUsage {
 }
 
 impl BufferedSends {
-    /// Takes messages of up to `capacity` bytes in all, each when it has waited for so long; never, if that is none.
+    /// Sets the capacity in bytes of all buffered messages, and how long a send waits before it is buffered; `None`:
+    /// never.
     pub(crate) fn set(&self, capacity: u64, after: Option<Duration>) {
         let mut usage = self.usage();
         (usage.capacity, usage.after) = (capacity, after.filter(|_| capacity > 0));
     }
 
-    /// After how long a message that waits goes into the spool.
+    /// Returns how long a send waits before it is buffered.
     pub(crate) fn after(&self) -> Option<Duration> {
         self.usage().after
     }
 
-    /// Takes room for a message on a slot, and counts it there.
+    /// Reserves bytes for a message and counts the message at its slot.
     pub(crate) fn take(&self, bytes: u64, state: &LocalSlot) -> Result<(), Cause> {
         let mut usage = self.usage();
-        let free = usage.capacity.saturating_sub(usage.used); // it may have been made smaller meanwhile
+        let free = usage.capacity.saturating_sub(usage.used); // the capacity may have been reduced
         if bytes > free {
             return Err(Cause::SpoolFull { bytes, free, capacity: usage.capacity });
         }
         if state.buffered.load(Ordering::Relaxed) == u16::MAX {
-            return Err(Cause::Full { what: "the spool of one slot", capacity: usize::from(u16::MAX) });
+            return Err(Cause::Full { what: "the send buffer of one slot", capacity: usize::from(u16::MAX) });
         }
         usage.used += bytes;
         state.buffered.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// A message has ended: gives its room back, if it had some.
+    /// Frees the bytes of a message that has ended, if it was buffered.
     pub(crate) fn give_back(&self, operation: &MessageOp) {
         if let Some(bytes) = operation.buffered_bytes() {
             self.usage().used -= bytes;
             // SYNC unbuffered
-            operation.bank.state(operation.block).buffered.fetch_sub(1, Ordering::Release);
+            operation.bank.state(operation.index).buffered.fetch_sub(1, Ordering::Release);
         }
     }
 
-    /// Bytes in it.
+    /// Returns the bytes in use.
     pub(crate) fn used(&self) -> u64 {
         self.usage().used
     }

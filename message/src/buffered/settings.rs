@@ -1,4 +1,4 @@
-//! The spool of a rank, as its program sees it.
+//! Calls by which a program controls its rank's send buffer.
 
 use crate::context::Context;
 use crate::progress::engine::ProgressEngine;
@@ -11,9 +11,9 @@ use tasuki_core::engine::node_state::Stage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 
 impl Context {
-    /// Lets sends whose receive has not been posted after so long copy their message and return; never, if that is
-    /// none. `capacity`: bytes of all such messages. Waits until the spool is empty. If what remains in it is for ranks
-    /// that have left, that is given up, with an error.
+    /// Sets the send buffer. A send whose receive is not posted after `after` copies its message and returns; `None`:
+    /// never. `capacity`: bytes of all buffered messages. Waits until the buffer is empty. If only messages to ranks
+    /// that have left remain, they are discarded and the call fails.
     pub fn set_send_buffer(&self, capacity: u64, after: Option<Duration>) -> Result<()> {
         let empty = Arc::new(Emptied { worker: self.worker.clone(), progress: self.progress.clone() });
         let call = || "set_send_buffer: waiting until it is empty".to_string();
@@ -33,7 +33,7 @@ impl Context {
         Ok(())
     }
 
-    /// Sends what is in the spool and whose receive is posted now: how many messages went, and how many remain.
+    /// Sends buffered messages whose receives are posted now. Returns how many were sent, and how many remain.
     pub fn check_send_buffer(&self) -> Result<(usize, usize)> {
         self.worker.check().map_err(|cause| self.worker.fault(cause, || "check_send_buffer".into()))?;
         let before = self.progress.buffered().len();
@@ -43,13 +43,13 @@ impl Context {
         Ok((before.saturating_sub(after), after))
     }
 
-    /// Bytes in the spool.
+    /// Returns the bytes of buffered messages.
     pub fn buffered_bytes(&self) -> u64 {
         self.progress.buffered.used()
     }
 }
 
-/// That the spool is empty, or something in it can go.
+/// Waits until the send buffer is empty or a message in it can be sent.
 #[derive(Debug)]
 struct Emptied {
     worker: Arc<Worker>,

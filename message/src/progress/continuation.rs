@@ -1,4 +1,4 @@
-//! What goes on when signals of the rank's own have come far enough, in whichever call of the rank waits.
+//! Continuations: work that any waiting call of the rank does when certain signals of the rank have reached a value.
 
 use crate::progress::engine::ProgressEngine;
 use std::fmt::Debug;
@@ -6,44 +6,44 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
-/// Something that waits for signals of the rank's own, and has something to do then.
+/// Work to do when certain signals of this rank have reached a value.
 pub trait Continuation: Send + Sync + Debug {
-    /// Whether they have come far enough. Only looks.
-    fn may_go_on(&self) -> bool;
+    /// Returns true if the signals have reached it. Has no effects.
+    fn can_resume(&self) -> bool;
 
-    /// Whether something of it is under way that no thread waits for.
+    /// Returns true if some of its work is unfinished and no thread waits for it.
     fn is_under_way(&self) -> bool;
 
-    /// Does it. Nothing of the rank's is being moved on then; one of a rank goes on at a time. Threads that may sleep
-    /// are told afterwards.
+    /// Does the work. The progress engine steps no message of this rank meanwhile, and at most one continuation of a
+    /// rank runs at a time. Sleeping threads are notified afterwards.
     fn resume(&self);
 }
 
-/// Those of a rank.
+/// The continuations of a rank.
 #[derive(Debug, Default)]
 pub(crate) struct Continuations {
-    /// How many there are, for who looks without the lock.
+    /// How many there are, for readers without the lock.
     count: AtomicUsize,
     all: Mutex<Vec<Arc<dyn Continuation>>>,
-    /// Whether one goes on: it may wait for copies of its own, in which no other can.
-    is_going: Arc<AtomicBool>,
+    /// True while one runs. It may wait for copies of its own, in which no other continuation may run.
+    is_running: Arc<AtomicBool>,
 }
 
 struct ContinuationWaker {
     continuation: Arc<dyn Continuation>,
-    is_going: Arc<AtomicBool>,
+    is_running: Arc<AtomicBool>,
 }
 
 impl Wake for ContinuationWaker {
     fn wake(self: Arc<Self>) {
-        if !self.is_going.swap(true, Ordering::Acquire) {
-            let _going = RunGuard(&self.is_going);
+        if !self.is_running.swap(true, Ordering::Acquire) {
+            let _running = RunGuard(&self.is_running);
             self.continuation.resume();
         }
     }
 }
 
-/// One goes on: no longer when it panics.
+/// Clears the flag when the continuation returns or panics.
 struct RunGuard<'c>(&'c AtomicBool);
 
 impl Drop for RunGuard<'_> {
@@ -64,44 +64,44 @@ impl Continuations {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Those that may go on.
+    /// Returns wakers that run the continuations that can resume.
     pub(crate) fn ready(&self) -> Vec<Waker> {
-        if !self.is_any() || self.is_going.load(Ordering::Acquire) {
+        if !self.is_any() || self.is_running.load(Ordering::Acquire) {
             return Vec::new();
         }
-        // No lock is held while they look: on a simulator that takes time, in which other threads run.
+        // `can_resume` is called without the lock: in the simulator it takes time, in which other threads run.
         let mut all = Vec::new();
         self.change(|continuations| all.clone_from(continuations));
-        let ready = all.into_iter().filter(|one| one.may_go_on());
+        let ready = all.into_iter().filter(|one| one.can_resume());
         let call = |continuation| {
-            Waker::from(Arc::new(ContinuationWaker { continuation, is_going: self.is_going.clone() }))
+            Waker::from(Arc::new(ContinuationWaker { continuation, is_running: self.is_running.clone() }))
         };
         ready.map(call).collect()
     }
 
-    pub(crate) fn are_under_way(&self) -> bool {
+    pub(crate) fn any_under_way(&self) -> bool {
         let mut all = Vec::new();
         self.change(|continuations| all.clone_from(continuations));
         all.iter().any(|one| one.is_under_way())
     }
 
-    pub(crate) fn may_go_on(&self) -> bool {
+    pub(crate) fn can_resume(&self) -> bool {
         self.is_any() && !self.ready().is_empty()
     }
 }
 
 impl ProgressEngine {
-    /// Sees to it in waiting calls from now on.
+    /// Registers a continuation, which waiting calls run from now on.
     pub fn add_continuation(&self, continuation: Arc<dyn Continuation>) {
         self.continuations.change(|all| all.push(continuation));
     }
 
-    /// The rank has left: nothing goes on any more.
+    /// Removes all continuations, because the rank has left.
     pub(crate) fn remove_continuations(&self) {
         self.continuations.change(Vec::clear);
     }
 
-    /// No longer.
+    /// Removes a continuation.
     pub fn remove_continuation(&self, continuation: &dyn Continuation) {
         let is_it = |one: &Arc<dyn Continuation>| std::ptr::addr_eq(Arc::as_ptr(one), continuation);
         self.continuations.change(|all| all.retain(|one| !is_it(one)));

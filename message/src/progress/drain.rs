@@ -1,6 +1,6 @@
-//! What a rank that leaves still owes: messages that lie in its spool, and sends whose requests were dropped. It
-//! promises them to their receivers before it says that it is leaving, and then waits until they were taken. So a
-//! receive that waits for one of them waits on, and any other ends at once.
+//! Messages that a leaving rank has not delivered: buffered ones, and sends whose requests were dropped. Before the
+//! rank announces that it is leaving, it promises them to their receivers; then it waits until they were received. So
+//! a receive that waits for one of them keeps waiting, and any other receive from this rank ends at once.
 
 use crate::progress::engine::ProgressEngine;
 use crate::progress::operation::MessageOp;
@@ -16,48 +16,48 @@ use tasuki_core::engine::node_state::Stage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 use tasuki_core::fabric::Refused;
 
-/// Promises every receiver what is unfinished to it.
+/// Promises every receiver the messages that it has not received yet.
 pub(crate) fn promise(progress: &ProgressEngine, worker: &Worker) {
     let unfinished = progress.detached();
     let (mut places, mut promises) = (HashMap::new(), Vec::<(&SlotBank, SlotIndex, u32)>::new());
     for operation in &unfinished {
-        let (bank, block): (&SlotBank, SlotIndex) = (&operation.bank, operation.block);
-        let place = *places.entry((ptr::from_ref(bank), block)).or_insert(promises.len());
+        let (bank, index): (&SlotBank, SlotIndex) = (&operation.bank, operation.index);
+        let place = *places.entry((ptr::from_ref(bank), index)).or_insert(promises.len());
         if place == promises.len() {
-            promises.push((bank, block, bank.state(block).sent.load(Relaxed)));
+            promises.push((bank, index, bank.state(index).sent.load(Relaxed)));
         }
         promises[place].2 = promises[place].2.wrapping_add(1);
     }
-    for (bank, block, last) in promises {
-        write(worker, bank, block, encoding::promise(last));
+    for (bank, index, last) in promises {
+        write(worker, bank, index, encoding::promise(last));
     }
     for pair in pairs(&unfinished) {
         write(worker, &pair, ANY, encoding::promise_of_any(true));
     }
 }
 
-/// Waits until what is unfinished has gone, or cannot go.
+/// Waits until all unfinished sends are done or cannot complete.
 pub(crate) fn finalize(progress: &ProgressEngine, worker: &Worker) -> Result<()> {
-    let call = || "leave(): messages that were not taken".to_string();
+    let call = || "leave(): sends that were not received".to_string();
     let unfinished = Arc::new(UnfinishedSends { queue: progress.queue.clone(), peer: Mutex::default() });
-    let mut creditors = pairs(&progress.first_detached());
+    let mut receivers = pairs(&progress.first_detached());
     loop {
         worker.progress();
         let left = progress.first_detached();
-        let still = pairs(&left);
-        if still.len() < creditors.len() {
-            worker.settle(&call)?; // nothing that was promised arrives after the word that it was all
+        let remaining = pairs(&left);
+        if remaining.len() < receivers.len() {
+            worker.settle(&call)?; // no promised message may arrive after the end of the promise
         }
-        for pair in creditors.iter().filter(|pair| !is_among(&still, pair)) {
+        for pair in receivers.iter().filter(|pair| !is_among(&remaining, pair)) {
             write(worker, pair, ANY, encoding::promise_of_any(false));
         }
-        creditors = still;
+        receivers = remaining;
         let Some(other) = left.iter().find(|operation| !operation.cannot_complete(worker)) else {
             let left = progress.detached();
             return if left.is_empty() { Ok(()) } else { Err(progress.give_up(worker, &left, call)) };
         };
         *unfinished.peer.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((other.bank.peer, other.fails_from()));
+            Some((other.bank.peer, other.impossible_from()));
         match worker.wait(&Condition::Event(unfinished.clone()), None, &call) {
             Err(error) if !matches!(error.cause(), Cause::PeerLeft { .. }) => return Err(error),
             _ => {}
@@ -65,16 +65,16 @@ pub(crate) fn finalize(progress: &ProgressEngine, worker: &Worker) -> Result<()>
     }
 }
 
-/// A promise that cannot be written is one to a rank that does not wait for it.
-fn write(worker: &Worker, bank: &SlotBank, block: SlotIndex, promise: u64) {
-    while let Err(Refused::Again | Refused::Relay) = bank.promise(block, promise) {
+/// Writes a promise. If it cannot be written, the peer no longer waits for it.
+fn write(worker: &Worker, bank: &SlotBank, index: SlotIndex, promise: u64) {
+    while let Err(Refused::Again | Refused::Relay) = bank.promise(index, promise) {
         if worker.relax("leave()").is_err() {
             return;
         }
     }
 }
 
-/// The first banks of the pairs that those messages are of.
+/// Returns the first bank of each pair that these messages belong to.
 fn pairs(operations: &[Arc<MessageOp>]) -> Vec<Arc<SlotBank>> {
     let mut pairs: Vec<Arc<SlotBank>> = Vec::new();
     for pair in operations.iter().map(|operation| operation.bank.pair()) {
@@ -89,11 +89,11 @@ fn is_among(pairs: &[Arc<SlotBank>], pair: &Arc<SlotBank>) -> bool {
     pairs.iter().any(|other| Arc::ptr_eq(other, pair))
 }
 
-/// That something of it can go.
+/// Waits until one of the unfinished sends can step.
 #[derive(Debug)]
 struct UnfinishedSends {
     queue: Arc<Mutex<PendingOps>>,
-    /// A peer that can still take something, and at which stage it cannot any more.
+    /// A peer that can still receive, and the stage from which it no longer can.
     peer: Mutex<Option<(Rank, Stage)>>,
 }
 
@@ -101,7 +101,7 @@ impl WaitEvent for UnfinishedSends {
     fn happened(&self) -> bool {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let left = queue.first_of(MessageOp::is_detached);
-        drop(queue); // not under the lock: looking makes calls of the fabric
+        drop(queue); // not under the lock: `can_step` calls the fabric
         left.is_empty() || left.iter().any(|operation| operation.can_step())
     }
 

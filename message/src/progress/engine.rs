@@ -1,4 +1,5 @@
-//! All messages of a rank that did not end at once, moved on by whichever of its threads waits.
+//! The progress engine: all messages of a rank that did not complete at once. Any thread of the rank that waits steps
+//! them.
 
 use crate::buffered::budget::BufferedSends;
 use crate::progress::continuation::Continuations;
@@ -17,20 +18,20 @@ use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::node_state::UnderWay;
 use tasuki_core::engine::{Agent, TryLock, WaitEvent, Worker};
 
-/// Messages looked at in one go; the others have their turn in the next.
-const ONE_GO: usize = 64;
+/// How many messages one call steps; the others follow in later calls.
+const STEPS_MAX: usize = 64;
 
-/// The messages under way.
+/// The unfinished messages of a rank.
 #[derive(Debug, Default)]
 pub struct ProgressEngine {
-    /// How many may take a step, for who looks without the lock.
+    /// How many can step, for readers without the lock.
     count: AtomicUsize,
-    /// Pages of all contexts of the rank.
+    /// Counts of the banks of all contexts of the rank.
     pub(crate) banks: Arc<BankCounts>,
     pub(crate) queue: Arc<Mutex<PendingOps>>,
-    /// Whether a thread is moving messages on.
-    going: TryLock,
-    /// Tasks to be woken as soon as nothing of the rank's is being moved on: waking is the program's code.
+    /// Taken while a thread steps messages.
+    running: TryLock,
+    /// Tasks to wake once no message is being stepped. Waking runs code of the program.
     to_wake: Mutex<Vec<Waker>>,
     pub(crate) rings: Arc<Rings>,
     pub(crate) buffered: BufferedSends,
@@ -40,14 +41,14 @@ pub struct ProgressEngine {
 }
 
 impl ProgressEngine {
-    /// Moves an operation on in waiting calls from now on, unless it does so already.
+    /// Adds an operation, unless it is already there. Waiting calls step it from now on.
     pub(crate) fn add(&self, operation: &Arc<MessageOp>) {
         let mut queue = self.queue();
         queue.add(operation);
         self.count.store(queue.len(), Ordering::Release);
     }
 
-    /// No longer moves it on. When this has returned, nobody is at it.
+    /// Removes an operation. On return no thread steps it.
     pub(crate) fn remove(&self, worker: &Worker, operation: &Arc<MessageOp>) {
         self.forget(operation);
         operation.settle(worker);
@@ -60,50 +61,50 @@ impl ProgressEngine {
         }
     }
 
-    /// The last message that is in the spool for a slot.
-    pub(crate) fn last_buffered(&self, bank: &Arc<SlotBank>, block: SlotIndex) -> Option<Arc<MessageOp>> {
-        self.queue().last_buffered(bank, block)
+    /// Returns the last buffered message of a slot.
+    pub(crate) fn last_buffered(&self, bank: &Arc<SlotBank>, index: SlotIndex) -> Option<Arc<MessageOp>> {
+        self.queue().last_buffered(bank, index)
     }
 
-    /// Messages whose end wakes somebody.
+    /// Returns the messages with a waker.
     pub(crate) fn watched(&self) -> Vec<Arc<MessageOp>> {
         self.queue().all(MessageOp::is_watched)
     }
 
-    /// The messages in the spool.
+    /// Returns the buffered messages.
     pub(crate) fn buffered(&self) -> Vec<Arc<MessageOp>> {
         self.queue().all(MessageOp::is_buffered)
     }
 
-    /// The first of each slot.
+    /// Returns the first buffered message of each slot.
     pub(crate) fn first_buffered(&self) -> Vec<Arc<MessageOp>> {
         self.queue().first_of(MessageOp::is_buffered)
     }
 
-    /// Sends for whose end nobody waits.
+    /// Returns the sends that nobody waits for.
     pub(crate) fn detached(&self) -> Vec<Arc<MessageOp>> {
         self.queue().all(MessageOp::is_detached)
     }
 
-    /// The first of each slot.
+    /// Returns the first detached send of each slot.
     pub(crate) fn first_detached(&self) -> Vec<Arc<MessageOp>> {
         self.queue().first_of(MessageOp::is_detached)
     }
 
-    /// Takes up to `steps` steps, each of another message. No lock is held meanwhile.
-    fn go(&self, worker: &Worker, steps: usize) {
-        let Some(turn) = self.going.take() else {
-            return; // another thread of this rank is at it
+    /// Steps up to `steps` messages once each. Holds no lock during a step.
+    fn run_steps(&self, worker: &Worker, steps: usize) {
+        let Some(turn) = self.running.take() else {
+            return; // another thread of this rank steps messages
         };
         let (mut any_ended, mut left) = (false, steps);
         while left > 0 {
             let Some(operation) = ({ self.queue().next() }) else { break };
             left -= 1;
             if operation.advance(worker) {
-                self.over(&operation);
+                self.remove_ended(&operation);
                 self.to_wake().extend(operation.take_waker());
                 any_ended = true;
-                left += 1; // for the one that stood behind it
+                left += 1; // for its successor
             }
         }
         drop(turn);
@@ -112,46 +113,46 @@ impl ProgressEngine {
         }
     }
 
-    /// A message has ended.
-    fn over(&self, operation: &Arc<MessageOp>) {
+    /// Removes a message that has ended and frees its send buffer space.
+    fn remove_ended(&self, operation: &Arc<MessageOp>) {
         self.forget(operation);
         self.buffered.give_back(operation);
     }
 
-    /// Moves a message on that the calling thread waits for, while it goes on without a long wait. Whether it has ended
-    /// by that: then nobody else is at it.
+    /// Steps a message that the calling thread waits for, until it would have to wait long. Returns true if this call
+    /// ended it; then no other thread uses it.
     pub(crate) fn run(&self, worker: &Worker, operation: &Arc<MessageOp>) -> bool {
         let ended = operation.run(worker, worker.spins(Some(operation.bank.peer)));
         if ended {
-            self.over(operation);
+            self.remove_ended(operation);
             operation.wake();
         }
         ended
     }
 
-    /// Moves every message on by one step.
+    /// Steps every message once.
     pub(crate) fn advance_all(&self, worker: &Worker) {
-        self.go(worker, self.count.load(Ordering::Acquire));
+        self.run_steps(worker, self.count.load(Ordering::Acquire));
         self.tell();
     }
 
-    /// Gives up messages for whose end nobody waits: an error that says how many, and for whom the first was.
+    /// Discards sends that nobody waits for. Returns an error with their number and the destination of the first.
     pub(crate) fn give_up(
         &self,
         worker: &Worker,
-        vain: &[Arc<MessageOp>],
+        hopeless: &[Arc<MessageOp>],
         call: impl Fn() -> String,
     ) -> Error {
-        for operation in vain {
+        for operation in hopeless {
             self.remove(worker, operation);
             self.buffered.give_back(operation);
             if operation.buffered_bytes().is_none() {
-                operation.free_slot(); // of a buffered one it may be in use again
+                operation.free_slot(); // the slot of a buffered message may be in use again
             }
         }
-        let first = vain.first().map(|first| (first.bank.peer, first.bank.slot(first.block)));
+        let first = hopeless.first().map(|first| (first.bank.peer, first.bank.slot(first.index)));
         let (peer, slot) = first.unwrap_or_default();
-        worker.fault(Cause::Untaken { messages: vain.len(), peer, slot }, call)
+        worker.fault(Cause::Untaken { messages: hopeless.len(), peer, slot }, call)
     }
 
     fn to_wake(&self) -> MutexGuard<'_, Vec<Waker>> {
@@ -167,9 +168,9 @@ impl Agent for ProgressEngine {
     fn advance(&self, worker: &Worker) -> bool {
         let count = self.count.load(Ordering::Acquire);
         if count > 0 {
-            // Where nobody sleeps before time goes on, there is no next go: all have their turn in this one.
-            let most = if worker.platform().lets_threads_sleep() { ONE_GO } else { count };
-            self.go(worker, count.min(most));
+            // Where no thread may sleep before virtual time advances, there is no later call: step all in this one.
+            let most = if worker.platform().lets_threads_sleep() { STEPS_MAX } else { count };
+            self.run_steps(worker, count.min(most));
         }
         let follows = self.continuations.is_any();
         if follows {
@@ -188,18 +189,18 @@ impl Agent for ProgressEngine {
         };
         let sending = self.queue().all(MessageOp::is_sending);
         let sends = sending.iter().any(|operation| !is_awaited(operation));
-        UnderWay { sends, signals: self.continuations.are_under_way() }
+        UnderWay { sends, signals: self.continuations.any_under_way() }
     }
 
     fn tell(&self) {
-        // One at a time: if waking one panics, the others are woken by the next call.
+        // One at a time: if one waker panics, the next call wakes the others.
         while let Some(waker) = { self.to_wake().pop() } {
             waker.wake();
         }
     }
 
     fn has_work(&self) -> bool {
-        if self.continuations.may_go_on() {
+        if self.continuations.can_resume() {
             return true;
         }
         if self.count.load(Ordering::Acquire) == 0 {

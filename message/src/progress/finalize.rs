@@ -1,4 +1,5 @@
-//! What a rank that leaves owes besides messages: it says that it is leaving, pays, and only then is gone.
+//! Finalize hooks: work besides messages that a leaving rank completes. The rank announces that it is leaving, runs
+//! its hooks, and then is gone.
 
 use crate::progress::engine::ProgressEngine;
 use std::fmt::Debug;
@@ -7,28 +8,30 @@ use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::Stage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 
-/// Something that goes on without its owner, but not without the owner's rank.
+/// An object whose unfinished work may outlive its owner, but not the owner's rank.
 pub trait FinalizeHook: Send + Sync + Debug {
-    /// Whether nothing is unfinished at the moment.
+    /// Returns true if no work is unfinished at the moment.
     fn is_finalized(&self, worker: &Worker) -> bool;
 
-    /// Does its part in the leave of several ranks, which need each other until all have come so far. Whether that is
-    /// done; an error: in vain. Asked again when it [goes on](FinalizeHook::next_event), in turn with others.
+    /// Announces to the other ranks involved that this rank leaves. These ranks need each other until all have
+    /// announced it. Returns true when that is done; an error if it cannot be. Called again, in turn with other
+    /// hooks, when [`FinalizeHook::next_event`] has happened.
     fn announce_finalize(&self, _machine: &Worker) -> Result<bool> {
         Ok(true)
     }
 
-    /// That there is something to do for a leave that is not done.
+    /// Returns the event after which `announce_finalize` can continue.
     fn next_event(&self) -> Option<Arc<dyn WaitEvent>> {
         None
     }
 
-    /// Waits until what is unfinished has gone, or cannot go, and gives its memory back. Nothing new is begun after it.
+    /// Waits until all work is done or cannot complete, and frees its memory. No new work begins afterwards.
     fn finalize(&self, worker: &Worker) -> Result<()>;
 }
 
 impl ProgressEngine {
-    /// The rank pays that when it leaves. What nobody else holds any more, and is paid, is given back now.
+    /// Registers a hook that the rank runs when it leaves. Hooks that nobody else holds and that are done are
+    /// finalized and dropped now.
     pub fn add_finalize_hook(&self, worker: &Worker, hook: Arc<dyn FinalizeHook>) -> Result<()> {
         let mut over = Vec::new();
         {
@@ -50,7 +53,7 @@ impl ProgressEngine {
         Ok(())
     }
 
-    /// Pays all.
+    /// Runs all hooks.
     pub(crate) fn run_finalize_hooks(&self, worker: &Worker) -> Result<()> {
         let finalize_hooks =
             std::mem::take(&mut *self.finalize_hooks.lock().unwrap_or_else(PoisonError::into_inner));
@@ -59,10 +62,9 @@ impl ProgressEngine {
     }
 }
 
-/// Does this rank's part in the leaves that it takes together with others, all of them at once: each may be held up by
-/// a rank that is held up in another.
+/// Announces all hooks together, step by step: each may wait for a rank that waits in another hook.
 fn announce_finalize(worker: &Worker, mut leaves: Vec<&Arc<dyn FinalizeHook>>) {
-    let call = || "leave(): plans of others".to_string();
+    let call = || "leave(): plans of other ranks".to_string();
     loop {
         leaves.retain(|leave| matches!(leave.announce_finalize(worker), Ok(false)));
         let events: Vec<Arc<dyn WaitEvent>> = leaves.iter().filter_map(|leave| leave.next_event()).collect();
@@ -70,14 +72,14 @@ fn announce_finalize(worker: &Worker, mut leaves: Vec<&Arc<dyn FinalizeHook>>) {
             return;
         }
         if worker.wait(&Condition::Event(Arc::new(AnyEvent(events))), None, &call).is_err() {
-            // One at least is in vain: who is gone has not taken it.
+            // At least one of them waits for a rank that has gone and cannot complete.
             let cannot_complete = |event| worker.test(&Condition::Event(event), &call).is_err();
             leaves.retain(|leave| !leave.next_event().is_none_or(cannot_complete));
         }
     }
 }
 
-/// That one of these has happened.
+/// Waits until one of these events has happened.
 #[derive(Debug)]
 struct AnyEvent(Vec<Arc<dyn WaitEvent>>);
 

@@ -1,4 +1,4 @@
-//! A message that did not end at once: what a waiting call moves on.
+//! A message that did not complete at once, as the progress engine keeps it.
 
 use crate::buffer::MessageBuffer;
 use crate::call_info::CallInfo;
@@ -14,7 +14,7 @@ use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::node_state::Stage;
 use tasuki_core::engine::{RevocableBuffer, WaitEvent, Worker};
 
-/// Which direction a message has.
+/// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum OpKind {
     Send,
@@ -22,34 +22,35 @@ enum OpKind {
     Watch,
 }
 
-/// A message under way. A step may make calls of the fabric, which on some hosts let other threads of the rank run
-/// before they return: so nobody waits for the lock of `way`, and what others must know stands beside it.
+/// An unfinished message. A step may call the fabric, which on some platforms lets other threads of the rank run
+/// before it returns. So no thread waits for the lock of `protocol` inside a step, and what other threads need is
+/// stored beside it.
 #[derive(Debug)]
 pub struct MessageOp {
     pub(crate) bank: Arc<SlotBank>,
-    pub(crate) block: SlotIndex,
+    pub(crate) index: SlotIndex,
     rings: Arc<Rings>,
     kind: OpKind,
-    way: Mutex<ProtocolState>,
-    /// The message that a receive is for.
+    protocol: Mutex<ProtocolState>,
+    /// The number of the message that a receive is for.
     number: AtomicU32,
-    /// An earlier message on the slot that has to go first.
-    behind: Mutex<Option<Arc<MessageOp>>>,
-    /// Whether there ever was one.
-    was_behind: bool,
-    /// Bytes of the spool that it takes, if it lies there.
+    /// An earlier message on the slot that must go first.
+    predecessor: Mutex<Option<Arc<MessageOp>>>,
+    /// True if there ever was one.
+    had_predecessor: bool,
+    /// Bytes that it occupies in the send buffer, if it is buffered.
     buffered: Option<u64>,
-    ending: OutcomeCell,
-    /// Where it stands in the progress's queue, 0 if it does not; changed under the lock of that.
+    outcome: OutcomeCell,
+    /// Its place in the progress engine's queue; 0: not queued. Changed under the queue's lock.
     pub(crate) ticket: AtomicU64,
     waker: Mutex<Option<Waker>>,
-    /// When its waker is to be woken though it has not ended: it can go into the spool then.
+    /// When to wake the waker although the message has not ended, so that the task can buffer it.
     buffer_at_ns: AtomicU64,
-    /// A receive is to be taken back.
-    unwanted: AtomicBool,
-    /// Nobody will ask how it ended.
+    /// The receive is to be withdrawn.
+    withdraw_requested: AtomicBool,
+    /// Nobody will ask for the outcome.
     detached: AtomicBool,
-    /// Its slot can be used again, and may be in use, or closed: no business of this message any more.
+    /// Its slot was freed and may be in use or closed: this message must not touch it any more.
     freed: AtomicBool,
 }
 
@@ -57,173 +58,176 @@ impl MessageOp {
     pub(crate) fn new(
         rings: &Arc<Rings>,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
-        way: ProtocolState,
-        behind: Option<Arc<MessageOp>>,
+        index: SlotIndex,
+        protocol: ProtocolState,
+        predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
-        Arc::new(MessageOp::make(rings, (bank, block), way, behind))
+        Arc::new(MessageOp::make(rings, (bank, index), protocol, predecessor))
     }
 
-    /// A message that has ended already.
+    /// Makes an operation that has already ended.
     pub(crate) fn ended(
         rings: &Arc<Rings>,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
-        way: ProtocolState,
+        index: SlotIndex,
+        protocol: ProtocolState,
     ) -> Arc<MessageOp> {
-        let ending = OutcomeCell::default();
-        way.end().into_iter().for_each(|end| ending.set(end));
-        let mut operation = MessageOp::make(rings, (bank, block), way, None);
-        operation.ending = ending;
+        let outcome = OutcomeCell::default();
+        protocol.end().into_iter().for_each(|end| outcome.set(end));
+        let mut operation = MessageOp::make(rings, (bank, index), protocol, None);
+        operation.outcome = outcome;
         Arc::new(operation)
     }
 
     fn make(
         rings: &Arc<Rings>,
-        (bank, block): (&Arc<SlotBank>, SlotIndex),
-        way: ProtocolState,
-        behind: Option<Arc<MessageOp>>,
+        (bank, index): (&Arc<SlotBank>, SlotIndex),
+        protocol: ProtocolState,
+        predecessor: Option<Arc<MessageOp>>,
     ) -> MessageOp {
-        let was_behind = behind.is_some();
-        let (kind, number) = match &way {
+        let had_predecessor = predecessor.is_some();
+        let (kind, number) = match &protocol {
             ProtocolState::Send(_) => (OpKind::Send, 0),
             ProtocolState::Receive(receiving) => (OpKind::Receive, receiving.number()),
             ProtocolState::Watch { number, .. } => (OpKind::Watch, *number),
         };
         MessageOp {
             bank: bank.clone(),
-            block,
+            index,
             rings: rings.clone(),
             kind,
-            way: Mutex::new(way),
+            protocol: Mutex::new(protocol),
             number: AtomicU32::new(number),
-            behind: Mutex::new(behind),
-            was_behind,
+            predecessor: Mutex::new(predecessor),
+            had_predecessor,
             buffered: None,
-            ending: OutcomeCell::default(),
+            outcome: OutcomeCell::default(),
             ticket: AtomicU64::new(0),
             waker: Mutex::default(),
             buffer_at_ns: AtomicU64::new(u64::MAX),
-            unwanted: AtomicBool::new(false),
+            withdraw_requested: AtomicBool::new(false),
             detached: AtomicBool::new(false),
             freed: AtomicBool::new(false),
         }
     }
 
-    /// A message that lies in the spool, for which nobody waits.
+    /// Makes an operation for a buffered message, which nobody waits for.
     pub(crate) fn buffered(
         rings: &Arc<Rings>,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
         bytes: Vec<u8>,
-        behind: Option<Arc<MessageOp>>,
+        predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let len = bytes.len() as u64;
-        let way = ProtocolState::Send(SendProtocol::new(MessageBuffer::Own(RevocableBuffer::of(bytes))));
-        let mut operation = MessageOp::make(rings, (bank, block), way, behind);
+        let protocol = ProtocolState::Send(SendProtocol::new(MessageBuffer::Own(RevocableBuffer::of(bytes))));
+        let mut operation = MessageOp::make(rings, (bank, index), protocol, predecessor);
         operation.buffered = Some(len);
         Arc::new(operation)
     }
 
-    /// What it is called where a task awaits it.
+    /// Describes the call, for a task that awaits it.
     pub(crate) fn call(&self) -> String {
-        let (bank, slot) = (&self.bank, self.bank.slot(self.block));
+        let (bank, slot) = (&self.bank, self.bank.slot(self.index));
         let rank = (bank.peer != bank.member).then_some(bank.peer);
         let own = || match self.kind {
             OpKind::Send => CallInfo::to("isend", bank.member, slot),
             OpKind::Receive | OpKind::Watch => CallInfo::from("irecv", bank.member, slot),
         };
-        bank.larger_call(slot).unwrap_or_else(|| own().of_member(rank).to_string())
+        bank.program_call(slot).unwrap_or_else(|| own().of_member(rank).to_string())
     }
 
-    /// Whether it is a send that has not ended.
+    /// Returns true if it is a send that has not ended.
     pub(crate) fn is_sending(&self) -> bool {
         self.kind == OpKind::Send && !self.is_over()
     }
 
-    /// Bytes of the spool that it takes, if it lies there.
+    /// Returns the bytes that it occupies in the send buffer, if it is buffered.
     pub(crate) fn buffered_bytes(&self) -> Option<u64> {
         self.buffered
     }
 
-    /// Whether it lies in the spool.
+    /// Returns true if it is buffered.
     pub(crate) fn is_buffered(&self) -> bool {
         self.buffered.is_some()
     }
 
-    /// Whether it is a send of which nobody waits for the end.
+    /// Returns true if it is a send that nobody waits for.
     pub(crate) fn is_detached(&self) -> bool {
         self.buffered.is_some() || self.detached.load(Ordering::SeqCst) && self.kind == OpKind::Send
     }
 
-    /// Moves it on as [`ProtocolState::run`] does. True if it has ended now: then whoever called this wakes who waits for it.
-    /// Nothing if another thread is at it.
-    pub(crate) fn run(&self, worker: &Worker, looks: u32) -> bool {
-        self.run_if(worker, looks, || true)
+    /// Steps it like [`ProtocolState::run`]. Returns true if this call ended it; then the caller wakes the task that
+    /// waits for it. Does nothing if another thread steps it.
+    pub(crate) fn run(&self, worker: &Worker, attempts: u32) -> bool {
+        self.run_if(worker, attempts, || true)
     }
 
-    /// The same by one step, for the progress, which may have lost it since it was looked up.
+    /// Steps it once for the progress engine, unless it was removed from the queue meanwhile.
     pub(crate) fn advance(&self, worker: &Worker) -> bool {
         self.run_if(worker, 0, || self.ticket.load(Ordering::Relaxed) != 0)
     }
 
-    /// `is_ours` is asked under the lock of the way: what is no longer queued, and settled, is touched by nobody.
-    fn run_if(&self, worker: &Worker, looks: u32, is_ours: impl FnOnce() -> bool) -> bool {
-        if self.is_over() || self.is_behind() {
+    /// Evaluates `is_ours` under the lock of `protocol`: no thread touches an operation that was removed from the
+    /// queue and settled.
+    fn run_if(&self, worker: &Worker, attempts: u32, is_ours: impl FnOnce() -> bool) -> bool {
+        if self.is_over() || self.has_predecessor() {
             return false;
         }
-        let Some(mut way) = try_lock(&self.way) else { return false };
+        let Some(mut protocol) = try_lock(&self.protocol) else { return false };
         if self.is_over() || !is_ours() {
             return false;
         }
-        if self.unwanted.load(Ordering::SeqCst) && self.unwanted.swap(false, Ordering::SeqCst) {
-            way.withdraw();
+        if self.withdraw_requested.load(Ordering::SeqCst)
+            && self.withdraw_requested.swap(false, Ordering::SeqCst)
+        {
+            protocol.withdraw();
         }
-        let ended = way.run(worker, (&self.bank, self.block), &self.rings, looks).is_some();
-        if let ProtocolState::Receive(receiving) = &*way {
+        let ended = protocol.run(worker, (&self.bank, self.index), &self.rings, attempts).is_some();
+        if let ProtocolState::Receive(receiving) = &*protocol {
             self.number.store(receiving.number(), Ordering::Relaxed);
         }
         if !ended {
             return false;
         }
-        way.end().into_iter().for_each(|end| self.ending.set(end));
-        drop(way);
+        protocol.end().into_iter().for_each(|end| self.outcome.set(end));
+        drop(protocol);
         if self.detached.load(Ordering::SeqCst) {
             self.free_slot();
         }
         true
     }
 
-    /// Whether an earlier message is not over. One that is over is forgotten.
-    pub(crate) fn is_behind(&self) -> bool {
-        if !self.was_behind {
+    /// Returns true if an earlier message on the slot has not ended. Drops the reference to one that has.
+    pub(crate) fn has_predecessor(&self) -> bool {
+        if !self.had_predecessor {
             return false;
         }
-        let mut behind = lock(&self.behind);
-        if behind.as_ref().is_some_and(|earlier| earlier.is_over()) {
-            *behind = None;
+        let mut predecessor = lock(&self.predecessor);
+        if predecessor.as_ref().is_some_and(|earlier| earlier.is_over()) {
+            *predecessor = None;
         }
-        behind.is_some()
+        predecessor.is_some()
     }
 
-    /// The earlier message that goes first.
-    pub(crate) fn behind(&self) -> Option<Arc<MessageOp>> {
-        lock(&self.behind).clone()
+    /// Returns the earlier message that must go first.
+    pub(crate) fn predecessor(&self) -> Option<Arc<MessageOp>> {
+        lock(&self.predecessor).clone()
     }
 
-    /// How it ended, if it has.
+    /// Returns the outcome, if it has ended.
     #[inline]
     pub(crate) fn end(&self) -> Option<Outcome> {
-        self.ending.get()
+        self.outcome.get()
     }
 
-    /// Whether it has ended.
+    /// Returns true if it has ended.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        self.ending.is_set()
+        self.outcome.is_set()
     }
 
-    /// Nobody will ask for a send again: its slot is free when it has ended.
+    /// Detaches a send: nobody will wait for it, and its slot is freed when it ends.
     pub(crate) fn detach(&self) {
         self.detached.store(true, Ordering::SeqCst);
         if self.is_over() {
@@ -231,12 +235,12 @@ impl MessageOp {
         }
     }
 
-    /// The slot's direction can be used again. Only once, by whoever comes first.
+    /// Frees the slot's direction. Only the first call has an effect.
     pub(crate) fn free_slot(&self) {
         if self.freed.swap(true, Ordering::SeqCst) {
             return;
         }
-        let state = self.bank.state(self.block);
+        let state = self.bank.state(self.index);
         match self.kind {
             OpKind::Send => state.sending.set_idle(),
             OpKind::Receive => state.receiving.set_idle(),
@@ -244,56 +248,57 @@ impl MessageOp {
         }
     }
 
-    /// A receive is to be taken back, if its message is not on its way already.
+    /// Requests to withdraw a receive. Has no effect if its message is already being transferred.
     pub(crate) fn withdraw(&self) {
-        self.unwanted.store(true, Ordering::SeqCst);
+        self.withdraw_requested.store(true, Ordering::SeqCst);
     }
 
-    /// Returns when no thread is taking a step of it. For one that nobody will begin to step.
+    /// Returns when no thread is in a step. The caller makes sure that no thread begins one.
     pub(crate) fn settle(&self, worker: &Worker) {
-        drop(self.way(worker));
+        drop(self.lock_protocol(worker));
     }
 
-    /// Its way, when no other thread is at it. Where nobody may step it, some may still look at it.
-    fn way(&self, worker: &Worker) -> MutexGuard<'_, ProtocolState> {
+    /// Locks the protocol state once no other thread uses it. Even where no thread may step it, one may inspect it.
+    fn lock_protocol(&self, worker: &Worker) -> MutexGuard<'_, ProtocolState> {
         loop {
-            if let Some(way) = try_lock(&self.way) {
-                return way;
+            if let Some(protocol) = try_lock(&self.protocol) {
+                return protocol;
             }
             worker.pause();
         }
     }
 
-    /// Whether it is a send of which nobody knows yet. For one that nobody steps.
+    /// Returns true if it is a send that has not met its receive. The caller makes sure that no thread steps it.
     pub(crate) fn is_unmatched_send(&self, worker: &Worker) -> bool {
-        matches!(&*self.way(worker), ProtocolState::Send(sending) if sending.is_looking())
+        matches!(&*self.lock_protocol(worker), ProtocolState::Send(sending) if sending.is_unmatched())
     }
 
-    /// Whether it is a send that its peer, as far as that has come, will not bring to its end.
+    /// Returns true if it is a send that cannot complete at the stage its peer has reached.
     pub(crate) fn cannot_complete(&self, worker: &Worker) -> bool {
         let stage = worker.node_state().rank_state(self.bank.peer).stage();
         if stage < Stage::Leaving || self.is_over() {
             return false;
         }
-        let Some(way) = try_lock(&self.way) else { return false };
-        let ProtocolState::Send(sending) = &*way else { return false };
-        let is_stuck = || self.is_behind() || sending.is_stuck(&self.bank, self.block, &self.rings);
-        (stage >= Stage::Left || sending.is_looking()) && is_stuck()
+        let Some(protocol) = try_lock(&self.protocol) else { return false };
+        let ProtocolState::Send(sending) = &*protocol else { return false };
+        let is_stuck = || self.has_predecessor() || sending.is_stuck(&self.bank, self.index, &self.rings);
+        (stage >= Stage::Left || sending.is_unmatched()) && is_stuck()
     }
 
-    /// The stage of its peer from which on it may be in vain.
-    pub(crate) fn fails_from(&self) -> Stage {
-        let way = try_lock(&self.way);
-        let is_looking =
-            way.is_none_or(|way| matches!(&*way, ProtocolState::Send(sending) if sending.is_looking()));
-        if is_looking { Stage::Leaving } else { Stage::Left }
+    /// Returns the stage of the peer from which on the send may be unable to complete.
+    pub(crate) fn impossible_from(&self) -> Stage {
+        let protocol = try_lock(&self.protocol);
+        let is_unmatched = protocol.is_none_or(
+            |protocol| matches!(&*protocol, ProtocolState::Send(sending) if sending.is_unmatched()),
+        );
+        if is_unmatched { Stage::Leaving } else { Stage::Left }
     }
 
-    /// A copy of a message of which nobody knows yet. For one that nobody steps.
+    /// Copies an unmatched message. The caller makes sure that no thread steps it.
     pub(crate) fn copied(&self, worker: &Worker) -> Result<Vec<u8>, Cause> {
-        let bug = || Cause::Bug("only a send that waits goes into the spool".into());
-        let way = self.way(worker);
-        let ProtocolState::Send(sending) = &*way else { return Err(bug()) };
+        let bug = || Cause::Bug("only a waiting send can be buffered".into());
+        let protocol = self.lock_protocol(worker);
+        let ProtocolState::Send(sending) = &*protocol else { return Err(bug()) };
         let from = sending.from();
         let mut bytes = vec![0; from.len() as usize];
         match from {
@@ -305,81 +310,82 @@ impl MessageOp {
         Ok(bytes)
     }
 
-    /// Whom to wake when it has ended, or cannot any more.
+    /// Sets the waker to wake when it has ended or can no longer end.
     pub(crate) fn set_waker(&self, waker: Option<&Waker>) {
         let before = std::mem::replace(&mut *lock(&self.waker), waker.cloned());
-        drop(before); // not under the lock: it is the program's code
+        drop(before); // not under the lock: dropping runs code of the program
     }
 
-    /// When whoever is to be woken can have it go into the spool; `u64::MAX`: never.
+    /// When the waker is to be woken to buffer the message, in ns; `u64::MAX`: never.
     pub(crate) fn buffer_at_ns(&self) -> &AtomicU64 {
         &self.buffer_at_ns
     }
 
-    /// Takes whom to wake.
+    /// Takes the waker.
     pub(crate) fn take_waker(&self) -> Option<Waker> {
         lock(&self.waker).take()
     }
 
-    /// Whether somebody is to be woken.
+    /// Returns true if it has a waker.
     pub(crate) fn is_watched(&self) -> bool {
         lock(&self.waker).is_some()
     }
 
-    /// Wakes whoever asked for it.
+    /// Wakes the waker, if there is one.
     pub(crate) fn wake(&self) {
         self.take_waker().into_iter().for_each(Waker::wake);
     }
 
-    /// Whether the peer has gone and will not bring it on.
-    pub fn is_hopeless(&self, worker: &Worker) -> bool {
+    /// Returns true if the peer has gone and the operation will not end by itself.
+    pub fn cannot_finish(&self, worker: &Worker) -> bool {
         let gone = |(peer, stage): (Rank, Stage)| worker.node_state().rank_state(peer).stage() >= stage;
         self.impossible_after().is_some_and(|from| from.0 != worker.rank() && gone(from)) && !self.happened()
     }
 
-    /// Whether the message of a receive comes even if its sender is leaving.
+    /// Returns true if the message of a receive arrives even though its sender is leaving.
     fn will_come(&self) -> bool {
-        let (number, promise) = (self.number.load(Ordering::Relaxed), self.bank.promised(self.block));
-        let is_promised = match self.block {
+        let (number, promise) = (self.number.load(Ordering::Relaxed), self.bank.promised(self.index));
+        let is_promised = match self.index {
             ANY => encoding::is_any_promised(promise),
             _ => encoding::is_promised(promise, number),
         };
-        // A sender that leaves waits until what it has begun was taken out of its ring.
-        is_promised || self.bank.is_about(self.block, number)
+        // A leaving sender waits until messages it has begun were taken out of its ring.
+        is_promised || self.bank.has_data(self.index, number)
     }
 
-    /// Whether a step would bring it on. False while another thread is at it.
+    /// Returns true if a step would make progress. False while another thread steps it.
     pub(crate) fn can_step(&self) -> bool {
         self.looks_like_work(false)
     }
 
-    /// The same before the rank sleeps: another thread that is at it may have looked too early, and sleeps, too.
+    /// Like [`MessageOp::can_step`], for the check before the rank sleeps. True while another thread steps it: that
+    /// thread may have looked too early, and may sleep, too.
     pub(crate) fn may_step(&self) -> bool {
         self.looks_like_work(true)
     }
 
     fn looks_like_work(&self, is_busy: bool) -> bool {
-        if self.is_over() || self.is_behind() {
+        if self.is_over() || self.has_predecessor() {
             return false;
         }
-        let Some(way) = try_lock(&self.way) else { return is_busy };
-        match &*way {
-            ProtocolState::Send(sending) => sending.can_step(&self.bank, self.block, &self.rings),
+        let Some(protocol) = try_lock(&self.protocol) else { return is_busy };
+        match &*protocol {
+            ProtocolState::Send(sending) => sending.can_step(&self.bank, self.index, &self.rings),
             ProtocolState::Receive(receiving) => {
-                let unwanted = self.unwanted.load(Ordering::SeqCst);
-                receiving.can_step(&self.bank, self.block, unwanted)
+                let withdraw_requested = self.withdraw_requested.load(Ordering::SeqCst);
+                receiving.can_step(&self.bank, self.index, withdraw_requested)
             }
-            ProtocolState::Watch { number, .. } => self.bank.is_about(self.block, *number),
+            ProtocolState::Watch { number, .. } => self.bank.has_data(self.index, *number),
         }
     }
 }
 
 impl Drop for MessageOp {
-    /// One behind the other there may be as many as the spool holds: not one call within the other.
+    /// A chain of predecessors can be as long as the send buffer allows, so drop it in a loop instead of recursively.
     fn drop(&mut self) {
-        let mut next = self.behind.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let mut next = self.predecessor.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         while let Some(mut earlier) = next.and_then(Arc::into_inner) {
-            next = earlier.behind.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+            next = earlier.predecessor.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         }
     }
 }
@@ -390,8 +396,10 @@ impl WaitEvent for MessageOp {
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        // What comes next is the fabric's to tell; or another thread is just finding out.
-        if self.kind == OpKind::Receive && try_lock(&self.way).is_none_or(|way| way.is_under_way()) {
+        // The fabric reports the next event; or another thread is just finding out.
+        if self.kind == OpKind::Receive
+            && try_lock(&self.protocol).is_none_or(|protocol| protocol.is_under_way())
+        {
             return None;
         }
         let stage = if self.kind != OpKind::Send && self.will_come() { Stage::Left } else { Stage::Leaving };
@@ -403,7 +411,7 @@ impl WaitEvent for MessageOp {
     }
 }
 
-/// For locks that are held a moment, and never during a call of the fabric.
+/// For locks that are held briefly, and never during a call of the fabric.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

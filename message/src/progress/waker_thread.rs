@@ -1,5 +1,5 @@
-//! Futures that wait for messages: one thread of the rank waits for all of them, as any waiting call does, and wakes
-//! their tasks. It is started when a task first finds nothing, and ends when nobody waits.
+//! The waker thread of a rank: it waits on behalf of all futures of messages, like any waiting call, and wakes their
+//! tasks. It starts when a future is first pending, and ends when no task waits.
 
 use crate::progress::engine::ProgressEngine;
 use crate::progress::operation::MessageOp;
@@ -10,23 +10,23 @@ use tasuki_core::base::{Rank, Result};
 use tasuki_core::engine::node_state::Stage;
 use tasuki_core::engine::{Condition, WaitEvent, Worker};
 
-/// Whether the thread runs.
+/// True while the thread runs.
 #[derive(Debug, Default)]
 pub(crate) struct WakerThread {
     runs: AtomicBool,
 }
 
-/// Makes sure that the thread runs, or waits for one more message.
+/// Starts the thread; if it runs already, has it wait for one more message.
 pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Result<()> {
     if progress.waker_thread.runs.swap(true, Ordering::SeqCst) {
-        worker.stir(); // it may sleep: one more message concerns it now
+        worker.stir(); // it may sleep, and has to look at one more message
         return Ok(());
     }
-    let (machine_there, pump_there) = (worker.clone(), Arc::downgrade(progress));
-    let started = worker.platform().spawn(Box::new(move || watch(&machine_there, &pump_there)));
+    let (thread_worker, weak_progress) = (worker.clone(), Arc::downgrade(progress));
+    let started = worker.platform().spawn(Box::new(move || watch(&thread_worker, &weak_progress)));
     match started {
         Ok(join) => {
-            drop(join); // nobody waits for it: it ends by itself
+            drop(join); // not joined: the thread ends by itself
             Ok(())
         }
         Err(error) => {
@@ -36,7 +36,7 @@ pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Res
     }
 }
 
-/// The life of the thread.
+/// The body of the thread.
 fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     let Some(progress) = progress.upgrade() else { return };
     loop {
@@ -44,7 +44,8 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         let call = || awaited(&watched);
         if watched.is_empty() {
             progress.waker_thread.runs.store(false, Ordering::SeqCst);
-            // Whoever came between has found it running: it is for this thread, or for the one that swaps first.
+            // A task that came in between has found `runs` set. This thread serves it, or the one that next sets the
+            // flag.
             if progress.watched().is_empty() || progress.waker_thread.runs.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -52,14 +53,14 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
         }
         let event = WatchedOps { worker: worker.clone(), progress: progress.clone(), known: watched.len() };
         let now_ns = worker.platform().now_ns();
-        let spool_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
-        let first = watched.iter().map(spool_at).min().filter(|&at| at < u64::MAX);
+        let buffer_at = |operation: &Arc<MessageOp>| operation.buffer_at_ns().load(Ordering::Relaxed);
+        let first = watched.iter().map(buffer_at).min().filter(|&at| at < u64::MAX);
         let limit = first.map(|at| Duration::from_nanos(at.saturating_sub(now_ns)));
         let waited = worker.wait(&Condition::Event(Arc::new(event)), limit, &call);
         let over = waited.is_err_and(|error| !error.is_timeout());
         let now_ns = worker.platform().now_ns();
         for operation in &watched {
-            if over || operation.is_hopeless(worker) || spool_at(operation) <= now_ns {
+            if over || operation.cannot_finish(worker) || buffer_at(operation) <= now_ns {
                 operation.wake();
             }
         }
@@ -67,7 +68,8 @@ fn watch(worker: &Arc<Worker>, progress: &Weak<ProgressEngine>) {
     }
 }
 
-/// `await(irecv(slot 3 from rank 1) and 2 more)`: what tasks wait for. A larger call awaits several messages.
+/// Describes what the tasks wait for: `await(irecv(slot 3 from rank 1) and 2 more)`. Messages of one call of the program
+/// are listed once.
 fn awaited(messages: &[Arc<MessageOp>]) -> String {
     let mut calls: Vec<String> = messages.iter().map(|message| message.call()).collect();
     calls.sort();
@@ -79,7 +81,7 @@ fn awaited(messages: &[Arc<MessageOp>]) -> String {
     }
 }
 
-/// That something happened to one of the messages.
+/// Waits until something has happened to one of the messages.
 #[derive(Debug)]
 struct WatchedOps {
     worker: Arc<Worker>,
@@ -91,7 +93,7 @@ impl WaitEvent for WatchedOps {
     fn happened(&self) -> bool {
         let watched = self.progress.watched();
         let concerns =
-            |operation: &Arc<MessageOp>| operation.happened() || operation.is_hopeless(&self.worker);
+            |operation: &Arc<MessageOp>| operation.happened() || operation.cannot_finish(&self.worker);
         watched.len() != self.known || watched.iter().any(concerns)
     }
 

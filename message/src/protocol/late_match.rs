@@ -28,18 +28,18 @@ pub(crate) struct LateMatches {
 #[derive(Debug)]
 pub(crate) struct LateMatch {
     pub(crate) bank: Arc<SlotBank>,
-    pub(crate) block: SlotIndex,
+    pub(crate) index: SlotIndex,
     pub(crate) number: u32,
 }
 
 impl LateMatches {
     /// A receive has ended without its message: frees its slot, where the message may lie, or come still.
     #[cold]
-    pub(crate) fn suspect(&self, bank: &Arc<SlotBank>, block: SlotIndex) {
+    pub(crate) fn suspect(&self, bank: &Arc<SlotBank>, index: SlotIndex) {
         let mut slots = self.slots();
-        slots.insert((bank.member, bank.slot(block)), (bank.clone(), block));
+        slots.insert((bank.member, bank.slot(index)), (bank.clone(), index));
         self.count.store(slots.len(), Ordering::Release);
-        bank.state(block).receiving.suspect();
+        bank.state(index).receiving.suspect();
     }
 
     /// Pages of that sender's with suspect slots that were let go, and may have to be opened to see what lies there.
@@ -52,17 +52,17 @@ impl LateMatches {
 
     /// Whether a late_match of that sender's is there.
     pub(crate) fn any_from(&self, member: Rank) -> bool {
-        self.of(member).iter().any(|(bank, block)| is_late_match(bank, *block))
+        self.of(member).iter().any(|(bank, index)| is_late_match(bank, *index))
     }
 
     /// Takes a late_match of that sender's.
     pub(crate) fn take(&self, member: Rank) -> Option<LateMatch> {
-        self.of(member).into_iter().find_map(|(bank, block)| {
-            if !is_late_match(&bank, block) || !bank.state(block).receiving.lend() {
+        self.of(member).into_iter().find_map(|(bank, index)| {
+            if !is_late_match(&bank, index) || !bank.state(index).receiving.borrow() {
                 return None;
             }
-            let number = bank.next_received(block);
-            let late_match = LateMatch { bank, block, number };
+            let number = bank.next_received(index);
+            let late_match = LateMatch { bank, index, number };
             late_match.is_whole().then_some(late_match)
         })
     }
@@ -70,7 +70,7 @@ impl LateMatches {
     /// The suspect slots of that sender, as far as their banks are open.
     fn of(&self, member: Rank) -> Vec<Slot> {
         let mut slots = self.listed(member);
-        slots.retain(|(bank, block)| mark(bank, *block).is_suspect());
+        slots.retain(|(bank, index)| recv_state(bank, *index).is_suspect());
         slots
     }
 
@@ -81,7 +81,7 @@ impl LateMatches {
         }
         let mut slots = self.slots();
         // A receive that named the slot has been there since.
-        slots.retain(|_, (bank, block)| mark(bank, *block).may_hold_late_match());
+        slots.retain(|_, (bank, index)| recv_state(bank, *index).may_hold_late_match());
         self.count.store(slots.len(), Ordering::Release);
         slots.range((member, 0)..=(member, u32::MAX)).map(|(_, slot)| slot.clone()).collect()
     }
@@ -95,10 +95,10 @@ impl LateMatch {
     /// Whether it is there, now that nobody else can take it. Of one that did not fit in the receive that was withdrawn
     /// nothing is there, and its sender knows.
     fn is_whole(&self) -> bool {
-        match encoding::read_data(self.bank.data(self.block), self.number) {
+        match encoding::read_data(self.bank.data(self.index), self.number) {
             Data::None => false,
             Data::TooLong { .. } => {
-                self.bank.state(self.block).received.store(self.number, Ordering::Relaxed);
+                self.bank.state(self.index).received.store(self.number, Ordering::Relaxed);
                 false
             }
             _ => true,
@@ -109,8 +109,8 @@ impl LateMatch {
 impl Drop for LateMatch {
     /// The slot is free again. What was not taken is still there.
     fn drop(&mut self) {
-        let was_taken = self.bank.next_received(self.block) != self.number;
-        mark(&self.bank, self.block).give_back(was_taken);
+        let was_taken = self.bank.next_received(self.index) != self.number;
+        recv_state(&self.bank, self.index).give_back(was_taken);
     }
 }
 
@@ -120,12 +120,12 @@ impl Drop for LateMatch {
 pub(crate) struct LateMatchSearch {
     late_matches: Arc<LateMatches>,
     found: Option<LateMatch>,
-    has_turned: bool,
+    is_redirected: bool,
 }
 
 impl LateMatchSearch {
     pub(crate) fn new(late_matches: &Arc<LateMatches>) -> LateMatchSearch {
-        LateMatchSearch { late_matches: late_matches.clone(), found: None, has_turned: false }
+        LateMatchSearch { late_matches: late_matches.clone(), found: None, is_redirected: false }
     }
 
     /// Whether [`LateMatchSearch::find`] would find one.
@@ -148,35 +148,35 @@ impl LateMatchSearch {
     /// Its receive was taken back, and is the late_match's now: of the message of that number. None: it has none.
     pub(crate) fn redirect(&mut self) -> Option<u32> {
         let number = self.found.as_ref()?.number;
-        self.has_turned = true;
+        self.is_redirected = true;
         Some(number)
     }
 
     /// The late_match whose receive it is.
     pub(crate) fn redirected(&self) -> Option<&LateMatch> {
-        self.found.as_ref().filter(|_| self.has_turned)
+        self.found.as_ref().filter(|_| self.is_redirected)
     }
 }
 
-fn mark(bank: &SlotBank, block: SlotIndex) -> &SlotState {
-    &bank.state(block).receiving
+fn recv_state(bank: &SlotBank, index: SlotIndex) -> &SlotState {
+    &bank.state(index).receiving
 }
 
 /// Whether something has come about a message that no receive waits for.
-fn is_late_match(bank: &SlotBank, block: SlotIndex) -> bool {
-    bank.is_about(block, bank.next_received(block))
+fn is_late_match(bank: &SlotBank, index: SlotIndex) -> bool {
+    bank.has_data(index, bank.next_received(index))
 }
 
 /// That a slot which is lent to a receive of any is given back.
 #[derive(Debug)]
 pub(crate) struct SlotReleased {
     pub(crate) bank: Arc<SlotBank>,
-    pub(crate) block: SlotIndex,
+    pub(crate) index: SlotIndex,
 }
 
 impl WaitEvent for SlotReleased {
     fn happened(&self) -> bool {
-        !mark(&self.bank, self.block).is_lent()
+        !recv_state(&self.bank, self.index).is_borrowed()
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {

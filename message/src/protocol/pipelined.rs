@@ -18,7 +18,7 @@ pub(crate) struct PipelinedSend {
     /// Chunks that lie in the ring, or did.
     pub(crate) staged: u32,
     /// Chunks that the receiver was told of.
-    told: u32,
+    announced: u32,
     /// The chunk that is on its way into the ring.
     operation: Option<u64>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct PipelinedSend {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatchedSlot<'a> {
     pub(crate) bank: &'a Arc<SlotBank>,
-    pub(crate) block: SlotIndex,
+    pub(crate) index: SlotIndex,
     pub(crate) number: u32,
     pub(crate) slot: u32,
 }
@@ -35,11 +35,11 @@ pub(crate) struct MatchedSlot<'a> {
 impl MatchedSlot<'_> {
     /// Tells the receiver how many chunks of the message lie in the ring.
     #[inline]
-    pub(crate) fn tell(self, span: RingSpan, chunks: u32) -> Result<(), Refused> {
-        let MatchedSlot { bank, block, number, slot } = self;
+    pub(crate) fn announce(self, span: RingSpan, chunks: u32) -> Result<(), Refused> {
+        let MatchedSlot { bank, index, number, slot } = self;
         let [ring, len, place] = span.words();
         let payload = [ring, len, u64::from(slot), place];
-        bank.write_data(block, encoding::staged_data(number, chunks), &payload)
+        bank.write_data(index, encoding::staged_data(number, chunks), &payload)
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum FillResult {
 impl PipelinedSend {
     pub(crate) fn new(ring: HeldRing) -> PipelinedSend {
         let span = ring.span;
-        PipelinedSend { ring, span, staged: 0, told: 0, operation: None }
+        PipelinedSend { ring, span, staged: 0, announced: 0, operation: None }
     }
 
     /// Fills the ring as far as there is room, by `copy`, which starts to copy a part of the message there, and tells
@@ -68,22 +68,22 @@ impl PipelinedSend {
         at: MatchedSlot<'_>,
         copy: impl Fn((u64, u64), GlobalAddress) -> Result<Started, Cause>,
     ) -> Result<FillResult, Cause> {
-        let MatchedSlot { bank, block, number, .. } = at;
-        let chunks = self.span.cut.chunks();
+        let MatchedSlot { bank, index, number, .. } = at;
+        let chunks = self.span.chunking.chunks();
         let mut moved = false;
         loop {
-            if self.has_news() {
-                match at.tell(self.span, self.staged) {
-                    Ok(()) => self.told = self.staged,
+            if self.has_unannounced() {
+                match at.announce(self.span, self.staged) {
+                    Ok(()) => self.announced = self.staged,
                     Err(Refused::Never(cause)) => return Err(*cause),
                     Err(_) => return Ok(FillResult::Waits { moved }),
                 }
             }
             if self.is_over() {
-                self.ring.leave(Unconsumed::new(bank, block, number, chunks));
+                self.ring.leave(Unconsumed::new(bank, index, number, chunks));
                 return Ok(FillResult::Over);
             }
-            if !self.fill(worker, bank.taken(block, number, chunks), &copy)? {
+            if !self.fill(worker, bank.taken(index, number, chunks), &copy)? {
                 return Ok(FillResult::Waits { moved });
             }
             moved = true;
@@ -91,18 +91,18 @@ impl PipelinedSend {
     }
 
     /// Whether the receiver does not know of all chunks that lie there.
-    fn has_news(&self) -> bool {
-        self.told < self.staged
+    fn has_unannounced(&self) -> bool {
+        self.announced < self.staged
     }
 
     /// Whether the receiver knows of the whole message.
     fn is_over(&self) -> bool {
-        self.told == self.span.cut.chunks()
+        self.announced == self.span.chunking.chunks()
     }
 
     /// Whether something can be done, if the receiver has taken so many chunks.
     pub(crate) fn can_step(&self, taken: u32) -> bool {
-        self.operation.is_none() && (self.has_room(taken) || self.has_news() || self.is_over())
+        self.operation.is_none() && (self.has_room(taken) || self.has_unannounced() || self.is_over())
     }
 
     /// Whether a chunk is on its way into the ring.
@@ -111,7 +111,7 @@ impl PipelinedSend {
     }
 
     fn has_room(&self, taken: u32) -> bool {
-        self.staged < self.span.cut.chunks() && self.staged.saturating_sub(taken) < self.span.room()
+        self.staged < self.span.chunking.chunks() && self.staged.saturating_sub(taken) < self.span.room()
     }
 
     /// Brings one more chunk into the ring. False if there is no room for it, or it is still on its way.
@@ -123,23 +123,23 @@ impl PipelinedSend {
         copy: impl Fn((u64, u64), GlobalAddress) -> Result<Started, Cause>,
     ) -> Result<bool, Cause> {
         if let Some(operation) = self.operation {
-            let Some(landed) = worker.landed(operation) else { return Ok(false) };
-            landed?;
-            self.landed();
+            let Some(finished) = worker.landed(operation) else { return Ok(false) };
+            finished?;
+            self.chunk_finished();
             return Ok(true);
         }
         if !self.has_room(taken) {
             return Ok(false);
         }
-        match copy(self.span.cut.part(self.staged), self.span.place(self.staged))? {
-            Started::Done(_) => self.landed(),
+        match copy(self.span.chunking.part(self.staged), self.span.place(self.staged))? {
+            Started::Done(_) => self.chunk_finished(),
             Started::InFlight(operation) => self.operation = Some(operation),
             Started::Later => return Ok(false),
         }
         Ok(self.operation.is_none())
     }
 
-    fn landed(&mut self) {
+    fn chunk_finished(&mut self) {
         self.operation = None;
         self.staged += 1;
     }

@@ -35,15 +35,15 @@ pub(crate) struct RecvProtocol {
     /// Whether its sender has to claim it.
     claimed: bool,
     /// One of any slot looks for late_matches.
-    seeker: Option<Box<LateMatchSearch>>,
+    search: Option<Box<LateMatchSearch>>,
     /// Keeps the sender's way to memory of the program's own, until the receive is over.
     registered: Option<Registration>,
     consumer: RingConsumer,
     stage: RecvStage,
     /// It is to be taken back.
-    unwanted: bool,
+    withdraw_requested: bool,
     /// Whether all parts of a message that both ranks copy are taken.
-    helped: bool,
+    all_parts_taken: bool,
     /// Why the message cannot be received to its end, of which its sender knows already that it is being received.
     failed: Option<Cause>,
     end: Option<Outcome>,
@@ -75,7 +75,7 @@ enum RecvStage {
 /// copied as a whole only when all that was stored before has drained, the word to the peer included.
 #[derive(Clone, Copy)]
 enum RecvNext {
-    Goes,
+    Continue,
     Waits,
     Ended,
 }
@@ -87,14 +87,14 @@ impl RecvProtocol {
         to: GlobalAddress,
         registered: Option<Registration>,
         bank: &SlotBank,
-        block: SlotIndex,
+        index: SlotIndex,
         late_matches: &Arc<LateMatches>,
     ) -> RecvProtocol {
         // A receive of any slot may be wanted by two messages; memory that the sender writes must be its alone.
-        let claimed = !to.is_null() || block == ANY;
-        let seeker = (block == ANY).then(|| Box::new(LateMatchSearch::new(late_matches)));
-        let posted = RecvProtocol::posted(into, RingConsumer::next(bank, block));
-        RecvProtocol { to, claimed, seeker, registered, stage: RecvStage::Describing, ..posted }
+        let claimed = !to.is_null() || index == ANY;
+        let search = (index == ANY).then(|| Box::new(LateMatchSearch::new(late_matches)));
+        let posted = RecvProtocol::posted(into, RingConsumer::next(bank, index));
+        RecvProtocol { to, claimed, search, registered, stage: RecvStage::Describing, ..posted }
     }
 
     /// One that was posted, to be staged, and of which so much was taken.
@@ -103,12 +103,12 @@ impl RecvProtocol {
             into,
             to: GlobalAddress::NULL,
             claimed: false,
-            seeker: None,
+            search: None,
             registered: None,
             consumer,
             stage: RecvStage::Posted,
-            unwanted: false,
-            helped: false,
+            withdraw_requested: false,
+            all_parts_taken: false,
             failed: None,
             end: None,
         }
@@ -122,7 +122,7 @@ impl RecvProtocol {
 
     /// It is to be taken back, if its message is not on its way already.
     pub(crate) fn withdraw(&mut self) {
-        self.unwanted = true;
+        self.withdraw_requested = true;
     }
 
     /// Which message it is for.
@@ -133,36 +133,38 @@ impl RecvProtocol {
     /// Whether it needs nothing of its sender for its next step: an operation of it is under way, or it has found a
     /// late_match.
     pub(crate) fn is_under_way(&self) -> bool {
-        let has_stray = || self.seeker.as_ref().is_some_and(|seeker| seeker.has_one());
+        let has_late_match = || self.search.as_ref().is_some_and(|search| search.has_one());
         matches!(
             self.stage,
             RecvStage::Withdrawing { .. } | RecvStage::Fetching { .. } | RecvStage::Storing { .. }
-        ) || has_stray()
+        ) || has_late_match()
     }
 
     /// The late_match whose receive it is.
     fn redirected(&self) -> Option<&LateMatch> {
-        self.seeker.as_ref().and_then(|seeker| seeker.redirected())
+        self.search.as_ref().and_then(|search| search.redirected())
     }
 
     /// Whether it would go on with a late_match.
     fn can_redirect(&self, member: Rank) -> bool {
-        self.seeker.as_ref().is_some_and(|seeker| seeker.can_find(member))
+        self.search.as_ref().is_some_and(|search| search.can_find(member))
     }
 
     /// Whether a step would bring it on; `unwanted`: it is to be taken back.
-    pub(crate) fn can_step(&self, bank: &SlotBank, block: SlotIndex, unwanted: bool) -> bool {
-        let (bank, block) =
-            self.redirected().map_or((bank, block), |late_match| (&late_match.bank, late_match.block));
+    pub(crate) fn can_step(&self, bank: &SlotBank, index: SlotIndex, withdraw_requested: bool) -> bool {
+        let (bank, index) =
+            self.redirected().map_or((bank, index), |late_match| (&late_match.bank, late_match.index));
         match self.stage {
             RecvStage::Describing | RecvStage::Posting => true,
-            RecvStage::Posted => match encoding::read_data(bank.data(block), self.consumer.number) {
-                Data::None => self.unwanted || unwanted || self.can_redirect(bank.member),
+            RecvStage::Posted => match encoding::read_data(bank.data(index), self.consumer.number) {
+                Data::None => self.withdraw_requested || withdraw_requested || self.can_redirect(bank.member),
                 Data::Staged { .. } if self.failed.is_some() => true,
                 Data::Staged { chunks } => {
-                    chunks > self.consumer.taken || self.consumer.is_owed(RingSpan::at(bank, block))
+                    chunks > self.consumer.taken || self.consumer.needs_ack(RingSpan::at(bank, index))
                 }
-                Data::Shared => !self.helped || self.failed.is_some() && self.consumer.told != CHUNKS_MAX,
+                Data::Shared => {
+                    !self.all_parts_taken || self.failed.is_some() && self.consumer.acknowledged != CHUNKS_MAX
+                }
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } | Data::Failed => true,
             },
             // The fabric tells of their end.
@@ -171,20 +173,22 @@ impl RecvProtocol {
     }
 
     /// Moves it on as far as it goes.
-    pub(crate) fn step(&mut self, worker: &Worker, bank: &SlotBank, block: SlotIndex) -> StepResult {
+    pub(crate) fn step(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> StepResult {
         let mut moved = false;
         loop {
-            let redirected = self.redirected().map(|late_match| (late_match.bank.clone(), late_match.block));
-            let (bank, block) = redirected.as_ref().map_or((bank, block), |(bank, block)| (bank, *block));
+            let redirected = self.redirected().map(|late_match| (late_match.bank.clone(), late_match.index));
+            let (bank, index) = redirected.as_ref().map_or((bank, index), |(bank, index)| (bank, *index));
             let next = match self.stage {
-                RecvStage::Describing | RecvStage::Posting if self.unwanted => self.ended(Outcome::Withdrawn),
-                RecvStage::Describing => self.describe(bank, block),
-                RecvStage::Posting => self.post(bank, block),
-                RecvStage::Posted => self.look(worker, bank, block),
+                RecvStage::Describing | RecvStage::Posting if self.withdraw_requested => {
+                    self.ended(Outcome::Withdrawn)
+                }
+                RecvStage::Describing => self.describe(bank, index),
+                RecvStage::Posting => self.post(bank, index),
+                RecvStage::Posted => self.check_data(worker, bank, index),
                 RecvStage::Withdrawing { operation, expected } => match worker.landed(operation) {
                     None => RecvNext::Waits,
-                    Some(Err(cause)) => self.not_answered(bank, block, cause),
-                    Some(Ok(found)) => self.taken_back(worker, bank, block, expected, found),
+                    Some(Err(cause)) => self.withdraw_failed(bank, index, cause),
+                    Some(Ok(found)) => self.after_withdraw(worker, bank, index, expected, found),
                 },
                 RecvStage::Fetching { operation } => match worker.landed(operation) {
                     None => RecvNext::Waits,
@@ -194,15 +198,15 @@ impl RecvProtocol {
                 RecvStage::Storing { operation, done } => match worker.landed(operation) {
                     None => RecvNext::Waits,
                     Some(Err(cause)) => self.fail(cause),
-                    Some(Ok(_)) => self.done(bank, block, done),
+                    Some(Ok(_)) => self.done(bank, index, done),
                 },
             };
             match next {
-                RecvNext::Goes => moved = true,
+                RecvNext::Continue => moved = true,
                 RecvNext::Waits => return StepResult::Waits { moved },
                 RecvNext::Ended => {
                     self.registered = None;
-                    self.give_back(worker);
+                    self.release_late_match(worker);
                     return StepResult::Ended;
                 }
             }
@@ -210,9 +214,9 @@ impl RecvProtocol {
     }
 
     #[inline(always)]
-    fn goes(&mut self, stage: RecvStage) -> RecvNext {
+    fn go_to(&mut self, stage: RecvStage) -> RecvNext {
         self.stage = stage;
-        RecvNext::Goes
+        RecvNext::Continue
     }
 
     #[inline(always)]
@@ -229,137 +233,143 @@ impl RecvProtocol {
     /// It cannot go on. Where its sender has not been told of any chunk, the message is there for the next receive.
     #[cold]
     fn fail_midway(&mut self, cause: Cause) -> RecvNext {
-        if self.consumer.told == 0 && !self.helped {
+        if self.consumer.acknowledged == 0 && !self.all_parts_taken {
             return self.fail(cause);
         }
         self.failed = Some(cause);
-        self.goes(RecvStage::Posted)
+        self.go_to(RecvStage::Posted)
     }
 
     /// Has the sender believe that all was taken, so that it comes to its end. A buffer that the sender writes is its
     /// own until then.
     #[cold]
-    fn give_up(&mut self, bank: &SlotBank, block: SlotIndex, cause: Cause) -> RecvNext {
-        let chunks = match encoding::read_data(bank.data(block), self.consumer.number) {
-            Data::Staged { .. } => RingSpan::at(bank, block).cut.chunks(),
-            Data::Shared if self.consumer.told == CHUNKS_MAX => return RecvNext::Waits,
+    fn give_up(&mut self, bank: &SlotBank, index: SlotIndex, cause: Cause) -> RecvNext {
+        let chunks = match encoding::read_data(bank.data(index), self.consumer.number) {
+            Data::Staged { .. } => RingSpan::at(bank, index).chunking.chunks(),
+            Data::Shared if self.consumer.acknowledged == CHUNKS_MAX => return RecvNext::Waits,
             Data::Shared => CHUNKS_MAX,
             _ => {
-                bank.state(block).received.store(self.consumer.number, Relaxed);
+                bank.state(index).received.store(self.consumer.number, Relaxed);
                 return self.fail(cause);
             }
         };
-        match bank.write_taken(block, self.consumer.number, chunks) {
+        match bank.write_taken(index, self.consumer.number, chunks) {
             Err(Refused::Again | Refused::Relay) => RecvNext::Waits,
             Ok(()) if chunks == CHUNKS_MAX => {
-                self.consumer.told = CHUNKS_MAX;
+                self.consumer.acknowledged = CHUNKS_MAX;
                 RecvNext::Waits
             }
             Ok(()) | Err(Refused::Never(_)) => {
-                bank.state(block).received.store(self.consumer.number, Relaxed);
+                bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.fail(cause)
             }
         }
     }
 
     /// Tells the sender that it is taken back. Nobody else writes its memory: what is sent now is for the next receive.
-    fn withdraw_staged(&mut self, bank: &SlotBank, block: SlotIndex) -> RecvNext {
-        let withdrawn = encoding::withdrawn_posting(self.consumer.number, bank.next_version(block));
-        match bank.write_posting(block, withdrawn) {
+    fn withdraw_staged(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
+        let withdrawn = encoding::withdrawn_posting(self.consumer.number, bank.next_version(index));
+        match bank.write_posting(index, withdrawn) {
             Ok(()) => self.ended(Outcome::Withdrawn),
             Err(Refused::Never(cause)) => self.fail(*cause),
             Err(Refused::Again | Refused::Relay) => RecvNext::Waits,
         }
     }
 
-    fn describe(&mut self, bank: &SlotBank, block: SlotIndex) -> RecvNext {
+    fn describe(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
         let written =
-            bank.describe(block, (self.consumer.number, self.consumer.version), (self.to, self.into.len()));
+            bank.describe(index, (self.consumer.number, self.consumer.version), (self.to, self.into.len()));
         self.written_then(written, RecvStage::Posting)
     }
 
-    fn post(&mut self, bank: &SlotBank, block: SlotIndex) -> RecvNext {
+    fn post(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
         let word = match self.claimed {
             true => encoding::long_posting(self.consumer.number, self.consumer.version),
             false => encoding::staged_posting(self.consumer.number, self.consumer.version, self.into.len()),
         };
-        let written = bank.write_posting(block, word);
+        let written = bank.write_posting(index, word);
         self.written_then(written, RecvStage::Posted)
     }
 
     /// Looks what has come.
-    fn look(&mut self, worker: &Worker, bank: &SlotBank, block: SlotIndex) -> RecvNext {
+    fn check_data(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
         let room = self.into.len();
         if let Some(cause) = self.failed.clone() {
-            return self.give_up(bank, block, cause);
+            return self.give_up(bank, index, cause);
         }
-        match encoding::read_data(bank.data(block), self.consumer.number) {
-            Data::None if self.unwanted && !self.claimed => self.withdraw_staged(bank, block),
-            Data::None if self.unwanted => {
+        match encoding::read_data(bank.data(index), self.consumer.number) {
+            Data::None if self.withdraw_requested && !self.claimed => self.withdraw_staged(bank, index),
+            Data::None if self.withdraw_requested => {
                 let posted = encoding::claim(self.consumer.number, self.consumer.version, Claim::Posted);
-                self.take_back(worker, bank, block, posted)
+                self.withdraw_claim(worker, bank, index, posted)
             }
-            Data::None => self.look_for_late_match(worker, bank, block),
+            Data::None => self.look_for_late_match(worker, bank, index),
             // It was sent to a receive that was withdrawn, and waits for one with more room.
-            Data::Staged { .. } if bank.data_word(block, 1) > room => {
-                self.fail(Cause::Truncated { len: bank.data_word(block, 1), room })
+            Data::Staged { .. } if bank.data_word(index, 1) > room => {
+                self.fail(Cause::Truncated { len: bank.data_word(index, 1), room })
             }
-            Data::Staged { chunks } => self.fetch(worker, bank, block, chunks),
-            Data::Shared if self.helped => RecvNext::Waits,
+            Data::Staged { chunks } => self.fetch(worker, bank, index, chunks),
+            Data::Shared if self.all_parts_taken => RecvNext::Waits,
             Data::Shared => {
-                self.helped = true;
-                match split_copy::help(worker, bank, block, self.consumer.number, &self.into) {
-                    Ok(true) => RecvNext::Goes,
+                self.all_parts_taken = true;
+                match split_copy::copy_parts_as_receiver(
+                    worker,
+                    bank,
+                    index,
+                    self.consumer.number,
+                    &self.into,
+                ) {
+                    Ok(true) => RecvNext::Continue,
                     Err(Refused::Never(cause)) => self.fail_midway(*cause),
                     Ok(false) | Err(_) => RecvNext::Waits,
                 }
             }
             Data::InPlace => {
-                let done = Done { len: bank.data_word(block, 0), slot: bank.data_word(block, 1) as u32 };
-                self.done(bank, block, done)
+                let done = Done { len: bank.data_word(index, 0), slot: bank.data_word(index, 1) as u32 };
+                self.done(bank, index, done)
             }
             Data::Short { slot, len } if len as u64 <= room => {
                 let mut bytes = [0; SHORT_MAX];
-                bank.unpack(block, &mut bytes[..len]);
+                bank.unpack(index, &mut bytes[..len]);
                 let done = Done { len: len as u64, slot };
-                match self.into.enter().and_then(|into| into.store(worker, &bytes[..len])) {
-                    Ok(Started::Done(_)) => self.done(bank, block, done),
-                    Ok(Started::InFlight(operation)) => self.goes(RecvStage::Storing { operation, done }),
+                match self.into.enter().and_then(|into| into.start_store(worker, &bytes[..len])) {
+                    Ok(Started::Done(_)) => self.done(bank, index, done),
+                    Ok(Started::InFlight(operation)) => self.go_to(RecvStage::Storing { operation, done }),
                     Ok(Started::Later) => RecvNext::Waits,
                     Err(cause) => self.fail(cause),
                 }
             }
             Data::Failed => {
-                bank.state(block).received.store(self.consumer.number, Relaxed);
+                bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.fail(Cause::NotSent { peer: bank.peer })
             }
             Data::Short { len, .. } => self.fail(Cause::Truncated { len: len as u64, room }),
             Data::TooLong { version } if version == self.consumer.version => {
-                bank.state(block).received.store(self.consumer.number, Relaxed);
-                self.fail(Cause::Truncated { len: bank.data_word(block, 0), room })
+                bank.state(index).received.store(self.consumer.number, Relaxed);
+                self.fail(Cause::Truncated { len: bank.data_word(index, 0), room })
             }
             // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the next.
             Data::TooLong { .. } => {
-                bank.state(block).received.store(self.consumer.number, Relaxed);
+                bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.consumer.number = self.consumer.number.wrapping_add(1);
-                self.consumer.version = bank.next_version(block);
-                self.goes(RecvStage::Describing)
+                self.consumer.version = bank.next_version(index);
+                self.go_to(RecvStage::Describing)
             }
         }
     }
 
     /// One of any slot looks for a late_match, and takes itself back if there is one.
-    fn look_for_late_match(&mut self, worker: &Worker, bank: &SlotBank, block: SlotIndex) -> RecvNext {
-        if !self.seeker.as_mut().is_some_and(|seeker| seeker.find(bank.member)) {
+    fn look_for_late_match(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
+        if !self.search.as_mut().is_some_and(|search| search.find(bank.member)) {
             return RecvNext::Waits;
         }
         let posted = encoding::claim(self.consumer.number, self.consumer.version, Claim::Posted);
-        self.take_back(worker, bank, block, posted)
+        self.withdraw_claim(worker, bank, index, posted)
     }
 
     /// It was taken back: if for a late_match, it is the receive of that from here on. Whether it is.
     fn redirect(&mut self) -> bool {
-        let Some(number) = self.seeker.as_mut().and_then(|seeker| seeker.redirect()) else { return false };
+        let Some(number) = self.search.as_mut().and_then(|search| search.redirect()) else { return false };
         self.consumer.number = number;
         self.claimed = false;
         // The version stays that of its own posting: what did not fit in the receive that met it is no late_match.
@@ -367,25 +377,25 @@ impl RecvProtocol {
     }
 
     /// The slot of its late_match is free again.
-    fn give_back(&mut self, worker: &Worker) {
-        if self.seeker.take().is_some_and(|seeker| seeker.has_one()) {
+    fn release_late_match(&mut self, worker: &Worker) {
+        if self.search.take().is_some_and(|search| search.has_one()) {
             worker.stir(); // another thread may wait for it
         }
     }
 
     /// Copies chunks out of the sender's ring, or tells it of those taken.
-    fn fetch(&mut self, worker: &Worker, bank: &SlotBank, block: SlotIndex, chunks: u32) -> RecvNext {
-        let span = RingSpan::at(bank, block);
-        if self.consumer.is_owed(span) {
-            let written = bank.write_taken(block, self.consumer.number, self.consumer.taken);
+    fn fetch(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex, chunks: u32) -> RecvNext {
+        let span = RingSpan::at(bank, index);
+        if self.consumer.needs_ack(span) {
+            let written = bank.write_taken(index, self.consumer.number, self.consumer.taken);
             return match written {
-                Ok(()) if self.consumer.taken < span.cut.chunks() => {
-                    self.consumer.told = self.consumer.taken;
-                    RecvNext::Goes
+                Ok(()) if self.consumer.taken < span.chunking.chunks() => {
+                    self.consumer.acknowledged = self.consumer.taken;
+                    RecvNext::Continue
                 }
                 Ok(()) => {
-                    let (len, slot) = (bank.data_word(block, 1), bank.data_word(block, 2) as u32);
-                    self.done(bank, block, Done { len, slot })
+                    let (len, slot) = (bank.data_word(index, 1), bank.data_word(index, 2) as u32);
+                    self.done(bank, index, Done { len, slot })
                 }
                 Err(_) => self.written_then(written, RecvStage::Posted),
             };
@@ -394,12 +404,12 @@ impl RecvProtocol {
             return RecvNext::Waits;
         }
         let taken = self.into.enter().and_then(|into| {
-            let copy = |place, part, caching| into.fetch(worker, place, part, caching);
-            self.consumer.take((bank, block), span, chunks, copy)
+            let copy = |place, part, caching| into.start_copy_in(worker, place, part, caching);
+            self.consumer.take((bank, index), span, chunks, copy)
         });
         match taken {
-            Ok(Started::Done(_)) => RecvNext::Goes,
-            Ok(Started::InFlight(operation)) => self.goes(RecvStage::Fetching { operation }),
+            Ok(Started::Done(_)) => RecvNext::Continue,
+            Ok(Started::InFlight(operation)) => self.go_to(RecvStage::Fetching { operation }),
             Ok(Started::Later) => RecvNext::Waits,
             Err(cause) => self.fail_midway(cause),
         }
@@ -407,68 +417,74 @@ impl RecvProtocol {
 
     fn fetched(&mut self) -> RecvNext {
         self.consumer.taken += 1;
-        self.goes(RecvStage::Posted)
+        self.go_to(RecvStage::Posted)
     }
 
     /// Takes the claim back, which was `expected` when last looked at.
-    fn take_back(&mut self, worker: &Worker, bank: &SlotBank, block: SlotIndex, expected: u64) -> RecvNext {
+    fn withdraw_claim(
+        &mut self,
+        worker: &Worker,
+        bank: &SlotBank,
+        index: SlotIndex,
+        expected: u64,
+    ) -> RecvNext {
         let operand = encoding::claim(self.consumer.number, self.consumer.version, Claim::Withdrawn);
         let atomic = Atomic { kind: AtomicKind::Cas { expected }, operand, width: Width::W8 };
-        match worker.start_atomic(bank.their_claim_at(block), atomic) {
-            Ok(Started::Done(found)) => self.taken_back(worker, bank, block, expected, found),
-            Ok(Started::InFlight(operation)) => self.goes(RecvStage::Withdrawing { operation, expected }),
+        match worker.start_atomic(bank.their_claim_at(index), atomic) {
+            Ok(Started::Done(found)) => self.after_withdraw(worker, bank, index, expected, found),
+            Ok(Started::InFlight(operation)) => self.go_to(RecvStage::Withdrawing { operation, expected }),
             Ok(Started::Later) => RecvNext::Waits,
-            Err(cause) => self.not_answered(bank, block, cause),
+            Err(cause) => self.withdraw_failed(bank, index, cause),
         }
     }
 
     /// The claim cannot be taken back. From a sender that has left all has come that it ever claimed.
     #[cold]
-    fn not_answered(&mut self, bank: &SlotBank, block: SlotIndex, cause: Cause) -> RecvNext {
+    fn withdraw_failed(&mut self, bank: &SlotBank, index: SlotIndex, cause: Cause) -> RecvNext {
         if !matches!(cause, Cause::PeerLeft { .. }) {
             return self.fail(cause);
         }
-        if bank.is_about(block, self.consumer.number) {
-            self.unwanted = false;
-            return self.goes(RecvStage::Posted);
+        if bank.has_data(index, self.consumer.number) {
+            self.withdraw_requested = false;
+            return self.go_to(RecvStage::Posted);
         }
-        self.is_back()
+        self.withdrawn()
     }
 
     /// Nobody has the claim any more: goes on with the late_match that it was taken back for, if it was.
-    fn is_back(&mut self) -> RecvNext {
-        if self.redirect() { self.goes(RecvStage::Posted) } else { self.ended(Outcome::Withdrawn) }
+    fn withdrawn(&mut self) -> RecvNext {
+        if self.redirect() { self.go_to(RecvStage::Posted) } else { self.ended(Outcome::Withdrawn) }
     }
 
-    fn taken_back(
+    fn after_withdraw(
         &mut self,
         worker: &Worker,
         bank: &SlotBank,
-        block: SlotIndex,
+        index: SlotIndex,
         expected: u64,
         found: u64,
     ) -> RecvNext {
         if found == expected {
-            return self.is_back();
+            return self.withdrawn();
         }
         if found == encoding::claim(self.consumer.number, self.consumer.version, Claim::Claimed) {
-            self.unwanted = false; // its message is on its way
-            self.give_back(worker); // a late_match waits for the next
-            return self.goes(RecvStage::Posted);
+            self.withdraw_requested = false; // its message is on its way
+            self.release_late_match(worker); // a late_match waits for the next
+            return self.go_to(RecvStage::Posted);
         }
         // The posting has not arrived yet, and will come too late.
-        self.take_back(worker, bank, block, found)
+        self.withdraw_claim(worker, bank, index, found)
     }
 
-    fn done(&mut self, bank: &SlotBank, block: SlotIndex, done: Done) -> RecvNext {
-        bank.state(block).received.store(self.consumer.number, Relaxed);
+    fn done(&mut self, bank: &SlotBank, index: SlotIndex, done: Done) -> RecvNext {
+        bank.state(index).received.store(self.consumer.number, Relaxed);
         self.ended(Outcome::Done(done))
     }
 
     #[inline(always)]
     fn written_then(&mut self, written: Result<(), Refused>, stage: RecvStage) -> RecvNext {
         match written {
-            Ok(()) => self.goes(stage),
+            Ok(()) => self.go_to(stage),
             Err(Refused::Never(cause)) => self.fail(*cause),
             Err(Refused::Again | Refused::Relay) => RecvNext::Waits,
         }

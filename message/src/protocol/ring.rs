@@ -26,7 +26,7 @@ use tasuki_core::segment::GlobalAddress;
 const RING: u64 = 256 << 10;
 /// The longest message that a rank brings into a ring at once. Longer ones have one to themselves: while a message is
 /// brought there at once, the rank's other threads may wait.
-pub(crate) const AT_ONCE: u64 = RING / 4;
+pub(crate) const FAST_PATH_MAX: u64 = RING / 4;
 /// Bytes of a wide one.
 const WIDE: u64 = 2 << 20;
 /// Wide rings are made once so many bytes were staged.
@@ -38,7 +38,7 @@ const RINGS_MAX: usize = 4;
 /// that lie alike are slow (`os/copy.rs` in core).
 const COLOUR: u64 = 2048;
 /// How often to ask for what nobody tells.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A ring, taken by one message at a time.
 #[derive(Debug)]
@@ -56,9 +56,9 @@ struct RingState {
     /// Where the last message ended.
     next: u64,
     /// The message that lies in it, whose send is over.
-    untaken: Option<Unconsumed>,
+    unconsumed: Option<Unconsumed>,
     /// The operation that asks whether anybody can take that.
-    asked: Option<u64>,
+    generation_query: Option<u64>,
 }
 
 /// A ring that a message has to itself until this is dropped.
@@ -77,27 +77,27 @@ pub(crate) struct Unconsumed {
     bank: Arc<SlotBank>,
     /// The bank's then. This rank may let go of the bank, and the message can be taken as long as the peer has not.
     generation: u32,
-    block: SlotIndex,
+    index: SlotIndex,
     number: u32,
     chunks: u32,
 }
 
 impl Unconsumed {
-    pub(crate) fn new(bank: &Arc<SlotBank>, block: SlotIndex, number: u32, chunks: u32) -> Unconsumed {
+    pub(crate) fn new(bank: &Arc<SlotBank>, index: SlotIndex, number: u32, chunks: u32) -> Unconsumed {
         let generation = bank.bank_state().generation();
-        Unconsumed { bank: bank.clone(), generation, block, number, chunks }
+        Unconsumed { bank: bank.clone(), generation, index, number, chunks }
     }
 
     /// A message takes the place of another, which most often came the same way: then nothing is counted.
     #[inline]
     fn put(place: &mut Option<Unconsumed>, at: MatchedSlot<'_>, chunks: u32) {
-        let MatchedSlot { bank, block, number, .. } = at;
+        let MatchedSlot { bank, index, number, .. } = at;
         match place {
             Some(old) if Arc::ptr_eq(&old.bank, bank) => {
-                (old.generation, old.block) = (bank.bank_state().generation(), block);
+                (old.generation, old.index) = (bank.bank_state().generation(), index);
                 (old.number, old.chunks) = (number, chunks);
             }
-            _ => *place = Some(Unconsumed::new(bank, block, number, chunks)),
+            _ => *place = Some(Unconsumed::new(bank, index, number, chunks)),
         }
     }
 
@@ -105,13 +105,13 @@ impl Unconsumed {
     /// go. Then the lines may be another pair's by now, and whatever they say is right.
     fn is_taken(&self) -> bool {
         self.bank.bank_state().generation() != self.generation
-            || self.bank.taken(self.block, self.number, self.chunks) == self.chunks
+            || self.bank.taken(self.index, self.number, self.chunks) == self.chunks
     }
 
     /// Whether its receive was withdrawn when it had gone, and no other has been posted.
-    fn is_parked(&self) -> bool {
+    fn is_recv_withdrawn(&self) -> bool {
         self.bank.bank_state().generation() == self.generation
-            && self.bank.is_withdrawn(self.block, self.number)
+            && self.bank.is_withdrawn(self.index, self.number)
     }
 
     /// Whether its peer has left, and takes nothing out of a ring any more.
@@ -133,13 +133,14 @@ impl Unconsumed {
     /// Whether nobody waits for it any more: it was taken, or nobody can take it. Of a bank that this rank has let go
     /// it asks the bank's entry, and has the answer some calls later: calls of the fabric that wait are impossible
     /// here. `asked` is the operation that asks. For the one thread that has the ring.
-    fn is_over(&self, worker: &Worker, asked: &mut Option<u64>) -> bool {
-        let answer = match *asked {
+    fn is_over(&self, worker: &Worker, generation_query: &mut Option<u64>) -> bool {
+        let answer = match *generation_query {
             None if self.is_taken() || self.has_left(worker) => return true,
             None if self.bank.bank_state().is_open() => return false,
-            None => match directory::ask_generation(worker, self.bank.peer, self.bank.bank_state().entry()) {
+            None => match directory::query_generation(worker, self.bank.peer, self.bank.bank_state().entry())
+            {
                 Ok(Started::InFlight(operation)) => {
-                    *asked = Some(operation);
+                    *generation_query = Some(operation);
                     return false;
                 }
                 Ok(Started::Done(word)) => Ok(word),
@@ -150,7 +151,7 @@ impl Unconsumed {
                 Some(answer) => answer,
             },
         };
-        *asked = None;
+        *generation_query = None;
         self.is_taken() || answer.is_ok_and(|word| directory::read_generation(word) != self.generation)
     }
 }
@@ -176,7 +177,7 @@ impl Drop for HeldRing {
     fn drop(&mut self) {
         let mut state = lock(&self.ring.state);
         if self.left.is_some() {
-            state.untaken = self.left.take();
+            state.unconsumed = self.left.take();
         }
         state.is_held = false;
     }
@@ -192,28 +193,28 @@ impl Ring {
 
     /// Takes it for a message of `len` bytes, if nobody has it and nothing lies in it.
     fn hold(self: &Arc<Ring>, worker: &Worker, len: u64) -> Option<HeldRing> {
-        let (message, mut asked) = {
+        let (message, mut generation_query) = {
             let mut state = lock(&self.state);
             if state.is_held {
                 return None;
             }
-            if state.untaken.as_ref().is_none_or(Unconsumed::is_seen_taken) {
+            if state.unconsumed.as_ref().is_none_or(Unconsumed::is_seen_taken) {
                 return Some(self.held(&mut state, len));
             }
             state.is_held = true;
-            (state.untaken.clone(), state.asked.take())
+            (state.unconsumed.clone(), state.generation_query.take())
         };
-        let is_over = message.is_none_or(|message| message.is_over(worker, &mut asked));
+        let is_over = message.is_none_or(|message| message.is_over(worker, &mut generation_query));
         let mut state = lock(&self.state);
-        (state.is_held, state.asked) = (false, asked);
+        (state.is_held, state.generation_query) = (false, generation_query);
         is_over.then(|| self.held(&mut state, len))
     }
 
     /// Where the next message lies, of `len` bytes.
     fn span(&self, state: &RingState, len: u64) -> RingSpan {
-        let cut = Chunking::of(len);
-        let start = state.next.next_multiple_of(cut.chunk) % self.bytes;
-        RingSpan { ring: self.at, bytes: self.bytes, start, cut }
+        let chunking = Chunking::of(len);
+        let start = state.next.next_multiple_of(chunking.chunk) % self.bytes;
+        RingSpan { ring: self.at, bytes: self.bytes, start, chunking }
     }
 
     /// Has `fill` bring a whole message there, if nobody has it and nothing lies in it: under its lock, so `fill` makes
@@ -225,15 +226,15 @@ impl Ring {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        let is_free = state.untaken.as_ref().is_none_or(Unconsumed::is_seen_taken);
-        if state.is_held || state.asked.is_some() || !is_free {
+        let is_free = state.unconsumed.as_ref().is_none_or(Unconsumed::is_seen_taken);
+        if state.is_held || state.generation_query.is_some() || !is_free {
             return None;
         }
         let span = self.span(&state, len);
         let is_filled = fill(span);
         if is_filled {
             state.next = span.end();
-            Unconsumed::put(&mut state.untaken, at, span.cut.chunks());
+            Unconsumed::put(&mut state.unconsumed, at, span.chunking.chunks());
         }
         Some(is_filled)
     }
@@ -241,38 +242,41 @@ impl Ring {
     /// It is the message's of `len` bytes.
     fn held(self: &Arc<Ring>, state: &mut RingState, len: u64) -> HeldRing {
         let span = self.span(state, len);
-        *state = RingState { is_held: true, next: span.end(), untaken: None, asked: None };
+        *state = RingState { is_held: true, next: span.end(), unconsumed: None, generation_query: None };
         HeldRing { ring: self.clone(), span, left: None }
     }
 
     /// What lies in it, where no message has it to itself.
-    fn untaken(&self) -> Option<Option<Unconsumed>> {
+    fn unconsumed(&self) -> Option<Option<Unconsumed>> {
         let state = lock(&self.state);
-        (!state.is_held).then(|| state.untaken.clone())
+        (!state.is_held).then(|| state.unconsumed.clone())
     }
 
     /// Whether it may be had.
     fn is_free(&self) -> bool {
-        self.untaken().is_some_and(|message| message.is_none_or(|message| message.may_be_over()))
+        self.unconsumed().is_some_and(|message| message.is_none_or(|message| message.may_be_over()))
     }
 
     /// Whether a message lies in it that is parked.
-    fn is_parked(&self) -> bool {
-        self.untaken().flatten().is_some_and(|message| message.is_parked())
+    fn is_recv_withdrawn(&self) -> bool {
+        self.unconsumed().flatten().is_some_and(|message| message.is_recv_withdrawn())
     }
 
     /// Forgets a message on one of these banks that was taken.
     fn forget_taken(&self, banks: &[Arc<SlotBank>]) {
-        let Some(message) = lock(&self.state).untaken.clone() else { return };
+        let Some(message) = lock(&self.state).unconsumed.clone() else { return };
         if banks.iter().any(|bank| Arc::ptr_eq(bank, &message.bank)) && message.is_taken() {
             let mut state = lock(&self.state);
             let is_it = |other: &Unconsumed| {
                 Arc::ptr_eq(&other.bank, &message.bank)
-                    && (other.generation, other.block, other.number)
-                        == (message.generation, message.block, message.number)
+                    && (other.generation, other.index, other.number)
+                        == (message.generation, message.index, message.number)
             };
-            if !state.is_held && state.asked.is_none() && state.untaken.as_ref().is_some_and(is_it) {
-                state.untaken = None;
+            if !state.is_held
+                && state.generation_query.is_none()
+                && state.unconsumed.as_ref().is_some_and(is_it)
+            {
+                state.unconsumed = None;
             }
         }
     }
@@ -284,13 +288,13 @@ struct RingsOfSize {
     bytes: u64,
     rings: [OnceLock<Arc<Ring>>; RINGS_MAX],
     /// Made while messages were parked in some of those.
-    further: Mutex<Vec<Arc<Ring>>>,
-    making: Mutex<()>,
+    extra: Mutex<Vec<Arc<Ring>>>,
+    growing: Mutex<()>,
 }
 
 impl RingsOfSize {
     fn of(bytes: u64) -> RingsOfSize {
-        RingsOfSize { bytes, rings: Default::default(), further: Mutex::default(), making: Mutex::default() }
+        RingsOfSize { bytes, rings: Default::default(), extra: Mutex::default(), growing: Mutex::default() }
     }
 
     fn first(&self) -> impl Iterator<Item = &Arc<Ring>> {
@@ -298,13 +302,13 @@ impl RingsOfSize {
     }
 
     fn all(&self) -> Vec<Arc<Ring>> {
-        let further = lock(&self.further);
-        self.first().chain(further.iter()).cloned().collect()
+        let extra = lock(&self.extra);
+        self.first().chain(extra.iter()).cloned().collect()
     }
 
     /// Whether another one may be made.
     fn may_grow(all: &[Arc<Ring>]) -> bool {
-        all.iter().filter(|ring| !ring.is_parked()).count() < RINGS_MAX
+        all.iter().filter(|ring| !ring.is_recv_withdrawn()).count() < RINGS_MAX
     }
 
     /// Whether one may be had.
@@ -319,7 +323,7 @@ impl RingsOfSize {
             return Ok(Some(held));
         }
         if self.rings[RINGS_MAX - 1].get().is_some() {
-            self.further(worker, len)
+            self.extra(worker, len)
         } else {
             self.make(worker, len)
         }
@@ -327,7 +331,7 @@ impl RingsOfSize {
 
     #[cold]
     fn make(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
-        let _making = lock(&self.making);
+        let _growing = lock(&self.growing);
         let Some(place) = self.rings.iter().find(|place| place.get().is_none()) else { return Ok(None) };
         let ring = Ring::new(worker, self.bytes)?;
         let held = ring.held(&mut lock(&ring.state), len);
@@ -337,19 +341,19 @@ impl RingsOfSize {
 
     /// One beside the first, if messages are parked in some.
     #[cold]
-    fn further(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
+    fn extra(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
         let all = self.all();
         if let Some(held) = all.iter().skip(RINGS_MAX).find_map(|ring| ring.hold(worker, len)) {
             return Ok(Some(held));
         }
         let may_grow = RingsOfSize::may_grow(&all);
-        let _making = lock(&self.making); // not before: looking at lines may be a call of the fabric
+        let _growing = lock(&self.growing); // not before: looking at lines may be a call of the fabric
         if !may_grow || self.all().len() != all.len() {
             return Ok(None);
         }
         let ring = Ring::new(worker, RING)?;
         let held = ring.held(&mut lock(&ring.state), len);
-        lock(&self.further).push(ring);
+        lock(&self.extra).push(ring);
         Ok(Some(held))
     }
 }
@@ -407,13 +411,13 @@ impl Rings {
     /// Waits until nothing lies in them, or nobody will take it. For a rank that leaves.
     pub(crate) fn drain(&self, worker: &Worker) {
         for ring in self.all() {
-            let Some(message) = lock(&ring.state).untaken.clone() else { continue };
-            let (peer, slot) = (message.bank.peer, message.bank.slot(message.block));
+            let Some(message) = lock(&ring.state).unconsumed.clone() else { continue };
+            let (peer, slot) = (message.bank.peer, message.bank.slot(message.index));
             let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
             let event = Arc::new(message);
             while ring.hold(worker, 0).is_none() {
                 // Nobody tells when the peer lets go of a bank that this rank has let go.
-                let limit = (!event.bank.bank_state().is_open()).then_some(LOOK_AGAIN);
+                let limit = (!event.bank.bank_state().is_open()).then_some(POLL_INTERVAL);
                 match worker.wait(&Condition::Event(event.clone()), limit, &call) {
                     Err(error) if error.is_timeout() => {}
                     _ => break, // it was taken; or the peer, or the job, has ended, and then nobody takes it
@@ -447,15 +451,16 @@ mod tests {
         for len in [49, 5000, 100, 1 << 20, 70_000, 4096, 4096].into_iter().cycle().take(200) {
             let held = ring.held(&mut lock(&ring.state), len);
             let span = held.span;
-            let places: Vec<u64> = (0..span.cut.chunks()).map(|chunk| span.place(chunk).offset()).collect();
-            assert!(places.iter().all(|place| place - at.offset() + span.cut.chunk <= RING));
+            let places: Vec<u64> =
+                (0..span.chunking.chunks()).map(|chunk| span.place(chunk).offset()).collect();
+            assert!(places.iter().all(|place| place - at.offset() + span.chunking.chunk <= RING));
             for near in places.windows(span.room() as usize) {
                 let mut near = near.to_vec();
                 near.sort_unstable();
-                assert!(near.windows(2).all(|pair| pair[1] - pair[0] >= span.cut.chunk));
+                assert!(near.windows(2).all(|pair| pair[1] - pair[0] >= span.chunking.chunk));
             }
-            let told = span.words();
-            assert_eq!(RingSpan::of(told), span);
+            let words = span.words();
+            assert_eq!(RingSpan::of(words), span);
         }
         assert!(RingSpan::of([u64::MAX; 3]).room() > 0 && RingSpan::of([0; 3]).room() > 0);
     }

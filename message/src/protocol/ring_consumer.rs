@@ -14,24 +14,24 @@ pub(crate) struct RingConsumer {
     pub(crate) version: u32,
     /// Chunks copied out of the sender's ring, and of which it was told.
     pub(crate) taken: u32,
-    pub(crate) told: u32,
+    pub(crate) acknowledged: u32,
 }
 
 impl RingConsumer {
     /// The next on a slot.
-    pub(crate) fn next(bank: &SlotBank, block: SlotIndex) -> RingConsumer {
+    pub(crate) fn next(bank: &SlotBank, index: SlotIndex) -> RingConsumer {
         RingConsumer {
-            number: bank.next_received(block),
-            version: bank.next_version(block),
+            number: bank.next_received(index),
+            version: bank.next_version(index),
             taken: 0,
-            told: 0,
+            acknowledged: 0,
         }
     }
 
     /// Whether the sender is to be told how many chunks were taken.
     #[inline]
-    pub(crate) fn is_owed(self, span: RingSpan) -> bool {
-        span.owes(self.taken, self.told)
+    pub(crate) fn needs_ack(self, span: RingSpan) -> bool {
+        span.needs_ack(self.taken, self.acknowledged)
     }
 
     /// Takes the chunks that lie there, of which there are `chunks` or more, until the sender is unfinished a word: by
@@ -39,18 +39,18 @@ impl RingConsumer {
     #[inline]
     pub(crate) fn take(
         &mut self,
-        (bank, block): (&SlotBank, SlotIndex),
+        (bank, index): (&SlotBank, SlotIndex),
         span: RingSpan,
         mut chunks: u32,
         copy: impl Fn(GlobalAddress, (u64, u64), CachePolicy) -> Result<Started, Cause>,
     ) -> Result<Started, Cause> {
-        let caching = CachePolicy::of(span.cut.len());
-        while self.taken < chunks && !self.is_owed(span) {
-            match copy(span.place(self.taken), span.cut.part(self.taken), caching)? {
+        let caching = CachePolicy::of(span.chunking.len());
+        while self.taken < chunks && !self.needs_ack(span) {
+            match copy(span.place(self.taken), span.chunking.part(self.taken), caching)? {
                 Started::Done(_) => self.taken += 1,
                 not_yet => return Ok(not_yet),
             }
-            if let Data::Staged { chunks: now } = encoding::read_data(bank.data(block), self.number) {
+            if let Data::Staged { chunks: now } = encoding::read_data(bank.data(index), self.number) {
                 chunks = now;
             }
         }

@@ -5,7 +5,7 @@
 
 use crate::context::{Context, Received};
 use crate::protocol::pipelined::MatchedSlot;
-use crate::protocol::ring::AT_ONCE;
+use crate::protocol::ring::FAST_PATH_MAX;
 use crate::protocol::ring_consumer::RingConsumer;
 use crate::protocol::ring_span::RingSpan;
 use crate::protocol::sender::{self, Found};
@@ -27,16 +27,16 @@ pub(crate) enum FastPath {
 impl Context {
     /// Sends a message on a slot that was occupied, if its receive stands there and wants it staged, and a ring is
     /// free. False: nothing was done.
-    pub(crate) fn send_by_ring(&self, bytes: BufferView<'_>, bank: &Arc<SlotBank>, block: SlotIndex) -> bool {
-        let (len, state) = (bytes.len() as u64, bank.state(block));
-        let may = (SHORT_MAX as u64 + 1..=AT_ONCE).contains(&len)
+    pub(crate) fn send_by_ring(&self, bytes: BufferView<'_>, bank: &Arc<SlotBank>, index: SlotIndex) -> bool {
+        let (len, state) = (bytes.len() as u64, bank.state(index));
+        let may = (SHORT_MAX as u64 + 1..=FAST_PATH_MAX).contains(&len)
             && bank.is_mapped()
             && state.buffered.load(Acquire) == 0; // SYNC unbuffered
-        if !may || !matches!(sender::find(bank, block, len), Found::Staged) {
+        if !may || !matches!(sender::find(bank, index, len), Found::Staged) {
             return false;
         }
-        let number = bank.next_number(block);
-        let at = MatchedSlot { bank, block, number, slot: bank.slot(block) };
+        let number = bank.next_number(index);
+        let at = MatchedSlot { bank, index, number, slot: bank.slot(index) };
         let sent = self.progress.rings.fill(at, len, |span| self.stage(bytes, at, span));
         if sent {
             state.sent.store(number, Relaxed);
@@ -48,11 +48,12 @@ impl Context {
     /// the first chunk is in reach, all are.
     #[inline]
     fn stage(&self, bytes: BufferView<'_>, at: MatchedSlot<'_>, span: RingSpan) -> bool {
-        for chunk in 0..span.cut.chunks() {
-            let (from, len) = span.cut.part(chunk);
-            let is_told = self.worker.copy_out(bytes, from, span.place(chunk), len, CachePolicy::Adaptive)
-                && at.tell(span, chunk + 1).is_ok();
-            if !is_told {
+        for chunk in 0..span.chunking.chunks() {
+            let (from, len) = span.chunking.part(chunk);
+            let is_announced =
+                self.worker.copy_out(bytes, from, span.place(chunk), len, CachePolicy::Adaptive)
+                    && at.announce(span, chunk + 1).is_ok();
+            if !is_announced {
                 debug_assert_eq!(chunk, 0, "the receiver knows of the message");
                 return false;
             }
@@ -65,44 +66,44 @@ impl Context {
         &self,
         into: BufferView<'_>,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
     ) -> Option<FastPath> {
         let room = into.len() as u64;
         let is_staged = room < self.worker.fabric().capabilities().direct_from;
-        if block == ANY || room <= SHORT_MAX as u64 || !is_staged || !bank.is_mapped() {
+        if index == ANY || room <= SHORT_MAX as u64 || !is_staged || !bank.is_mapped() {
             return None;
         }
-        let mut consumer = RingConsumer::next(bank, block);
+        let mut consumer = RingConsumer::next(bank, index);
         let RingConsumer { number, version, .. } = consumer;
-        bank.describe(block, (number, version), (GlobalAddress::NULL, room)).ok()?;
-        bank.write_posting(block, encoding::staged_posting(number, version, room)).ok()?;
-        let looks = self.worker.spins(Some(bank.peer));
-        let mut left = looks;
+        bank.describe(index, (number, version), (GlobalAddress::NULL, room)).ok()?;
+        bank.write_posting(index, encoding::staged_posting(number, version, room)).ok()?;
+        let attempts = self.worker.spins(Some(bank.peer));
+        let mut left = attempts;
         loop {
-            match encoding::read_data(bank.data(block), number) {
+            match encoding::read_data(bank.data(index), number) {
                 Data::None => {}
-                Data::Staged { chunks } if bank.data_word(block, 1) <= room => {
-                    let (span, before) = (RingSpan::at(bank, block), consumer.taken);
-                    let taken = consumer.take((bank, block), span, chunks, |place, (at, len), caching| {
+                Data::Staged { chunks } if bank.data_word(index, 1) <= room => {
+                    let (span, before) = (RingSpan::at(bank, index), consumer.taken);
+                    let taken = consumer.take((bank, index), span, chunks, |place, (at, len), caching| {
                         let is_copied = self.worker.copy_in(place, into, at, len, caching);
                         Ok(if is_copied { Started::Done(0) } else { Started::Later })
                     });
                     if !matches!(taken, Ok(Started::Done(_))) {
                         break;
                     }
-                    if consumer.is_owed(span) {
-                        if bank.write_taken(block, number, consumer.taken).is_err() {
+                    if consumer.needs_ack(span) {
+                        if bank.write_taken(index, number, consumer.taken).is_err() {
                             break;
                         }
-                        consumer.told = consumer.taken;
+                        consumer.acknowledged = consumer.taken;
                     }
-                    if consumer.told == span.cut.chunks() {
-                        bank.state(block).received.store(number, Relaxed);
-                        let (slot, len) = (bank.data_word(block, 2) as u32, span.cut.len());
+                    if consumer.acknowledged == span.chunking.chunks() {
+                        bank.state(index).received.store(number, Relaxed);
+                        let (slot, len) = (bank.data_word(index, 2) as u32, span.chunking.len());
                         return Some(FastPath::Done(Received { slot, source: bank.member, len }));
                     }
                     if consumer.taken > before {
-                        left = looks;
+                        left = attempts;
                     }
                 }
                 _ => break,

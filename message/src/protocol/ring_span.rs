@@ -51,49 +51,49 @@ pub(crate) struct RingSpan {
     pub(crate) bytes: u64,
     /// Where its first chunk lies, counted from the ring's beginning.
     pub(crate) start: u64,
-    pub(crate) cut: Chunking,
+    pub(crate) chunking: Chunking,
 }
 
 impl RingSpan {
     /// How many of the message's chunks the ring holds.
     pub(crate) fn room(self) -> u32 {
-        (self.bytes / self.cut.chunk) as u32
+        (self.bytes / self.chunking.chunk) as u32
     }
 
     /// Where a chunk lies.
     pub(crate) fn place(self, chunk: u32) -> GlobalAddress {
-        self.ring.add((self.start + u64::from(chunk) * self.cut.chunk) % self.bytes)
+        self.ring.add((self.start + u64::from(chunk) * self.chunking.chunk) % self.bytes)
     }
 
     /// Where the message ends, for the next one.
     pub(crate) fn end(self) -> u64 {
-        (self.start + u64::from(self.cut.chunks()) * self.cut.chunk) % self.bytes
+        (self.start + u64::from(self.chunking.chunks()) * self.chunking.chunk) % self.bytes
     }
 
     /// As words for the receiver: the ring, the message's length, ring's size and start.
     pub(crate) fn words(self) -> [u64; 3] {
-        [self.ring.bits(), self.cut.len, self.bytes << 32 | self.start]
+        [self.ring.bits(), self.chunking.len, self.bytes << 32 | self.start]
     }
 
     /// Where the message lies that a peer has staged for a slot.
     #[inline]
-    pub(crate) fn at(bank: &SlotBank, block: SlotIndex) -> RingSpan {
-        let word = |word| bank.data_word(block, word);
+    pub(crate) fn at(bank: &SlotBank, index: SlotIndex) -> RingSpan {
+        let word = |word| bank.data_word(index, word);
         RingSpan::of([word(0), word(1), word(3)])
     }
 
     /// Whether the sender is to be told that so many chunks were taken, if it was told of `told`: at the end, and often
     /// enough that it always has room.
     #[inline]
-    pub(crate) fn owes(self, taken: u32, told: u32) -> bool {
-        let untold = taken - told;
-        untold > 0 && (taken == self.cut.chunks() || untold >= self.room() / 4)
+    pub(crate) fn needs_ack(self, taken: u32, acknowledged: u32) -> bool {
+        let unacknowledged = taken - acknowledged;
+        unacknowledged > 0 && (taken == self.chunking.chunks() || unacknowledged >= self.room() / 4)
     }
 
     /// What the words say. Words that a sender never writes give a span that ends no division by zero.
     pub(crate) fn of([ring, len, rest]: [u64; 3]) -> RingSpan {
         let (bytes, start) = ((rest >> 32).max(CHUNK_MAX), rest & u64::from(u32::MAX));
-        RingSpan { ring: GlobalAddress::from_bits(ring), bytes, start, cut: Chunking::of(len) }
+        RingSpan { ring: GlobalAddress::from_bits(ring), bytes, start, chunking: Chunking::of(len) }
     }
 }
 
@@ -104,15 +104,15 @@ mod tests {
     #[test]
     fn every_byte_is_in_one_chunk() {
         for len in [49, 4095, 4096, 4097, 16 << 10, 65_537, 1 << 20, (1 << 20) + 1] {
-            let cut = Chunking::of(len);
+            let chunking = Chunking::of(len);
             let mut next = 0;
-            for chunk in 0..cut.chunks() {
-                let (start, bytes) = cut.part(chunk);
-                assert!(start == next && bytes > 0 && bytes <= cut.chunk, "{len}: {chunk}");
+            for chunk in 0..chunking.chunks() {
+                let (start, bytes) = chunking.part(chunk);
+                assert!(start == next && bytes > 0 && bytes <= chunking.chunk, "{len}: {chunk}");
                 next += bytes;
             }
             assert_eq!(next, len);
-            assert!(cut.chunk <= CHUNK_MAX); // a ring holds eight of the largest
+            assert!(chunking.chunk <= CHUNK_MAX); // a ring holds eight of the largest
         }
     }
 }

@@ -54,7 +54,7 @@ enum SendStage {
     },
     PipelinedSend(PipelinedSend),
     SplitCopy(SplitCopy),
-    Telling(SendNotice),
+    Notifying(SendNotice),
     /// The message has ended; whoever asks how may come late, and its ring is for others.
     Over,
 }
@@ -111,7 +111,7 @@ impl SendProtocol {
     }
 
     /// Whether nobody knows of the message yet.
-    pub(crate) fn is_looking(&self) -> bool {
+    pub(crate) fn is_unmatched(&self) -> bool {
         matches!(self.stage, SendStage::Looking)
     }
 
@@ -121,41 +121,41 @@ impl SendProtocol {
     }
 
     /// Whether no step of this rank's will bring it on, and no operation of it is under way.
-    pub(crate) fn is_stuck(&self, bank: &Arc<SlotBank>, block: SlotIndex, rings: &Rings) -> bool {
+    pub(crate) fn is_stuck(&self, bank: &Arc<SlotBank>, index: SlotIndex, rings: &Rings) -> bool {
         let is_under_way = match &self.stage {
             SendStage::Claiming { .. } | SendStage::Putting { .. } => true,
-            SendStage::PipelinedSend(staging) => staging.is_copying(),
+            SendStage::PipelinedSend(pipelined) => pipelined.is_copying(),
             _ => false,
         };
-        !is_under_way && !self.can_step(bank, block, rings)
+        !is_under_way && !self.can_step(bank, index, rings)
     }
 
     /// Whether a step would bring it on.
-    pub(crate) fn can_step(&self, bank: &Arc<SlotBank>, block: SlotIndex, rings: &Rings) -> bool {
+    pub(crate) fn can_step(&self, bank: &Arc<SlotBank>, index: SlotIndex, rings: &Rings) -> bool {
         match &self.stage {
-            SendStage::Looking => match find(bank, block, self.from.len()) {
+            SendStage::Looking => match find(bank, index, self.from.len()) {
                 Found::Staged => rings.have_room(),
                 Found::Nothing => any_posted(bank).is_some(),
                 _ => true,
             },
-            SendStage::PipelinedSend(staging) => {
-                let (at, meets) = self.matched_slot(bank, block);
-                staging.can_step(at.taken(meets, at.next_number(meets), staging.span.cut.chunks()))
+            SendStage::PipelinedSend(pipelined) => {
+                let (at, meets) = self.matched_slot(bank, index);
+                pipelined.can_step(at.taken(meets, at.next_number(meets), pipelined.span.chunking.chunks()))
             }
-            SendStage::SplitCopy(sharing) => {
-                let (at, meets) = self.matched_slot(bank, block);
-                sharing.can_step(at, meets, at.next_number(meets))
+            SendStage::SplitCopy(split) => {
+                let (at, meets) = self.matched_slot(bank, index);
+                split.can_step(at, meets, at.next_number(meets))
             }
             SendStage::Claimed { receive } => !receive.is_staged(self.from.len()) || rings.have_room(),
-            SendStage::Telling { .. } => true,
+            SendStage::Notifying { .. } => true,
             // The fabric tells of their end.
             SendStage::Claiming { .. } | SendStage::Putting { .. } | SendStage::Over => false,
         }
     }
 
     /// Where it meets its receive: in its own slot, or where receives of any are posted.
-    fn matched_slot<'p>(&self, bank: &'p Arc<SlotBank>, block: SlotIndex) -> (&'p Arc<SlotBank>, SlotIndex) {
-        if self.any { (bank.pair(), ANY) } else { (bank, block) }
+    fn matched_slot<'p>(&self, bank: &'p Arc<SlotBank>, index: SlotIndex) -> (&'p Arc<SlotBank>, SlotIndex) {
+        if self.any { (bank.pair(), ANY) } else { (bank, index) }
     }
 
     /// Moves it on as far as it goes.
@@ -163,28 +163,28 @@ impl SendProtocol {
         &mut self,
         worker: &Worker,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
         rings: &Rings,
     ) -> StepResult {
-        let slot = bank.slot(block);
+        let slot = bank.slot(index);
         let mut moved = false;
         loop {
-            let (place, meets) = self.matched_slot(bank, block);
+            let (place, meets) = self.matched_slot(bank, index);
             let number = place.next_number(meets);
-            let at = MatchedSlot { bank: place, block: meets, number, slot };
+            let at = MatchedSlot { bank: place, index: meets, number, slot };
             let next = match &self.stage {
-                SendStage::Looking => self.look(worker, bank, block, rings),
+                SendStage::Looking => self.find_receive(worker, bank, index, rings),
                 SendStage::Claiming { receive, operation } => {
                     let (receive, operation) = (*receive, *operation);
-                    landed(worker, operation, |found| after_claim(number, receive, found))
+                    when_finished(worker, operation, |found| after_claim(number, receive, found))
                 }
-                SendStage::Claimed { receive } => self.begin(worker, at, rings, *receive),
+                SendStage::Claimed { receive } => self.start_transfer(worker, at, rings, *receive),
                 SendStage::Putting { operation } => {
-                    landed(worker, *operation, |_| self.in_place(number, slot))
+                    when_finished(worker, *operation, |_| self.in_place(number, slot))
                 }
                 SendStage::PipelinedSend(_) => self.fill(worker, at),
-                SendStage::SplitCopy(_) => self.share(worker, at),
-                SendStage::Telling(notice) => tell(place, meets, notice),
+                SendStage::SplitCopy(_) => self.copy_parts(worker, at),
+                SendStage::Notifying(notice) => write_notice(place, meets, notice),
                 SendStage::Over => SendNext::Waits,
             };
             match next {
@@ -195,8 +195,8 @@ impl SendProtocol {
                 }
                 SendNext::Waits => return StepResult::Waits { moved },
                 SendNext::Moved => return StepResult::Waits { moved: true },
-                SendNext::Failed(cause) if self.is_known() && !is_known_to_all(&cause) => {
-                    self.stage = SendStage::Telling(failed(number, cause))
+                SendNext::Failed(cause) if self.is_matched() && !is_reported_to_receiver(&cause) => {
+                    self.stage = SendStage::Notifying(failed(number, cause))
                 }
                 SendNext::Failed(cause) => return self.over(Outcome::Failed(cause)),
                 SendNext::Ended(failed) => {
@@ -209,7 +209,7 @@ impl SendProtocol {
     }
 
     /// Whether its receiver waits for it, and for no other.
-    fn is_known(&self) -> bool {
+    fn is_matched(&self) -> bool {
         !matches!(self.stage, SendStage::Looking | SendStage::Claiming { .. })
     }
 
@@ -220,13 +220,19 @@ impl SendProtocol {
     }
 
     /// Looks whether a receive stands there: first in its own slot.
-    fn look(&mut self, worker: &Worker, bank: &Arc<SlotBank>, block: SlotIndex, rings: &Rings) -> SendNext {
-        let number = bank.next_number(block);
-        match find(bank, block, self.from.len()) {
-            Found::Short => return self.short(number, bank.slot(block)),
+    fn find_receive(
+        &mut self,
+        worker: &Worker,
+        bank: &Arc<SlotBank>,
+        index: SlotIndex,
+        rings: &Rings,
+    ) -> SendNext {
+        let number = bank.next_number(index);
+        match find(bank, index, self.from.len()) {
+            Found::Short => return self.short(number, bank.slot(index)),
             Found::TooShort { version, room } => return too_long(number, version, self.from.len(), room),
             Found::Staged => return self.stage(worker, rings),
-            Found::Long { version } => return claim(worker, bank, block, number, version),
+            Found::Long { version } => return claim(worker, bank, index, number, version),
             Found::Nothing => {}
         }
         let Some(version) = any_posted(bank) else { return SendNext::Waits };
@@ -244,11 +250,17 @@ impl SendProtocol {
         }
         let word = encoding::short_data(number, slot, bytes.len());
         let used = bytes.len().div_ceil(8);
-        SendNext::Stage(SendStage::Telling(SendNotice { word, payload: pack(bytes), used, failed: None }))
+        SendNext::Stage(SendStage::Notifying(SendNotice { word, payload: pack(bytes), used, failed: None }))
     }
 
     /// The receive is ours: begins to move the bytes.
-    fn begin(&self, worker: &Worker, at: MatchedSlot<'_>, rings: &Rings, receive: Receive) -> SendNext {
+    fn start_transfer(
+        &self,
+        worker: &Worker,
+        at: MatchedSlot<'_>,
+        rings: &Rings,
+        receive: Receive,
+    ) -> SendNext {
         let MatchedSlot { bank, number, slot, .. } = at;
         let Receive { version, to, room } = receive;
         let len = self.from.len();
@@ -261,10 +273,14 @@ impl SendProtocol {
         if to.is_null() {
             return self.stage(worker, rings);
         }
-        if let Some(sharing) = SplitCopy::of(worker, bank, &self.from, to) {
-            return SendNext::Stage(SendStage::SplitCopy(sharing));
+        if let Some(split) = SplitCopy::of(worker, bank, &self.from, to) {
+            return SendNext::Stage(SendStage::SplitCopy(split));
         }
-        match self.from.enter().and_then(|from| from.launch(worker, (0, len), to, CachePolicy::Cached)) {
+        match self
+            .from
+            .enter()
+            .and_then(|from| from.start_copy_out(worker, (0, len), to, CachePolicy::Cached))
+        {
             Ok(Started::Done(_)) => self.in_place(number, slot),
             Ok(Started::InFlight(operation)) => SendNext::Stage(SendStage::Putting { operation }),
             Ok(Started::Later) => SendNext::Waits,
@@ -284,24 +300,24 @@ impl SendProtocol {
     fn in_place(&self, number: u32, slot: u32) -> SendNext {
         let payload = padded([self.from.len(), u64::from(slot), 0]);
         let word = encoding::in_place_data(number);
-        SendNext::Stage(SendStage::Telling(SendNotice { word, payload, used: 2, failed: None }))
+        SendNext::Stage(SendStage::Notifying(SendNotice { word, payload, used: 2, failed: None }))
     }
 
     /// Copies its part.
-    fn share(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
-        let SendStage::SplitCopy(sharing) = &mut self.stage else { return SendNext::Waits };
-        let copied = sharing.run(worker, at);
+    fn copy_parts(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
+        let SendStage::SplitCopy(split) = &mut self.stage else { return SendNext::Waits };
+        let copied = split.run(worker, at);
         next(copied, || self.in_place(at.number, at.slot))
     }
 
     /// Fills the ring.
     fn fill(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
-        let (from, SendStage::PipelinedSend(staging)) = (&self.from, &mut self.stage) else {
+        let (from, SendStage::PipelinedSend(pipelined)) = (&self.from, &mut self.stage) else {
             return SendNext::Waits;
         };
         let filled = from.enter().and_then(|from| {
-            let copy = |part, place| from.launch(worker, part, place, CachePolicy::Adaptive);
-            staging.run(worker, at, copy)
+            let copy = |part, place| from.start_copy_out(worker, part, place, CachePolicy::Adaptive);
+            pipelined.run(worker, at, copy)
         });
         next(filled, || SendNext::Ended(None))
     }
@@ -333,8 +349,8 @@ pub(crate) enum Found {
 
 /// What the next message on a slot finds there, where it has `len` bytes.
 #[inline]
-pub(crate) fn find(bank: &SlotBank, block: SlotIndex, len: u64) -> Found {
-    let (word, number) = (bank.posting(block), bank.next_number(block));
+pub(crate) fn find(bank: &SlotBank, index: SlotIndex, len: u64) -> Found {
+    let (word, number) = (bank.posting(index), bank.next_number(index));
     match encoding::read_posting(word, number) {
         Posting::Short { room } if len > room as u64 => {
             Found::TooShort { version: encoding::posting_version(word), room: room as u64 }
@@ -342,16 +358,16 @@ pub(crate) fn find(bank: &SlotBank, block: SlotIndex, len: u64) -> Found {
         Posting::Short { .. } => Found::Short,
         Posting::Long { .. } | Posting::Staged { .. } if len <= SHORT_MAX as u64 => Found::Short,
         Posting::Staged { least, .. } if len <= least => Found::Staged,
-        Posting::Staged { version, .. } if posted(bank, block, number, version) => {
-            match bank.wanted_size(block, version) {
+        Posting::Staged { version, .. } if posted(bank, index, number, version) => {
+            match bank.recv_size(index, version) {
                 Some(room) if len > room => Found::TooShort { version, room },
                 Some(_) => Found::Staged,
                 None => Found::Nothing, // withdrawn since
             }
         }
         Posting::Long { version } => {
-            bank.prefetch_claim(block);
-            if posted(bank, block, number, version) { Found::Long { version } } else { Found::Nothing }
+            bank.prefetch_claim(index);
+            if posted(bank, index, number, version) { Found::Long { version } } else { Found::Nothing }
         }
         _ => Found::Nothing,
     }
@@ -367,19 +383,19 @@ fn any_posted(bank: &Arc<SlotBank>) -> Option<u32> {
 }
 
 /// Whether the description of a long receive has arrived, and it has not been withdrawn.
-fn posted(bank: &SlotBank, block: SlotIndex, number: u32, version: u32) -> bool {
-    bank.claim(block) == encoding::claim(number, version, Claim::Posted)
+fn posted(bank: &SlotBank, index: SlotIndex, number: u32, version: u32) -> bool {
+    bank.claim(index) == encoding::claim(number, version, Claim::Posted)
 }
 
 /// Takes a long receive, unless its receiver withdraws it first.
-fn claim(worker: &Worker, bank: &SlotBank, block: SlotIndex, number: u32, version: u32) -> SendNext {
+fn claim(worker: &Worker, bank: &SlotBank, index: SlotIndex, number: u32, version: u32) -> SendNext {
     // What is read here is what was posted if the claim succeeds: a later posting has another version.
-    let Some(room) = bank.wanted_size(block, version) else { return SendNext::Waits };
-    let receive = Receive { version, to: bank.wanted_at(block), room };
+    let Some(room) = bank.recv_size(index, version) else { return SendNext::Waits };
+    let receive = Receive { version, to: bank.recv_address(index), room };
     let expected = encoding::claim(number, version, Claim::Posted);
     let operand = encoding::claim(number, version, Claim::Claimed);
     let kind = AtomicKind::Cas { expected };
-    match worker.start_atomic(bank.claim_at(worker.rank(), block), Atomic { kind, operand, width: Width::W8 })
+    match worker.start_atomic(bank.claim_at(worker.rank(), index), Atomic { kind, operand, width: Width::W8 })
     {
         Ok(Started::Done(found)) => after_claim(number, receive, found),
         Ok(Started::InFlight(operation)) => SendNext::Stage(SendStage::Claiming { receive, operation }),
@@ -393,8 +409,8 @@ fn after_claim(number: u32, receive: Receive, found: u64) -> SendNext {
     SendNext::Stage(if is_ours { SendStage::Claimed { receive } } else { SendStage::Looking })
 }
 
-fn tell(bank: &SlotBank, block: SlotIndex, notice: &SendNotice) -> SendNext {
-    match bank.write_data(block, notice.word, &notice.payload[..notice.used]) {
+fn write_notice(bank: &SlotBank, index: SlotIndex, notice: &SendNotice) -> SendNext {
+    match bank.write_data(index, notice.word, &notice.payload[..notice.used]) {
         Ok(()) => SendNext::Ended(notice.failed.clone()),
         Err(Refused::Never(cause)) => SendNext::Ended(Some(*cause)),
         Err(Refused::Again | Refused::Relay) => SendNext::Waits,
@@ -402,7 +418,7 @@ fn tell(bank: &SlotBank, block: SlotIndex, notice: &SendNotice) -> SendNext {
 }
 
 /// What follows the end of an operation, if it has ended.
-fn landed(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> SendNext) -> SendNext {
+fn when_finished(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> SendNext) -> SendNext {
     match worker.landed(operation) {
         None => SendNext::Waits,
         Some(Err(cause)) => cause.into(),
@@ -412,11 +428,11 @@ fn landed(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> SendNext) -
 
 fn too_long(number: u32, version: u32, len: u64, room: u64) -> SendNext {
     let (word, failed) = (encoding::too_long_data(number, version), Some(Cause::Truncated { len, room }));
-    SendNext::Stage(SendStage::Telling(SendNotice { word, payload: padded([len, 0, 0]), used: 1, failed }))
+    SendNext::Stage(SendStage::Notifying(SendNotice { word, payload: padded([len, 0, 0]), used: 1, failed }))
 }
 
 /// Whether the receiver learns of it by itself.
-fn is_known_to_all(cause: &Cause) -> bool {
+fn is_reported_to_receiver(cause: &Cause) -> bool {
     matches!(cause, Cause::PeerDied { .. } | Cause::JobOver)
 }
 

@@ -61,11 +61,11 @@ pub(crate) struct SplitCopy {
     to: GlobalAddress,
     parts: CopyParts,
     /// Whether the receiver was told of the source.
-    told: bool,
+    announced: bool,
     /// Parts that the sender has copied.
     copied: u32,
     /// Whether all parts are taken.
-    is_dealt: bool,
+    all_parts_taken: bool,
 }
 
 impl SplitCopy {
@@ -87,60 +87,60 @@ impl SplitCopy {
             from,
             to,
             parts: CopyParts::of(len),
-            told: false,
+            announced: false,
             copied: 0,
-            is_dealt: false,
+            all_parts_taken: false,
         })
     }
 
     /// Whether something can be done, if the receiver has copied so many parts.
-    pub(crate) fn can_step(&self, bank: &SlotBank, block: SlotIndex, number: u32) -> bool {
-        !self.is_dealt || self.is_over(bank, block, number)
+    pub(crate) fn can_step(&self, bank: &SlotBank, index: SlotIndex, number: u32) -> bool {
+        !self.all_parts_taken || self.is_over(bank, index, number)
     }
 
-    fn is_over(&self, bank: &SlotBank, block: SlotIndex, number: u32) -> bool {
+    fn is_over(&self, bank: &SlotBank, index: SlotIndex, number: u32) -> bool {
         let count = self.parts.count();
-        self.copied + bank.taken(block, number, count - self.copied) >= count
+        self.copied + bank.taken(index, number, count - self.copied) >= count
     }
 
     /// Copies parts until none is left; over when the receiver has copied its own, too.
     pub(crate) fn run(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> Result<FillResult, Cause> {
-        let MatchedSlot { bank, block, number, slot } = at;
-        if !self.told {
-            bank.begin_split_copy(block);
+        let MatchedSlot { bank, index, number, slot } = at;
+        if !self.announced {
+            bank.begin_split_copy(index);
             // Length and slot stand where they stand in the word of a message in place.
             let payload = [self.parts.len, u64::from(slot), self.from.bits()];
-            match bank.write_data(block, encoding::shared_data(number), &payload) {
-                Ok(()) => self.told = true,
+            match bank.write_data(index, encoding::shared_data(number), &payload) {
+                Ok(()) => self.announced = true,
                 Err(Refused::Never(cause)) => return Err(*cause),
                 Err(_) => return Ok(FillResult::Waits { moved: false }),
             }
         }
-        let moved = !self.is_dealt;
-        while !self.is_dealt {
-            match bank.take_part_as_sender(block) {
+        let moved = !self.all_parts_taken;
+        while !self.all_parts_taken {
+            match bank.take_part_as_sender(index) {
                 part if part < self.parts.count() => {
                     self.parts.copy(worker, part, self.from, self.to)?;
                     self.copied += 1;
                 }
-                _ => self.is_dealt = true,
+                _ => self.all_parts_taken = true,
             }
         }
-        Ok(if self.is_over(bank, block, number) { FillResult::Over } else { FillResult::Waits { moved } })
+        Ok(if self.is_over(bank, index, number) { FillResult::Over } else { FillResult::Waits { moved } })
     }
 }
 
 /// The receiver's part: copies what is not taken yet into its own memory, and tells the sender after each. False: there
 /// was nothing for it.
-pub(crate) fn help(
+pub(crate) fn copy_parts_as_receiver(
     worker: &Worker,
     bank: &SlotBank,
-    block: SlotIndex,
+    index: SlotIndex,
     number: u32,
     into: &MessageBuffer,
 ) -> Result<bool, Refused> {
     let (from, parts) =
-        (GlobalAddress::from_bits(bank.data_word(block, 2)), CopyParts::of(bank.data_word(block, 0)));
+        (GlobalAddress::from_bits(bank.data_word(index, 2)), CopyParts::of(bank.data_word(index, 0)));
     let MessageBuffer::Job(to, room) = *into else { return Ok(false) };
     let in_reach = |at| worker.has_in_reach(at, parts.len);
     if parts.len > room || !in_reach(from) || !in_reach(to) {
@@ -148,13 +148,13 @@ pub(crate) fn help(
     }
     let mut copied = 0;
     loop {
-        let part = bank.take_part_as_receiver(block);
+        let part = bank.take_part_as_receiver(index);
         if part >= parts.count() {
             return Ok(copied > 0);
         }
         parts.copy(worker, part, from, to).map_err(|cause| Refused::Never(Box::new(cause)))?;
         copied += 1;
-        bank.write_taken(block, number, copied)?;
+        bank.write_taken(index, number, copied)?;
     }
 }
 

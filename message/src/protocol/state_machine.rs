@@ -104,14 +104,14 @@ impl ProtocolState {
         &mut self,
         worker: &Worker,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
         rings: &Rings,
     ) -> StepResult {
         match self {
-            ProtocolState::Send(sending) => sending.step(worker, bank, block, rings),
-            ProtocolState::Receive(receiving) => receiving.step(worker, bank, block),
-            ProtocolState::Watch { number, end } if bank.is_about(block, *number) => {
-                *end = Some(Outcome::Done(Done { len: 0, slot: bank.slot(block) }));
+            ProtocolState::Send(sending) => sending.step(worker, bank, index, rings),
+            ProtocolState::Receive(receiving) => receiving.step(worker, bank, index),
+            ProtocolState::Watch { number, end } if bank.has_data(index, *number) => {
+                *end = Some(Outcome::Done(Done { len: 0, slot: bank.slot(index) }));
                 StepResult::Ended
             }
             ProtocolState::Watch { .. } => StepResult::Waits { moved: false },
@@ -137,15 +137,15 @@ impl ProtocolState {
     pub(crate) fn run(
         &mut self,
         worker: &Worker,
-        (bank, block): (&Arc<SlotBank>, SlotIndex),
+        (bank, index): (&Arc<SlotBank>, SlotIndex),
         rings: &Rings,
-        looks: u32,
+        attempts: u32,
     ) -> Option<&Outcome> {
-        let mut left = looks;
+        let mut left = attempts;
         loop {
-            match self.step(worker, bank, block, rings) {
+            match self.step(worker, bank, index, rings) {
                 StepResult::Ended => return self.end(),
-                StepResult::Waits { moved: true } if looks > 0 => left = looks,
+                StepResult::Waits { moved: true } if attempts > 0 => left = attempts,
                 StepResult::Waits { .. } => left = left.checked_sub(1)?,
             }
             std::hint::spin_loop();

@@ -1,17 +1,18 @@
-//! Where the slots of a rank's messages lie: units of a fixed size, taken by whoever opens a pair.
+//! The arena: memory for the slots of a rank's messages. It consists of units of a fixed size; the rank of a pair
+//! that comes first allocates them.
 //!
-//! The arena of a rank is registered memory that every rank may change by ordinary operations, so whoever first sends
-//! to a peer, or receives from it, takes a unit at both, and asks nobody who may be computing. A unit that was given
-//! back is emptied before it is used again.
+//! The arena of a rank is registered memory that every rank may change by one-sided operations. So a rank that first
+//! sends to a peer, or receives from it, allocates a unit at both ranks without the help of the peer, which may be
+//! computing. A freed unit is zeroed before it is used again.
 //!
-//! | from | lies there |
+//! | offset | holds |
 //! |---|---|
-//! | 0 | head of the list of units given back: changes:32, unit:32 (0: none) |
-//! | 8 | how many units were ever taken new |
-//! | 16 | how many entries of the directory were taken |
-//! | 64 Ki | heads of the directory |
+//! | 0 | head of the free list: changes:32, unit:32 (0: none) |
+//! | 8 | how many units were ever allocated from fresh memory |
+//! | 16 | how many entries of the directory were allocated |
+//! | 64 Ki | list heads of the directory |
 //! | 128 Ki | entries of the directory |
-//! | 8 Mi | units, number 1 first |
+//! | 8 Mi | units, beginning with number 1 |
 
 use tasuki_core::base::hint::ARENA_OF_MESSAGES;
 use tasuki_core::base::{Cause, Rank, Result};
@@ -20,10 +21,10 @@ use tasuki_core::fabric::{Atomic, AtomicKind, Width};
 use tasuki_core::segment::GlobalAddress;
 use tasuki_core::segment::layout::{ARENA, ARENA_BYTES, SLOT_LINE};
 
-/// Blocks of a unit: 64 slots, and one for the pair.
-pub(crate) const BLOCKS: usize = 65;
-/// Slot lines of a unit: two a block.
-pub(crate) const LINES: usize = 2 * BLOCKS;
+/// Slots of a unit: 64, and one for receives of any slot.
+pub(crate) const UNIT_SLOTS: usize = 65;
+/// Slot lines of a unit: two for each slot.
+pub(crate) const LINES: usize = 2 * UNIT_SLOTS;
 /// Bytes of a unit.
 pub(crate) const UNIT: u64 = LINES as u64 * SLOT_LINE;
 const UNITS: u64 = 8 << 20;
@@ -37,44 +38,44 @@ pub(crate) fn at(rank: Rank, offset: u64) -> GlobalAddress {
     GlobalAddress::new(rank, ARENA + offset)
 }
 
-pub(crate) fn word8(kind: AtomicKind, operand: u64) -> Atomic {
+pub(crate) fn atomic8(kind: AtomicKind, operand: u64) -> Atomic {
     Atomic { kind, operand, width: Width::W8 }
 }
 
-/// Where a unit lies.
+/// Returns the address of a unit.
 pub(crate) fn unit_at(rank: Rank, unit: u32) -> GlobalAddress {
     at(rank, UNITS + u64::from(unit - 1) * UNIT)
 }
 
-/// Takes a unit of a rank, all zero.
+/// Allocates a unit of a rank. All its bytes are zero.
 pub(crate) fn take(worker: &Worker, rank: Rank) -> Result<u32> {
     let mut head = worker.get_word(at(rank, FREE), Width::W8)?;
     while head as u32 != 0 {
         let unit = unit_at(rank, head as u32);
         let next = worker.get_word(unit, Width::W8)?;
         let rest = next_head(head, next as u32);
-        let found = worker.atomic(at(rank, FREE), word8(AtomicKind::Cas { expected: head }, rest))?;
+        let found = worker.atomic(at(rank, FREE), atomic8(AtomicKind::Cas { expected: head }, rest))?;
         if found == head {
             worker.put(unit, &[0; 8])?;
             return Ok(head as u32);
         }
         head = found;
     }
-    let taken = worker.atomic(at(rank, FRESH), word8(AtomicKind::Add, 1))?;
+    let taken = worker.atomic(at(rank, FRESH), atomic8(AtomicKind::Add, 1))?;
     if taken >= UNITS_MAX {
         return Err(Cause::Full { what: ARENA_OF_MESSAGES, capacity: UNITS_MAX as usize }.into());
     }
     Ok(taken as u32 + 1)
 }
 
-/// Gives a unit back that nobody uses any more.
+/// Frees a unit that no rank uses any more.
 pub(crate) fn give_back(worker: &Worker, rank: Rank, unit: u32) -> Result<()> {
     worker.put(unit_at(rank, unit), &[0; UNIT as usize])?;
     let mut head = worker.get_word(at(rank, FREE), Width::W8)?;
     loop {
         worker.put(unit_at(rank, unit), &u64::from(head as u32).to_ne_bytes())?;
         let new = next_head(head, unit);
-        let found = worker.atomic(at(rank, FREE), word8(AtomicKind::Cas { expected: head }, new))?;
+        let found = worker.atomic(at(rank, FREE), atomic8(AtomicKind::Cas { expected: head }, new))?;
         if found == head {
             return Ok(());
         }
@@ -82,7 +83,8 @@ pub(crate) fn give_back(worker: &Worker, rank: Rank, unit: u32) -> Result<()> {
     }
 }
 
-/// A head that names `unit`; unlike any that was there before, so that nobody mistakes an old list for this one.
+/// Returns a head that names `unit` and differs from all earlier heads, so that no rank mistakes an old list for this
+/// one.
 fn next_head(head: u64, unit: u32) -> u64 {
     ((head >> 32) + 1) << 32 | u64::from(unit)
 }

@@ -1,9 +1,9 @@
-//! Whether this rank has a bank open, and where it lies: what stands beside the slots of a bank and changes when it is
-//! opened and let go.
+//! The state of a bank at this rank: whether it is open, and where its memory is. It changes when the bank is opened
+//! and closed.
 //!
-//! A bank that was let go stays where it is, as a new_closed: fast paths borrow banks without counting. All marks of a new_closed
-//! say closed, so whoever wants one of its slots comes to the slow path, which opens it again, at other units if both
-//! ranks had let go.
+//! A closed bank keeps its structure, because fast paths borrow banks without counting references. All its slot
+//! states are closed, so every use of a slot takes the slow path, which reopens the bank. If both ranks had closed
+//! it, it gets other units.
 
 use crate::slot::directory::OpenedBank;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tasuki_core::base::Result;
 use tasuki_core::engine::Worker;
 
-/// Pages of a rank, in all its contexts.
+/// Counts of the banks of a rank, over all its contexts.
 #[derive(Debug, Default)]
 pub(crate) struct BankCounts {
-    /// Those that it has made, husks too.
+    /// Banks that exist, closed ones included.
     pub(crate) made: AtomicUsize,
-    /// Those that it has open.
+    /// Banks that are open.
     pub(crate) open: AtomicUsize,
 }
 
-/// What a rank has of a bank. Changed only by who has claimed the bank's pair.
+/// The state of a bank. Changed only by the thread that has claimed the bank's pair.
 #[derive(Debug)]
 pub(crate) struct BankState {
     counts: Arc<BankCounts>,
@@ -29,12 +29,12 @@ pub(crate) struct BankState {
     ours: AtomicU32,
     theirs: AtomicU32,
     is_open: AtomicBool,
-    /// Of a pair's first bank: whether a thread opens or closes banks of the pair.
+    /// In a pair's first bank: true while a thread opens or closes banks of the pair.
     is_claimed: AtomicBool,
 }
 
-/// That banks of a pair are opened and closed by this thread alone, until it is dropped. No lock: whoever has it makes
-/// calls of the fabric, in which another thread of the rank may run and want it.
+/// The right to open and close the banks of a pair, until it is dropped. Not a lock: its holder calls the fabric,
+/// inside of which another thread of the rank may run and want the claim.
 #[derive(Debug)]
 pub(crate) struct BankClaim<'h>(&'h BankState);
 
@@ -45,8 +45,8 @@ impl Drop for BankClaim<'_> {
 }
 
 impl BankState {
-    /// Of a bank that was never open.
-    pub(crate) fn none(counts: &Arc<BankCounts>) -> BankState {
+    /// Makes the state of a bank that was never open.
+    pub(crate) fn new_closed(counts: &Arc<BankCounts>) -> BankState {
         counts.made.fetch_add(1, Ordering::Relaxed);
         BankState {
             counts: counts.clone(),
@@ -59,7 +59,7 @@ impl BankState {
         }
     }
 
-    /// Claims the pair, waiting for another thread that has it.
+    /// Claims the pair. Waits while another thread has it.
     pub(crate) fn claim(&self, worker: &Worker, call: &str) -> Result<BankClaim<'_>> {
         while self.is_claimed.swap(true, Ordering::Acquire) {
             worker.relax(call)?;
@@ -71,30 +71,31 @@ impl BankState {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Which opening of the bank by this rank it is, or was, as far as both ranks have let go between.
+    /// Returns the generation of the bank, which changes whenever both ranks have closed it.
     pub(crate) fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// The number of the bank's entry.
+    /// Returns the number of the bank's directory entry.
     pub(crate) fn entry(&self) -> u32 {
         self.entry.load(Ordering::Relaxed)
     }
 
-    /// The units: this rank's, and the peer's.
+    /// Returns the units: this rank's, and the peer's.
     pub(crate) fn units(&self) -> (u32, u32) {
         (self.ours.load(Ordering::Relaxed), self.theirs.load(Ordering::Relaxed))
     }
 
-    /// Notes where it lies. Whether nothing that was known of its slots holds any more.
-    pub(crate) fn note(&self, opened: &OpenedBank) -> bool {
+    /// Stores the location of the bank. Returns true if the slots are new, so that all that was known of them is
+    /// void.
+    pub(crate) fn update(&self, opened: &OpenedBank) -> bool {
         self.entry.store(opened.entry, Ordering::Relaxed);
         self.ours.store(opened.ours, Ordering::Relaxed);
         self.theirs.store(opened.theirs, Ordering::Relaxed);
         self.generation.swap(opened.generation, Ordering::Relaxed) != opened.generation
     }
 
-    /// It can be used, or can no more.
+    /// Marks the bank open or closed.
     pub(crate) fn set_open(&self, open: bool) {
         let was = self.is_open.swap(open, Ordering::AcqRel);
         match (was, open) {
@@ -107,7 +108,7 @@ impl BankState {
 
 impl Drop for BankState {
     fn drop(&mut self) {
-        // One that is still open stays so: its slots are not given back.
+        // A bank that is still open stays open in the count: its units are not freed.
         self.counts.made.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -14,7 +14,7 @@
 //! | 24-27 | the entry made before it with the same head; 0 for none |
 //! | 28-31 | nothing |
 
-use crate::slot::arena::{self, at, word8};
+use crate::slot::arena::{self, at, atomic8};
 use crate::slot::ref_count::{self, RefCount, RefCountMemory, Side};
 use tasuki_core::base::hint::DIRECTORY_OF_MESSAGES;
 use tasuki_core::base::{Cause, Error, Rank, Result};
@@ -110,9 +110,9 @@ pub(crate) fn close(worker: &Worker, peer: Rank, entry: u32) -> Result<()> {
 }
 
 /// Begins to ask for the generation of a bank, which [`read_generation`] finds in the answer.
-pub(crate) fn ask_generation(worker: &Worker, peer: Rank, entry: u32) -> Result<Started, Cause> {
+pub(crate) fn query_generation(worker: &Worker, peer: Rank, entry: u32) -> Result<Started, Cause> {
     let at = RankPair::with(worker, peer).place(entry).address().add(REF_COUNT);
-    worker.start_atomic(at, word8(AtomicKind::Add, 0))
+    worker.start_atomic(at, atomic8(AtomicKind::Add, 0))
 }
 
 /// The generation of a bank, of the answer.
@@ -137,7 +137,7 @@ fn search(pair: RankPair<'_>, from: u32, until: u32, key: DirectoryKey) -> Resul
 
 /// A new entry with units of its own, open for this rank, which nobody sees yet, and its number.
 fn make(pair: RankPair<'_>, key: DirectoryKey) -> Result<(u32, DirectoryEntry)> {
-    let number = pair.worker.atomic(at(pair.lower, ENTRIES_TAKEN), word8(AtomicKind::Add, 1))?;
+    let number = pair.worker.atomic(at(pair.lower, ENTRIES_TAKEN), atomic8(AtomicKind::Add, 1))?;
     if number >= ENTRIES_MAX {
         return Err(Cause::Full { what: DIRECTORY_OF_MESSAGES, capacity: ENTRIES_MAX as usize }.into());
     }
@@ -194,12 +194,12 @@ impl EntryRef<'_> {
 impl RefCountMemory for EntryRef<'_> {
     type Error = Error;
 
-    fn look(&self) -> Result<u64> {
+    fn read(&self) -> Result<u64> {
         self.pair.worker.get_word(self.address().add(REF_COUNT), Width::W8)
     }
 
     fn exchange(&self, expected: u64, new: u64) -> Result<u64> {
-        let exchange = word8(AtomicKind::Cas { expected }, new);
+        let exchange = atomic8(AtomicKind::Cas { expected }, new);
         self.pair.worker.atomic(self.address().add(REF_COUNT), exchange)
     }
 
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_read_as_it_was_written() {
+    fn entries_round_trip() {
         let key = DirectoryKey { context: u64::MAX - 1, higher: 7, bank: 16383 };
         let ref_count = RefCount::default().opened(Side::Higher, [1, 65000]);
         let entry = DirectoryEntry { key, ref_count, next: 12 };

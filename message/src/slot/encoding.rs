@@ -116,7 +116,7 @@ pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
 
 /// Whether a posting is short, for the message of that number, and has room for so many bytes.
 #[inline(always)]
-pub(crate) fn takes_short(posting: u64, number: u32, len: usize) -> bool {
+pub(crate) fn accepts_short(posting: u64, number: u32, len: usize) -> bool {
     let wanted = numbered(number, SHORT);
     posting & (u64::from(u32::MAX) << 32 | KIND) == wanted && len as u64 <= posting >> 6 & KIND
 }
@@ -172,14 +172,14 @@ pub(crate) fn read_size(word: u64, version: u32) -> Option<u64> {
 }
 
 const TAKEN: u64 = 4;
-const TAKEN_MARK: u64 = 1 << 31;
+const TAKEN_BIT: u64 = 1 << 31;
 /// The largest number of chunks that a claim says were taken.
 pub(crate) const CHUNKS_MAX: u32 = (1 << 25) - 1;
 
 /// How many chunks of a message the receiver has taken. In the second line, at which nobody looks who waits for a
 /// message: the peer keeps it, and writing there costs nothing.
 pub(crate) fn taken(number: u32, chunks: u32) -> u64 {
-    numbered(number, TAKEN_MARK | u64::from(chunks) << 6 | TAKEN)
+    numbered(number, TAKEN_BIT | u64::from(chunks) << 6 | TAKEN)
 }
 
 /// How many chunks of the message of that number were taken, if a claim says so: all of its `chunks`, if it is about a
@@ -253,7 +253,7 @@ pub(crate) fn failed_data(number: u32) -> u64 {
 
 /// The length of a short message, if the data word brings the one of that number.
 #[inline(always)]
-pub(crate) fn brings_short(data: u64, number: u32) -> Option<usize> {
+pub(crate) fn short_len(data: u64, number: u32) -> Option<usize> {
     let is_it = data & (u64::from(u32::MAX) << 32 | KIND) == numbered(number, DATA_SHORT);
     is_it.then_some((data >> 6 & KIND) as usize)
 }
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_say_what_was_written() {
+    fn words_round_trip() {
         assert_eq!(read_posting(short_posting(7, 3, 48), 7), Posting::Short { room: 48 });
         assert_eq!(read_posting(short_posting(7, 3, 48), 6), Posting::None);
         assert_eq!(read_posting(long_posting(u32::MAX, 9), u32::MAX), Posting::Long { version: 9 });
@@ -308,26 +308,26 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_of_one_version() {
+    fn size_is_readable_only_with_its_version() {
         assert_eq!(read_size(size(VERSION_MASK, 5600), VERSION_MASK), Some(5600));
         assert_eq!(read_size(size(3, 5600), 4), None);
         assert_eq!(read_size(size(0, u64::MAX), 0), Some((1 << SIZE_BITS) - 1));
     }
 
     #[test]
-    fn short_words_are_recognised_whole() {
+    fn short_words_match_number_and_kind() {
         let posted = short_posting(9, 2, 8);
-        assert!(takes_short(posted, 9, 8) && takes_short(posted, 9, 0));
-        assert!(!takes_short(posted, 9, 9) && !takes_short(posted, 10, 8));
-        assert!(!takes_short(long_posting(9, 2), 9, 8));
-        assert!(!takes_short(staged_posting(9, 2, 1 << 20), 9, 8));
-        assert_eq!(brings_short(short_data(9, 5, 8), 9), Some(8));
-        assert_eq!(brings_short(short_data(9, 5, 8), 8), None);
-        assert_eq!(brings_short(staged_data(9, 5), 9), None);
+        assert!(accepts_short(posted, 9, 8) && accepts_short(posted, 9, 0));
+        assert!(!accepts_short(posted, 9, 9) && !accepts_short(posted, 10, 8));
+        assert!(!accepts_short(long_posting(9, 2), 9, 8));
+        assert!(!accepts_short(staged_posting(9, 2, 1 << 20), 9, 8));
+        assert_eq!(short_len(short_data(9, 5, 8), 9), Some(8));
+        assert_eq!(short_len(short_data(9, 5, 8), 8), None);
+        assert_eq!(short_len(staged_data(9, 5), 9), None);
     }
 
     #[test]
-    fn words_of_one_number_only_grow() {
+    fn words_with_one_number_only_grow() {
         let grows = |words: &[u64]| words.is_sorted();
         let second =
             [short_posting(4, 1, 48), short_posting(4, 2, 0), long_posting(4, 3), staged_posting(4, 4, 99)];

@@ -1,4 +1,4 @@
-//! Slots: where they lie in registered memory, what their words say, and what this rank knows of each.
+//! Slots: their memory, the encoding of their words, and what this rank knows of each.
 //!
 //! ```text
 //! arena      allocates units of memory for banks       encoding    the words of a slot

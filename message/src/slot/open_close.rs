@@ -1,7 +1,7 @@
-//! Opening a pair's banks, letting go of them, and opening them again.
+//! Opening, closing and reopening the banks of a pair.
 //!
-//! The two ranks of a pair let go each for itself and never wait for each other. What one has let go while the other
-//! has not stays as it is, and is found again with all that lies in it.
+//! Each rank of a pair closes for itself and never waits for the other. A bank that only one rank has closed keeps
+//! its memory, and reopening it finds all messages in it.
 
 use crate::call_info::CallInfo;
 use crate::context::Context;
@@ -14,8 +14,7 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::Condition;
 
 impl Context {
-    /// Lets go of all banks that this rank has for messages with `peer`. Refused while one of them is in use; then
-    /// nothing is changed.
+    /// Closes all banks of this rank for messages with `peer`. Fails, and changes nothing, if one of them is in use.
     pub fn close(&self, peer: Rank) -> Result<()> {
         let call = || format!("close(rank {peer})");
         let fault = |cause| self.worker.fault(cause, call);
@@ -25,7 +24,7 @@ impl Context {
         }
         let Some(pair) = self.banks.find(bank_number(peer, 0)) else { return Ok(()) };
         let _claimed = pair.bank_state().claim(&self.worker, "close")?;
-        // The pair's first bank goes last: where another is open, it is.
+        // The pair's first bank is closed last: it must be open while another one is.
         let numbers = (0..self.slots.div_ceil(SLOTS)).rev();
         let banks = numbers.filter_map(|number| self.banks.find(bank_number(peer, number * SLOTS)));
         let banks: Vec<Arc<SlotBank>> = banks.filter(|bank| bank.bank_state().is_open()).collect();
@@ -33,18 +32,18 @@ impl Context {
             .iter()
             .try_for_each(|bank| bank.close())
             .map_err(fault)
-            // Nothing of this rank's may be on its way into lines that others may get.
+            // No write of this rank may be in flight to lines that other ranks may get.
             .and_then(|()| self.worker.settle(&call))
             .and_then(|()| {
                 self.progress.rings.forget_taken(&banks);
                 banks.iter().try_for_each(|bank| bank.release(&self.worker))
             });
-        // If it was refused, or failed, what is open still can be used as before.
+        // If the close was refused or failed, the banks that are still open can be used as before.
         banks.iter().filter(|bank| bank.bank_state().is_open()).for_each(|bank| bank.reopen());
         closed.map_err(|error| error.in_call(call))
     }
 
-    /// Opens a bank, and its pair's first, if they are not.
+    /// Opens a bank and its pair's first bank, if they are not open.
     #[cold]
     #[inline(never)]
     pub(crate) fn open_banks(&self, bank: &Arc<SlotBank>, call: CallInfo) -> Result<()> {
@@ -60,35 +59,36 @@ impl Context {
     }
 
     /// Marks the slot busy for a send.
-    pub(crate) fn occupy_send(&self, bank: &Arc<SlotBank>, block: SlotIndex, call: CallInfo) -> Result<()> {
-        self.occupy((bank, block), &bank.state(block).sending, "send", None, call)
+    pub(crate) fn occupy_send(&self, bank: &Arc<SlotBank>, index: SlotIndex, call: CallInfo) -> Result<()> {
+        self.occupy((bank, index), &bank.state(index).sending, "send", None, call)
     }
 
-    /// Marks the slot busy for a receive. If one of any slot has it, waits for that, for at most so long.
+    /// Marks the slot busy for a receive. If a receive of any slot uses it, waits until that is done, for at most
+    /// `limit`.
     pub(crate) fn occupy_receive(
         &self,
         bank: &Arc<SlotBank>,
-        block: SlotIndex,
+        index: SlotIndex,
         limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<()> {
-        self.occupy((bank, block), &bank.state(block).receiving, "receive", limit, call)
+        self.occupy((bank, index), &bank.state(index).receiving, "receive", limit, call)
     }
 
     fn occupy(
         &self,
-        (bank, block): (&Arc<SlotBank>, SlotIndex),
-        mark: &SlotState,
+        (bank, index): (&Arc<SlotBank>, SlotIndex),
+        state: &SlotState,
         what: &'static str,
         limit: Option<Duration>,
         call: CallInfo,
     ) -> Result<()> {
         loop {
-            match mark.occupy() {
+            match state.occupy() {
                 Ok(()) => return Ok(()),
-                Err(OccupyError::Closed) => self.open_banks(bank, call)?, // it was let go since it was found
-                Err(OccupyError::Lent) => {
-                    let condition = Condition::Event(Arc::new(SlotReleased { bank: bank.clone(), block }));
+                Err(OccupyError::Closed) => self.open_banks(bank, call)?, // closed since it was looked up
+                Err(OccupyError::Borrowed) => {
+                    let condition = Condition::Event(Arc::new(SlotReleased { bank: bank.clone(), index }));
                     self.worker.wait(&condition, limit, &|| call.to_string())?;
                 }
                 Err(OccupyError::Busy) => return Err(self.fault(Cause::Busy { what }, call)),

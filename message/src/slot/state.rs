@@ -1,49 +1,49 @@
-//! Whether one direction of a slot is in use, as its own rank knows.
+//! The state of one direction of a slot, kept by its own rank.
 //!
 //! ```text
 //! idle --send, receive--> busy --its end--> idle
-//!   |                       | a receive without its message
+//!   |                       | a receive ends without its message
 //!   |                       v
-//!   |                    suspect --the next receive there--> busy
-//!   |                       | a receive of any slot finds that the message came after all
+//!   |                    suspect --the next receive on the slot--> busy
+//!   |                       | a receive of any slot finds that the message has arrived after all
 //!   |                       v
-//!   |                     lent --its end--> idle, or suspect if the message is still there
+//!   |                    borrowed --its end--> idle, or suspect if the message is still there
 //!   v
-//! closed (the bank is not open; a suspect remembers that it was one)
+//! closed (the bank is not open; a closed slot remembers that it was suspect)
 //! ```
 //!
-//! The fast path goes from idle to busy and back by plain stores: two threads that use one slot in one direction at
-//! once are in error. What leads out of suspect is a compare-and-swap, since two threads may well take it at once: one
-//! that receives from any slot knows nothing of one that names it.
+//! The fast path goes from idle to busy and back by plain stores: two threads that use one direction of a slot at
+//! once are in error. The state suspect is left by a compare-and-swap, since two threads may rightly try it at once:
+//! a receive of any slot does not know of a receive that names the slot.
 
 use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 const IDLE: u8 = 0;
 const BUSY: u8 = 1;
-/// What was sent to a receive that was withdrawn may lie there.
+/// A message to a withdrawn receive may lie in the slot.
 const SUSPECT: u8 = 2;
-/// A receive of any slot takes what lies there.
-const LENT: u8 = 3;
-/// The bank is not open. A bit, beside idle or suspect.
+/// A receive of any slot takes the message that lies in the slot.
+const BORROWED: u8 = 3;
+/// The bank is not open. A flag added to idle or suspect.
 const CLOSED: u8 = 4;
 
-/// Whether one direction of a slot is in use.
+/// The state of one direction of a slot.
 #[derive(Debug)]
 pub(crate) struct SlotState(AtomicU8);
 
-/// Why a direction of a slot cannot be had.
+/// Why a direction of a slot cannot be occupied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OccupyError {
-    /// A message that has not been waited for.
+    /// An earlier send or receive has not been waited for.
     Busy,
-    /// A receive of any slot is about to be done with it.
-    Lent,
-    /// The bank is to be opened first.
+    /// A receive of any slot uses it and will soon be done.
+    Borrowed,
+    /// The bank must be opened first.
     Closed,
 }
 
 impl SlotState {
-    /// Of a bank that was never open.
+    /// Makes the state of a bank that was never open.
     pub(crate) fn closed() -> SlotState {
         SlotState(AtomicU8::new(CLOSED))
     }
@@ -58,71 +58,72 @@ impl SlotState {
         self.0.load(Acquire) == BUSY // SYNC bank-open
     }
 
-    /// From idle to busy: by whoever has just seen it idle, and alone uses the slot.
+    /// Goes from idle to busy. The caller has just seen idle and is the only user of the slot.
     #[inline(always)]
     pub(crate) fn set_busy(&self) {
         self.0.store(BUSY, Relaxed);
     }
 
-    /// Back to idle. Of a send whose request was dropped the thread that moved it on says so: whoever takes the slot
-    /// next sees how many messages it has counted.
+    /// Goes back to idle. For a send whose request was dropped, the thread that ended it calls this. A thread that
+    /// occupies the slot next sees the number of messages counted.
     #[inline(always)]
     pub(crate) fn set_idle(&self) {
         self.0.store(IDLE, Release); // SYNC slot-idle
     }
 
-    /// To busy from whatever is not in use. Whoever does sees what the one before knew of the slot.
+    /// Goes to busy from any state that is not in use. The caller sees what the previous user knew of the slot.
     // SYNC slot-suspect, SYNC slot-idle
     pub(crate) fn occupy(&self) -> Result<(), OccupyError> {
-        self.change(|mark| match mark {
+        self.change(|state| match state {
             IDLE | SUSPECT => Ok(BUSY),
             BUSY => Err(OccupyError::Busy),
-            LENT => Err(OccupyError::Lent),
+            BORROWED => Err(OccupyError::Borrowed),
             _ => Err(OccupyError::Closed),
         })
     }
 
-    /// A receive has ended without its message, which may have come all the same, or come still.
+    /// Goes to suspect: a receive has ended without its message, which may have arrived nevertheless, or may still
+    /// arrive.
     pub(crate) fn suspect(&self) {
         self.0.store(SUSPECT, Release); // SYNC slot-suspect
     }
 
-    /// From suspect to lent. False if it was not suspect.
-    pub(crate) fn lend(&self) -> bool {
-        self.0.compare_exchange(SUSPECT, LENT, Acquire, Relaxed).is_ok() // SYNC slot-suspect
+    /// Goes from suspect to borrowed. Returns false if it was not suspect.
+    pub(crate) fn borrow(&self) -> bool {
+        self.0.compare_exchange(SUSPECT, BORROWED, Acquire, Relaxed).is_ok() // SYNC slot-suspect
     }
 
-    /// From lent to idle, or to suspect if what lies there was not taken.
+    /// Goes from borrowed to idle, or back to suspect if the message was not taken.
     pub(crate) fn give_back(&self, was_taken: bool) {
         self.0.store(if was_taken { IDLE } else { SUSPECT }, Release); // SYNC slot-suspect
     }
 
-    /// Whether it is suspect, lent, or will be suspect again.
+    /// Returns true if it is suspect or borrowed, or will be suspect when it is reopened.
     pub(crate) fn may_hold_late_match(&self) -> bool {
-        matches!(self.0.load(Relaxed) & !CLOSED, SUSPECT | LENT)
+        matches!(self.0.load(Relaxed) & !CLOSED, SUSPECT | BORROWED)
     }
 
     pub(crate) fn is_suspect(&self) -> bool {
         self.0.load(Acquire) == SUSPECT
     }
 
-    pub(crate) fn is_lent(&self) -> bool {
-        self.0.load(Acquire) == LENT
+    pub(crate) fn is_borrowed(&self) -> bool {
+        self.0.load(Acquire) == BORROWED
     }
 
-    /// Closes it, unless it is in use. Whether it is closed.
+    /// Closes it, unless it is in use. Returns true if it is closed.
     pub(crate) fn close(&self) -> bool {
-        let closed = |mark| if matches!(mark, BUSY | LENT) { Err(()) } else { Ok(mark | CLOSED) };
+        let closed = |state| if matches!(state, BUSY | BORROWED) { Err(()) } else { Ok(state | CLOSED) };
         self.change(closed).is_ok()
     }
 
-    /// Opens it, if it is closed.
+    /// Reopens it, if it is closed.
     pub(crate) fn reopen(&self) {
-        // SYNC bank-open: whoever sees a slot idle sees where it lies now.
+        // SYNC bank-open: a thread that sees a slot idle sees the present location of its lines.
         let _ = self.0.fetch_and(!CLOSED, Release);
     }
 
-    /// Nothing lies there any more. For one that is closed.
+    /// Forgets that it was suspect. Only for a closed one.
     pub(crate) fn reset(&self) {
         self.0.store(CLOSED, Relaxed);
     }
@@ -143,37 +144,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_use_is_not_given_away() {
-        let mark = SlotState::closed();
-        assert_eq!(mark.occupy(), Err(OccupyError::Closed));
-        mark.reopen();
-        assert!(mark.is_idle());
-        assert_eq!((mark.occupy(), mark.occupy()), (Ok(()), Err(OccupyError::Busy)));
-        assert!(mark.is_busy() && !mark.close() && !mark.lend());
-        mark.suspect();
-        assert!(!mark.is_idle() && mark.lend() && !mark.lend());
-        assert_eq!(mark.occupy(), Err(OccupyError::Lent));
-        assert!(!mark.close() && mark.is_lent());
-        mark.give_back(false);
-        assert_eq!(mark.occupy(), Ok(()), "the next receive on the slot meets what lies there");
-        mark.suspect();
-        assert!(mark.lend());
-        mark.give_back(true);
-        assert!(mark.is_idle());
+    fn a_slot_in_use_cannot_be_occupied() {
+        let state = SlotState::closed();
+        assert_eq!(state.occupy(), Err(OccupyError::Closed));
+        state.reopen();
+        assert!(state.is_idle());
+        assert_eq!((state.occupy(), state.occupy()), (Ok(()), Err(OccupyError::Busy)));
+        assert!(state.is_busy() && !state.close() && !state.borrow());
+        state.suspect();
+        assert!(!state.is_idle() && state.borrow() && !state.borrow());
+        assert_eq!(state.occupy(), Err(OccupyError::Borrowed));
+        assert!(!state.close() && state.is_borrowed());
+        state.give_back(false);
+        assert_eq!(state.occupy(), Ok(()), "the next receive on the slot gets the message");
+        state.suspect();
+        assert!(state.borrow());
+        state.give_back(true);
+        assert!(state.is_idle());
     }
 
     #[test]
-    fn a_closed_slot_remembers_what_may_lie_there() {
-        let mark = SlotState::closed();
-        mark.reopen();
-        mark.suspect();
-        assert!(mark.close() && mark.may_hold_late_match());
-        assert!(!mark.lend() && mark.occupy() == Err(OccupyError::Closed));
-        mark.reopen();
-        assert!(mark.is_suspect());
-        assert!(mark.close());
-        mark.reset();
-        mark.reopen();
-        assert!(mark.is_idle() && !mark.may_hold_late_match());
+    fn a_closed_slot_remembers_that_it_is_suspect() {
+        let state = SlotState::closed();
+        state.reopen();
+        state.suspect();
+        assert!(state.close() && state.may_hold_late_match());
+        assert!(!state.borrow() && state.occupy() == Err(OccupyError::Closed));
+        state.reopen();
+        assert!(state.is_suspect());
+        assert!(state.close());
+        state.reset();
+        state.reopen();
+        assert!(state.is_idle() && !state.may_hold_late_match());
     }
 }

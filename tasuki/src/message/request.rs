@@ -81,7 +81,7 @@ impl<T: Pod> SendRequest<T> {
         to: Rank,
         slot: Slot,
     ) -> Result<SendRequest<T>> {
-        let sent = context.send_at_once(bytemuck::cast_slice(&values), to, slot.0)?;
+        let sent = context.try_begin_send(bytemuck::cast_slice(&values), to, slot.0)?;
         let values = Values::new(values);
         let request = match sent {
             Some(sent) => sent,

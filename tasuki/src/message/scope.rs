@@ -54,7 +54,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     #[inline(never)]
     fn lend(&self, bytes: &[u8], to: Rank, slot: Slot) -> Result<()> {
-        if let Some(sent) = self.context.send_at_once(bytes, to, slot.0)? {
+        if let Some(sent) = self.context.try_begin_send(bytes, to, slot.0)? {
             self.begun.request(ScopeRequest::Send(sent, None));
             return Ok(());
         }

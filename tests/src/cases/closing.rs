@@ -201,7 +201,7 @@ pub fn p20_close_before_the_spool_is_refused(job: &Job) -> Result<()> {
     if job.rank() == 0 {
         job.set_send_buffer(100_000, Some(Duration::ZERO))?;
         world.send(&pattern::bytes(1, 2000), Rank(1), Slot(70))?;
-        let what = "a message of it lies in the spool";
+        let what = "a message of it is in the send buffer";
         let error = misused(job, world.close(Rank(1)), &["slot 70 is in use", what]);
         assert_eq!(*error.cause(), Cause::InUse { what, slot: Some(70) });
     }

@@ -191,7 +191,7 @@ impl<T> ChunkedState<T> {
 }
 
 impl<T: Pod + Send> Continuation for ChunkedState<T> {
-    fn may_go_on(&self) -> bool {
+    fn can_resume(&self) -> bool {
         // Not while a thread is at it, which may wait for its own copies.
         let is_free = self.state.try_lock().is_ok();
         is_free && self.held.is_over()

@@ -249,7 +249,7 @@ pub(crate) fn broken() -> Cause {
 }
 
 impl Continuation for InCalls {
-    fn may_go_on(&self) -> bool {
+    fn can_resume(&self) -> bool {
         // Not while a thread is at it.
         self.hand.try_lock().is_ok_and(|mut grip| grip.value().walk.may_go_on())
     }

@@ -1,6 +1,6 @@
-//! Messages that met a receive which was withdrawn in that moment. Each lies in its slot's line, or in its sender's
-//! ring, for whoever receives on that slot next; it has met its receive and looks for no other. So a receive of any
-//! slot, for which it is as good, has to look for it: here it learns where.
+//! Late matches: messages that met a receive just when it was withdrawn. Such a message stays in its slot's line, or
+//! in its sender's ring, for the next receive on that slot; it looks for no other receive. A receive of any slot
+//! could take it too, so it has to search for it. This file tells it where.
 
 use crate::slot::bank::{SlotBank, SlotIndex};
 use crate::slot::encoding::{self, Data};
@@ -13,18 +13,18 @@ use tasuki_core::engine::WaitEvent;
 use tasuki_core::engine::node_state::Stage;
 
 type Slot = (Arc<SlotBank>, SlotIndex);
-/// By sender and number.
+/// Slots by sender and slot number.
 type Slots = BTreeMap<(Rank, u32), Slot>;
 
-/// The slots of a context where a late_match may lie.
+/// The slots of a context in which a late match may lie.
 #[derive(Debug, Default)]
 pub(crate) struct LateMatches {
-    /// How many, for who looks without the lock.
+    /// How many there are, for readers without the lock.
     count: AtomicUsize,
     slots: Mutex<Slots>,
 }
 
-/// A message that was found; its slot is lent to who has this.
+/// A late match that was found. Its slot is borrowed by the holder of this.
 #[derive(Debug)]
 pub(crate) struct LateMatch {
     pub(crate) bank: Arc<SlotBank>,
@@ -33,7 +33,8 @@ pub(crate) struct LateMatch {
 }
 
 impl LateMatches {
-    /// A receive has ended without its message: frees its slot, where the message may lie, or come still.
+    /// Frees the slot of a receive that ended without its message. The message may lie in the slot, or may still
+    /// arrive.
     #[cold]
     pub(crate) fn suspect(&self, bank: &Arc<SlotBank>, index: SlotIndex) {
         let mut slots = self.slots();
@@ -42,7 +43,7 @@ impl LateMatches {
         bank.state(index).receiving.suspect();
     }
 
-    /// Pages of that sender's with suspect slots that were let go, and may have to be opened to see what lies there.
+    /// Returns the closed banks of that sender that have suspect slots. They must be opened to see what lies there.
     pub(crate) fn closed_banks(&self, member: Rank) -> Vec<Arc<SlotBank>> {
         let mut banks: Vec<Arc<SlotBank>> = self.listed(member).into_iter().map(|(bank, _)| bank).collect();
         banks.retain(|bank| !bank.bank_state().is_open());
@@ -50,12 +51,12 @@ impl LateMatches {
         banks
     }
 
-    /// Whether a late_match of that sender's is there.
+    /// Returns true if a late match of that sender is there.
     pub(crate) fn any_from(&self, member: Rank) -> bool {
         self.of(member).iter().any(|(bank, index)| is_late_match(bank, *index))
     }
 
-    /// Takes a late_match of that sender's.
+    /// Takes a late match of that sender.
     pub(crate) fn take(&self, member: Rank) -> Option<LateMatch> {
         self.of(member).into_iter().find_map(|(bank, index)| {
             if !is_late_match(&bank, index) || !bank.state(index).receiving.borrow() {
@@ -67,20 +68,20 @@ impl LateMatches {
         })
     }
 
-    /// The suspect slots of that sender, as far as their banks are open.
+    /// Returns the suspect slots of that sender in open banks.
     fn of(&self, member: Rank) -> Vec<Slot> {
         let mut slots = self.listed(member);
         slots.retain(|(bank, index)| recv_state(bank, *index).is_suspect());
         slots
     }
 
-    /// What is listed of that sender. No lock is held while it is looked at: that makes calls of the fabric.
+    /// Returns the registered slots of that sender. They are inspected without the lock, since that calls the fabric.
     fn listed(&self, member: Rank) -> Vec<Slot> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
         let mut slots = self.slots();
-        // A receive that named the slot has been there since.
+        // Drop slots that a receive which names the slot has used since.
         slots.retain(|_, (bank, index)| recv_state(bank, *index).may_hold_late_match());
         self.count.store(slots.len(), Ordering::Release);
         slots.range((member, 0)..=(member, u32::MAX)).map(|(_, slot)| slot.clone()).collect()
@@ -92,8 +93,8 @@ impl LateMatches {
 }
 
 impl LateMatch {
-    /// Whether it is there, now that nobody else can take it. Of one that did not fit in the receive that was withdrawn
-    /// nothing is there, and its sender knows.
+    /// Returns true if the message is there, now that no other receive can take it. A message that did not fit in the
+    /// withdrawn receive is not there, and its sender knows.
     fn is_whole(&self) -> bool {
         match encoding::read_data(self.bank.data(self.index), self.number) {
             Data::None => false,
@@ -107,15 +108,15 @@ impl LateMatch {
 }
 
 impl Drop for LateMatch {
-    /// The slot is free again. What was not taken is still there.
+    /// Frees the slot. A message that was not taken is still there.
     fn drop(&mut self) {
         let was_taken = self.bank.next_received(self.index) != self.number;
         recv_state(&self.bank, self.index).give_back(was_taken);
     }
 }
 
-/// What a receive of any slot has to find late_matches. One that has found one takes itself back first: whoever has claimed
-/// it meanwhile is received.
+/// The late-match search of a receive of any slot. When it finds one, the receive withdraws its own claim first: if a
+/// sender has claimed it meanwhile, that sender's message is received instead.
 #[derive(Debug)]
 pub(crate) struct LateMatchSearch {
     late_matches: Arc<LateMatches>,
@@ -128,12 +129,12 @@ impl LateMatchSearch {
         LateMatchSearch { late_matches: late_matches.clone(), found: None, is_redirected: false }
     }
 
-    /// Whether [`LateMatchSearch::find`] would find one.
+    /// Returns true if [`LateMatchSearch::find`] would find one.
     pub(crate) fn can_find(&self, member: Rank) -> bool {
         self.has_one() || self.late_matches.any_from(member)
     }
 
-    /// Takes a late_match of that sender's, if it has none yet. Whether it has one.
+    /// Takes a late match of that sender, unless one was found before. Returns true if there is one.
     pub(crate) fn find(&mut self, member: Rank) -> bool {
         if self.found.is_none() {
             self.found = self.late_matches.take(member);
@@ -145,14 +146,15 @@ impl LateMatchSearch {
         self.found.is_some()
     }
 
-    /// Its receive was taken back, and is the late_match's now: of the message of that number. None: it has none.
+    /// The receive was withdrawn and is now for the late match. Returns that message's number; `None` if none was
+    /// found.
     pub(crate) fn redirect(&mut self) -> Option<u32> {
         let number = self.found.as_ref()?.number;
         self.is_redirected = true;
         Some(number)
     }
 
-    /// The late_match whose receive it is.
+    /// Returns the late match to which the receive was redirected.
     pub(crate) fn redirected(&self) -> Option<&LateMatch> {
         self.found.as_ref().filter(|_| self.is_redirected)
     }
@@ -162,12 +164,12 @@ fn recv_state(bank: &SlotBank, index: SlotIndex) -> &SlotState {
     &bank.state(index).receiving
 }
 
-/// Whether something has come about a message that no receive waits for.
+/// Returns true if data have arrived about a message that no receive waits for.
 fn is_late_match(bank: &SlotBank, index: SlotIndex) -> bool {
     bank.has_data(index, bank.next_received(index))
 }
 
-/// That a slot which is lent to a receive of any is given back.
+/// Waits until a slot that a receive of any slot has borrowed is given back.
 #[derive(Debug)]
 pub(crate) struct SlotReleased {
     pub(crate) bank: Arc<SlotBank>,
@@ -180,6 +182,6 @@ impl WaitEvent for SlotReleased {
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        None // it is another receive of this rank's that gives it back, however that ends
+        None // another receive of this rank gives it back, whatever its outcome
     }
 }

@@ -1,9 +1,9 @@
 //! How a message that is not short gets from sender to receiver.
 //!
 //! ```text
-//! sender, receiver  the steps of either side           state_machine   one of the two, and how it ended
-//! ring, ring_span   memory for messages in chunks      pipelined       a message that passes through a ring
-//! ring_consumer     how much of it was taken           ring_fast_path  the same without a call of the fabric
+//! sender, receiver  the steps of either side           state_machine   either of them, and its outcome
+//! ring, ring_span   memory for messages in chunks      pipelined       a send through a ring
+//! ring_consumer     how much of it was taken           ring_fast_path  a ring without calls of the fabric
 //! split_copy        both ranks copy a part each        late_match      a message that met a withdrawn receive
 //! ```
 

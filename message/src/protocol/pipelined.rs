@@ -1,4 +1,4 @@
-//! A message on its way through a ring, as its sender sees it.
+//! A send through a ring.
 
 use crate::protocol::ring::{HeldRing, Unconsumed};
 use crate::protocol::ring_span::RingSpan;
@@ -10,20 +10,20 @@ use tasuki_core::engine::{Started, Worker};
 use tasuki_core::fabric::Refused;
 use tasuki_core::segment::GlobalAddress;
 
-/// How far the ring was filled.
+/// The progress of a send through a ring.
 #[derive(Debug)]
 pub(crate) struct PipelinedSend {
     pub(crate) ring: HeldRing,
     pub(crate) span: RingSpan,
-    /// Chunks that lie in the ring, or did.
+    /// Number of chunks that were copied into the ring.
     pub(crate) staged: u32,
-    /// Chunks that the receiver was told of.
+    /// Number of chunks that were announced to the receiver.
     announced: u32,
-    /// The chunk that is on its way into the ring.
+    /// The operation that copies the next chunk into the ring.
     operation: Option<u64>,
 }
 
-/// Where a message meets its receive: there it has this number; and the slot that it was sent on.
+/// The slot where a message meets its receive, the message's number there, and the number of the slot it was sent on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatchedSlot<'a> {
     pub(crate) bank: &'a Arc<SlotBank>,
@@ -33,7 +33,7 @@ pub(crate) struct MatchedSlot<'a> {
 }
 
 impl MatchedSlot<'_> {
-    /// Tells the receiver how many chunks of the message lie in the ring.
+    /// Announces to the receiver how many chunks of the message are in the ring.
     #[inline]
     pub(crate) fn announce(self, span: RingSpan, chunks: u32) -> Result<(), Refused> {
         let MatchedSlot { bank, index, number, slot } = self;
@@ -43,12 +43,12 @@ impl MatchedSlot<'_> {
     }
 }
 
-/// How far a message has come.
+/// The progress of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FillResult {
-    /// The receiver knows of all of it.
+    /// All of it was announced to the receiver.
     Over,
-    /// Something must happen elsewhere first; whether anything was done before.
+    /// It waits for something elsewhere. `moved`: whether this call achieved anything before.
     Waits { moved: bool },
 }
 
@@ -58,9 +58,9 @@ impl PipelinedSend {
         PipelinedSend { ring, span, staged: 0, announced: 0, operation: None }
     }
 
-    /// Fills the ring as far as there is room, by `copy`, which starts to copy a part of the message there, and tells
-    /// the receiver. The message is over when the receiver knows of all of it: what lies in the ring is there for it,
-    /// whatever becomes of the sender's buffer.
+    /// Fills the ring while there is room, and announces the chunks to the receiver. `copy` starts to copy a part of
+    /// the message to an address. The send is over when all chunks are announced: the receiver takes them from the
+    /// ring, whatever happens to the sender's buffer.
     #[inline]
     pub(crate) fn run(
         &mut self,
@@ -90,22 +90,22 @@ impl PipelinedSend {
         }
     }
 
-    /// Whether the receiver does not know of all chunks that lie there.
+    /// Returns true if the ring holds chunks that were not announced.
     fn has_unannounced(&self) -> bool {
         self.announced < self.staged
     }
 
-    /// Whether the receiver knows of the whole message.
+    /// Returns true if the whole message was announced.
     fn is_over(&self) -> bool {
         self.announced == self.span.chunking.chunks()
     }
 
-    /// Whether something can be done, if the receiver has taken so many chunks.
+    /// Returns true if a step would make progress, given how many chunks the receiver has taken.
     pub(crate) fn can_step(&self, taken: u32) -> bool {
         self.operation.is_none() && (self.has_room(taken) || self.has_unannounced() || self.is_over())
     }
 
-    /// Whether a chunk is on its way into the ring.
+    /// Returns true if a chunk is being copied into the ring.
     pub(crate) fn is_copying(&self) -> bool {
         self.operation.is_some()
     }
@@ -114,7 +114,7 @@ impl PipelinedSend {
         self.staged < self.span.chunking.chunks() && self.staged.saturating_sub(taken) < self.span.room()
     }
 
-    /// Brings one more chunk into the ring. False if there is no room for it, or it is still on its way.
+    /// Copies one more chunk into the ring. Returns false if there is no room, or the copy is not finished.
     #[inline]
     fn fill(
         &mut self,

@@ -1,15 +1,15 @@
-//! The receiver's side of a receive that is no short one: its posting, and what its sender does to it.
+//! The receiver's side of a receive that is not short: its posting, and what happens until its message is there.
 //!
-//! A short receive needs nothing of this: its message comes into the slot's line, where the receiver finds it.
+//! A short receive does not need this: its message arrives in the slot's line.
 //!
 //! ```text
 //! Describing --> Posting --> Posted --a message in the line, or in place--> ended
 //!                             |  ^--a chunk--> Fetching --+
-//!                             +--unwanted----> Withdrawing --> withdrawn, or Posted: its message is on its way
+//!                             +--withdraw----> Withdrawing --> withdrawn, or Posted: its message is being transferred
 //! ```
 //!
-//! A receive of any slot to which a late_match has come (`late_match.rs`) takes itself back, too; if nobody has claimed it, it
-//! goes on as the receive of that message, in its slot.
+//! A receive of any slot that finds a late match (`late_match.rs`) withdraws its claim, too. If no sender has claimed
+//! it, it continues as the receive of that message, in that message's slot.
 
 use crate::buffer::MessageBuffer;
 use crate::protocol::late_match::{LateMatch, LateMatchSearch, LateMatches};
@@ -26,53 +26,53 @@ use tasuki_core::engine::{Registration, Started, Worker};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, Width};
 use tasuki_core::segment::GlobalAddress;
 
-/// A receive under way.
+/// The progress of a receive.
 #[derive(Debug)]
 pub(crate) struct RecvProtocol {
     into: MessageBuffer,
-    /// Where the sender shall put it; null: it stages it.
+    /// Where the sender writes the message; null: the sender stages it in a ring.
     to: GlobalAddress,
-    /// Whether its sender has to claim it.
+    /// True if the sender must claim the receive.
     claimed: bool,
-    /// One of any slot looks for late_matches.
+    /// The late-match search of a receive of any slot.
     search: Option<Box<LateMatchSearch>>,
-    /// Keeps the sender's way to memory of the program's own, until the receive is over.
+    /// The registration that lets the sender write program memory. Kept until the receive is over.
     registered: Option<Registration>,
     consumer: RingConsumer,
     stage: RecvStage,
-    /// It is to be taken back.
+    /// The receive is to be withdrawn.
     withdraw_requested: bool,
-    /// Whether all parts of a message that both ranks copy are taken.
+    /// All parts of a message that both ranks copy are taken.
     all_parts_taken: bool,
-    /// Why the message cannot be received to its end, of which its sender knows already that it is being received.
+    /// Why the message cannot be received completely, although its sender knows that it is being received.
     failed: Option<Cause>,
     end: Option<Outcome>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RecvStage {
-    /// The description is to be written, then the posting.
+    /// The description is written next, then the posting.
     Describing,
     Posting,
     Posted,
-    /// The claim is being taken back; what stood there when last looked at.
+    /// The claim is being withdrawn; `expected` is its last known value.
     Withdrawing {
         operation: u64,
         expected: u64,
     },
-    /// A chunk is on its way out of the ring.
+    /// A chunk is being copied out of the ring.
     Fetching {
         operation: u64,
     },
-    /// A short message is on its way into job memory.
+    /// A short message is being copied into job memory.
     Storing {
         operation: u64,
         done: Done,
     },
 }
 
-/// What comes next. Small, and the stage is changed where it stands: what has just been put together in pieces can be
-/// copied as a whole only when all that was stored before has drained, the word to the peer included.
+/// What follows a step. Kept small, and the stage is changed in place: a value that was just assembled in parts can
+/// be copied as a whole only after all earlier stores have drained, the word to the peer included.
 #[derive(Clone, Copy)]
 enum RecvNext {
     Continue,
@@ -81,7 +81,8 @@ enum RecvNext {
 }
 
 impl RecvProtocol {
-    /// The next receive on a slot. `to` is where the sender can put it; null where it cannot. `late_matches`: of its context.
+    /// Makes the next receive on a slot. `to` is the address the sender can write to; null if it cannot.
+    /// `late_matches` belong to the context.
     pub(crate) fn new(
         into: MessageBuffer,
         to: GlobalAddress,
@@ -90,14 +91,15 @@ impl RecvProtocol {
         index: SlotIndex,
         late_matches: &Arc<LateMatches>,
     ) -> RecvProtocol {
-        // A receive of any slot may be wanted by two messages; memory that the sender writes must be its alone.
+        // Two messages may compete for a receive of any slot, and memory that a sender writes must be that sender's
+        // alone.
         let claimed = !to.is_null() || index == ANY;
         let search = (index == ANY).then(|| Box::new(LateMatchSearch::new(late_matches)));
         let posted = RecvProtocol::posted(into, RingConsumer::next(bank, index));
         RecvProtocol { to, claimed, search, registered, stage: RecvStage::Describing, ..posted }
     }
 
-    /// One that was posted, to be staged, and of which so much was taken.
+    /// Makes a receive that was already posted for a staged message, and that has taken some of its chunks.
     pub(crate) fn posted(into: MessageBuffer, consumer: RingConsumer) -> RecvProtocol {
         RecvProtocol {
             into,
@@ -114,24 +116,24 @@ impl RecvProtocol {
         }
     }
 
-    /// How it ended.
+    /// Returns the outcome, if it has ended.
     #[inline]
     pub(crate) fn end(&self) -> Option<&Outcome> {
         self.end.as_ref()
     }
 
-    /// It is to be taken back, if its message is not on its way already.
+    /// Requests to withdraw it. Has no effect if its message is already being transferred.
     pub(crate) fn withdraw(&mut self) {
         self.withdraw_requested = true;
     }
 
-    /// Which message it is for.
+    /// Returns the number of its message.
     pub(crate) fn number(&self) -> u32 {
         self.consumer.number
     }
 
-    /// Whether it needs nothing of its sender for its next step: an operation of it is under way, or it has found a
-    /// late_match.
+    /// Returns true if its next step does not depend on the sender: one of its operations is in flight, or it has
+    /// found a late match.
     pub(crate) fn is_under_way(&self) -> bool {
         let has_late_match = || self.search.as_ref().is_some_and(|search| search.has_one());
         matches!(
@@ -140,17 +142,17 @@ impl RecvProtocol {
         ) || has_late_match()
     }
 
-    /// The late_match whose receive it is.
+    /// Returns the late match to which it was redirected.
     fn redirected(&self) -> Option<&LateMatch> {
         self.search.as_ref().and_then(|search| search.redirected())
     }
 
-    /// Whether it would go on with a late_match.
+    /// Returns true if it could be redirected to a late match.
     fn can_redirect(&self, member: Rank) -> bool {
         self.search.as_ref().is_some_and(|search| search.can_find(member))
     }
 
-    /// Whether a step would bring it on; `unwanted`: it is to be taken back.
+    /// Returns true if a step would make progress. `withdraw_requested`: whether it is to be withdrawn.
     pub(crate) fn can_step(&self, bank: &SlotBank, index: SlotIndex, withdraw_requested: bool) -> bool {
         let (bank, index) =
             self.redirected().map_or((bank, index), |late_match| (&late_match.bank, late_match.index));
@@ -167,12 +169,12 @@ impl RecvProtocol {
                 }
                 Data::Short { .. } | Data::InPlace | Data::TooLong { .. } | Data::Failed => true,
             },
-            // The fabric tells of their end.
+            // The fabric reports the end of their operations.
             RecvStage::Withdrawing { .. } | RecvStage::Fetching { .. } | RecvStage::Storing { .. } => false,
         }
     }
 
-    /// Moves it on as far as it goes.
+    /// Steps it as far as possible.
     pub(crate) fn step(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> StepResult {
         let mut moved = false;
         loop {
@@ -230,7 +232,8 @@ impl RecvProtocol {
         self.ended(Outcome::Failed(cause))
     }
 
-    /// It cannot go on. Where its sender has not been told of any chunk, the message is there for the next receive.
+    /// Ends a receive that cannot continue. If no chunk was acknowledged to its sender, the message stays for the
+    /// next receive.
     #[cold]
     fn fail_midway(&mut self, cause: Cause) -> RecvNext {
         if self.consumer.acknowledged == 0 && !self.all_parts_taken {
@@ -240,8 +243,7 @@ impl RecvProtocol {
         self.go_to(RecvStage::Posted)
     }
 
-    /// Has the sender believe that all was taken, so that it comes to its end. A buffer that the sender writes is its
-    /// own until then.
+    /// Makes the sender complete, as if all had been taken. Until then the sender may write the receive's buffer.
     #[cold]
     fn give_up(&mut self, bank: &SlotBank, index: SlotIndex, cause: Cause) -> RecvNext {
         let chunks = match encoding::read_data(bank.data(index), self.consumer.number) {
@@ -266,7 +268,8 @@ impl RecvProtocol {
         }
     }
 
-    /// Tells the sender that it is taken back. Nobody else writes its memory: what is sent now is for the next receive.
+    /// Withdraws the posting of a staged receive. No sender writes its memory, so a message sent now is for the next
+    /// receive.
     fn withdraw_staged(&mut self, bank: &SlotBank, index: SlotIndex) -> RecvNext {
         let withdrawn = encoding::withdrawn_posting(self.consumer.number, bank.next_version(index));
         match bank.write_posting(index, withdrawn) {
@@ -291,7 +294,7 @@ impl RecvProtocol {
         self.written_then(written, RecvStage::Posted)
     }
 
-    /// Looks what has come.
+    /// Acts on the data that have arrived.
     fn check_data(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
         let room = self.into.len();
         if let Some(cause) = self.failed.clone() {
@@ -304,7 +307,7 @@ impl RecvProtocol {
                 self.withdraw_claim(worker, bank, index, posted)
             }
             Data::None => self.look_for_late_match(worker, bank, index),
-            // It was sent to a receive that was withdrawn, and waits for one with more room.
+            // The message was sent to a withdrawn receive, and stays for a receive that is large enough.
             Data::Staged { .. } if bank.data_word(index, 1) > room => {
                 self.fail(Cause::Truncated { len: bank.data_word(index, 1), room })
             }
@@ -348,7 +351,8 @@ impl RecvProtocol {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.fail(Cause::Truncated { len: bank.data_word(index, 0), room })
             }
-            // It did not fit in a receive that was withdrawn since; its sender knows. This one is for the next.
+            // The message did not fit in a receive that was withdrawn since; its sender knows. This receive is for
+            // the next message.
             Data::TooLong { .. } => {
                 bank.state(index).received.store(self.consumer.number, Relaxed);
                 self.consumer.number = self.consumer.number.wrapping_add(1);
@@ -358,7 +362,7 @@ impl RecvProtocol {
         }
     }
 
-    /// One of any slot looks for a late_match, and takes itself back if there is one.
+    /// Searches for a late match on behalf of a receive of any slot. Withdraws the claim if there is one.
     fn look_for_late_match(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex) -> RecvNext {
         if !self.search.as_mut().is_some_and(|search| search.find(bank.member)) {
             return RecvNext::Waits;
@@ -367,23 +371,23 @@ impl RecvProtocol {
         self.withdraw_claim(worker, bank, index, posted)
     }
 
-    /// It was taken back: if for a late_match, it is the receive of that from here on. Whether it is.
+    /// Redirects a withdrawn receive to its late match, if there is one. Returns true if it did.
     fn redirect(&mut self) -> bool {
         let Some(number) = self.search.as_mut().and_then(|search| search.redirect()) else { return false };
         self.consumer.number = number;
         self.claimed = false;
-        // The version stays that of its own posting: what did not fit in the receive that met it is no late_match.
+        // Keeps the version of its own posting: a message that did not fit in the receive it met is no late match.
         true
     }
 
-    /// The slot of its late_match is free again.
+    /// Frees the slot of the late match.
     fn release_late_match(&mut self, worker: &Worker) {
         if self.search.take().is_some_and(|search| search.has_one()) {
-            worker.stir(); // another thread may wait for it
+            worker.stir(); // another thread may wait for the slot
         }
     }
 
-    /// Copies chunks out of the sender's ring, or tells it of those taken.
+    /// Copies chunks out of the sender's ring, or acknowledges those taken.
     fn fetch(&mut self, worker: &Worker, bank: &SlotBank, index: SlotIndex, chunks: u32) -> RecvNext {
         let span = RingSpan::at(bank, index);
         if self.consumer.needs_ack(span) {
@@ -420,7 +424,7 @@ impl RecvProtocol {
         self.go_to(RecvStage::Posted)
     }
 
-    /// Takes the claim back, which was `expected` when last looked at.
+    /// Withdraws the claim, whose last known value is `expected`.
     fn withdraw_claim(
         &mut self,
         worker: &Worker,
@@ -438,7 +442,7 @@ impl RecvProtocol {
         }
     }
 
-    /// The claim cannot be taken back. From a sender that has left all has come that it ever claimed.
+    /// Handles a claim that cannot be withdrawn. If the sender has left, every message that it claimed has arrived.
     #[cold]
     fn withdraw_failed(&mut self, bank: &SlotBank, index: SlotIndex, cause: Cause) -> RecvNext {
         if !matches!(cause, Cause::PeerLeft { .. }) {
@@ -451,7 +455,7 @@ impl RecvProtocol {
         self.withdrawn()
     }
 
-    /// Nobody has the claim any more: goes on with the late_match that it was taken back for, if it was.
+    /// No sender has the claim any more: continues with the late match, if there is one, or ends withdrawn.
     fn withdrawn(&mut self) -> RecvNext {
         if self.redirect() { self.go_to(RecvStage::Posted) } else { self.ended(Outcome::Withdrawn) }
     }
@@ -468,11 +472,11 @@ impl RecvProtocol {
             return self.withdrawn();
         }
         if found == encoding::claim(self.consumer.number, self.consumer.version, Claim::Claimed) {
-            self.withdraw_requested = false; // its message is on its way
-            self.release_late_match(worker); // a late_match waits for the next
+            self.withdraw_requested = false; // its message is being transferred
+            self.release_late_match(worker); // the late match waits for the next receive
             return self.go_to(RecvStage::Posted);
         }
-        // The posting has not arrived yet, and will come too late.
+        // The posting has not arrived yet; withdraw against the value found, so that it arrives too late.
         self.withdraw_claim(worker, bank, index, found)
     }
 

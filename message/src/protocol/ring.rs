@@ -1,14 +1,14 @@
-//! Rings: memory of the job's, small enough to stay in cache, through which messages between memories that only
-//! their owners reach go a chunk at a time, so that both processors copy at once.
+//! Rings: job memory, small enough to stay in cache, through which a message between memories that only their owners
+//! can reach passes in chunks. So both processors copy at once.
 //!
-//! A ring lies at the sender. The sender copies a chunk in and tells the receiver how many there are; the receiver
-//! copies it out and tells the sender how many it has taken. A message has the ring to itself from its first chunk
-//! until its last was taken; its sender need not wait for that.
+//! A ring belongs to the sender. The sender copies a chunk in and announces the number of chunks; the receiver copies
+//! it out and acknowledges the number it has taken. A ring holds one message at a time, from its first chunk until
+//! its last is taken. The sender need not wait for that.
 //!
-//! Messages use a ring one behind the other, from where the last one ended. A ring that is larger than the second-level
-//! cache is emptied into the third level before it comes round, which both processors share: written anew from there,
-//! lines cost a third of what they cost out of the peer's own cache (docs/design/messages.md has the figures). So a
-//! rank that stages much gets wide rings; one that stages little does without their memory.
+//! Each message begins in the ring where the last one ended. A ring larger than the second-level cache is evicted to
+//! the third level, which both processors share, before it is used again. Writing lines again from there costs a
+//! third of fetching them from the peer's own cache (docs/design/messages.md has the figures). So a rank that stages
+//! much data gets wide rings; a rank that stages little saves their memory.
 
 use crate::protocol::pipelined::MatchedSlot;
 use crate::protocol::ring_span::{Chunking, RingSpan};
@@ -22,25 +22,25 @@ use tasuki_core::engine::node_state::Stage;
 use tasuki_core::engine::{Condition, Started, WaitEvent, Worker};
 use tasuki_core::segment::GlobalAddress;
 
-/// Bytes of a ring.
+/// Bytes of a narrow ring.
 const RING: u64 = 256 << 10;
-/// The longest message that a rank brings into a ring at once. Longer ones have one to themselves: while a message is
-/// brought there at once, the rank's other threads may wait.
+/// Longest message that a rank copies into a ring under the ring's lock. Longer ones hold the ring instead, since
+/// other threads of the rank may wait for the lock.
 pub(crate) const FAST_PATH_MAX: u64 = RING / 4;
-/// Bytes of a wide one.
+/// Bytes of a wide ring.
 const WIDE: u64 = 2 << 20;
-/// Wide rings are made once so many bytes were staged.
+/// A rank uses wide rings after it has staged this many bytes.
 const WIDE_AFTER: u64 = 4 << 20;
-/// Rings of a rank, of either size: so many messages go through rings at a time, the others wait. Rings of messages
-/// whose receive was withdrawn when they had gone do not count: nobody knows when they are taken.
+/// Rings of a rank, of either size. So many messages can be in rings at a time; others wait. Rings whose message has
+/// met a withdrawn receive do not count: nobody knows when it will be taken.
 const RINGS_MAX: usize = 4;
-/// Where a ring begins in a bank of memory. Buffers of programs begin near the beginning of one; copies between places
-/// that lie alike are slow (`os/copy.rs` in core).
+/// Offset of a ring in its allocation. Program buffers often begin near the start of a page, and copies between
+/// addresses with equal page offsets are slow (`os/copy.rs` in core).
 const COLOUR: u64 = 2048;
-/// How often to ask for what nobody tells.
+/// How often to check for events that nobody reports.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A ring, taken by one message at a time.
+/// A ring. One message at a time uses it.
 #[derive(Debug)]
 struct Ring {
     at: GlobalAddress,
@@ -48,34 +48,35 @@ struct Ring {
     state: Mutex<RingState>,
 }
 
-/// Never looked at across a call of the fabric: on some hosts another thread of the rank runs inside one.
+/// Its lock is never held across a call of the fabric: on some platforms another thread of the rank runs inside one.
 #[derive(Debug, Default)]
 struct RingState {
-    /// Whether a message has it to itself.
+    /// True while a message holds the ring.
     is_held: bool,
-    /// Where the last message ended.
+    /// Offset at which the last message ended.
     next: u64,
-    /// The message that lies in it, whose send is over.
+    /// The message that lies in it, if its send is over.
     unconsumed: Option<Unconsumed>,
-    /// The operation that asks whether anybody can take that.
+    /// The operation that reads the bank's generation, to find out whether anybody can still take that message.
     generation_query: Option<u64>,
 }
 
-/// A ring that a message has to itself until this is dropped.
+/// A ring that one message holds until this is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldRing {
     ring: Arc<Ring>,
     /// Where the message lies in it: behind the last one.
     pub(crate) span: RingSpan,
-    /// What the next message has to wait for.
+    /// The message that the next one has to wait for.
     left: Option<Unconsumed>,
 }
 
-/// A message that lies in a ring, and of which its sender's program knows that it was sent.
+/// A message in a ring whose send has completed.
 #[derive(Clone, Debug)]
 pub(crate) struct Unconsumed {
     bank: Arc<SlotBank>,
-    /// The bank's then. This rank may let go of the bank, and the message can be taken as long as the peer has not.
+    /// The bank's generation at the time of the send. This rank may close the bank; the peer can take the message
+    /// until it has closed the bank, too.
     generation: u32,
     index: SlotIndex,
     number: u32,
@@ -88,7 +89,7 @@ impl Unconsumed {
         Unconsumed { bank: bank.clone(), generation, index, number, chunks }
     }
 
-    /// A message takes the place of another, which most often came the same way: then nothing is counted.
+    /// Replaces the message. Most often both are in one bank; then no reference is counted.
     #[inline]
     fn put(place: &mut Option<Unconsumed>, at: MatchedSlot<'_>, chunks: u32) {
         let MatchedSlot { bank, index, number, .. } = at;
@@ -101,38 +102,39 @@ impl Unconsumed {
         }
     }
 
-    /// Whether it was taken, as far as the bank's lines tell; or nobody can take it any more, since both ranks have let
-    /// go. Then the lines may be another pair's by now, and whatever they say is right.
+    /// Returns true if it was taken, according to the bank's lines, or if nobody can take it since both ranks have
+    /// closed the bank. In the latter case the lines may belong to another pair, and their contents do not matter.
     fn is_taken(&self) -> bool {
         self.bank.bank_state().generation() != self.generation
             || self.bank.taken(self.index, self.number, self.chunks) == self.chunks
     }
 
-    /// Whether its receive was withdrawn when it had gone, and no other has been posted.
+    /// Returns true if its receive was withdrawn after it was sent, and no other was posted.
     fn is_recv_withdrawn(&self) -> bool {
         self.bank.bank_state().generation() == self.generation
             && self.bank.is_withdrawn(self.index, self.number)
     }
 
-    /// Whether its peer has left, and takes nothing out of a ring any more.
+    /// Returns true if its peer has left and takes no more messages.
     fn has_left(&self, worker: &Worker) -> bool {
         worker.node_state().rank_state(self.bank.peer).stage() >= Stage::Left
             && self.bank.peer != worker.rank()
     }
 
-    /// Whether asking [`Unconsumed::is_over`] is worth it.
+    /// Returns true if [`Unconsumed::is_over`] may succeed.
     fn may_be_over(&self) -> bool {
         self.is_taken() || !self.bank.bank_state().is_open()
     }
 
-    /// The same where looking is no call of the fabric. False: it may have been taken.
+    /// Returns true if it was taken, without a call of the fabric. False: it may have been taken nevertheless.
     fn is_seen_taken(&self) -> bool {
         self.bank.is_directly_readable() && self.is_taken()
     }
 
-    /// Whether nobody waits for it any more: it was taken, or nobody can take it. Of a bank that this rank has let go
-    /// it asks the bank's entry, and has the answer some calls later: calls of the fabric that wait are impossible
-    /// here. `asked` is the operation that asks. For the one thread that has the ring.
+    /// Returns true if nobody waits for it any more: it was taken, or nobody can take it. If this rank has closed the
+    /// bank, it reads the generation in the bank's directory entry; the result arrives some calls later, since calls
+    /// that wait for the fabric are impossible here. `generation_query` is that operation. Only the thread that holds
+    /// the ring may call this.
     fn is_over(&self, worker: &Worker, generation_query: &mut Option<u64>) -> bool {
         let answer = match *generation_query {
             None if self.is_taken() || self.has_left(worker) => return true,
@@ -162,12 +164,12 @@ impl WaitEvent for Unconsumed {
     }
 
     fn impossible_after(&self) -> Option<(Rank, Stage)> {
-        Some((self.bank.peer, Stage::Leaving)) // its program receives nothing any more
+        Some((self.bank.peer, Stage::Leaving)) // the peer's program receives nothing any more
     }
 }
 
 impl HeldRing {
-    /// The send is over; the ring is for others when that message was taken.
+    /// The send is over. The ring is free for others when that message is taken.
     pub(crate) fn leave(&mut self, message: Unconsumed) {
         self.left = Some(message);
     }
@@ -191,7 +193,7 @@ impl Ring {
         Ok(Arc::new(Ring { at, bytes, state: Mutex::default() }))
     }
 
-    /// Takes it for a message of `len` bytes, if nobody has it and nothing lies in it.
+    /// Holds the ring for a message of `len` bytes, if it is free and empty.
     fn hold(self: &Arc<Ring>, worker: &Worker, len: u64) -> Option<HeldRing> {
         let (message, mut generation_query) = {
             let mut state = lock(&self.state);
@@ -210,15 +212,15 @@ impl Ring {
         is_over.then(|| self.held(&mut state, len))
     }
 
-    /// Where the next message lies, of `len` bytes.
+    /// Returns where the next message, of `len` bytes, will lie.
     fn span(&self, state: &RingState, len: u64) -> RingSpan {
         let chunking = Chunking::of(len);
         let start = state.next.next_multiple_of(chunking.chunk) % self.bytes;
         RingSpan { ring: self.at, bytes: self.bytes, start, chunking }
     }
 
-    /// Has `fill` bring a whole message there, if nobody has it and nothing lies in it: under its lock, so `fill` makes
-    /// no call of the fabric. None: it is not to be had. False: `fill` did nothing.
+    /// Lets `fill` copy a whole message into the ring, if it is free and empty. Runs under the lock, so `fill` must
+    /// not call the fabric. Returns `None` if the ring is not available; `Some(false)` if `fill` did nothing.
     #[inline]
     fn fill(&self, at: MatchedSlot<'_>, len: u64, fill: impl FnOnce(RingSpan) -> bool) -> Option<bool> {
         let mut state = match self.state.try_lock() {
@@ -239,25 +241,25 @@ impl Ring {
         Some(is_filled)
     }
 
-    /// It is the message's of `len` bytes.
+    /// Holds the ring for a message of `len` bytes. The caller knows that it is free.
     fn held(self: &Arc<Ring>, state: &mut RingState, len: u64) -> HeldRing {
         let span = self.span(state, len);
         *state = RingState { is_held: true, next: span.end(), unconsumed: None, generation_query: None };
         HeldRing { ring: self.clone(), span, left: None }
     }
 
-    /// What lies in it, where no message has it to itself.
+    /// Returns the message that lies in it; `None` while a message holds the ring.
     fn unconsumed(&self) -> Option<Option<Unconsumed>> {
         let state = lock(&self.state);
         (!state.is_held).then(|| state.unconsumed.clone())
     }
 
-    /// Whether it may be had.
+    /// Returns true if it may be available.
     fn is_free(&self) -> bool {
         self.unconsumed().is_some_and(|message| message.is_none_or(|message| message.may_be_over()))
     }
 
-    /// Whether a message lies in it that is parked.
+    /// Returns true if the message in it has met a withdrawn receive.
     fn is_recv_withdrawn(&self) -> bool {
         self.unconsumed().flatten().is_some_and(|message| message.is_recv_withdrawn())
     }
@@ -282,12 +284,12 @@ impl Ring {
     }
 }
 
-/// Rings of one size, made when first needed.
+/// Rings of one size, allocated when first needed.
 #[derive(Debug)]
 struct RingsOfSize {
     bytes: u64,
     rings: [OnceLock<Arc<Ring>>; RINGS_MAX],
-    /// Made while messages were parked in some of those.
+    /// Allocated while messages in some of `rings` had met withdrawn receives.
     extra: Mutex<Vec<Arc<Ring>>>,
     growing: Mutex<()>,
 }
@@ -306,18 +308,18 @@ impl RingsOfSize {
         self.first().chain(extra.iter()).cloned().collect()
     }
 
-    /// Whether another one may be made.
+    /// Returns true if another ring may be allocated.
     fn may_grow(all: &[Arc<Ring>]) -> bool {
         all.iter().filter(|ring| !ring.is_recv_withdrawn()).count() < RINGS_MAX
     }
 
-    /// Whether one may be had.
+    /// Returns true if a ring may be available.
     fn has_room(&self) -> bool {
         let all = self.all();
         all.iter().any(|ring| ring.is_free()) || RingsOfSize::may_grow(&all)
     }
 
-    /// One that nobody uses, or a new one; none if all are in use.
+    /// Returns a free ring or a new one; `None` if all are in use.
     fn take(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
         if let Some(held) = self.first().find_map(|ring| ring.hold(worker, len)) {
             return Ok(Some(held));
@@ -335,11 +337,11 @@ impl RingsOfSize {
         let Some(place) = self.rings.iter().find(|place| place.get().is_none()) else { return Ok(None) };
         let ring = Ring::new(worker, self.bytes)?;
         let held = ring.held(&mut lock(&ring.state), len);
-        let _ = place.set(ring); // nobody else sets one meanwhile
+        let _ = place.set(ring); // cannot fail: the lock is held
         Ok(Some(held))
     }
 
-    /// One beside the first, if messages are parked in some.
+    /// Returns an extra ring, if messages in some rings have met withdrawn receives.
     #[cold]
     fn extra(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
         let all = self.all();
@@ -347,7 +349,7 @@ impl RingsOfSize {
             return Ok(Some(held));
         }
         let may_grow = RingsOfSize::may_grow(&all);
-        let _growing = lock(&self.growing); // not before: looking at lines may be a call of the fabric
+        let _growing = lock(&self.growing); // taken late: the checks above may call the fabric
         if !may_grow || self.all().len() != all.len() {
             return Ok(None);
         }
@@ -363,7 +365,7 @@ impl RingsOfSize {
 pub(crate) struct Rings {
     narrow: RingsOfSize,
     wide: RingsOfSize,
-    /// Bytes staged so far, about: two threads that add at once do no harm.
+    /// Approximate number of bytes staged so far: two threads that add at once may lose one addition.
     staged: AtomicU64,
 }
 
@@ -374,7 +376,7 @@ impl Default for Rings {
 }
 
 impl Rings {
-    /// A ring that nobody uses, for a message of `len` bytes; none if all are in use.
+    /// Returns a free ring for a message of `len` bytes; `None` if all are in use.
     pub(crate) fn take(&self, worker: &Worker, len: u64) -> Result<Option<HeldRing>, Cause> {
         let staged = self.staged.load(Ordering::Relaxed);
         let held = match self.sized(staged).take(worker, len) {
@@ -387,7 +389,7 @@ impl Rings {
         Ok(held)
     }
 
-    /// Has `fill` bring a whole message into one at once, without a call of the fabric. False: nothing was done.
+    /// Lets `fill` copy a whole message into a ring, without a call of the fabric. False: nothing was done.
     #[inline]
     pub(crate) fn fill(&self, at: MatchedSlot<'_>, len: u64, fill: impl Fn(RingSpan) -> bool) -> bool {
         let staged = self.staged.load(Ordering::Relaxed);
@@ -398,17 +400,17 @@ impl Rings {
         is_filled == Some(true)
     }
 
-    /// Whether a message may have one.
+    /// Returns true if a ring may be available.
     pub(crate) fn have_room(&self) -> bool {
         self.sized(self.staged.load(Ordering::Relaxed)).has_room()
     }
 
-    /// Those for a rank that has staged so many bytes.
+    /// Returns the rings for a rank that has staged so many bytes.
     fn sized(&self, staged: u64) -> &RingsOfSize {
         if staged < WIDE_AFTER { &self.narrow } else { &self.wide }
     }
 
-    /// Waits until nothing lies in them, or nobody will take it. For a rank that leaves.
+    /// Waits until all messages in the rings are taken, or will never be taken. Called when the rank leaves.
     pub(crate) fn drain(&self, worker: &Worker) {
         for ring in self.all() {
             let Some(message) = lock(&ring.state).unconsumed.clone() else { continue };
@@ -416,17 +418,17 @@ impl Rings {
             let call = || format!("leave(): a message to rank {peer}, slot {slot}, is being taken");
             let event = Arc::new(message);
             while ring.hold(worker, 0).is_none() {
-                // Nobody tells when the peer lets go of a bank that this rank has let go.
+                // Nobody reports when the peer closes a bank that this rank has closed.
                 let limit = (!event.bank.bank_state().is_open()).then_some(POLL_INTERVAL);
                 match worker.wait(&Condition::Event(event.clone()), limit, &call) {
                     Err(error) if error.is_timeout() => {}
-                    _ => break, // it was taken; or the peer, or the job, has ended, and then nobody takes it
+                    _ => break, // taken; or the peer or the job has ended, and nobody takes it
                 }
             }
         }
     }
 
-    /// Forgets messages on these banks that were taken: before the banks' lines may become another pair's.
+    /// Forgets messages on these banks that were taken. Called before the banks' lines may become another pair's.
     pub(crate) fn forget_taken(&self, banks: &[Arc<SlotBank>]) {
         self.all().iter().for_each(|ring| ring.forget_taken(banks));
     }

@@ -1,4 +1,4 @@
-//! How much of a message its receiver has taken out of the sender's ring.
+//! The receiver's progress through a message in the sender's ring.
 
 use crate::protocol::ring_span::RingSpan;
 use crate::slot::bank::{SlotBank, SlotIndex};
@@ -7,18 +7,18 @@ use tasuki_core::base::Cause;
 use tasuki_core::engine::{CachePolicy, Started};
 use tasuki_core::segment::GlobalAddress;
 
-/// A receive, by the number of its message and the version of its posting, and how much of the message was taken.
+/// A receive, by its message's number and its posting's version, and how much of the message it has taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingConsumer {
     pub(crate) number: u32,
     pub(crate) version: u32,
-    /// Chunks copied out of the sender's ring, and of which it was told.
+    /// Chunks copied out of the ring, and chunks acknowledged to the sender.
     pub(crate) taken: u32,
     pub(crate) acknowledged: u32,
 }
 
 impl RingConsumer {
-    /// The next on a slot.
+    /// Makes the next receive on a slot.
     pub(crate) fn next(bank: &SlotBank, index: SlotIndex) -> RingConsumer {
         RingConsumer {
             number: bank.next_received(index),
@@ -28,14 +28,14 @@ impl RingConsumer {
         }
     }
 
-    /// Whether the sender is to be told how many chunks were taken.
+    /// Returns true if chunks taken should be acknowledged to the sender.
     #[inline]
     pub(crate) fn needs_ack(self, span: RingSpan) -> bool {
         span.needs_ack(self.taken, self.acknowledged)
     }
 
-    /// Takes the chunks that lie there, of which there are `chunks` or more, until the sender is unfinished a word: by
-    /// `copy`, which starts to copy from a place in the ring to a part of the receiver's memory.
+    /// Takes chunks until an acknowledgement is due or no more are there. At least `chunks` are in the ring. `copy`
+    /// starts to copy from an address in the ring to a part of the receiver's memory.
     #[inline]
     pub(crate) fn take(
         &mut self,

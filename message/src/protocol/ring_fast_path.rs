@@ -1,7 +1,7 @@
-//! The straight way through a ring: messages that are no short ones, of blocking calls and of sends that are begun,
-//! where both ranks reach each other's memory and nothing is in the way. Nothing of it is a call of the fabric, so it
-//! needs no loan, no operation and no ring to itself; where something is in the way, those go on from where it has come
-//! to.
+//! The fast path through a ring, for messages that are not short, in blocking calls and sends that are begun. It
+//! requires that both ranks reach each other's memory and that nothing else uses the slot or the ring. It makes no
+//! call of the fabric, so it needs no revocable buffer, no operation, and does not hold a ring. If it cannot
+//! continue, the slow path continues from the state it has reached.
 
 use crate::context::{Context, Received};
 use crate::protocol::pipelined::MatchedSlot;
@@ -16,17 +16,17 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tasuki_core::engine::{BufferView, CachePolicy, Started};
 use tasuki_core::segment::GlobalAddress;
 
-/// How far a receive has come.
+/// The result of a receive on the fast path.
 #[derive(Debug)]
 pub(crate) enum FastPath {
     Done(Received),
-    /// It waits, or ends in some other way.
+    /// Posted, and perhaps partly taken: the slow path continues.
     PostedRecv(RingConsumer),
 }
 
 impl Context {
-    /// Sends a message on a slot that was occupied, if its receive stands there and wants it staged, and a ring is
-    /// free. False: nothing was done.
+    /// Sends a message on an occupied slot, if its receive is posted and wants it staged, and a ring is free. False:
+    /// nothing was done.
     pub(crate) fn send_by_ring(&self, bytes: BufferView<'_>, bank: &Arc<SlotBank>, index: SlotIndex) -> bool {
         let (len, state) = (bytes.len() as u64, bank.state(index));
         let may = (SHORT_MAX as u64 + 1..=FAST_PATH_MAX).contains(&len)
@@ -44,8 +44,8 @@ impl Context {
         sent
     }
 
-    /// Copies a message into a ring of this rank's and tells its receiver of each chunk. False: nothing was done. If
-    /// the first chunk is in reach, all are.
+    /// Copies a message into a ring of this rank and announces each chunk. False: nothing was done. If the first
+    /// chunk can be copied, all can.
     #[inline]
     fn stage(&self, bytes: BufferView<'_>, at: MatchedSlot<'_>, span: RingSpan) -> bool {
         for chunk in 0..span.chunking.chunks() {
@@ -61,7 +61,7 @@ impl Context {
         true
     }
 
-    /// Posts a receive on a slot that was occupied, and takes its message if that comes soon. None: nothing was done.
+    /// Posts a receive on an occupied slot, and takes its message if it arrives soon. `None`: nothing was done.
     pub(crate) fn receive_by_ring(
         &self,
         into: BufferView<'_>,

@@ -1,96 +1,96 @@
-//! How a message lies in a ring: its chunks, and where each is. Both sides know it by the message's length and three
-//! words.
+//! The layout of a message in a ring: its chunks and their addresses. Both sides compute it from the message's length
+//! and three words.
 
 use crate::slot::bank::{SlotBank, SlotIndex};
 use tasuki_core::segment::GlobalAddress;
 
-/// Bytes of a chunk of a message of at most twice as many.
+/// Bytes of a chunk, for messages of at most twice this length.
 const HALF: u64 = 2 << 10;
-/// Bytes of the smallest and of the largest chunk of any other. From 4 KiB on the C library copies by the one
-/// instruction that fetches no line which it writes whole.
+/// Bytes of the smallest and the largest chunk of all other messages. From 4 KiB on the C library uses the copy
+/// instruction that does not fetch lines it overwrites completely.
 const CHUNK_MIN: u64 = 4 << 10;
 const CHUNK_MAX: u64 = 32 << 10;
 
-/// How a message of some length goes through a ring. Both sides know it by the length.
+/// How a message is divided into chunks. Both sides compute it from the length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chunking {
     len: u64,
-    /// Bytes of a chunk but the last.
+    /// Bytes of every chunk but the last.
     pub(crate) chunk: u64,
 }
 
 impl Chunking {
-    /// Of a message of `len` bytes: a quarter of it, so that the receiver begins early; not so small that telling costs
-    /// more than copying, nor so large that the ring holds few.
+    /// Divides a message of `len` bytes: chunks are a quarter of it, so that the receiver begins early; not so small
+    /// that announcing costs more than copying, nor so large that the ring holds only a few.
     pub(crate) fn of(len: u64) -> Chunking {
         let quarter = (len / 4).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX);
         Chunking { len, chunk: if len <= 2 * HALF { HALF } else { quarter } }
     }
 
-    /// Bytes of the message.
+    /// Returns the bytes of the message.
     pub(crate) fn len(self) -> u64 {
         self.len
     }
 
-    /// How many chunks it has.
+    /// Returns the number of chunks.
     pub(crate) fn chunks(self) -> u32 {
         self.len.div_ceil(self.chunk) as u32
     }
 
-    /// The bytes of a chunk: where they begin in the message, and how many there are.
+    /// Returns a chunk's offset in the message and its length.
     pub(crate) fn part(self, chunk: u32) -> (u64, u64) {
         let start = u64::from(chunk) * self.chunk;
         (start, self.chunk.min(self.len.saturating_sub(start)))
     }
 }
 
-/// Where in which ring a message lies.
+/// The part of a ring that a message occupies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RingSpan {
     pub(crate) ring: GlobalAddress,
     pub(crate) bytes: u64,
-    /// Where its first chunk lies, counted from the ring's beginning.
+    /// Offset of its first chunk from the start of the ring.
     pub(crate) start: u64,
     pub(crate) chunking: Chunking,
 }
 
 impl RingSpan {
-    /// How many of the message's chunks the ring holds.
+    /// Returns how many of the message's chunks the ring holds.
     pub(crate) fn room(self) -> u32 {
         (self.bytes / self.chunking.chunk) as u32
     }
 
-    /// Where a chunk lies.
+    /// Returns the address of a chunk.
     pub(crate) fn place(self, chunk: u32) -> GlobalAddress {
         self.ring.add((self.start + u64::from(chunk) * self.chunking.chunk) % self.bytes)
     }
 
-    /// Where the message ends, for the next one.
+    /// Returns the offset at which the message ends, for the next one.
     pub(crate) fn end(self) -> u64 {
         (self.start + u64::from(self.chunking.chunks()) * self.chunking.chunk) % self.bytes
     }
 
-    /// As words for the receiver: the ring, the message's length, ring's size and start.
+    /// Encodes the span for the receiver: the ring, the message's length, the ring's size and the start.
     pub(crate) fn words(self) -> [u64; 3] {
         [self.ring.bits(), self.chunking.len, self.bytes << 32 | self.start]
     }
 
-    /// Where the message lies that a peer has staged for a slot.
+    /// Reads the span of the message that a peer has staged for a slot.
     #[inline]
     pub(crate) fn at(bank: &SlotBank, index: SlotIndex) -> RingSpan {
         let word = |word| bank.data_word(index, word);
         RingSpan::of([word(0), word(1), word(3)])
     }
 
-    /// Whether the sender is to be told that so many chunks were taken, if it was told of `told`: at the end, and often
-    /// enough that it always has room.
+    /// Returns true if `taken` chunks should be acknowledged, given how many were: at the end, and often enough that
+    /// the sender always has room.
     #[inline]
     pub(crate) fn needs_ack(self, taken: u32, acknowledged: u32) -> bool {
         let unacknowledged = taken - acknowledged;
         unacknowledged > 0 && (taken == self.chunking.chunks() || unacknowledged >= self.room() / 4)
     }
 
-    /// What the words say. Words that a sender never writes give a span that ends no division by zero.
+    /// Decodes a span. Words that no sender writes still give a span without division by zero.
     pub(crate) fn of([ring, len, rest]: [u64; 3]) -> RingSpan {
         let (bytes, start) = ((rest >> 32).max(CHUNK_MAX), rest & u64::from(u32::MAX));
         RingSpan { ring: GlobalAddress::from_bits(ring), bytes, start, chunking: Chunking::of(len) }

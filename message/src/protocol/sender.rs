@@ -1,19 +1,19 @@
-//! The sender's side of a message that did not end at once.
+//! The sender's side of a message that did not complete at once.
 //!
 //! ```text
-//! Looking --a short one, or one that does not fit in a short receive--------> Telling --> ended
+//! Looking --a short message, or one too long for a short receive------------> Notifying --> ended
 //!  |   ^                                                                        ^
 //!  v   | the receiver was quicker and has withdrawn it                          |
-//! Claiming --> Claimed --the posting names a place--> Putting ------------------+
-//!                   |      or, copied by both ranks -> SplitCopy -------------------+
-//!                   +----it names none--------------> PipelinedSend, chunk by chunk --> ended
+//! Claiming --> Claimed --the posting has an address--> Putting -----------------+
+//!                   |      or, copied by both ranks -> SplitCopy ---------------+
+//!                   +----it has none----------------> PipelinedSend, chunk by chunk --> ended
 //! ```
 //!
-//! A message that fails before its receive was taken was never there; one that fails later is told to have failed, and
-//! counts.
+//! A message that fails before it has claimed a receive leaves no trace. One that fails later is reported to its
+//! receiver as failed, and counts as a message of the slot.
 //!
-//! A receive in the message's own slot comes first, then one of any slot, which is always claimed: two messages may
-//! want it.
+//! A receive on the message's own slot is preferred to one of any slot. The latter is always claimed, since two
+//! messages may compete for it.
 
 use crate::buffer::MessageBuffer;
 use crate::protocol::pipelined::{FillResult, MatchedSlot, PipelinedSend};
@@ -29,11 +29,11 @@ use tasuki_core::engine::{CachePolicy, Started, Worker};
 use tasuki_core::fabric::{Atomic, AtomicKind, Refused, SLOT_PAYLOAD, Width};
 use tasuki_core::segment::GlobalAddress;
 
-/// A send under way.
+/// The progress of a send.
 #[derive(Debug)]
 pub(crate) struct SendProtocol {
     from: MessageBuffer,
-    /// It meets a receive of any slot, in the block that the pair has for those.
+    /// True if it meets a receive of any slot, at the pair's index for those.
     any: bool,
     stage: SendStage,
     end: Option<Outcome>,
@@ -55,7 +55,7 @@ enum SendStage {
     PipelinedSend(PipelinedSend),
     SplitCopy(SplitCopy),
     Notifying(SendNotice),
-    /// The message has ended; whoever asks how may come late, and its ring is for others.
+    /// The message has ended. Its outcome may be read later; its ring is free for others.
     Over,
 }
 
@@ -68,13 +68,13 @@ struct Receive {
 }
 
 impl Receive {
-    /// Whether a message of so many bytes goes through a ring.
+    /// Returns true if a message of so many bytes goes through a ring.
     fn is_staged(&self, len: u64) -> bool {
         self.to.is_null() && len > SHORT_MAX as u64 && len <= self.room
     }
 }
 
-/// What the receiver is to be told; then the message has ended.
+/// The last word and payload to write to the receiver. Then the message has ended.
 #[derive(Debug)]
 struct SendNotice {
     word: u64,
@@ -86,11 +86,11 @@ struct SendNotice {
 enum SendNext {
     Stage(SendStage),
     Waits,
-    /// It waits, after something was done.
+    /// It waits, and made progress before.
     Moved,
-    /// The receiver knows of it, or knows that it failed.
+    /// It has ended, and the receiver knows its outcome.
     Ended(Option<Cause>),
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(Cause),
 }
 
@@ -105,22 +105,22 @@ impl SendProtocol {
         SendProtocol { from, any: false, stage: SendStage::Looking, end: None }
     }
 
-    /// How it ended.
+    /// Returns the outcome, if it has ended.
     pub(crate) fn end(&self) -> Option<&Outcome> {
         self.end.as_ref()
     }
 
-    /// Whether nobody knows of the message yet.
+    /// Returns true if it has not met a receive.
     pub(crate) fn is_unmatched(&self) -> bool {
         matches!(self.stage, SendStage::Looking)
     }
 
-    /// The bytes, where a message that nobody knows of yet is to be kept.
+    /// Returns the buffer, so that an unmatched message can be copied.
     pub(crate) fn from(&self) -> &MessageBuffer {
         &self.from
     }
 
-    /// Whether no step of this rank's will bring it on, and no operation of it is under way.
+    /// Returns true if no step of this rank would make progress, and none of its operations is in flight.
     pub(crate) fn is_stuck(&self, bank: &Arc<SlotBank>, index: SlotIndex, rings: &Rings) -> bool {
         let is_under_way = match &self.stage {
             SendStage::Claiming { .. } | SendStage::Putting { .. } => true,
@@ -130,7 +130,7 @@ impl SendProtocol {
         !is_under_way && !self.can_step(bank, index, rings)
     }
 
-    /// Whether a step would bring it on.
+    /// Returns true if a step would make progress.
     pub(crate) fn can_step(&self, bank: &Arc<SlotBank>, index: SlotIndex, rings: &Rings) -> bool {
         match &self.stage {
             SendStage::Looking => match find(bank, index, self.from.len()) {
@@ -148,17 +148,17 @@ impl SendProtocol {
             }
             SendStage::Claimed { receive } => !receive.is_staged(self.from.len()) || rings.have_room(),
             SendStage::Notifying { .. } => true,
-            // The fabric tells of their end.
+            // The fabric reports the end of their operations.
             SendStage::Claiming { .. } | SendStage::Putting { .. } | SendStage::Over => false,
         }
     }
 
-    /// Where it meets its receive: in its own slot, or where receives of any are posted.
+    /// Returns where it meets its receive: at its own slot, or at the index for receives of any slot.
     fn matched_slot<'p>(&self, bank: &'p Arc<SlotBank>, index: SlotIndex) -> (&'p Arc<SlotBank>, SlotIndex) {
         if self.any { (bank.pair(), ANY) } else { (bank, index) }
     }
 
-    /// Moves it on as far as it goes.
+    /// Steps it as far as possible.
     pub(crate) fn step(
         &mut self,
         worker: &Worker,
@@ -208,7 +208,7 @@ impl SendProtocol {
         }
     }
 
-    /// Whether its receiver waits for it, and for no other.
+    /// Returns true if a receive waits for it and for no other message.
     fn is_matched(&self) -> bool {
         !matches!(self.stage, SendStage::Looking | SendStage::Claiming { .. })
     }
@@ -219,7 +219,7 @@ impl SendProtocol {
         StepResult::Ended
     }
 
-    /// Looks whether a receive stands there: first in its own slot.
+    /// Looks for a posted receive, first on the message's own slot.
     fn find_receive(
         &mut self,
         worker: &Worker,
@@ -241,7 +241,7 @@ impl SendProtocol {
         claimed
     }
 
-    /// The message goes into the receiver's line.
+    /// Prepares a short message for the receiver's line.
     fn short(&self, number: u32, slot: u32) -> SendNext {
         let mut bytes = [0; SHORT_MAX];
         let bytes = &mut bytes[..self.from.len() as usize];
@@ -253,7 +253,7 @@ impl SendProtocol {
         SendNext::Stage(SendStage::Notifying(SendNotice { word, payload: pack(bytes), used, failed: None }))
     }
 
-    /// The receive is ours: begins to move the bytes.
+    /// Starts to transfer the bytes. The receive is claimed.
     fn start_transfer(
         &self,
         worker: &Worker,
@@ -288,7 +288,7 @@ impl SendProtocol {
         }
     }
 
-    /// Begins to stage the bytes.
+    /// Begins to stage the bytes in a ring.
     fn stage(&self, worker: &Worker, rings: &Rings) -> SendNext {
         match rings.take(worker, self.from.len()) {
             Ok(Some(ring)) => SendNext::Stage(SendStage::PipelinedSend(PipelinedSend::new(ring))),
@@ -303,7 +303,7 @@ impl SendProtocol {
         SendNext::Stage(SendStage::Notifying(SendNotice { word, payload, used: 2, failed: None }))
     }
 
-    /// Copies its part.
+    /// Copies this rank's parts of a split copy.
     fn copy_parts(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> SendNext {
         let SendStage::SplitCopy(split) = &mut self.stage else { return SendNext::Waits };
         let copied = split.run(worker, at);
@@ -323,7 +323,7 @@ impl SendProtocol {
     }
 }
 
-/// What follows when so much was copied.
+/// Converts the progress of a copy to the next step.
 fn next(filled: Result<FillResult, Cause>, over: impl FnOnce() -> SendNext) -> SendNext {
     match filled {
         Ok(FillResult::Over) => over(),
@@ -333,9 +333,9 @@ fn next(filled: Result<FillResult, Cause>, over: impl FnOnce() -> SendNext) -> S
     }
 }
 
-/// What the next message on a slot finds there.
+/// What the next message on a slot meets.
 pub(crate) enum Found {
-    /// No receive, or one whose description has not arrived or that was withdrawn.
+    /// No receive; or its description has not arrived; or it was withdrawn.
     Nothing,
     /// The message goes into the line of the receive.
     Short,
@@ -343,11 +343,11 @@ pub(crate) enum Found {
     TooShort { version: u32, room: u64 },
     /// The message goes through a ring.
     Staged,
-    /// Who has claimed the receive may know where the message goes.
+    /// The receive must be claimed before its address and size are valid.
     Long { version: u32 },
 }
 
-/// What the next message on a slot finds there, where it has `len` bytes.
+/// Checks what the next message on a slot, of `len` bytes, meets.
 #[inline]
 pub(crate) fn find(bank: &SlotBank, index: SlotIndex, len: u64) -> Found {
     let (word, number) = (bank.posting(index), bank.next_number(index));
@@ -373,7 +373,7 @@ pub(crate) fn find(bank: &SlotBank, index: SlotIndex, len: u64) -> Found {
     }
 }
 
-/// The version of a receive of any slot that stands there, and that nobody has taken.
+/// Returns the version of a posted receive of any slot that no message has claimed.
 fn any_posted(bank: &Arc<SlotBank>) -> Option<u32> {
     let (pair, number) = (bank.pair(), bank.pair().next_number(ANY));
     match encoding::read_posting(pair.posting(ANY), number) {
@@ -382,14 +382,14 @@ fn any_posted(bank: &Arc<SlotBank>) -> Option<u32> {
     }
 }
 
-/// Whether the description of a long receive has arrived, and it has not been withdrawn.
+/// Returns true if the description of a long receive has arrived, and it has not been withdrawn.
 fn posted(bank: &SlotBank, index: SlotIndex, number: u32, version: u32) -> bool {
     bank.claim(index) == encoding::claim(number, version, Claim::Posted)
 }
 
-/// Takes a long receive, unless its receiver withdraws it first.
+/// Claims a long receive, unless its receiver withdraws it first.
 fn claim(worker: &Worker, bank: &SlotBank, index: SlotIndex, number: u32, version: u32) -> SendNext {
-    // What is read here is what was posted if the claim succeeds: a later posting has another version.
+    // If the claim succeeds, the description read here is that of the posting: a later posting has another version.
     let Some(room) = bank.recv_size(index, version) else { return SendNext::Waits };
     let receive = Receive { version, to: bank.recv_address(index), room };
     let expected = encoding::claim(number, version, Claim::Posted);
@@ -417,7 +417,7 @@ fn write_notice(bank: &SlotBank, index: SlotIndex, notice: &SendNotice) -> SendN
     }
 }
 
-/// What follows the end of an operation, if it has ended.
+/// Calls `then` with the result of an operation, if it has ended.
 fn when_finished(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> SendNext) -> SendNext {
     match worker.landed(operation) {
         None => SendNext::Waits,
@@ -431,12 +431,12 @@ fn too_long(number: u32, version: u32, len: u64, room: u64) -> SendNext {
     SendNext::Stage(SendStage::Notifying(SendNotice { word, payload: padded([len, 0, 0]), used: 1, failed }))
 }
 
-/// Whether the receiver learns of it by itself.
+/// Returns true if the receiver learns of the error without this sender.
 fn is_reported_to_receiver(cause: &Cause) -> bool {
     matches!(cause, Cause::PeerDied { .. } | Cause::JobOver)
 }
 
-/// The message failed when its receive was taken already.
+/// Makes the notice of a message that failed after its receive was claimed.
 fn failed(number: u32, cause: Cause) -> SendNotice {
     SendNotice { word: encoding::failed_data(number), payload: padded([0; 3]), used: 0, failed: Some(cause) }
 }

@@ -1,10 +1,10 @@
-//! A long message from job memory to job memory that both ranks copy at once: one processor alone does not fill a
-//! memory, and who waits for a message has nothing better to do.
+//! Split copy: both ranks copy parts of a long message from job memory to job memory. One processor alone does not
+//! use the full memory bandwidth, and a rank that waits for a message has nothing better to do.
 //!
-//! The sender has claimed the receive, and puts the source's address into the receiver's line. Who takes the next part
-//! adds one to the last word of the claim's line; the receiver says how many it has copied as it does of a staged
-//! message; when all are there the sender says so, as of any message in place. A receiver that does something else
-//! takes no part, and the sender copies all.
+//! The sender has claimed the receive. It writes the source's address into the receiver's line. Each side takes the
+//! next part by adding one to the last word of the claim's line. The receiver reports how many parts it has copied,
+//! as it does for a staged message. When all parts are there, the sender writes the data word of a message in place.
+//! If the receiver does something else meanwhile, it takes no part and the sender copies all.
 
 use crate::buffer::MessageBuffer;
 use crate::protocol::pipelined::{FillResult, MatchedSlot};
@@ -15,14 +15,14 @@ use tasuki_core::engine::{CachePolicy, Worker};
 use tasuki_core::fabric::Refused;
 use tasuki_core::segment::GlobalAddress;
 
-/// A shorter message is there before the other rank has heard of it.
+/// Smallest message for a split copy. A shorter one is complete before the other rank notices it.
 const LEAST: u64 = 64 << 10;
-/// Bytes of the smallest and of the largest part: an eighth of the message in between. A part more or less is what the
-/// two may be apart at the end.
+/// Bytes of the smallest and the largest part; in between, a part is an eighth of the message. At the end one side
+/// may wait while the other copies one part.
 const PART_MIN: u64 = 16 << 10;
 const PART_MAX: u64 = 256 << 10;
 
-/// How a message falls into parts. Both sides know it by the length.
+/// How a message is divided into parts. Both sides compute it from the length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyParts {
     len: u64,
@@ -38,38 +38,38 @@ impl CopyParts {
         self.len.div_ceil(self.part) as u32
     }
 
-    /// Where a part begins, and how many bytes it has.
+    /// Returns a part's offset and length.
     fn part(self, part: u32) -> (u64, u64) {
         let start = u64::from(part) * self.part;
         (start, self.part.min(self.len - start))
     }
 
-    /// Copies one.
+    /// Copies one part.
     fn copy(self, worker: &Worker, part: u32, from: GlobalAddress, to: GlobalAddress) -> Result<(), Cause> {
         let (start, len) = self.part(part);
         let copied = worker.copy_across(from.add(start), to.add(start), len, CachePolicy::of(self.len));
-        // Both were in reach when the message began.
-        let bug = || Cause::Bug("memory was lost while a message of it was copied".into());
+        // Both buffers were directly accessible when the message began.
+        let bug = || Cause::Bug("memory became inaccessible during a split copy".into());
         copied.then_some(()).ok_or_else(bug)
     }
 }
 
-/// A message under way, as its sender sees it.
+/// The sender's progress through a split copy.
 #[derive(Debug)]
 pub(crate) struct SplitCopy {
     from: GlobalAddress,
     to: GlobalAddress,
     parts: CopyParts,
-    /// Whether the receiver was told of the source.
+    /// True if the source's address was written to the receiver.
     announced: bool,
-    /// Parts that the sender has copied.
+    /// Number of parts that the sender has copied.
     copied: u32,
-    /// Whether all parts are taken.
+    /// True if all parts are taken.
     all_parts_taken: bool,
 }
 
 impl SplitCopy {
-    /// A message that two ranks can share, each with a processor of its own, and both memories in reach of both.
+    /// Returns a split copy, if each rank has a processor of its own and both can access both buffers directly.
     pub(crate) fn of(
         worker: &Worker,
         bank: &SlotBank,
@@ -93,7 +93,7 @@ impl SplitCopy {
         })
     }
 
-    /// Whether something can be done, if the receiver has copied so many parts.
+    /// Returns true if a step would make progress.
     pub(crate) fn can_step(&self, bank: &SlotBank, index: SlotIndex, number: u32) -> bool {
         !self.all_parts_taken || self.is_over(bank, index, number)
     }
@@ -103,12 +103,12 @@ impl SplitCopy {
         self.copied + bank.taken(index, number, count - self.copied) >= count
     }
 
-    /// Copies parts until none is left; over when the receiver has copied its own, too.
+    /// Copies parts until none is left. Over when the receiver has finished its parts, too.
     pub(crate) fn run(&mut self, worker: &Worker, at: MatchedSlot<'_>) -> Result<FillResult, Cause> {
         let MatchedSlot { bank, index, number, slot } = at;
         if !self.announced {
             bank.begin_split_copy(index);
-            // Length and slot stand where they stand in the word of a message in place.
+            // Length and slot are at the same places as for a message in place.
             let payload = [self.parts.len, u64::from(slot), self.from.bits()];
             match bank.write_data(index, encoding::shared_data(number), &payload) {
                 Ok(()) => self.announced = true,
@@ -130,8 +130,8 @@ impl SplitCopy {
     }
 }
 
-/// The receiver's part: copies what is not taken yet into its own memory, and tells the sender after each. False: there
-/// was nothing for it.
+/// Called by the receiver: copies parts that are not taken yet, and reports each to the sender. Returns false if no
+/// part was left.
 pub(crate) fn copy_parts_as_receiver(
     worker: &Worker,
     bank: &SlotBank,

@@ -1,4 +1,4 @@
-//! One direction of a message, without what its waiters need: steps, and how it ended.
+//! One direction of a message: its steps and its outcome. What threads that wait for it need is in `MessageOp`.
 
 use crate::protocol::receiver::RecvProtocol;
 use crate::protocol::ring::Rings;
@@ -9,36 +9,36 @@ use std::sync::{Arc, OnceLock};
 use tasuki_core::base::Cause;
 use tasuki_core::engine::Worker;
 
-/// How far a step has come.
+/// The result of a step.
 #[derive(Debug)]
 pub(crate) enum StepResult {
-    /// Something must happen elsewhere first; whether anything was done before.
+    /// It waits for something elsewhere. `moved`: whether this call achieved anything before.
     Waits { moved: bool },
-    /// The message has ended: [`ProtocolState::end`] says how.
+    /// The message has ended with the outcome [`ProtocolState::end`].
     Ended,
 }
 
-/// How a message ended.
+/// The outcome of a message.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Outcome {
     Done(Done),
     Failed(Cause),
-    /// A receive that was taken back before its message came.
+    /// A receive that was withdrawn before its message came.
     Withdrawn,
 }
 
-/// A message that went well.
+/// A message that succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Done {
     pub(crate) len: u64,
     pub(crate) slot: u32,
 }
 
-/// How a message ended, for whoever looks without a lock. Set once, by who has the lock of its way; word by word, for
-/// the reason that `receiver.rs` tells.
+/// The outcome of a message, for readers without the lock. Set once, by the thread that holds the lock of the
+/// protocol state. Written word by word, for the reason given at `RecvNext` in `receiver.rs`.
 #[derive(Debug, Default)]
 pub(crate) struct OutcomeCell {
-    /// Whether it has, and how: the words belong to it.
+    /// The kind of outcome; 0: not ended. The other fields are valid once it is set.
     kind: AtomicU8,
     len: AtomicU64,
     slot: AtomicU32,
@@ -86,12 +86,12 @@ impl OutcomeCell {
     }
 }
 
-/// One direction of a message under way.
+/// One direction of an unfinished message.
 #[derive(Debug)]
 pub(crate) enum ProtocolState {
     Send(SendProtocol),
     Receive(RecvProtocol),
-    /// The arrival of a short message, which the receiver then takes.
+    /// Waits for the arrival of a short message, which the receiver then takes.
     Watch {
         number: u32,
         end: Option<Outcome>,
@@ -99,7 +99,7 @@ pub(crate) enum ProtocolState {
 }
 
 impl ProtocolState {
-    /// Moves it on as far as it goes.
+    /// Steps it as far as possible.
     pub(crate) fn step(
         &mut self,
         worker: &Worker,
@@ -118,12 +118,12 @@ impl ProtocolState {
         }
     }
 
-    /// A short message that somebody awaits.
+    /// Makes the state that waits for a short message.
     pub(crate) fn watch(number: u32) -> ProtocolState {
         ProtocolState::Watch { number, end: None }
     }
 
-    /// How it ended.
+    /// Returns the outcome, if it has ended.
     #[inline]
     pub(crate) fn end(&self) -> Option<&Outcome> {
         match self {
@@ -133,7 +133,7 @@ impl ProtocolState {
         }
     }
 
-    /// Moves it on by this thread alone: one step, and further ones until `looks` in a row have done nothing.
+    /// Steps it once, and again until `attempts` steps in a row have achieved nothing. The caller has it to itself.
     pub(crate) fn run(
         &mut self,
         worker: &Worker,
@@ -152,12 +152,12 @@ impl ProtocolState {
         }
     }
 
-    /// Whether it is a receive that needs nothing of its sender for its next step.
+    /// Returns true if it is a receive whose next step does not depend on its sender.
     pub(crate) fn is_under_way(&self) -> bool {
         matches!(self, ProtocolState::Receive(receiving) if receiving.is_under_way())
     }
 
-    /// A receive is to be taken back.
+    /// Requests to withdraw a receive.
     pub(crate) fn withdraw(&mut self) {
         if let ProtocolState::Receive(receiving) = self {
             receiving.withdraw();

@@ -1,17 +1,18 @@
-//! How two ranks find the slots that they share: a table in the arena of the lower of the two.
+//! The directory: how two ranks find the bank that they share. It is a hash table in the arena of the lower of the
+//! two.
 //!
-//! Whoever comes first makes the entry: takes a unit at both ends, writes an entry of its own, and hangs it into the
-//! list by exchanging the list's head. Who loses that exchange finds the other's entry and gives its own units back.
-//! An entry is whole before anybody can see it, and all of it but the word that `ref_count.rs` describes never changes
-//! after, so nobody ever waits for anybody here.
+//! The rank that comes first creates the entry: it allocates a unit at both ranks, writes an entry, and prepends it
+//! to a list by compare-and-swap on the list head. A rank whose compare-and-swap fails may find the other rank's
+//! entry; it then frees its own units. An entry is complete before any rank can see it. Except for the word described
+//! in `ref_count.rs` it never changes afterwards, so no rank ever waits for another here.
 //!
-//! | bytes of an entry | are |
+//! | bytes of an entry | hold |
 //! |---|---|
 //! | 0-7 | the context |
-//! | 8-15 | who has opened the bank, and its units |
+//! | 8-15 | which ranks have the bank open, and its units |
 //! | 16-19 | the higher of the two ranks |
-//! | 20-23 | which bank |
-//! | 24-27 | the entry made before it with the same head; 0 for none |
+//! | 20-23 | the number of the bank |
+//! | 24-27 | the next older entry of the list; 0 for none |
 //! | 28-31 | nothing |
 
 use crate::slot::arena::{self, at, atomic8};
@@ -30,7 +31,7 @@ const REF_COUNT: u64 = 8;
 const ENTRIES_MAX: u64 = ((8 << 20) - ENTRIES) / ENTRY;
 const ENTRIES_TAKEN: u64 = 16;
 
-/// What an entry is found by, besides its lower rank.
+/// The key of an entry within the directory of its lower rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct DirectoryKey {
     context: u64,
@@ -38,12 +39,12 @@ struct DirectoryKey {
     bank: u32,
 }
 
-/// An entry as it was when it was hung in.
+/// An entry as it was inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct DirectoryEntry {
     key: DirectoryKey,
     ref_count: RefCount,
-    /// The entry made before it with the same head; 0 for none.
+    /// The next older entry of the list; 0 for none.
     next: u32,
 }
 
@@ -52,14 +53,14 @@ struct DirectoryEntry {
 pub(crate) struct OpenedBank {
     /// The number of its entry, for [`close`].
     pub(crate) entry: u32,
-    /// Unlike that of any earlier opening after which both ranks have let go.
+    /// Differs from that of every opening before both ranks last closed the bank.
     pub(crate) generation: u32,
     /// Its units: this rank's, and the peer's.
     pub(crate) ours: u32,
     pub(crate) theirs: u32,
 }
 
-/// A pair of which this rank is one.
+/// This rank and a peer, ordered.
 #[derive(Clone, Copy, Debug)]
 struct RankPair<'m> {
     worker: &'m Worker,
@@ -67,15 +68,15 @@ struct RankPair<'m> {
     higher: Rank,
 }
 
-/// An entry of a pair's.
+/// A directory entry of a pair.
 #[derive(Clone, Copy, Debug)]
 struct EntryRef<'m> {
     pair: RankPair<'m>,
     entry: u32,
 }
 
-/// Opens a bank of the pair that this rank and `peer` are in that context. Makes it if need be. A few dependent
-/// accesses to the lower of the two.
+/// Opens a bank that this rank shares with `peer` in that context. Creates it if necessary. Costs a few dependent
+/// accesses to the lower of the two ranks.
 pub(crate) fn open(worker: &Worker, peer: Rank, context: u64, bank: u32) -> Result<OpenedBank> {
     let pair = RankPair::with(worker, peer);
     let key = DirectoryKey { context, higher: pair.higher.0, bank };
@@ -102,25 +103,25 @@ pub(crate) fn open(worker: &Worker, peer: Rank, context: u64, bank: u32) -> Resu
     }
 }
 
-/// Lets go of a bank that this rank and `peer` have that entry for. Frees its memory at both ends if the peer has let
-/// go, too.
+/// Closes the bank with that entry for this rank. Frees its memory at both ranks if the peer has closed it, too.
 pub(crate) fn close(worker: &Worker, peer: Rank, entry: u32) -> Result<()> {
     let place = RankPair::with(worker, peer).place(entry);
     ref_count::close(&place, place.pair.side())
 }
 
-/// Begins to ask for the generation of a bank, which [`read_generation`] finds in the answer.
+/// Starts to read the generation of a bank. [`read_generation`] decodes the result.
 pub(crate) fn query_generation(worker: &Worker, peer: Rank, entry: u32) -> Result<Started, Cause> {
     let at = RankPair::with(worker, peer).place(entry).address().add(REF_COUNT);
     worker.start_atomic(at, atomic8(AtomicKind::Add, 0))
 }
 
-/// The generation of a bank, of the answer.
+/// Decodes the generation of a bank.
 pub(crate) fn read_generation(word: u64) -> u32 {
     RefCount::of(word).generation
 }
 
-/// Looks through the entries from `from` to before `until`: the number of the one with that key.
+/// Searches the list from entry `from` up to, but not including, `until`. Returns the number of the entry with that
+/// key.
 fn search(pair: RankPair<'_>, from: u32, until: u32, key: DirectoryKey) -> Result<Option<u32>> {
     let mut number = from;
     while number != until {
@@ -135,7 +136,7 @@ fn search(pair: RankPair<'_>, from: u32, until: u32, key: DirectoryKey) -> Resul
     Ok(None)
 }
 
-/// A new entry with units of its own, open for this rank, which nobody sees yet, and its number.
+/// Makes a new entry with units of its own, open for this rank and not visible to others. Returns it with its number.
 fn make(pair: RankPair<'_>, key: DirectoryKey) -> Result<(u32, DirectoryEntry)> {
     let number = pair.worker.atomic(at(pair.lower, ENTRIES_TAKEN), atomic8(AtomicKind::Add, 1))?;
     if number >= ENTRIES_MAX {
@@ -153,7 +154,7 @@ impl<'m> RankPair<'m> {
         RankPair { worker, lower: me.min(peer), higher: me.max(peer) }
     }
 
-    /// Which of the two this rank is.
+    /// Returns which of the two this rank is.
     fn side(&self) -> Side {
         if self.worker.rank() == self.lower { Side::Lower } else { Side::Higher }
     }
@@ -181,7 +182,7 @@ impl EntryRef<'_> {
 
     fn opened(&self, ref_count: RefCount) -> OpenedBank {
         let (ours, theirs) = match self.pair.side() {
-            // With itself a rank is both ends: what it writes it reads.
+            // A rank paired with itself is both ends: it reads what it writes.
             Side::Lower if self.pair.higher == self.pair.lower => (Side::Lower, Side::Lower),
             Side::Lower => (Side::Lower, Side::Higher),
             Side::Higher => (Side::Higher, Side::Lower),
@@ -218,7 +219,7 @@ impl RefCountMemory for EntryRef<'_> {
 }
 
 impl DirectoryKey {
-    /// Peers of one context have neighbouring places: no two the same, and few banks are touched.
+    /// Peers of one context get neighbouring list heads: they do not collide, and few memory pages are touched.
     fn hash(self) -> u64 {
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         mix(mix(0, self.context), u64::from(self.bank)).wrapping_add(u64::from(self.higher))
@@ -237,7 +238,7 @@ impl DirectoryEntry {
         bytes
     }
 
-    /// Of one that others see, the ref_count may have changed meanwhile.
+    /// Decodes an entry. If other ranks can see it, its reference count may have changed since.
     fn read(bytes: &[u8; ENTRY as usize]) -> DirectoryEntry {
         let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

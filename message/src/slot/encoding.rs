@@ -1,66 +1,68 @@
-//! What the words of a slot say.
+//! The encoding of the words of a slot.
 //!
-//! A slot at a rank is a block of two lines, both written by the peer:
+//! A slot at a rank consists of two lines, both written by the peer:
 //!
-//! | line | word | is | below called |
+//! | line | word | holds | called below |
 //! |---|---|---|---|
 //! | 0 | main, with payload | the peer's message to this rank | data |
 //! | 0 | side | the receive that the peer has posted for this rank's messages | posting |
-//! | 1 | main, with payload | address and size of a posted receive that is no short one; its claim | claim |
+//! | 1 | main, with payload | address and size of a posted receive that is not short; its claim | claim |
 //! | 1 | side | up to which message the peer has promised to send even if it leaves | promise |
 //!
-//! Messages of a slot are numbered from 1 in each direction. Every word carries the number that it is about in its
-//! upper half, and nothing is ever reset: a posting is good for the one message that follows those sent so far, and a
-//! word of a message that is over means nothing. What stands below the number only grows while the number stays.
+//! Messages of a slot are numbered from 1 in each direction. The upper half of every word is the number of the
+//! message it is about. Nothing is ever reset: a posting is valid for the next message to be sent and no other, and a
+//! word about an earlier message means nothing. While the number stays, the lower half only grows.
 //!
 //! ```text
-//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive: the size of a short one; the power of two that
-//!                                                           the size of a staged one has at least; one withdrawn
-//! claim     number:32 | 0:1 version:25        | state:6     who has a receive that is no short one, or
+//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive. size: of a short receive, its bytes; of a staged
+//!                                                           receive, log2 of its bytes, rounded down; or a withdrawal
+//! claim     number:32 | 0:1 version:25        | state:6     who has a receive that is not short, or
 //!           number:32 | 1:1 chunks:25         | state:6     how much of its message the receiver has taken
 //! size      version:19 | bytes:45                          of that receive, in the claim's payload
-//! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot counts for receives of any), or
-//!           number:32 | chunks:26             | kind:6      a long one, staged, shared, or in place, or
+//! data      number:32 | slot:20 length:6      | kind:6      a short message (the slot is for receives of any slot), or
+//!           number:32 | chunks:26             | kind:6      a long one, staged, split, or in place, or
 //!           number:32 | version:26            | kind:6      a message that did not fit, or
-//!           number:32 | all ones              | kind:6      one that failed after its receive was taken
+//!           number:32 | all ones              | kind:6      one that failed after its receive was claimed
 //! ```
 
-/// Bytes of a short message: they travel in the slot's line.
+/// Most bytes of a short message, which travels in the slot's line.
 pub const SHORT_MAX: usize = 48;
 
-/// The promise to send all messages up to that number.
+/// Encodes the promise to send all messages up to that number.
 pub(crate) fn promise(number: u32) -> u64 {
     numbered(number, 1)
 }
 
-/// The promise of a rank that leaves to a receive of any slot: that there is something for it, or nothing any more.
+/// Encodes the promise of a leaving rank to a receive of any slot: a message will come, or none will.
 pub(crate) fn promise_of_any(is_something: bool) -> u64 {
     promise(if is_something { 1 } else { 2 })
 }
 
-/// Whether something was promised to a receive of any slot.
+/// Returns true if a message was promised to a receive of any slot.
 pub(crate) fn is_any_promised(promise: u64) -> bool {
     number(promise) == 1
 }
 
-/// Whether the message of that number was promised.
+/// Returns true if the message of that number was promised.
 pub(crate) fn is_promised(promise: u64, number: u32) -> bool {
     promise != 0 && self::number(promise).wrapping_sub(number) as i32 >= 0
 }
 
-/// What kind of receive was posted.
+/// The kind of a posted receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Posting {
-    /// Nothing for the message asked about.
+    /// No receive for the message in question.
     None,
-    /// At most 48 bytes, which go into the receiver's line.
+    /// A receive of at most 48 bytes. The message goes into the receiver's line.
     Short { room: usize },
-    /// At least so many, which the receiver takes out of the sender's ring; the size stands in the block's second line,
-    /// under this version. Nobody else touches the receiver's memory, so there is nothing to claim.
+    /// A receive of at least `least` bytes, which the receiver copies out of the sender's ring. The exact size is in
+    /// the slot's second line, under this version. No other rank accesses the receiver's memory, so the sender need
+    /// not claim it.
     Staged { least: u64, version: u32 },
-    /// More than 48 bytes: address and size stand in the block's second line, under this version, to be claimed.
+    /// A receive of more than 48 bytes, which the sender must claim. Its address and size are in the slot's second
+    /// line, under this version.
     Long { version: u32 },
-    /// A receive that wanted its message staged, and was withdrawn.
+    /// A short or staged receive that was withdrawn.
     Withdrawn,
 }
 
@@ -75,53 +77,53 @@ fn numbered(number: u32, low: u64) -> u64 {
     u64::from(number) << 32 | low
 }
 
-/// The number that a word is about.
+/// Returns the number of the message that a word is about.
 #[inline(always)]
 pub(crate) fn number(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// A version as the words carry it.
+/// Reduces a version to the bits that words carry.
 pub(crate) fn version(version: u32) -> u32 {
     version & VERSION_MASK
 }
 
-/// Whether a word is about a later message than that.
+/// Returns true if a word is about a later message.
 pub(crate) fn is_later(word: u64, number: u32) -> bool {
     self::number(word).wrapping_sub(number) as i32 > 0
 }
 
-/// The posting of a receive of at most 48 bytes.
+/// Encodes the posting of a receive of at most 48 bytes.
 #[inline(always)]
 pub(crate) fn short_posting(number: u32, version: u32, room: usize) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | (room as u64) << 6 | SHORT)
 }
 
-/// The posting of a longer one, of `room` bytes, whose message is to be staged.
+/// Encodes the posting of a longer receive, of `room` bytes, whose message is to be staged.
 pub(crate) fn staged_posting(number: u32, version: u32, room: u64) -> u64 {
     let power = u64::from(room.max(1).ilog2());
     numbered(number, u64::from(version & VERSION_MASK) << 12 | power << 6 | TO_STAGE)
 }
 
-/// The posting of a longer one that is to be claimed.
+/// Encodes the posting of a longer receive that must be claimed.
 pub(crate) fn long_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | LONG)
 }
 
-/// That the receive posted last, a short one or one whose message was to be staged, is withdrawn. A version of its own:
-/// it counts as a posting.
+/// Encodes the withdrawal of the last posted receive, a short or staged one. It has a version of its own, like a
+/// posting.
 pub(crate) fn withdrawn_posting(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version & VERSION_MASK) << 12 | WITHDRAWN)
 }
 
-/// Whether a posting is short, for the message of that number, and has room for so many bytes.
+/// Returns true if a posting is a short receive for the message of that number with room for `len` bytes.
 #[inline(always)]
 pub(crate) fn accepts_short(posting: u64, number: u32, len: usize) -> bool {
     let wanted = numbered(number, SHORT);
     posting & (u64::from(u32::MAX) << 32 | KIND) == wanted && len as u64 <= posting >> 6 & KIND
 }
 
-/// What a posting says about the message of that number.
+/// Decodes a posting for the message of that number.
 pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
     if number(word) != about {
         return Posting::None;
@@ -136,54 +138,53 @@ pub(crate) fn read_posting(word: u64, about: u32) -> Posting {
     }
 }
 
-/// The version that a posting carries.
+/// Returns the version in a posting.
 pub(crate) fn posting_version(word: u64) -> u32 {
     (word >> 12) as u32 & VERSION_MASK
 }
 
-/// Who has a receive that is no short one.
+/// Who has a receive that is not short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Claim {
     /// The receiver has posted it.
     Posted = 1,
-    /// The sender has taken it: the receiver waits for the message.
+    /// The sender has claimed it: the receiver waits for the message.
     Claimed = 2,
     /// The receiver has withdrawn it.
     Withdrawn = 3,
 }
 
-/// The claim word of a version of a posting.
+/// Encodes the claim word of a version of a posting.
 pub(crate) fn claim(number: u32, version: u32, state: Claim) -> u64 {
     numbered(number, u64::from(version) << 6 | state as u64)
 }
 
-/// Bits of the bytes of a size.
+/// Bits of the byte count in a size word.
 const SIZE_BITS: u32 = 45;
 
-/// The size of a receive of that version. The version stands in the same word, since nobody can read the word and the
-/// claim at once: between the two the receive may have been withdrawn, and another one described.
+/// Encodes the size of a receive of that version. The word includes the version because nobody can read the size and
+/// the claim at once: in between, the receive may have been withdrawn and another one described.
 pub(crate) fn size(version: u32, bytes: u64) -> u64 {
     u64::from(version & VERSION_MASK) << SIZE_BITS | bytes.min((1 << SIZE_BITS) - 1)
 }
 
-/// The bytes that a size word says, if it is about that version.
+/// Decodes the bytes of a size word, if it is of that version.
 pub(crate) fn read_size(word: u64, version: u32) -> Option<u64> {
     (word >> SIZE_BITS == u64::from(version)).then_some(word & ((1 << SIZE_BITS) - 1))
 }
 
 const TAKEN: u64 = 4;
 const TAKEN_BIT: u64 = 1 << 31;
-/// The largest number of chunks that a claim says were taken.
+/// The largest number of taken chunks that a claim word can hold.
 pub(crate) const CHUNKS_MAX: u32 = (1 << 25) - 1;
 
-/// How many chunks of a message the receiver has taken. In the second line, at which nobody looks who waits for a
-/// message: the peer keeps it, and writing there costs nothing.
+/// Encodes how many chunks of a message the receiver has taken. It is written to the second line, which a rank that
+/// waits for a message does not read. So the line stays in the writer's cache, and the write is cheap.
 pub(crate) fn taken(number: u32, chunks: u32) -> u64 {
     numbered(number, TAKEN_BIT | u64::from(chunks) << 6 | TAKEN)
 }
 
-/// How many chunks of the message of that number were taken, if a claim says so: all of its `chunks`, if it is about a
-/// later one.
+/// Decodes how many of the message's `chunks` were taken. All of them, if the word is about a later message.
 pub(crate) fn read_taken(word: u64, about: u32, chunks: u32) -> u32 {
     if is_later(word, about) {
         chunks
@@ -194,22 +195,22 @@ pub(crate) fn read_taken(word: u64, about: u32, chunks: u32) -> u32 {
     }
 }
 
-/// What stands in the receiver's line about a message.
+/// What the data word in the receiver's line says about a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Data {
-    /// Not the message asked about.
+    /// Nothing about the message in question.
     None,
-    /// The message, in the payload; `slot` is where it was sent, for receives of any.
+    /// The message is in the payload. `slot`: where it was sent, for receives of any slot.
     Short { slot: u32, len: usize },
-    /// That many chunks stand in the sender's ring.
+    /// That many chunks were copied into the sender's ring.
     Staged { chunks: u32 },
-    /// Its source stands in the payload: the receiver may copy parts of it.
+    /// A split copy: the payload has the source's address, and the receiver may copy parts.
     Shared,
-    /// The message is where the posting said.
+    /// The message is at the address in the posting.
     InPlace,
-    /// It was larger than the receive posted under that version.
+    /// The message did not fit in the receive posted under that version.
     TooLong { version: u32 },
-    /// Its sender had taken the receive, and could not go on.
+    /// The sender had claimed the receive and then failed.
     Failed,
 }
 
@@ -220,45 +221,45 @@ const TOO_LONG: u64 = 4;
 const SHARED: u64 = 5;
 const FAILED: u64 = 6;
 
-/// The data word of a short message.
+/// Encodes the data word of a short message.
 #[inline(always)]
 pub(crate) fn short_data(number: u32, slot: u32, len: usize) -> u64 {
     numbered(number, u64::from(slot) << 12 | (len as u64) << 6 | DATA_SHORT)
 }
 
-/// The data word of a long message of which `chunks` are staged.
+/// Encodes the data word of a long message of which `chunks` are staged.
 pub(crate) fn staged_data(number: u32, chunks: u32) -> u64 {
     numbered(number, u64::from(chunks) << 6 | STAGED)
 }
 
-/// The data word of a long message that both ranks are copying.
+/// Encodes the data word of a split copy.
 pub(crate) fn shared_data(number: u32) -> u64 {
     numbered(number, SHARED)
 }
 
-/// The data word of a long message that has arrived in place.
+/// Encodes the data word of a long message that has arrived in place.
 pub(crate) fn in_place_data(number: u32) -> u64 {
     numbered(number, u64::from(u32::MAX >> 6) << 6 | IN_PLACE)
 }
 
-/// The data word that says that a message did not fit.
+/// Encodes the data word of a message that did not fit.
 pub(crate) fn too_long_data(number: u32, version: u32) -> u64 {
     numbered(number, u64::from(version) << 6 | TOO_LONG)
 }
 
-/// The data word that says that a message will not come, though its receive was taken.
+/// Encodes the data word of a message that failed after its receive was claimed.
 pub(crate) fn failed_data(number: u32) -> u64 {
     numbered(number, u64::from(u32::MAX >> 6) << 6 | FAILED)
 }
 
-/// The length of a short message, if the data word brings the one of that number.
+/// Returns the length of a short message, if the data word is for the message of that number.
 #[inline(always)]
 pub(crate) fn short_len(data: u64, number: u32) -> Option<usize> {
     let is_it = data & (u64::from(u32::MAX) << 32 | KIND) == numbered(number, DATA_SHORT);
     is_it.then_some((data >> 6 & KIND) as usize)
 }
 
-/// What a data word says about the message of that number.
+/// Decodes a data word for the message of that number.
 pub(crate) fn read_data(word: u64, about: u32) -> Data {
     if number(word) != about {
         return Data::None;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | counter | last: a reader that sees it sees the payload (`SYNC signal-raise`) |
 //! | 1-6 | payload | in between |
-//! | 7 | the next counter value | first: a reader that sees any new payload word sees that the write began (`SYNC line-torn`) |
+//! | 7 | the next counter value | first: a reader that sees a new payload word sees it, too (`SYNC line-torn`) |
 //!
 //! All words lie in one cache line, so handing over a value moves one line. The reader copies the payload and then
 //! reads word 7: if the writer has begun the next value, the copy may be torn and is discarded.

@@ -31,7 +31,7 @@ pub(crate) const FAST_PATH_MAX: u64 = RING / 4;
 const WIDE: u64 = 2 << 20;
 /// A rank uses wide rings after it has staged this many bytes.
 const WIDE_AFTER: u64 = 4 << 20;
-/// Rings of a rank, of either size. So many messages can be in rings at a time; others wait. Rings whose message has
+/// Rings of a rank, of either size. This many messages can be in rings at a time; others wait. Rings whose message has
 /// met a withdrawn receive do not count: nobody knows when it will be taken.
 const RINGS_MAX: usize = 4;
 /// Offset of a ring in its allocation. Program buffers often begin near the start of a page, and copies between
@@ -405,7 +405,7 @@ impl Rings {
         self.sized(self.staged.load(Ordering::Relaxed)).has_room()
     }
 
-    /// Returns the rings for a rank that has staged so many bytes.
+    /// Returns the rings for a rank that has staged that many bytes.
     fn sized(&self, staged: u64) -> &RingsOfSize {
         if staged < WIDE_AFTER { &self.narrow } else { &self.wide }
     }

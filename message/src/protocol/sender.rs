@@ -68,7 +68,7 @@ struct Receive {
 }
 
 impl Receive {
-    /// Returns true if a message of so many bytes goes through a ring.
+    /// Returns true if a message of `len` bytes goes through a ring.
     fn is_staged(&self, len: u64) -> bool {
         self.to.is_null() && len > SHORT_MAX as u64 && len <= self.room
     }

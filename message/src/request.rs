@@ -513,7 +513,7 @@ impl PendingRecv {
 }
 
 impl Drop for PendingRecv {
-    /// In a forked child nothing, as above: the receive is the rank's, which goes on.
+    /// Does nothing in a forked child: the receive belongs to the rank, which still uses it.
     fn drop(&mut self) {
         if self.context.worker.life().is_forked() {
             return;

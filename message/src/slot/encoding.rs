@@ -14,8 +14,8 @@
 //! word about an earlier message means nothing. While the number stays, the lower half only grows.
 //!
 //! ```text
-//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a short receive and its bytes; a staged one, and log2 of
-//!                                                           receive, log2 of its bytes, rounded down; or a withdrawal
+//! posting   number:32 | 0:1 version:19 size:6 | kind:6      a receive. size: the bytes of a short one; log2 of the
+//!                                                           bytes of a staged one, rounded down. Or a withdrawal
 //! claim     number:32 | 0:1 version:25        | state:6     who has a receive that is not short, or
 //!           number:32 | 1:1 chunks:25         | state:6     how much of its message the receiver has taken
 //! size      version:19 | bytes:45                          of that receive, in the claim's payload

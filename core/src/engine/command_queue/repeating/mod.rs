@@ -67,7 +67,7 @@ fn watch(arming: &SignalControl, number: u32) -> bool {
 
 impl SignalTarget {
     #[inline]
-    fn is_plainly_reached(&self, worker: &Worker) -> bool {
+    fn is_certainly_reached(&self, worker: &Worker) -> bool {
         certainly_reached(self.cell.read(worker.fabric()), self.threshold)
     }
 }
@@ -184,7 +184,7 @@ impl Worker {
         watch: u32,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        let are_reached = || milestones.clone().all(|milestone| milestone.is_plainly_reached(self));
+        let are_reached = || milestones.clone().all(|milestone| milestone.is_certainly_reached(self));
         if are_reached() {
             return Ok(());
         }

@@ -93,7 +93,8 @@ fn main() -> ExitCode {
 mod tests {
     #[test]
     fn the_chapter_shows_these_lines() {
-        let (program, chapter) = (include_str!("schedule.rs"), include_str!("../../../docs/guide/schedules.md"));
+        let (program, chapter) =
+            (include_str!("schedule.rs"), include_str!("../../../docs/guide/schedules.md"));
         let begin = program.find("fn two_trees").expect("the function");
         let lines = program[begin..].split_inclusive("\n}\n").next().expect("its end");
         assert!(chapter.contains(lines), "{lines}");

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tasuki_core::base::{Rank, Result};
 use tasuki_core::bootstrap::{JobConnection, Membership, Settings, join};
 use tasuki_core::engine::node_state::{PublishedWait, Stage, UnderWay};
-use tasuki_core::engine::park::DROWSY;
+use tasuki_core::engine::park::DOZING;
 use tasuki_core::os::{clock, futex, process};
 
 fn main() -> ExitCode {
@@ -105,7 +105,7 @@ impl State {
             thread: process::thread_id(),
         });
         while !node_state.is_over() {
-            let epoch = rank_state.park().begin_sleep(DROWSY, || ());
+            let epoch = rank_state.park().begin_sleep(DOZING, || ());
             if !node_state.is_over() {
                 futex::wait(rank_state.park().futex(), epoch.0, Duration::from_secs(1), futex::Scope::Shared);
             }

@@ -97,7 +97,7 @@ fn barrier_mode_loses_no_wake_up_of_a_deep_sleeper() {
                 barrier.interrupt();
                 signal.store(1, Ordering::Relaxed);
                 barrier.interrupt();
-                line.needs_wake(WakeMode::Barrier);
+                line.needs_wake(WakeMode::Membarrier);
                 barrier.end();
             })
         };

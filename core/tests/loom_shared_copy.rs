@@ -28,7 +28,7 @@ impl Node {
             let before = self.bytes[chunk.index as usize].swap(chunk.words[0], Ordering::Relaxed);
             assert_ne!(before, chunk.words[0], "copied twice");
             if let Some(all) = self.bulk.done(&chunk, true) {
-                assert!(all.is_good && all.words == chunk.words);
+                assert!(all.is_ok && all.words == chunk.words);
                 let parts = &self.bytes[..parts];
                 let is_whole = parts.iter().all(|bytes| bytes.load(Ordering::Relaxed) >= all.words[0]);
                 assert!(is_whole, "its end was told before its bytes were there");

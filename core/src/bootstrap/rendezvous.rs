@@ -189,11 +189,11 @@ impl Rendezvous {
             .iter()
             .position(|rank_state| rank_state.as_ref().is_some_and(|rank_state| !rank_state.barrier));
         match (self.wake, cannot) {
-            (Some(WakeMode::Barrier), Some(rank)) => Err(format!(
+            (Some(WakeMode::Membarrier), Some(rank)) => Err(format!(
                 "TASUKI_WAKE=membarrier cannot be had: rank {rank} may not use membarrier(2) here; unset it"
             )),
             (Some(mode), _) => Ok(mode),
-            (None, None) if self.seats.len() <= self.processors => Ok(WakeMode::Barrier),
+            (None, None) if self.seats.len() <= self.processors => Ok(WakeMode::Membarrier),
             (None, _) => Ok(WakeMode::Fence),
         }
     }
@@ -293,7 +293,7 @@ mod tests {
         let (answer, descriptors) = meeting.part(0).unwrap();
         assert_eq!((answer, descriptors.len()), (Answer::Welcome { size: 2, descriptors: 3 }, 3));
         assert!(meeting.part(1).is_none());
-        assert_eq!(meeting.node_state().wake_mode(), WakeMode::Barrier);
+        assert_eq!(meeting.node_state().wake_mode(), WakeMode::Membarrier);
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
         come(&mut meeting, hello(0, true));
         assert_eq!(come(&mut meeting, hello(1, false)), Verdict::Complete);
         assert_eq!(meeting.node_state().wake_mode(), WakeMode::Fence);
-        let mut meeting = rendezvous(2, Some(WakeMode::Barrier));
+        let mut meeting = rendezvous(2, Some(WakeMode::Membarrier));
         come(&mut meeting, hello(0, true));
         assert!(refusal(come(&mut meeting, hello(1, false))).contains("rank 1 may not use membarrier"));
     }

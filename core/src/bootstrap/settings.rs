@@ -176,7 +176,7 @@ fn wake_mode(word: &str) -> Option<Option<WakeMode>> {
     match word {
         "auto" => Some(None),
         "fence" => Some(Some(WakeMode::Fence)),
-        "membarrier" => Some(Some(WakeMode::Barrier)),
+        "membarrier" => Some(Some(WakeMode::Membarrier)),
         _ => None,
     }
 }

@@ -398,7 +398,7 @@ impl Worker {
         }
         let now = self.platform.now_ns();
         if is_said {
-            self.node_state.declare_dead_and_said(self.rank, how, now);
+            self.node_state.declare_dead_and_printed(self.rank, how, now);
         } else {
             self.node_state.declare_dead(self.rank, how, now);
         }

@@ -1,4 +1,5 @@
-//! What the ranks of one node share besides memory: a node state that says who is there, sleeps, waits or died.
+//! State that the ranks of one node share besides registered memory: which ranks have joined, sleep, wait or have died;
+//! park lines; slots for owner requests; copies that several ranks share.
 
 pub mod node_state;
 pub mod park;

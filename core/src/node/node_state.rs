@@ -1,9 +1,9 @@
-//! What all ranks of a node and their launcher share: who is there, who sleeps, who waits for what, who died.
+//! State that all ranks of a node and their launcher share: which ranks have joined, sleep, wait for what, or have died.
 #![allow(unsafe_code)]
-//! Unsafe: references to structures of atomics inside a mapping that lives as long as the node state.
+//! Unsafe: references to structures of atomics inside a mapping that exists as long as the node state.
 //!
-//! One memory file of a page and 512 bytes a rank, made by whoever starts the job. Every word is atomic; which rank
-//! writes what stands at each field.
+//! It is one memory file of a page and 512 bytes for each rank. The process that starts the job creates it. Every word is
+//! atomic. The comment of each field says who writes it.
 
 use super::park::{ParkLine, WakeMode};
 use super::shared_copy::SharedCopies;
@@ -18,39 +18,39 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 const MAGIC: u64 = u64::from_le_bytes(*b"tasuki-b");
 const HEADER_BYTES: usize = 4096;
 const RANK_STATE_BYTES: usize = 512;
-/// The node's helper was in a rank that has left.
+/// Value of `helper`: the node's helper was in a rank that has left.
 const VACANT: u32 = u32::MAX;
-/// Longest text of a death or of a waiting call that is kept.
+/// The most bytes of a text: how a rank died, or the call that waits. Longer texts are cut.
 pub const TEXT_BYTES: usize = 192;
 
 /// The words of the whole node.
 #[repr(C)]
 struct Header {
     magic: AtomicU64,
-    /// Layout that the maker was compiled with.
+    /// Hash of the layout that the creator was compiled with.
     hash: AtomicU64,
     size: AtomicU32,
-    /// 0 until decided, then 1 FENCE or 2 BARRIER. Written once, before any rank starts its program.
+    /// 0 until it is chosen, then 1 FENCE or 2 MEMBARRIER. Written once, before any rank starts its program.
     wake_mode: AtomicU32,
-    /// 0: no rank has had the node's helper; 1 + the rank that has it; [`VACANT`]. Written by CAS of who takes it, and
-    /// by who gives it up.
+    /// 0: no rank has had the node's helper; 1 + the rank that has it; or [`VACANT`]. Written by the rank that takes the
+    /// helper (CAS) and by the rank that gives it up.
     helper: AtomicU32,
-    /// When the next membarrier of the node may run, in ns: a bucket of 500 a second.
+    /// Token bucket of 500 membarriers a second: the time in ns when the next one may run.
     next_barrier: AtomicU64,
-    /// 0 while all is well, then 1 + the rank that died first. Written once by whoever noticed (CAS), after `death`.
-    /// Read by every call of every rank: on a line of its own.
-    over: FutexLine,
+    /// 0, or 1 + the rank that died first. Written once, after `death`, by the process that claimed `death`. Every call
+    /// of every rank reads it, so it has a cache line of its own.
+    over: PaddedWord,
     death: Death,
-    /// Copies that ranks share.
-    bulk: SharedCopies,
+    /// Copies that several ranks share.
+    shared_copies: SharedCopies,
 }
 
-/// `claimed` of a death that only the node state tells.
-const UNSAID: u32 = 1;
-/// `claimed` of a death that the rank has also told on its own standard error.
-const SAID: u32 = 2;
+/// `claimed` of a death whose reason is only in the node state.
+const NOT_PRINTED: u32 = 1;
+/// `claimed` of a death whose reason the rank has also printed on its own standard error.
+const PRINTED: u32 = 2;
 
-/// How the first rank died. Written under `claimed` (0 until then), read after `over`.
+/// How the first rank died. Written by the process that set `claimed` (0 before), read after `over`.
 #[repr(C)]
 struct Death {
     claimed: AtomicU32,
@@ -58,11 +58,11 @@ struct Death {
     how: SharedText,
 }
 
-/// A word with a line to itself.
+/// A word with two cache lines to itself.
 #[repr(C, align(128))]
-struct FutexLine(AtomicU32, [u8; 0]);
+struct PaddedWord(AtomicU32, [u8; 0]);
 
-/// A short text in shared memory, written once or under a version.
+/// A short text in shared memory, written once or protected by a version.
 #[derive(Debug)]
 #[repr(C)]
 struct SharedText {
@@ -90,17 +90,17 @@ impl SharedText {
     }
 }
 
-/// Where a rank is in its life.
+/// The stage of a rank between its start and its end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u32)]
 pub enum Stage {
-    /// Started, or not even that.
+    /// It has not joined yet.
     Absent = 0,
-    /// Joined and running its program.
+    /// It has joined and runs its program.
     Joined = 1,
-    /// Done: only empties what others still need of it.
+    /// Its program has finished; it completes what other ranks still need.
     Leaving = 2,
-    /// Left in order.
+    /// It has left the job in order.
     Left = 3,
 }
 
@@ -109,17 +109,18 @@ pub enum Stage {
 #[repr(C, align(512))]
 pub struct RankState {
     park: ParkLine,
-    /// The same of its helper, which nobody has to wake if there is none: it is never asleep.
+    /// The park line of the rank's helper. If there is no helper, the line stays AWAKE.
     helper: ParkLine,
     /// [`Stage`]; written by the rank.
     stage: AtomicU32,
-    /// The rank's process, as whoever lets it in knows it; written by that one when the rank joins.
+    /// The rank's process id in the namespace of the process that accepted the rank. That process writes it when the rank
+    /// joins.
     pid: AtomicU32,
-    /// Odd while the record below is written. Written by the rank's waiting thread that holds `writing`.
+    /// Odd while the record of a wait is written. Written by one thread of the rank at a time.
     version: AtomicU32,
-    /// 1 while the rank waits for something.
+    /// 1 while the rank waits.
     waiting: AtomicU32,
-    /// The kernel's number of the thread that waits.
+    /// The kernel's id of the thread that waits.
     thread: AtomicU32,
     /// [`EndedBy`] as a word: 0 if that is not known.
     ended_by: AtomicU32,
@@ -127,7 +128,7 @@ pub struct RankState {
     under_way: AtomicU32,
     /// [`ProcessIdentity::pid`]; 0 until the rank has written the other fields of [`ProcessIdentity`].
     own_pid: AtomicU32,
-    /// Since when it waits, in ns of the node's clock.
+    /// When the wait began, in ns of the node's clock.
     since_ns: AtomicU64,
     /// The call, with its peer and object: `wait(signal 7 >= 4)`.
     call: SharedText,
@@ -139,35 +140,35 @@ pub struct RankState {
 
 const _: () = assert!(size_of::<RankState>() == RANK_STATE_BYTES && size_of::<Header>() <= HEADER_BYTES);
 
-/// What a rank says of its process, so that others can be sure that they copy from and to that process and no other.
+/// The identity of a rank's process. Peers check it to be sure that the kernel copies from and to that process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcessIdentity {
-    /// Its number, as it knows itself: it means the same process only in the same namespace.
+    /// The process id in the process's own PID namespace. It names the process only there.
     pub pid: u32,
-    /// Its namespace of process numbers; 0 if it could not find out.
+    /// The PID namespace of the process; 0 if it could not find out.
     pub pid_namespace: u64,
-    /// Where in its memory the cookie lies.
+    /// The address of the cookie in the process's memory.
     pub cookie_at: u64,
     /// A random number.
     pub cookie: u64,
 }
 
-/// The one rank that can end a wait: no other rank can, and the wait has no time limit.
+/// The only rank that can end a wait that has no time limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndedBy {
-    /// That rank's program has to send or to receive a message.
+    /// The program of this rank must send or receive a message.
     Message(Rank),
-    /// That rank has to raise a signal.
+    /// This rank must raise a signal.
     Signal(Rank),
 }
 
-/// What a rank that waits has begun besides, and may go on with though its program waits: other ranks may need no more
-/// than that of it.
+/// Operations that a waiting rank has begun and that progress while its program waits. They may be all that other ranks
+/// need from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UnderWay {
-    /// Messages that it sends.
+    /// True if the rank is sending messages.
     pub sends: bool,
-    /// What raises signals: command queues, handlers, plans.
+    /// True if the rank has command queues, handlers or plans that can raise signals.
     pub signals: bool,
 }
 
@@ -178,16 +179,16 @@ pub struct PublishedWait {
     pub call: String,
     /// When it began, in ns of the node's clock.
     pub since_ns: u64,
-    /// Who alone can end it, if that is known.
+    /// The only rank that can end it, if that is known.
     pub ended_by: Option<EndedBy>,
-    /// What else goes on in the rank meanwhile.
+    /// Other operations of the rank that progress meanwhile.
     pub under_way: UnderWay,
-    /// The kernel's number of the thread that waits.
+    /// The kernel's id of the thread that waits.
     pub thread: u32,
 }
 
 impl EndedBy {
-    /// The rank that has to do something.
+    /// Returns the rank that must act.
     pub fn rank(self) -> Rank {
         match self {
             EndedBy::Message(rank) | EndedBy::Signal(rank) => rank,
@@ -217,17 +218,17 @@ impl UnderWay {
 /// The first death of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeathRecord {
-    /// Who died.
+    /// The rank that died.
     pub rank: Rank,
-    /// How, in words.
+    /// How it died, in words.
     pub how: String,
-    /// Whether the rank itself has told this on its standard error: nobody need repeat it to the user.
-    pub is_said: bool,
-    /// When, in ns of the node's clock.
+    /// True if the rank itself has printed this on its standard error, so that nobody need repeat it to the user.
+    pub is_printed: bool,
+    /// When it died, in ns of the node's clock.
     pub when_ns: u64,
 }
 
-/// The mapped node state of a node.
+/// The mapped state of a node.
 #[derive(Debug)]
 pub struct NodeState {
     file: MemFile,
@@ -236,7 +237,7 @@ pub struct NodeState {
 }
 
 impl NodeState {
-    /// A new node state for `size` ranks.
+    /// Creates a node state for `size` ranks.
     pub fn create(size: usize) -> Result<NodeState> {
         let node_state = NodeState::map(MemFile::create(c"tasuki-node", NodeState::bytes(size))?, size)?;
         let header = node_state.header();
@@ -246,7 +247,8 @@ impl NodeState {
         Ok(node_state)
     }
 
-    /// The node state behind a descriptor that the launcher handed over.
+    /// Maps the node state whose descriptor another process sent. Error: it is not a node state for `size` ranks of this
+    /// version.
     pub fn adopt(fd: OwnedFd, size: usize) -> Result<NodeState> {
         let node_state = NodeState::map(MemFile::adopt(fd, NodeState::bytes(size))?, size)?;
         let header = node_state.header();
@@ -256,7 +258,7 @@ impl NodeState {
         if ours {
             Ok(node_state)
         } else {
-            Err(Error::argument("the descriptor is not this job's node state"))
+            Err(Error::argument("the descriptor is not the node state of this job"))
         }
     }
 
@@ -265,7 +267,7 @@ impl NodeState {
         Ok(NodeState { file, mapping, size })
     }
 
-    /// The node's helper is to be in that rank. False: it is in another.
+    /// Claims the node's helper for `rank`. Returns false if another rank has it.
     pub fn take_helper(&self, rank: Rank) -> bool {
         let word = &self.header().helper;
         let take =
@@ -273,27 +275,27 @@ impl NodeState {
         take(0) || take(VACANT)
     }
 
-    /// The rank in which the node's helper was has none any more.
-    pub fn leave_helper(&self) {
+    /// Gives up the node's helper, which the calling rank had.
+    pub fn give_up_helper(&self) {
         self.header().helper.store(VACANT, Ordering::Relaxed);
     }
 
-    /// Whether the node had a helper, and has none now.
+    /// Returns true if the node had a helper and has none now.
     pub fn lacks_helper(&self) -> bool {
         self.header().helper.load(Ordering::Relaxed) == VACANT
     }
 
-    /// Bytes that the node state of `size` ranks takes, once a node.
+    /// Returns the bytes of a node state for `size` ranks. A node has one.
     pub fn bytes(size: usize) -> u64 {
         (HEADER_BYTES + size * RANK_STATE_BYTES).next_multiple_of(4096) as u64
     }
 
-    /// The file, to hand it on.
+    /// Returns the memory file, to send it to other processes.
     pub fn file(&self) -> &MemFile {
         &self.file
     }
 
-    /// How many ranks it has seats for.
+    /// Returns the number of ranks.
     #[inline]
     pub fn size(&self) -> usize {
         self.size
@@ -304,42 +306,43 @@ impl NodeState {
         unsafe { self.mapping.start().cast::<Header>().as_ref() }
     }
 
-    /// The rank state of `rank`, which must be below the size.
+    /// Returns the state of `rank`, which must be below the size.
     #[inline]
     pub fn rank_state(&self, rank: Rank) -> &RankState {
         assert!(rank.index() < self.size);
         let at = HEADER_BYTES + rank.index() * RANK_STATE_BYTES;
-        // SAFETY: the index was checked; seats are aligned by their size; RankState is made of atomics.
+        // SAFETY: the index was checked; rank states are aligned to their size; RankState is made of atomics.
         unsafe { self.mapping.start().add(at).cast::<RankState>().as_ref() }
     }
 
-    /// The rank state's address for callers that keep the node state alive themselves.
+    /// Returns the address of a rank's state, for callers that keep the node state alive themselves.
     #[inline]
     pub fn rank_state_ptr(&self, rank: Rank) -> NonNull<RankState> {
         NonNull::from(self.rank_state(rank))
     }
 
-    /// Copies that ranks of the node share.
+    /// Returns the copies that ranks of the node share.
     #[inline]
-    pub fn bulk(&self) -> &SharedCopies {
-        &self.header().bulk
+    pub fn shared_copies(&self) -> &SharedCopies {
+        &self.header().shared_copies
     }
 
-    /// Decides how sleepers are found; before any rank runs.
+    /// Sets how writers detect sleepers. Must be called before any rank runs.
     pub fn set_wake_mode(&self, mode: WakeMode) {
         let word = match mode {
             WakeMode::Fence => 1,
-            WakeMode::Barrier => 2,
+            WakeMode::Membarrier => 2,
         };
         self.header().wake_mode.store(word, Ordering::Release);
     }
 
-    /// How sleepers are found. FENCE, which is right everywhere, until somebody decides.
+    /// Returns how writers detect sleepers. Until the mode is set, FENCE, which is correct everywhere.
     pub fn wake_mode(&self) -> WakeMode {
-        if self.header().wake_mode.load(Ordering::Acquire) == 2 { WakeMode::Barrier } else { WakeMode::Fence }
+        let word = self.header().wake_mode.load(Ordering::Acquire);
+        if word == 2 { WakeMode::Membarrier } else { WakeMode::Fence }
     }
 
-    /// Takes one of the node's 500 membarriers a second; false if there is none just now.
+    /// Takes one of the node's 500 membarriers a second. Returns false if none is left now.
     pub fn take_barrier_token(&self, now_ns: u64) -> bool {
         const APART_NS: u64 = 2_000_000;
         let next = self.header().next_barrier.load(Ordering::Relaxed);
@@ -352,26 +355,26 @@ impl NodeState {
                 .is_ok()
     }
 
-    /// Whether a rank has died. One load of a line that hardly ever changes.
+    /// Returns true if a rank has died. Costs one load of a cache line that changes at most once.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.header().over.0.load(Ordering::Relaxed) != 0
     }
 
-    /// A moment that is not over yet, by any clock.
+    /// A time of death that no clock has passed: the death is reported as 0 ns ago.
     pub const JUST_NOW: u64 = u64::MAX;
 
-    /// How a rank died that ended the process which it shares with others.
+    /// How a rank died that ended the process that it shares with other ranks.
     pub const EXITED: &str = "its program ended the process of all ranks (exit)";
 
-    /// Says that `rank` died, and wakes everybody. False if another death was told before: the first one counts.
+    /// Declares that `rank` died, and wakes all ranks. Returns false if a death was declared before: the first one counts.
     pub fn declare_dead(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
-        self.declare(rank, how, UNSAID, now_ns)
+        self.declare(rank, how, NOT_PRINTED, now_ns)
     }
 
-    /// The same for the calling rank, which has told on its own standard error what happened.
-    pub fn declare_dead_and_said(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
-        self.declare(rank, how, SAID, now_ns)
+    /// Like [`NodeState::declare_dead`], for the calling rank, which has printed the reason on its own standard error.
+    pub fn declare_dead_and_printed(&self, rank: Rank, how: &str, now_ns: u64) -> bool {
+        self.declare(rank, how, PRINTED, now_ns)
     }
 
     fn declare(&self, rank: Rank, how: &str, claim: u32, now_ns: u64) -> bool {
@@ -381,21 +384,21 @@ impl NodeState {
         }
         death.when_ns.store(now_ns, Ordering::Relaxed);
         death.how.write(how);
-        self.header().over.0.store(rank.0 + 1, Ordering::Release); // SYNC board-death
+        self.header().over.0.store(rank.0 + 1, Ordering::Release); // SYNC node-death
         self.wake_all();
         true
     }
 
-    /// The first death, if there was one.
+    /// Returns the first death, if a rank has died.
     pub fn death(&self) -> Option<DeathRecord> {
-        let rank = self.header().over.0.load(Ordering::Acquire).checked_sub(1)?; // SYNC board-death
+        let rank = self.header().over.0.load(Ordering::Acquire).checked_sub(1)?; // SYNC node-death
         let death = &self.header().death;
         let when_ns = death.when_ns.load(Ordering::Relaxed);
-        let is_said = death.claimed.load(Ordering::Relaxed) == SAID;
-        Some(DeathRecord { rank: Rank(rank), how: death.how.read(), is_said, when_ns })
+        let is_printed = death.claimed.load(Ordering::Relaxed) == PRINTED;
+        Some(DeathRecord { rank: Rank(rank), how: death.how.read(), is_printed, when_ns })
     }
 
-    /// Wakes every rank that sleeps, to look around.
+    /// Wakes all ranks that sleep: they check their conditions again.
     pub fn wake_all(&self) {
         fence(Ordering::SeqCst);
         for rank in Rank::all(self.size) {
@@ -405,25 +408,26 @@ impl NodeState {
 }
 
 impl RankState {
-    /// The rank's park line.
+    /// Returns the rank's park line.
     #[inline]
     pub fn park(&self) -> &ParkLine {
         &self.park
     }
 
-    /// The park line of the rank's helper.
+    /// Returns the park line of the rank's helper.
     #[inline]
     pub fn helper(&self) -> &ParkLine {
         &self.helper
     }
 
-    /// Wakes the rank's helper if it sleeps. What it is to look at has been stored before. Whether it did.
+    /// Wakes the rank's helper if it sleeps. The caller must have stored the helper's work before. Returns true if it
+    /// woke the helper.
     pub fn notify_helper(&self, mode: WakeMode) -> bool {
-        let is_roused = self.helper.needs_wake(mode);
-        if is_roused {
+        let needs_wake = self.helper.needs_wake(mode);
+        if needs_wake {
             self.wake_helper();
         }
-        is_roused
+        needs_wake
     }
 
     #[cold]
@@ -434,22 +438,22 @@ impl RankState {
 
     /// Wakes the rank and its helper if they sleep, whatever they wait for.
     pub fn wake(&self) {
-        if self.park.rouse() {
+        if self.park.mark_awake() {
             self.wake_futex();
         }
-        if self.helper.rouse() {
+        if self.helper.mark_awake() {
             self.wake_helper();
         }
     }
 
-    /// Wakes whoever sleeps on the futex, after [`ParkLine::needs_wake`] said so.
+    /// Wakes the thread that sleeps on the rank's futex, after [`ParkLine::needs_wake`] returned true.
     #[cold]
     pub fn wake_futex(&self) {
         #[cfg(not(loom))]
         crate::os::futex::wake(self.park.futex(), 1, crate::os::futex::Scope::Shared);
     }
 
-    /// Where the rank is in its life.
+    /// Returns the rank's stage.
     pub fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Acquire) {
             0 => Stage::Absent,
@@ -459,23 +463,23 @@ impl RankState {
         }
     }
 
-    /// The rank reaches a stage.
+    /// Sets the rank's stage. Only the rank itself calls this.
     pub fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u32, Ordering::Release);
     }
 
-    /// The rank's process id as whoever let the rank in knows it. 0: it has not asked to join, or runs where that one
-    /// does not see it. A rank in another namespace knows the process by another number, or not at all.
+    /// Returns the rank's process id in the PID namespace of the process that accepted the rank; 0 if the rank has not
+    /// asked to join, or is not visible in that namespace. In other namespaces the process has another id, or none.
     pub fn pid(&self) -> u32 {
         self.pid.load(Ordering::Relaxed)
     }
 
-    /// Which process the rank is: said before it joins, by whoever lets it in.
+    /// Sets the rank's process id. The process that accepts the rank calls this before the rank has joined.
     pub fn set_pid(&self, pid: u32) {
         self.pid.store(pid, Ordering::Relaxed);
     }
 
-    /// What the rank says of its process; `None` until it has said it.
+    /// Returns the identity of the rank's process; `None` until the rank has published it.
     pub fn process_identity(&self) -> Option<ProcessIdentity> {
         let pid = self.own_pid.load(Ordering::Acquire); // SYNC process-identity
         (pid != 0).then(|| ProcessIdentity {
@@ -486,7 +490,8 @@ impl RankState {
         })
     }
 
-    /// The rank says what its process is: once, before it gives anybody an address of its memory.
+    /// Publishes the identity of the rank's process. The rank calls this once, before any other rank gets an address of
+    /// its memory.
     pub fn publish_process_identity(&self, identity: ProcessIdentity) {
         self.pid_namespace.store(identity.pid_namespace, Ordering::Relaxed);
         self.cookie_at.store(identity.cookie_at, Ordering::Relaxed);
@@ -494,7 +499,7 @@ impl RankState {
         self.own_pid.store(identity.pid, Ordering::Release); // SYNC process-identity
     }
 
-    /// Publishes what the rank waits for. Only one thread of the rank at a time may call this or
+    /// Publishes what the rank waits for. At most one thread of the rank at a time may call this or
     /// [`RankState::end_wait`].
     pub fn publish_wait(&self, wait: &PublishedWait) {
         let version = self.version.load(Ordering::Relaxed);
@@ -509,12 +514,12 @@ impl RankState {
         self.version.store(version.wrapping_add(2), Ordering::Release); // SYNC wait-record
     }
 
-    /// The rank waits no more.
+    /// Records that the rank no longer waits.
     pub fn end_wait(&self) {
         self.waiting.store(0, Ordering::Relaxed);
     }
 
-    /// What the rank waits for, if it has waited long enough to say so.
+    /// Returns what the rank waits for, if it has waited long enough to publish it.
     pub fn published_wait(&self) -> Option<PublishedWait> {
         for _ in 0..100 {
             let version = self.version.load(Ordering::Acquire); // SYNC wait-record
@@ -533,7 +538,7 @@ impl RankState {
                 return Some(wait);
             }
         }
-        None // the record changes faster than it can be read: the rank is not stuck
+        None // the record changes faster than it can be read, so the rank makes progress
     }
 }
 
@@ -542,26 +547,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_death_counts_and_wakes() {
+    fn the_first_death_is_recorded_and_wakes_all_ranks() {
         let node_state = NodeState::create(3).unwrap();
         assert!(!node_state.is_over() && node_state.death().is_none());
         let epoch = node_state.rank_state(Rank(2)).park().begin_sleep(crate::node::park::ASLEEP, || ());
         assert!(node_state.declare_dead(Rank(1), "signal 9", 5));
-        assert!(!node_state.declare_dead_and_said(Rank(0), "exit code 1", 6), "the first one counts");
+        assert!(!node_state.declare_dead_and_printed(Rank(0), "exit code 1", 6), "the first one counts");
         let (rank, how) = (Rank(1), "signal 9".to_string());
-        assert_eq!(node_state.death(), Some(DeathRecord { rank, how, is_said: false, when_ns: 5 }));
+        assert_eq!(node_state.death(), Some(DeathRecord { rank, how, is_printed: false, when_ns: 5 }));
         assert_ne!(node_state.rank_state(Rank(2)).park().futex().load(Ordering::Relaxed), epoch.0);
     }
 
     #[test]
-    fn a_death_that_its_rank_has_told_shows_as_such() {
+    fn a_death_that_its_rank_has_printed_is_marked() {
         let node_state = NodeState::create(2).unwrap();
-        assert!(node_state.declare_dead_and_said(Rank(1), "panicked", 5));
-        assert!(node_state.death().unwrap().is_said);
+        assert!(node_state.declare_dead_and_printed(Rank(1), "panicked", 5));
+        assert!(node_state.death().unwrap().is_printed);
     }
 
     #[test]
-    fn waits_are_published_and_cut_at_a_character() {
+    fn waits_are_published_and_long_texts_are_cut_at_a_character() {
         let node_state = NodeState::create(1).unwrap();
         let rank_state = node_state.rank_state(Rank(0));
         assert_eq!(rank_state.published_wait(), None);
@@ -590,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_can_be_handed_on_but_not_forged() {
+    fn a_node_state_can_be_adopted_but_not_forged() {
         let node_state = NodeState::create(2).unwrap();
         let copy = || node_state.file().as_fd().try_clone_to_owned().unwrap();
         let other = NodeState::adopt(copy(), 2).unwrap();
@@ -601,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn barrier_tokens_are_bounded() {
+    fn membarriers_are_limited_to_500_a_second() {
         let node_state = NodeState::create(1).unwrap();
         let taken =
             (0..1_000_u64).filter(|i| node_state.take_barrier_token(1_000_000_000 + i * 1_000_000)).count();

@@ -1,53 +1,53 @@
-//! How a rank that waits goes to sleep, and how whoever raises its signal finds that out.
+//! The protocol by which a waiting rank goes to sleep and a rank that raises its signal wakes it.
 //!
-//! Each rank has one park line `{state, futex}` in memory of its node. The *writer* stores the signal and then looks
-//! at the state; the *sleeper* writes the state and then looks at its signals again. One of the two must see the
-//! other. That needs a full fence on each side, or, where processors are not shared, no fence at the writer and a
-//! rare one that the sleeper executes on all processors (membarrier):
+//! Each rank has one park line `{state, futex}` in shared memory. The *writer* stores the signal and then loads the
+//! state. The *sleeper* stores the state and then checks its signals again. At least one of the two must see the other's
+//! store. This needs a full fence on each side. Where each rank has its own processor, the writer can do without: then
+//! the sleeper executes a fence on all processors (membarrier), which is rare:
 //!
-//! | mode | writer | sleeper, dozing (bounded by 100 us) | sleeper, asleep (unbounded) |
+//! | mode | writer | sleeper, dozing (at most 100 us) | sleeper, asleep (no limit) |
 //! |---|---|---|---|
-//! | FENCE | fence, load | fence, look | fence, look |
-//! | BARRIER | load | fence, look: a wake-up lost here costs the bound | membarrier, look |
+//! | FENCE | fence, load | fence, check | fence, check |
+//! | MEMBARRIER | load | fence, check: a wake-up lost here costs at most the 100 us | membarrier, check |
 //!
-//! Why no wake-up of an ASLEEP rank is lost in BARRIER mode: a writer whose load came before the barrier on its
-//! processor had stored before it too, so the second look sees the store; one whose load comes after sees ASLEEP.
+//! In MEMBARRIER mode no wake-up of an ASLEEP rank is lost. If the writer's load comes before the membarrier on its
+//! processor, so does its store, and the sleeper's second check sees it. If the load comes after, it sees ASLEEP.
 
 use crate::base::planted;
 use crate::base::sync::{AtomicU32, Ordering, compiler_fence, fence};
 
-/// Nobody sleeps: the writer need not wake.
+/// State of a park line: no thread sleeps, so the writer need not wake any.
 pub const AWAKE: u32 = 0;
-/// Asleep for a moment, after a fence of its own only.
-pub const DROWSY: u32 = 1;
-/// Asleep until woken, after a fence on all processors.
+/// State of a park line: a thread sleeps for a short, limited time, after a fence on its own processor only.
+pub const DOZING: u32 = 1;
+/// State of a park line: a thread sleeps until it is woken, after a fence on all processors.
 pub const ASLEEP: u32 = 2;
 
-/// How sleepers of a node are found. Fixed when the job starts, one for all ranks of the node.
+/// How writers detect sleepers. Chosen when the job starts, for all ranks of the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WakeMode {
-    /// Each writer executes a full fence between its store and its look. Right everywhere; the choice when there
-    /// are more ranks than processors, or when a rank may not use membarrier.
+    /// Each writer executes a full fence between its store and its load. Correct everywhere; chosen if there are more
+    /// ranks than processors, or if a rank may not use membarrier.
     Fence,
-    /// Writers only store and load; the sleeper pays with a membarrier.
-    Barrier,
+    /// Writers only store and load; the sleeper executes a membarrier.
+    Membarrier,
 }
 
-/// The words by which a rank of the node is found asleep and woken. On a line of its own: writers load it with each
-/// signal they raise, and it changes only when somebody sleeps.
+/// The words by which a sleeping rank is detected and woken. They have a cache line of their own: writers load it with
+/// each signal that they raise, and it changes only when a thread sleeps.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ParkLine {
-    /// AWAKE, DROWSY or ASLEEP. Written by the rank's parker; set back to AWAKE by whoever wakes it.
+    /// AWAKE, DOZING or ASLEEP. Written by the rank's parker; set back to AWAKE by the thread that wakes it.
     state: AtomicU32,
-    /// What the sleeper sleeps on: grows by one with each wake-up.
+    /// The word that the parker sleeps on. It grows by one with each wake-up.
     futex: AtomicU32,
-    /// One more than the number of the processor on which the rank last waited; 0: not known. A hint: nothing hangs on
-    /// it but how long others look before they offer their own processor.
+    /// 1 + the processor on which the rank last waited; 0 if not known. Only a hint: it decides how long other ranks spin
+    /// before they yield their own processor.
     processor: AtomicU32,
 }
 
-/// What a sleeper found before it slept; sleeping on it ends when somebody wakes the rank after that.
+/// The value of the futex word before a sleep. The sleep ends when a thread wakes the rank after that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Epoch(pub u32);
 
@@ -58,28 +58,30 @@ impl Default for ParkLine {
 }
 
 impl ParkLine {
-    /// The writer's part, after it has stored a signal of this rank: true if it must wake the futex.
+    /// Checks for a sleeper after a writer has stored a signal of this rank. Returns true if the writer must wake the
+    /// futex.
     #[inline]
     pub fn needs_wake(&self, mode: WakeMode) -> bool {
         match mode {
             // SYNC park-look: pairs with the sleeper's fence in `begin_sleep`.
             WakeMode::Fence if planted("park_writer_fence") => {}
             WakeMode::Fence => fence(Ordering::SeqCst),
-            WakeMode::Barrier => compiler_fence(Ordering::SeqCst),
+            WakeMode::Membarrier => compiler_fence(Ordering::SeqCst),
         }
-        self.state.load(Ordering::Relaxed) != AWAKE && self.rouse()
+        self.state.load(Ordering::Relaxed) != AWAKE && self.mark_awake()
     }
 
-    /// The same after the signal was raised by a read-modify-write, which on x86_64 is a full fence itself.
+    /// Like [`ParkLine::needs_wake`], after a read-modify-write raised the signal: on x86_64 that is a full fence itself.
     #[inline]
     pub fn needs_wake_after_add(&self, mode: WakeMode) -> bool {
         let fenced = cfg!(all(target_arch = "x86_64", not(loom)));
-        self.needs_wake(if fenced { WakeMode::Barrier } else { mode })
+        self.needs_wake(if fenced { WakeMode::Membarrier } else { mode })
     }
 
-    /// Marks the rank awake and moves its futex on. True for the one caller that did it and must wake the sleeper.
+    /// Marks the rank awake and increments its futex. Returns true for the one caller that did it: it must wake the
+    /// sleeper.
     #[cold]
-    pub fn rouse(&self) -> bool {
+    pub fn mark_awake(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         while state != AWAKE {
             match self.state.compare_exchange_weak(state, AWAKE, Ordering::AcqRel, Ordering::Relaxed) {
@@ -93,8 +95,8 @@ impl ParkLine {
         false
     }
 
-    /// The sleeper's part: says how it is going to sleep, so that writers see it. It must look at all its
-    /// conditions again after `barrier` (which this calls) and before it sleeps on the epoch.
+    /// Announces to writers that the caller is going to sleep, as `state` (DOZING or ASLEEP). Calls `barrier`. The caller
+    /// must then check all its conditions again before it sleeps on the epoch returned.
     pub fn begin_sleep(&self, state: u32, barrier: impl FnOnce()) -> Epoch {
         let epoch = Epoch(self.futex.load(Ordering::Acquire));
         self.state.store(state, Ordering::Relaxed);
@@ -106,9 +108,9 @@ impl ParkLine {
         epoch
     }
 
-    /// A helper's part in one: nobody counts on it any more, it lies down, and looks once more whether there is `work`;
-    /// what it is to sleep on. `None`: there is, and it is up again.
-    pub fn settle<S>(
+    /// Lets a helper begin to sleep. Calls `rest`, which ends the helper's polling; begins the sleep; then checks once
+    /// more for `work`. Returns what the helper must sleep on; `None` if there is work: then the sleep has ended.
+    pub fn sleep_unless<S>(
         &self,
         rest: impl FnOnce(),
         begin_sleep: impl FnOnce(&ParkLine) -> S,
@@ -122,7 +124,7 @@ impl ParkLine {
         } else {
             rest();
             sleep = begin_sleep(self);
-            found = work(); // SYNC park-look, and serving
+            found = work(); // SYNC park-look, serving
         }
         if found {
             self.end_sleep();
@@ -130,37 +132,38 @@ impl ParkLine {
         (!found).then_some(sleep)
     }
 
-    /// The sleeper is up again, for whatever reason.
+    /// Ends the sleep, whatever ended it.
     pub fn end_sleep(&self) {
         self.state.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// The rank waits on that processor. Stores only what is new: others have the line at hand.
-    pub fn note_processor(&self, processor: Option<u32>) {
+    /// Records the processor on which the rank waits. Stores only changes, because other ranks have the line in their
+    /// caches.
+    pub fn set_processor(&self, processor: Option<u32>) {
         let number = processor.map_or(0, |processor| processor + 1);
         if self.processor.load(Ordering::Relaxed) != number {
             self.processor.store(number, Ordering::Relaxed);
         }
     }
 
-    /// Whether it waited last on the processor on which the other did; `None` where that is not known.
-    pub fn is_beside(&self, other: &ParkLine) -> Option<bool> {
+    /// Returns true if the rank last waited on the same processor as the other rank; `None` if that is not known.
+    pub fn shares_processor_with(&self, other: &ParkLine) -> Option<bool> {
         let processors = [self, other].map(|line| line.processor.load(Ordering::Relaxed));
         (!processors.contains(&0)).then(|| processors[0] == processors[1])
     }
 
-    /// Whether the rank sleeps, for `tasuki ps`.
-    pub fn is_down(&self) -> bool {
+    /// Returns true if the rank sleeps.
+    pub fn is_asleep(&self) -> bool {
         self.state.load(Ordering::Relaxed) != AWAKE
     }
 
-    /// The word to sleep on.
+    /// Returns the word to sleep on.
     #[cfg(not(loom))]
     pub fn futex(&self) -> &AtomicU32 {
         &self.futex
     }
 
-    /// Whether a sleeper on `epoch` would be kept asleep. Models the futex where there is none.
+    /// Returns true if a sleeper on `epoch` would sleep on. Replaces the futex in models.
     #[cfg(loom)]
     pub fn keeps_asleep(&self, epoch: Epoch) -> bool {
         self.futex.load(Ordering::Acquire) == epoch.0
@@ -172,16 +175,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_shares_a_processor_is_known_when_both_said_so() {
+    fn shares_processor_is_known_if_both_processors_are() {
         let (one, other) = (ParkLine::default(), ParkLine::default());
-        assert_eq!(one.is_beside(&other), None);
-        one.note_processor(Some(0));
-        assert_eq!((one.is_beside(&other), other.is_beside(&one)), (None, None));
-        other.note_processor(Some(0));
-        assert_eq!(one.is_beside(&other), Some(true));
-        other.note_processor(Some(1));
-        assert_eq!(one.is_beside(&other), Some(false));
-        other.note_processor(None);
-        assert_eq!(one.is_beside(&other), None);
+        assert_eq!(one.shares_processor_with(&other), None);
+        one.set_processor(Some(0));
+        assert_eq!((one.shares_processor_with(&other), other.shares_processor_with(&one)), (None, None));
+        other.set_processor(Some(0));
+        assert_eq!(one.shares_processor_with(&other), Some(true));
+        other.set_processor(Some(1));
+        assert_eq!(one.shares_processor_with(&other), Some(false));
+        other.set_processor(None);
+        assert_eq!(one.shares_processor_with(&other), None);
     }
 }

@@ -1,14 +1,14 @@
-//! A request to the owner of some memory: one slot, used by one asker after another, answered by the owner.
+//! Slots for requests to the owner of some memory. One requester at a time uses a slot; the owner replies in it.
 //!
 //! ```text
-//! FREE --claim (asker, CAS)--> CLAIMED --post (asker)--> POSTED --answer (owner)--> DONE
-//!   ^                             ^                                                   |
-//!   +---------- release (asker) --|-------------------- claim_again (asker) ----------+
+//! FREE --claim (requester, CAS)--> CLAIMED --post (requester)--> POSTED --complete (owner)--> DONE
+//!   ^                                 ^                                                         |
+//!   +---------- release (requester) --|---------------------- reuse (requester) ----------------+
 //! ```
 //!
-//! Fields and buffer belong to the asker while CLAIMED and DONE, to the owner while POSTED. A slot is posted before
-//! the owner's count of requests is raised, so an owner that has seen the count finds the slot; the asker then wakes
-//! the owner as a raised signal would.
+//! Fields and buffer belong to the requester while CLAIMED and DONE, and to the owner while POSTED. A requester posts the
+//! slot before it increments the owner's count of requests. So an owner that has seen the count finds the slot. The
+//! requester then wakes the owner as if it had raised a signal.
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{planted, relaxed_if_planted};
@@ -18,40 +18,40 @@ const CLAIMED: u32 = 1;
 const POSTED: u32 = 2;
 const DONE: u32 = 3;
 
-/// What is asked, in words that both sides understand.
+/// A request to the owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OwnerRequest {
-    /// Who asks, to be woken.
-    pub asker: u32,
-    /// What is to be done, by numbers of the fabric's.
+    /// The rank that makes the request; the owner wakes it after the reply.
+    pub requester: u32,
+    /// The operation, by a number that the fabric defines.
     pub kind: u32,
-    /// Width of a word that is to be changed.
+    /// Bytes of the word of an atomic operation.
     pub width: u32,
-    /// Where, as an offset in the owner's range.
+    /// Offset of the first byte in the owner's range.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub len: u64,
-    /// With which value.
+    /// The operand of an atomic operation.
     pub operand: u64,
-    /// Compared with which value.
+    /// The value that a compare-and-swap expects.
     pub expected: u64,
 }
 
-/// What came of it.
+/// The owner's reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OwnerReply {
-    /// How it ended, by numbers of the fabric's.
+    /// The outcome, by a number that the fabric defines.
     pub status: u32,
-    /// What the word was.
+    /// The word before an atomic operation.
     pub value: u64,
 }
 
-/// One slot in the owner's memory. Two lines of its own.
+/// One slot in the owner's memory. It has two cache lines of its own.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct RequestSlot {
     state: AtomicU32,
-    asker: AtomicU32,
+    requester: AtomicU32,
     kind: AtomicU32,
     width: AtomicU32,
     offset: AtomicU64,
@@ -62,7 +62,7 @@ pub struct RequestSlot {
     status: AtomicU32,
 }
 
-/// How many requests were ever posted to a rank.
+/// The number of requests that were ever posted to a rank.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct PostedCount(AtomicU64);
@@ -74,7 +74,7 @@ impl Default for PostedCount {
 }
 
 impl PostedCount {
-    /// How many there were. Whoever sees the count sees the slots that it counts as POSTED.
+    /// Returns the number. A thread that sees it also sees the slots that it counts as POSTED.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire) // SYNC slot-count
     }
@@ -85,7 +85,7 @@ impl Default for RequestSlot {
         let (word, long) = (|| AtomicU32::new(0), || AtomicU64::new(0));
         RequestSlot {
             state: AtomicU32::new(FREE),
-            asker: word(),
+            requester: word(),
             kind: word(),
             width: word(),
             offset: long(),
@@ -99,7 +99,7 @@ impl Default for RequestSlot {
 }
 
 impl RequestSlot {
-    /// Takes the slot if it is free. One asker gets it.
+    /// Claims the slot if it is free. Returns true for the one requester that gets it.
     pub fn claim(&self) -> bool {
         if planted("request_claim_by_store") {
             let is_free = self.state.load(Ordering::Acquire) == FREE;
@@ -109,15 +109,15 @@ impl RequestSlot {
         self.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Hands a claimed slot to the owner. The asker must then wake the owner.
-    pub fn post(&self, question: OwnerRequest, posted: &PostedCount) {
-        self.asker.store(question.asker, Ordering::Relaxed);
-        self.kind.store(question.kind, Ordering::Relaxed);
-        self.width.store(question.width, Ordering::Relaxed);
-        self.offset.store(question.offset, Ordering::Relaxed);
-        self.len.store(question.len, Ordering::Relaxed);
-        self.operand.store(question.operand, Ordering::Relaxed);
-        self.expected.store(question.expected, Ordering::Relaxed);
+    /// Posts a claimed slot to the owner. The requester must then wake the owner.
+    pub fn post(&self, request: OwnerRequest, posted: &PostedCount) {
+        self.requester.store(request.requester, Ordering::Relaxed);
+        self.kind.store(request.kind, Ordering::Relaxed);
+        self.width.store(request.width, Ordering::Relaxed);
+        self.offset.store(request.offset, Ordering::Relaxed);
+        self.len.store(request.len, Ordering::Relaxed);
+        self.operand.store(request.operand, Ordering::Relaxed);
+        self.expected.store(request.expected, Ordering::Relaxed);
         if planted("request_count_first") {
             posted.0.fetch_add(1, Ordering::SeqCst);
             return self.state.store(POSTED, Ordering::Release);
@@ -126,11 +126,11 @@ impl RequestSlot {
         posted.0.fetch_add(1, Ordering::SeqCst); // SYNC slot-count
     }
 
-    /// The owner's look: what is asked, if something is.
-    pub fn question(&self) -> Option<OwnerRequest> {
+    /// Returns the request, if one is posted. For the owner.
+    pub fn request(&self) -> Option<OwnerRequest> {
         let order = relaxed_if_planted("request_question_relaxed", Ordering::Acquire); // SYNC slot-posted
         (self.state.load(order) == POSTED).then(|| OwnerRequest {
-            asker: self.asker.load(Ordering::Relaxed),
+            requester: self.requester.load(Ordering::Relaxed),
             kind: self.kind.load(Ordering::Relaxed),
             width: self.width.load(Ordering::Relaxed),
             offset: self.offset.load(Ordering::Relaxed),
@@ -140,15 +140,15 @@ impl RequestSlot {
         })
     }
 
-    /// The owner's answer. The owner must then wake the asker.
-    pub fn answer(&self, reply: OwnerReply) {
+    /// Stores the owner's reply. The owner must then wake the requester.
+    pub fn complete(&self, reply: OwnerReply) {
         self.status.store(reply.status, Ordering::Relaxed);
         self.value.store(reply.value, Ordering::Relaxed);
         let order = relaxed_if_planted("request_answer_relaxed", Ordering::Release); // SYNC slot-done
         self.state.store(DONE, order);
     }
 
-    /// The asker's look: the answer, if it is there.
+    /// Returns the owner's reply, if it has come. For the requester.
     pub fn reply(&self) -> Option<OwnerReply> {
         let done = self.state.load(Ordering::Acquire) == DONE; // SYNC slot-done
         done.then(|| OwnerReply {
@@ -157,12 +157,12 @@ impl RequestSlot {
         })
     }
 
-    /// The asker keeps an answered slot for its next question.
-    pub fn claim_again(&self) {
+    /// Keeps a slot whose reply has come for the requester's next request.
+    pub fn reuse(&self) {
         self.state.store(CLAIMED, Ordering::Relaxed);
     }
 
-    /// The asker gives an answered slot back.
+    /// Frees a slot whose reply has come. For the requester.
     pub fn release(&self) {
         self.state.store(FREE, Ordering::Release);
     }

@@ -1,32 +1,33 @@
-//! Large copies that several ranks of a node share: each takes a chunk at a time.
+//! Large copies that several ranks of a node share: each rank claims and copies one chunk at a time.
 //!
 //! ```text
-//! FREE --open--> chunks are claimed, copied, told as done --the last one done--> FREE
+//! FREE --open--> chunks are claimed, copied and reported as done --the last chunk is done--> FREE
 //! ```
 //!
-//! Whoever opens a slot writes what is to be copied, and then a word of generation and next chunk (`SYNC bulk-open`).
-//! Who wants a chunk reads the word, then the description, and then moves the word on by a compare-and-swap: if that
-//! succeeds the description was that of the same copy, because the slot is not used again before all chunks are done,
-//! this one, too (`SYNC bulk-done`). A chunk that was claimed is never taken by another: the first might write late.
+//! The rank that opens a slot writes the description of the copy, and then a claim word with a generation and the next
+//! chunks (`SYNC bulk-open`). A rank that wants a chunk reads the claim word, then the description, and then advances the
+//! word by a compare-and-swap. If that succeeds, the description belongs to the same copy: the slot is not reused before
+//! all chunks are done, including this one (`SYNC bulk-done`). No rank takes over a chunk that another one has claimed:
+//! the first might write late.
 //!
-//! Chunks are taken from both ends, by each rank always from the same: of a copy that is done again each processor then
-//! has its part at hand.
+//! Ranks claim chunks from both ends, each rank always from the same end. So if a copy is repeated, each processor has its
+//! part in its caches.
 
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{planted, relaxed_if_planted};
 
-/// Copies that may be shared at a time; a model needs no more than one.
+/// The most copies that are shared at a time. A model needs only one.
 pub const SLOTS: usize = if cfg!(loom) { 1 } else { 8 };
-/// Most chunks of a copy.
+/// The most chunks of a copy.
 pub const CHUNKS_MAX: u32 = ENDS - 2;
-/// Words that say what a copy is about, and whose it is.
+/// Words of the description of a copy.
 pub const WORDS: usize = 6;
 
-/// One copy that is shared.
+/// The slot of one shared copy.
 #[repr(C, align(128))]
 #[derive(Debug)]
 struct CopySlot {
-    /// 0 free; 1 in use.
+    /// 0: free; 1: in use.
     state: AtomicU32,
     /// Chunks of the copy.
     total: AtomicU32,
@@ -34,50 +35,51 @@ struct CopySlot {
     done: AtomicU32,
     /// Chunks that failed.
     failed: AtomicU32,
-    /// Generation above; below, chunks that were taken from the back, and one more than those from the front, or 0
-    /// while nothing is offered: 16 bits each.
+    /// Bits 32-63: generation. Bits 16-31: chunks claimed from the back. Bits 0-15: 1 + chunks claimed from the front, or
+    /// 0 if no copy is offered.
     claim: AtomicU64,
+    /// The description of the copy.
     words: [AtomicU64; WORDS],
 }
 
-/// The copies of a node.
+/// The shared copies of a node.
 #[repr(C)]
 #[derive(Debug)]
 pub struct SharedCopies {
-    /// How many are open: a hint.
+    /// The number of open copies. A hint.
     open: AtomicU32,
     slots: [CopySlot; SLOTS],
 }
 
-/// From where a rank takes chunks.
+/// The end of a copy from which a rank claims chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CopyEnd {
-    /// The first that is left.
+    /// The first chunk that is left.
     Front,
-    /// The last.
+    /// The last chunk that is left.
     Back,
 }
 
-/// Values that each half of a claim has.
+/// The number of values of each 16-bit count in a claim word.
 const ENDS: u32 = 1 << 16;
 
-/// A chunk that was claimed.
+/// A claimed chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SharedChunk {
     slot: usize,
-    /// The how many-th of its copy.
+    /// The chunk's index in its copy.
     pub index: u32,
-    /// What the copy is about.
+    /// The description of the copy.
     pub words: [u64; WORDS],
 }
 
-/// A copy of which the last chunk has just been done.
+/// A copy whose last chunk has just been done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompletedCopy {
-    /// What it was about.
+    /// The description of the copy.
     pub words: [u64; WORDS],
-    /// Whether all chunks went well.
-    pub is_good: bool,
+    /// True if all chunks were copied.
+    pub is_ok: bool,
 }
 
 impl Default for CopySlot {
@@ -107,13 +109,13 @@ impl CopySlot {
 }
 
 impl SharedCopies {
-    /// Whether there may be a chunk to claim.
+    /// Returns true if there may be a chunk to claim.
     #[inline(always)]
     pub fn has_any(&self) -> bool {
         self.open.load(Ordering::Acquire) != 0
     }
 
-    /// Offers a copy of so many chunks, at most [`CHUNKS_MAX`]. False: all slots are in use.
+    /// Offers a copy of `chunks` chunks, at most [`CHUNKS_MAX`]. Returns false if all slots are in use.
     pub fn open(&self, words: [u64; WORDS], chunks: u32) -> bool {
         debug_assert!(chunks <= CHUNKS_MAX);
         let take = |slot: &&CopySlot| {
@@ -164,20 +166,19 @@ impl SharedCopies {
         }
     }
 
-    /// A chunk has been copied, or failed to be. If it was the last of its copy, what that was about; the slot is free
-    /// then.
-    pub fn done(&self, chunk: &SharedChunk, is_good: bool) -> Option<CompletedCopy> {
+    /// Reports that a chunk has been copied (`is_ok`) or has failed. Returns the copy if this was its last chunk: then
+    /// its slot is free.
+    pub fn done(&self, chunk: &SharedChunk, is_ok: bool) -> Option<CompletedCopy> {
         let slot = &self.slots[chunk.slot];
         let total = slot.total.load(Ordering::Relaxed);
-        if !is_good {
+        if !is_ok {
             slot.failed.fetch_add(1, Ordering::Relaxed);
         }
         let order = relaxed_if_planted("shared_copy_done_relaxed", Ordering::AcqRel); // SYNC bulk-done
         if slot.done.fetch_add(1, order) + 1 != total {
             return None;
         }
-        let complete =
-            CompletedCopy { words: chunk.words, is_good: slot.failed.load(Ordering::Relaxed) == 0 };
+        let complete = CompletedCopy { words: chunk.words, is_ok: slot.failed.load(Ordering::Relaxed) == 0 };
         let word = slot.claim.load(Ordering::Relaxed);
         slot.claim.store(word >> 32 << 32, Ordering::Relaxed);
         slot.state.store(0, Ordering::Release); // SYNC bulk-done

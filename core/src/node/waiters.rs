@@ -1,13 +1,13 @@
-//! The waiting threads of one rank, of which one at a time sleeps on the rank's park line.
+//! The waiting threads of one rank. One of them at a time sleeps on the rank's park line.
 //!
-//! That one is the *parker*: it alone writes the park line, and before it sleeps and after it woke it looks at the
-//! conditions of all threads in the room. The others sleep on a word of their own. A parker that leaves wakes every
-//! thread whose condition is met, and one more to take the role.
+//! This thread is the *parker*. Only the parker writes the park line. Before and after its sleep it checks the conditions
+//! of all waiting threads. The other threads are *followers*: each sleeps on a word of its own. A parker that leaves wakes
+//! every thread whose condition is met, and one more that becomes the parker.
 //!
-//! Why no thread sleeps on though its condition is met: it enters the list, then asks for the role, then looks at
-//! its condition once more. A signal raised before that look is seen by it. One raised later finds the parker either
-//! not yet lying down, and then the parker's look, which includes the list, sees it; or lying down, and then the
-//! raiser wakes the parker; or getting up, and then the parker's last look includes the list.
+//! No thread sleeps on if its condition is met: it enters the list, then tries to become the parker, then checks its
+//! condition once more. It sees each signal raised before this check. For a signal raised later there are three cases. If
+//! the parker has not begun to sleep, its check, which includes the whole list, sees the signal. If the parker sleeps, the
+//! writer wakes it. If the parker is ending its sleep, its last check includes the whole list.
 
 use crate::base::planted;
 use crate::base::sync::{Arc, AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};
@@ -15,23 +15,24 @@ use crate::base::sync::{Arc, AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering}
 /// The waiting threads of a rank, each with its condition.
 #[derive(Debug)]
 pub struct Waiters<C> {
-    taken: AtomicBool,
+    /// True if a thread is the parker.
+    has_parker: AtomicBool,
     waiters: Mutex<Vec<Arc<Waiter<C>>>>,
 }
 
-/// A thread in the room.
+/// One waiting thread.
 #[derive(Debug)]
 pub struct Waiter<C> {
-    /// What it waits for.
+    /// What the thread waits for.
     pub condition: C,
-    /// 0 asleep; 1 woken by the parker: its condition is met, or the role is free.
+    /// 0: asleep. 1: woken, because its condition is met or there is no parker.
     woken: AtomicU32,
 }
 
-/// What a thread became when it entered.
+/// The role of a thread that entered.
 #[derive(Debug)]
 pub enum WaiterRole<C> {
-    /// It sleeps on the park line, for all.
+    /// It sleeps on the park line, for all threads.
     Parker(Arc<Waiter<C>>),
     /// It sleeps on its own word.
     Follower(Arc<Waiter<C>>),
@@ -39,52 +40,60 @@ pub enum WaiterRole<C> {
 
 impl<C> Default for Waiters<C> {
     fn default() -> Waiters<C> {
-        Waiters { taken: AtomicBool::new(false), waiters: Mutex::new(Vec::new()) }
+        Waiters { has_parker: AtomicBool::new(false), waiters: Mutex::new(Vec::new()) }
     }
 }
 
 impl<C> Waiter<C> {
-    /// The word that a guest sleeps on while it is 0.
+    /// Returns the word that a follower sleeps on while it is 0.
     pub fn word(&self) -> &AtomicU32 {
         &self.woken
     }
 }
 
 impl<C> Waiters<C> {
-    /// A thread enters. A guest must look at its condition once more before it sleeps on its word.
+    /// Adds a thread. A follower must check its condition once more before it sleeps on its word.
     pub fn enter(&self, condition: C) -> WaiterRole<C> {
         let waiter = Arc::new(Waiter { condition, woken: AtomicU32::new(0) });
-        let too_soon = planted("waiters_role_first") && self.taken.swap(true, Ordering::AcqRel);
+        let too_soon = planted("waiters_role_first") && self.has_parker.swap(true, Ordering::AcqRel);
         self.waiters().push(waiter.clone());
-        let taken =
-            if planted("waiters_role_first") { too_soon } else { self.taken.swap(true, Ordering::AcqRel) };
-        if taken { WaiterRole::Follower(waiter) } else { WaiterRole::Parker(waiter) }
+        let had_parker = if planted("waiters_role_first") {
+            too_soon
+        } else {
+            self.has_parker.swap(true, Ordering::AcqRel)
+        };
+        if had_parker { WaiterRole::Follower(waiter) } else { WaiterRole::Parker(waiter) }
     }
 
-    /// Whether any thread in the room has its condition met.
+    /// Returns true if the condition of any waiting thread is met.
     pub fn any(&self, met: impl Fn(&C) -> bool) -> bool {
         let all: Vec<_> = self.waiters().iter().cloned().collect();
         all.iter().any(|waiter| met(&waiter.condition))
     }
 
-    /// A guest leaves. If it was woken to take the role and does not need it, the next one is.
+    /// Removes a follower. If it was woken to become the parker and leaves instead, the next one is woken.
     pub fn leave(&self, waiter: &Arc<Waiter<C>>, met: impl Fn(&C) -> bool, wake: impl Fn(&AtomicU32)) {
         self.remove(waiter);
-        if !self.taken.load(Ordering::Acquire) {
+        if !self.has_parker.load(Ordering::Acquire) {
             self.wake_others(met, wake);
         }
     }
 
-    /// The parker leaves: the role is free.
-    pub fn hand_on(&self, waiter: &Arc<Waiter<C>>, met: impl Fn(&C) -> bool, wake: impl Fn(&AtomicU32)) {
-        self.taken.store(false, Ordering::Release);
+    /// Removes the parker, and wakes a follower to become the next one.
+    pub fn leave_as_parker(
+        &self,
+        waiter: &Arc<Waiter<C>>,
+        met: impl Fn(&C) -> bool,
+        wake: impl Fn(&AtomicU32),
+    ) {
+        self.has_parker.store(false, Ordering::Release);
         self.remove(waiter);
         if !planted("waiters_not_handed_on") {
             self.wake_others(met, wake);
         }
     }
 
-    /// Wakes every thread whose condition is met, and one more to take the role.
+    /// Wakes every thread whose condition is met, and one more to become the parker.
     fn wake_others(&self, met: impl Fn(&C) -> bool, wake: impl Fn(&AtomicU32)) {
         let all: Vec<_> = self.waiters().iter().cloned().collect();
         let mut role_free = true;

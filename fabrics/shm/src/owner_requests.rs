@@ -169,7 +169,7 @@ impl PostedRequest {
     /// Fills the slot, which is CLAIMED by us, and hands it to the owner.
     fn post(&self, asker: Rank) {
         let mut question = OwnerRequest {
-            asker: asker.0,
+            requester: asker.0,
             offset: self.errand.at.offset() + self.moved,
             len: self.piece(),
             ..OwnerRequest::default()
@@ -250,7 +250,7 @@ impl ShmFabric {
             let Some(reply) = slot.reply() else { return true };
             match one.take(reply) {
                 None => {
-                    slot.claim_again();
+                    slot.reuse();
                     one.post(self.rank);
                     next.push(one.errand.at.rank());
                     true
@@ -285,10 +285,10 @@ impl ShmFabric {
         }
         for number in 0..SLOTS {
             let slot = slots.slot(number);
-            if let Some(question) = slot.question() {
-                slot.answer(self.serve_one(&question, slots.buffer(number)));
+            if let Some(question) = slot.request() {
+                slot.complete(self.serve_one(&question, slots.buffer(number)));
                 fence(Ordering::SeqCst); // as a raised signal: the asker's park line is looked at after the answer
-                let asker = Rank(question.asker);
+                let asker = Rank(question.requester);
                 if self.peers.check(asker).is_ok() {
                     self.wake(asker);
                 }

@@ -134,7 +134,7 @@ impl Helper {
                 }
                 let how = format!("its helper panicked: {}", panic_message(&*panic));
                 // The panic has been printed by its hook.
-                worker.node_state().declare_dead_and_said(worker.rank(), &how, worker.platform().now_ns());
+                worker.node_state().declare_dead_and_printed(worker.rank(), &how, worker.platform().now_ns());
             }
         };
         match self.worker.platform().spawn(Box::new(body)) {
@@ -159,7 +159,7 @@ impl Helper {
             self.worker.end_helper(&running.end);
             (running.join)();
             if running.help == HelperScope::Node {
-                self.worker.node_state().leave_helper();
+                self.worker.node_state().give_up_helper();
             }
         }
     }

@@ -104,8 +104,8 @@ fn joined<T>(rank: Rank, thread: std::io::Result<std::thread::ScopedJoinHandle<'
 fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
     let registered = membarrier::register(FenceScope::Process, settings.denied);
     match settings.wake {
-        Some(WakeMode::Barrier) if registered => WakeMode::Barrier,
-        None if registered && ranks <= affinity::usable() => WakeMode::Barrier,
+        Some(WakeMode::Membarrier) if registered => WakeMode::Membarrier,
+        None if registered && ranks <= affinity::usable() => WakeMode::Membarrier,
         _ => WakeMode::Fence,
     }
 }
@@ -113,7 +113,7 @@ fn wake_mode(ranks: usize, settings: &Settings) -> WakeMode {
 /// How many ranks share a processor, as far as this one knows.
 pub(super) fn per_processor(node_state: &NodeState) -> usize {
     match node_state.wake_mode() {
-        WakeMode::Barrier => 1,
+        WakeMode::Membarrier => 1,
         WakeMode::Fence => node_state.size().div_ceil(affinity::usable()),
     }
 }

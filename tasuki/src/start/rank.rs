@@ -99,7 +99,7 @@ pub(super) fn run<T>(
             let how = format!("could not join: {}", error.headline());
             let error = teller.tell(error.on_rank(rank), node_state);
             if error.is_printed() {
-                node_state.declare_dead_and_said(rank, &how, NodeState::JUST_NOW);
+                node_state.declare_dead_and_printed(rank, &how, NodeState::JUST_NOW);
             } else {
                 node_state.declare_dead(rank, &how, NodeState::JUST_NOW);
             }

@@ -63,7 +63,7 @@ impl ChildStatus {
         let (since_ns, thread) =
             wait.map_or((0, 0), |PublishedWait { since_ns, thread, .. }| (since_ns, thread));
         let (wakes, is_asleep) =
-            (rank_state.park().futex().load(Ordering::Acquire), rank_state.park().is_down());
+            (rank_state.park().futex().load(Ordering::Acquire), rank_state.park().is_asleep());
         let has_left = rank_state.stage() == Stage::Left;
         ChildStatus { by, under_way, since_ns, thread, wakes, is_asleep, has_left }
     }

@@ -143,7 +143,7 @@ impl Job {
         // A process with all ranks that ended by itself, after one of them had failed, has said why, unless that one
         // ended it.
         let says_at_end = |how: &str| !own && code == 1 && how != NodeState::EXITED;
-        let is_said = told.as_ref().is_some_and(|death| death.is_said || says_at_end(&death.how));
+        let is_said = told.as_ref().is_some_and(|death| death.is_printed || says_at_end(&death.how));
         let (culprit, cause, verdict) = match told {
             // Another rank failed first and said so itself; this one only followed.
             Some(death) if own && death.rank.index() != index => {
@@ -359,7 +359,7 @@ impl Job {
         let is_parked = self
             .door
             .node_state()
-            .is_some_and(|node_state| node_state.rank_state(Rank(rank as u32)).park().is_down());
+            .is_some_and(|node_state| node_state.rank_state(Rank(rank as u32)).park().is_asleep());
         if is_parked {
             return WAITING;
         }

@@ -6,7 +6,7 @@ use crate::base::Rank;
 use crate::engine::wait::Condition;
 use crate::engine::wait::platform::{Pause, Platform};
 use crate::node::node_state::{NodeState, RankState};
-use crate::node::park::{ASLEEP, DROWSY, Epoch, ParkLine, WakeMode};
+use crate::node::park::{ASLEEP, DOZING, Epoch, ParkLine, WakeMode};
 use crate::node::waiters::{WaiterRole, Waiters};
 use crate::os::futex::{self, Scope};
 use crate::os::membarrier::{self, FenceScope};
@@ -85,7 +85,7 @@ impl NodePlatform {
             }
             WaiterRole::Parker(waiter) => {
                 self.park(&pause, left);
-                self.room.hand_on(&waiter, pause.met, wake);
+                self.room.leave_as_parker(&waiter, pause.met, wake);
             }
         }
         (pause.rise)();
@@ -108,7 +108,7 @@ impl NodePlatform {
             return (line.begin_sleep(ASLEEP, || ()), SLEEP);
         }
         if !self.node_state.take_barrier_token(self.now_ns()) {
-            return (line.begin_sleep(DROWSY, || ()), DOZE);
+            return (line.begin_sleep(DOZING, || ()), DOZE);
         }
         (line.begin_sleep(ASLEEP, || membarrier::fence(self.group)), SLEEP)
     }
@@ -121,7 +121,7 @@ impl Platform for NodePlatform {
 
     fn pause(&self, pause: Pause<'_>) {
         if self.is_crowded() {
-            self.rank_state().park().note_processor(affinity::current());
+            self.rank_state().park().set_processor(affinity::current());
             return if pause.waited_ns < YIELD_CROWDED_NS { process::yield_now() } else { self.sleep(pause) };
         }
         if pause.waited_ns >= self.awake_ns.load(Ordering::Relaxed) {
@@ -157,10 +157,10 @@ impl Platform for NodePlatform {
             u64::MAX => self.begin_sleep(line),
             // A nap: the most that a wake-up lost between two stores can cost.
             until => {
-                (line.begin_sleep(DROWSY, || ()), Duration::from_nanos(until.saturating_sub(self.now_ns())))
+                (line.begin_sleep(DOZING, || ()), Duration::from_nanos(until.saturating_sub(self.now_ns())))
             }
         };
-        if let Some((epoch, limit)) = line.settle(pause.rest, begin_sleep, pause.work) {
+        if let Some((epoch, limit)) = line.sleep_unless(pause.rest, begin_sleep, pause.work) {
             futex::wait(line.futex(), epoch.0, limit, Scope::Shared);
         }
         line.end_sleep();
@@ -180,7 +180,7 @@ impl Platform for NodePlatform {
     }
 
     fn spins_for(&self, from: Rank) -> u32 {
-        match self.rank_state().park().is_beside(self.node_state.rank_state(from).park()) {
+        match self.rank_state().park().shares_processor_with(self.node_state.rank_state(from).park()) {
             Some(true) => 0,
             Some(false) => SPINS_ACROSS,
             None => SPINS_CROWDED,
@@ -188,12 +188,12 @@ impl Platform for NodePlatform {
     }
 
     fn shares_processor(&self, with: Rank) -> bool {
-        self.rank_state().park().is_beside(self.node_state.rank_state(with).park()) == Some(true)
+        self.rank_state().park().shares_processor_with(self.node_state.rank_state(with).park()) == Some(true)
     }
 
     fn offer(&self) {
         if self.is_crowded() {
-            self.rank_state().park().note_processor(affinity::current());
+            self.rank_state().park().set_processor(affinity::current());
             process::yield_now();
         } else {
             std::hint::spin_loop();
@@ -201,7 +201,7 @@ impl Platform for NodePlatform {
     }
 
     fn barrier(&self) {
-        if self.mode == WakeMode::Barrier {
+        if self.mode == WakeMode::Membarrier {
             membarrier::fence(self.group);
         }
     }

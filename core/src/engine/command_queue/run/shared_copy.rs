@@ -66,7 +66,8 @@ impl Worker {
             return false;
         }
         let offer = SharedCopyRequest { from, to, len, place: named.place(flight) };
-        let offered = self.node_state().bulk().open(offer.words(), len.div_ceil(chunk_of(len)) as u32);
+        let offered =
+            self.node_state().shared_copies().open(offer.words(), len.div_ceil(chunk_of(len)) as u32);
         if offered && len >= HELPED_FROM {
             self.notify_helper(Rank(0));
         }
@@ -77,12 +78,12 @@ impl Worker {
     /// Copies a chunk of what the ranks of the node share. False if there is none.
     pub(in crate::engine) fn share(&self) -> bool {
         let end = if self.rank().0.is_multiple_of(2) { CopyEnd::Front } else { CopyEnd::Back };
-        let Some(chunk) = self.node_state().bulk().claim(end) else { return false };
-        let is_good = match self.recorder() {
+        let Some(chunk) = self.node_state().shared_copies().claim(end) else { return false };
+        let is_ok = match self.recorder() {
             None => self.copy_chunk(&chunk),
             Some(recorder) => self.copy_chunk_and_record(recorder, &chunk),
         };
-        if let Some(complete) = self.node_state().bulk().done(&chunk, is_good) {
+        if let Some(complete) = self.node_state().shared_copies().done(&chunk, is_ok) {
             self.shared_ended(&complete);
         }
         true
@@ -91,7 +92,7 @@ impl Worker {
     /// Whether ranks of the node share a copy.
     #[inline(always)]
     pub(in crate::engine) fn has_shares(&self) -> bool {
-        self.node_state().bulk().has_any()
+        self.node_state().shared_copies().has_any()
     }
 
     /// The same, recorded.
@@ -99,10 +100,10 @@ impl Worker {
     fn copy_chunk_and_record(&self, recorder: &Recorder, chunk: &SharedChunk) -> bool {
         let place = SharedCopyRequest::of(chunk.words).place;
         let begin = self.platform().glance_ns();
-        let is_good = self.copy_chunk(chunk);
+        let is_ok = self.copy_chunk(chunk);
         let what = EventKind::Shared(place, u64::from(chunk.index));
-        recorder.record(begin, self.platform().glance_ns(), !is_good, what);
-        is_good
+        recorder.record(begin, self.platform().glance_ns(), !is_ok, what);
+        is_ok
     }
 
     fn copy_chunk(&self, chunk: &SharedChunk) -> bool {
@@ -120,7 +121,7 @@ impl Worker {
         let Some(named) = self.find_named(place.queue) else { return };
         // It was there when the copy was offered, and not when a part of it was.
         let stale = || Poison::of(&Cause::Stale { address: from.bits() }, self.rank());
-        let failure: Failure = (!complete.is_good).then(stale);
+        let failure: Failure = (!complete.is_ok).then(stale);
         self.end_flight(&named, place.number, failure);
         self.run_queue_and_ready(&named);
     }

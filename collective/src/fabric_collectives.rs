@@ -104,7 +104,7 @@ impl FabricMemory {
 
 impl Drop for FabricMemory {
     fn drop(&mut self) {
-        if self.worker.life().is_forked() {
+        if self.worker.fork_guard().is_forked() {
             return;
         }
         if self.word.place != 0 {
@@ -117,7 +117,7 @@ impl Drop for FabricMemory {
 
 impl Drop for FabricCollectives {
     fn drop(&mut self) {
-        if !self.part.worker.life().is_forked() {
+        if !self.part.worker.fork_guard().is_forked() {
             self.part.worker.fabric().close_group(self.key); // before its memory goes back, which the part does
         }
     }

@@ -23,7 +23,7 @@ impl Rank {
     fn hand_on(&self, room: u32) {
         let Some(_turn) = self.turn.take() else { return };
         let mut left = room;
-        self.waiting.work_off(|thing| {
+        self.waiting.process(|thing| {
             let Some(less) = left.checked_sub(1) else { return false };
             left = less;
             self.gone.store(self.gone.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

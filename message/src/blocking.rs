@@ -78,7 +78,7 @@ impl Context {
             );
             return Err(self.fault(Cause::Argument(text), call));
         }
-        self.worker.check_place(at, len).map_err(|cause| self.fault(cause, call))
+        self.worker.check_access(at, len).map_err(|cause| self.fault(cause, call))
     }
 
     /// Sends on a slot that is already occupied.

@@ -67,7 +67,7 @@ impl BufferAccess<'_> {
                 Ok(Started::Done(0))
             }
             BufferAccess::Job(at) => {
-                worker.start_put(*at, &RevocableBuffer::of(bytes.to_vec()).enter()?, 0..bytes.len())
+                worker.start_put(*at, &RevocableBuffer::from_vec(bytes.to_vec()).enter()?, 0..bytes.len())
             }
         }
     }

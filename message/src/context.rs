@@ -318,7 +318,7 @@ impl Context {
             ANY => bank.state(index).receiving.set_idle(), // its claim word tells whether a message comes
             _ => self.late_matches.suspect(bank, index),
         }
-        self.worker.stir();
+        self.worker.wake_own_threads();
     }
 
     /// Sends a short message if its receive is already posted. `None`: nothing was done.

@@ -164,7 +164,9 @@ impl Context {
         if let Some(bytes) = self.short_job(&mut [0; SHORT_MAX], from, len)? {
             return match self.try_begin_send(bytes, to, slot)? {
                 Some(sent) => Ok(sent),
-                None => self.begin_send(MessageBuffer::Own(RevocableBuffer::of(bytes.to_vec())), to, slot),
+                None => {
+                    self.begin_send(MessageBuffer::Own(RevocableBuffer::from_vec(bytes.to_vec())), to, slot)
+                }
             };
         }
         self.check_job(from, len, self.to("isend", to, slot))?;
@@ -343,7 +345,7 @@ impl PendingSend {
 
 impl Drop for PendingSend {
     fn drop(&mut self) {
-        if self.waited || self.context.worker.life().is_forked() {
+        if self.waited || self.context.worker.fork_guard().is_forked() {
             return;
         }
         match &self.operation {
@@ -515,7 +517,7 @@ impl PendingRecv {
 impl Drop for PendingRecv {
     /// Does nothing in a forked child: the receive belongs to the rank, which still uses it.
     fn drop(&mut self) {
-        if self.context.worker.life().is_forked() {
+        if self.context.worker.fork_guard().is_forked() {
             return;
         }
         if self.watch.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {

@@ -171,7 +171,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if !self.worker.life().is_forked() {
+        if !self.worker.fork_guard().is_forked() {
             self.worker.drop_queue(&self.own);
         }
     }

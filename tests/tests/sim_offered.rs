@@ -100,7 +100,7 @@ fn notices(fault: fn(Sim) -> Sim) {
 
 #[test]
 fn meetings_that_end_too_early_are_noticed() {
-    notices(|sim| sim.early_meetings(true));
+    notices(|sim| sim.early_barriers(true));
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl Task {
             }
         }
         // Another thread may wait for it, or none of the program's: both see to what it waits for now.
-        self.context.worker().stir();
+        self.context.worker().wake_own_threads();
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker
             && !self.is_over()
@@ -169,7 +169,7 @@ impl Drop for TaskEndGuard<'_> {
         self.0.is_over.store(true, Ordering::Release); // SYNC nonblocking-over
         let waker = lock(&self.0.waker).take();
         waker.into_iter().for_each(Waker::wake);
-        self.0.context.worker().stir();
+        self.0.context.worker().wake_own_threads();
     }
 }
 

@@ -1,4 +1,4 @@
-//! What moves operations on: ordered operations, waiting and sleeping.
+//! The engine: ordered operations, command queues, active messages, and waiting.
 
 mod active_message;
 mod command_queue;

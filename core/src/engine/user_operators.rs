@@ -1,7 +1,7 @@
-//! UserOperators of a rank's own, with which it combines values: numbers stand for them in its commands.
+//! Operators of the program with which a rank's commands combine values. The commands name them by numbers.
 //!
-//! One that panics is caught: the command that it ran in fails, as do all that follow from it, and so others hear of
-//! it. What it has combined by then stays as it is, so it is not asked again.
+//! If an operator panics, the panic is caught. The command that called it fails, as do all that follow from it, so
+//! other ranks get an error. Values may be half combined then, so the operator is not called again.
 
 use crate::base::log::Level;
 use crate::base::{Cause, panic_message};
@@ -11,18 +11,18 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The operators of a rank.
+/// The operators of a rank, by number.
 #[derive(Default)]
 pub(super) struct UserOperators(RwLock<Vec<OperatorEntry>>);
 
-/// What stands for a number.
+/// The state of a number.
 #[derive(Clone)]
 enum OperatorEntry {
-    /// Nothing.
+    /// No operator has the number.
     Free,
-    /// An operator.
+    /// An operator that may be called.
     Taken(Arc<dyn Operator>),
-    /// One that has panicked.
+    /// An operator that has panicked.
     Panicked,
 }
 
@@ -32,16 +32,16 @@ impl fmt::Debug for UserOperators {
         write!(
             f,
             "UserOperators({})",
-            all.iter().filter(|place| !matches!(place, OperatorEntry::Free)).count()
+            all.iter().filter(|entry| !matches!(entry, OperatorEntry::Free)).count()
         )
     }
 }
 
 impl Worker {
-    /// CommandQueues of this rank's own queues may combine values with that operator from now on: its number.
+    /// Adds an operator for commands of this rank's own queues. Returns its number.
     pub fn add_operator(&self, operator: Arc<dyn Operator>) -> u32 {
         let mut all = self.operators().0.write().unwrap_or_else(PoisonError::into_inner);
-        let free = all.iter().position(|place| matches!(place, OperatorEntry::Free)).unwrap_or(all.len());
+        let free = all.iter().position(|entry| matches!(entry, OperatorEntry::Free)).unwrap_or(all.len());
         if free == all.len() {
             all.push(OperatorEntry::Free);
         }
@@ -49,14 +49,14 @@ impl Worker {
         free as u32
     }
 
-    /// No command needs that operator any more.
+    /// Removes an operator that no command uses any more.
     pub fn remove_operator(&self, number: u32) {
         self.set_operator(number, OperatorEntry::Free);
     }
 
     fn set_operator(&self, number: u32, new: OperatorEntry) {
         let mut all = self.operators().0.write().unwrap_or_else(PoisonError::into_inner);
-        all.get_mut(number as usize).into_iter().for_each(|place| *place = new.clone());
+        all.get_mut(number as usize).into_iter().for_each(|entry| *entry = new.clone());
     }
 
     fn operator(&self, number: u32) -> OperatorEntry {
@@ -64,7 +64,7 @@ impl Worker {
         all.get(number as usize).cloned().unwrap_or(OperatorEntry::Free)
     }
 
-    /// Combines values as a reduction says. False: its operator is not there, or has panicked.
+    /// Combines values by a reduction. Returns false if its operator does not exist or has panicked.
     pub(super) fn combine(&self, how: Reduction, into: &mut [u8], from: &mut [u8]) -> bool {
         let Some(number) = how.operator() else {
             how.apply(into, from, None);
@@ -80,11 +80,11 @@ impl Worker {
         combined.is_ok()
     }
 
-    /// Why values cannot be combined so.
+    /// Returns why values cannot be combined by that reduction.
     pub(super) fn why_not_combined(&self, how: Reduction) -> Cause {
         match how.operator().map(|number| self.operator(number)) {
             Some(OperatorEntry::Panicked) => Cause::OperationPanicked { rank: self.rank() },
-            _ => Cause::Argument(format!("{how}, which this rank has not")),
+            _ => Cause::Argument(format!("{how}: this rank has no such operator")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One rank's machine: its fabric, its host, its node state, and the operations under way.
+//! The worker of a rank: its fabric, its platform, its node state, and its operations in flight.
 
 use super::active_message::ActiveMessages;
 use super::command_queue::CommandQueues;
@@ -31,17 +31,17 @@ pub struct Worker {
     node_state: Arc<NodeState>,
     fabric: Arc<dyn Fabric>,
     platform: Arc<dyn Platform>,
-    life: ForkGuard,
+    fork_guard: ForkGuard,
     operations: OperationSet,
     commands: CommandQueues,
     operators: UserOperators,
     wait_probes: WaitProbes,
     spins: u32,
     has_processor: bool,
-    outward: StorePolicy,
+    store_policy: StorePolicy,
     yield_hint: YieldHint,
     polling: TryLock,
-    telling: AtomicBool,
+    publishing_wait: AtomicBool,
     agent: OnceLock<Arc<dyn Agent>>,
     node_helper: NodeHelper,
     calls: OnceLock<ActiveMessages>,
@@ -49,38 +49,38 @@ pub struct Worker {
     log: Log,
 }
 
-/// Workers that this process has made.
-static MADE: AtomicU64 = AtomicU64::new(0);
+/// Number of workers that this process has created.
+static WORKERS_CREATED: AtomicU64 = AtomicU64::new(0);
 
-/// What a model has under way that any waiting call of the rank moves on.
+/// Asynchronous work of a crate above this one, such as messages. Any waiting call of the rank makes it progress.
 pub trait Agent: Send + Sync + Debug {
-    /// Moves on what can be moved on now; never waits. One thread at a time calls it. Whether [`Agent::tell`] is to be
-    /// called.
+    /// Makes progress without waiting. One thread at a time calls it. Returns true if [`Agent::run_callbacks`] has work.
     fn advance(&self, worker: &Worker) -> bool;
 
-    /// ActiveMessages the program's code that waited for what has ended. Nothing is being moved on then: it may call the rank.
-    fn tell(&self);
+    /// Calls the program's code that waited for finished work. No `advance` runs meanwhile, so the code may make calls.
+    fn run_callbacks(&self);
 
-    /// Whether that would do something. Asked before the rank sleeps.
+    /// Returns true if `advance` or `run_callbacks` would do something. Checked before the rank sleeps.
     fn has_work(&self) -> bool;
 
-    /// Whether something is under way that a peer's word may move on, for which no helper is woken.
+    /// Returns true if there is unfinished work that a peer's store may complete and for which no helper is woken.
     fn is_busy(&self) -> bool;
 
-    /// What goes on in it while the program waits for that.
+    /// Returns what is unfinished in the agent, besides the awaited event, while the program waits for that.
     fn under_way(&self, _awaited: Option<&Arc<dyn WaitEvent>>) -> UnderWay {
         UnderWay::default()
     }
 
-    /// The rank is about to say that it is leaving: tells its peers what they may still expect.
-    fn promise(&self, worker: &Worker);
+    /// Called before the rank announces that it is leaving: informs its peers of what it will still send.
+    fn announce_leaving(&self, worker: &Worker);
 
-    /// The rank is leaving and begins nothing new: returns when what it owes its peers is done, with what is not.
+    /// Called when the rank is leaving and starts nothing new: returns when all that it owes its peers is done. The error
+    /// says what is not done.
     fn leave(&self, worker: &Worker) -> Result<()>;
 }
 
 impl Worker {
-    /// The machine of `rank`, over a fabric and a host made for it.
+    /// Creates the worker of `rank` with a fabric and a platform made for that rank.
     pub fn new(
         rank: Rank,
         node_state: Arc<NodeState>,
@@ -91,21 +91,21 @@ impl Worker {
         let commands = CommandQueues::new(rank, &*fabric).map_err(Error::new)?;
         Ok(Worker {
             rank,
-            serial: MADE.fetch_add(1, Ordering::Relaxed),
+            serial: WORKERS_CREATED.fetch_add(1, Ordering::Relaxed),
             fabric,
             commands,
-            life: ForkGuard::new()?,
+            fork_guard: ForkGuard::new()?,
             operations: OperationSet::new(rank),
             operators: UserOperators::default(),
             wait_probes: WaitProbes::default(),
             spins: platform.spins(),
             has_processor: platform.has_processor(),
-            outward: StorePolicy::default(),
+            store_policy: StorePolicy::default(),
             yield_hint: YieldHint::default(),
             platform,
             node_state,
             polling: TryLock::default(),
-            telling: AtomicBool::new(false),
+            publishing_wait: AtomicBool::new(false),
             agent: OnceLock::new(),
             node_helper: NodeHelper::default(),
             calls: OnceLock::new(),
@@ -114,9 +114,9 @@ impl Worker {
         })
     }
 
-    /// The same, recording what happens to it, if that is asked for. Waits then begin without the moment of looking in
-    /// which short ones end unseen.
-    pub fn traced(mut self, to: Option<&TraceTo>) -> Worker {
+    /// Makes the worker record a trace, if `to` is given. Waits then begin without spinning, because short waits that
+    /// end while spinning would not be recorded.
+    pub fn with_trace(mut self, to: Option<&TraceTo>) -> Worker {
         if let Some(to) = to {
             let is_virtual = !self.platform.lets_threads_sleep();
             self.recorder = Some(Recorder::new(to, self.rank, self.size(), is_virtual).into());
@@ -125,70 +125,70 @@ impl Worker {
         self
     }
 
-    /// A number that no other machine of this process has, or had: addresses are used again.
+    /// Returns a number that no other worker of this process has or had. (An address may be used again.)
     #[inline]
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// What it records into, if it does.
+    /// Returns the recorder, if the worker records a trace.
     #[inline(always)]
     pub(super) fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_deref()
     }
 
-    /// Writes what it has recorded, if it has: once, when the rank's program has ended, however.
+    /// Writes the recorded trace, if there is one; called once, when the rank's program has ended in any way.
     pub fn write_trace(&self) {
-        let Some(recorder) = self.recorder().filter(|_| !self.life.is_forked()) else { return };
+        let Some(recorder) = self.recorder().filter(|_| !self.fork_guard.is_forked()) else { return };
         if let Err((file, error)) = recorder.write() {
-            let text = format_args!("what happened could not be written to {}: {error}", file.display());
+            let text = format_args!("the trace could not be written to {}: {error}", file.display());
             self.log.say(crate::base::log::Level::Warn, text);
         }
     }
 
-    /// Which rank this is.
+    /// Returns the rank.
     #[inline]
     pub fn rank(&self) -> Rank {
         self.rank
     }
-
+    /// Returns the number of ranks of the job.
     /// How many ranks the job has.
     #[inline]
     pub fn size(&self) -> usize {
         self.node_state.size()
     }
 
-    /// The node's node state.
+    /// Returns the state that the ranks of the node share.
     #[inline]
     pub fn node_state(&self) -> &NodeState {
         &self.node_state
     }
 
-    /// This rank's words on the node state.
+    /// Returns this rank's part of the node state.
     pub fn rank_state(&self) -> &RankState {
         self.node_state.rank_state(self.rank)
     }
 
-    /// What carries its bytes.
+    /// Returns the fabric.
     #[inline]
     pub fn fabric(&self) -> &dyn Fabric {
         &*self.fabric
     }
 
-    /// The same, for what outlives a call.
+    /// Returns the fabric for holders that outlive a call.
     pub fn shared_fabric(&self) -> &Arc<dyn Fabric> {
         &self.fabric
     }
 
-    /// Who starts the node's helper here, if it is to come to this rank.
+    /// Returns the control of the node's helper thread, which runs in at most one rank of the node.
     pub(super) fn node_helper(&self) -> &NodeHelper {
         &self.node_helper
     }
 
-    /// The one agent that waiting calls move on from now on.
+    /// Sets the agent that waiting calls advance from now on. Called once.
     pub fn set_agent(&self, agent: Arc<dyn Agent>) {
         let first = self.agent.set(agent).is_ok();
-        debug_assert!(first, "a machine has one agent");
+        debug_assert!(first, "a worker has one agent");
     }
 
     pub(super) fn agent(&self) -> Option<&dyn Agent> {
@@ -203,54 +203,54 @@ impl Worker {
         self.agent().is_some_and(Agent::is_busy)
     }
 
-    /// What it has where it answers calls.
+    /// Returns the state of active messages, if this rank handles calls.
     #[inline(always)]
     pub(super) fn calls(&self) -> Option<&ActiveMessages> {
         self.calls.get()
     }
 
-    /// It answers calls from now on.
+    /// Begins to handle calls.
     pub(super) fn set_calls(&self, calls: ActiveMessages) {
         let first = self.calls.set(calls).is_ok();
-        debug_assert!(first, "handlers are given once");
+        debug_assert!(first, "handlers are set once");
         self.commands.begin_to_answer();
     }
 
-    /// Wakes threads of this rank that sleep: this one has done something that another waits for.
-    pub fn stir(&self) {
-        self.rouse(self.rank);
+    /// Wakes sleeping threads of this rank, because this thread has done something that they wait for.
+    pub fn wake_own_threads(&self) {
+        self.wake_sleepers(self.rank);
     }
 
-    /// Wakes threads of a rank that sleep: what they wait for has been stored.
+    /// Wakes sleeping threads of a rank, because what they wait for has been stored.
     #[inline]
-    pub(super) fn rouse(&self, rank: Rank) {
+    pub(super) fn wake_sleepers(&self, rank: Rank) {
         let rank_state = self.node_state.rank_state(rank);
         if rank_state.park().needs_wake(self.node_state.wake_mode()) {
             rank_state.wake_futex();
         }
     }
 
-    /// Its clock and pause.
+    /// Returns the clock and the pauses.
     pub fn platform(&self) -> &dyn Platform {
         &*self.platform
     }
 
-    /// What it has registered.
+    /// Returns the rank's registered memory.
     pub fn registry(&self) -> &Registry {
         self.fabric.registry()
     }
 
-    /// Its voice.
+    /// Returns the log.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Whether it is still the rank that joined.
-    pub fn life(&self) -> &ForkGuard {
-        &self.life
+    /// Returns the guard that detects forked processes and the end of the rank.
+    pub fn fork_guard(&self) -> &ForkGuard {
+        &self.fork_guard
     }
 
-    /// Whether nothing that this rank issued is unfinished.
+    /// Returns true if no operation that this rank issued is unfinished.
     pub fn is_idle(&self) -> bool {
         self.operations.unfinished() == 0
     }
@@ -272,7 +272,7 @@ impl Worker {
         &self.commands
     }
 
-    /// How many times to look at a word before the first pause: one that `from` writes, if only one rank does.
+    /// Returns how many times to read a word before the first pause. `from`: the only rank that writes the word, if known.
     #[inline(always)]
     pub fn spins(&self, from: Option<Rank>) -> u32 {
         match from {
@@ -281,25 +281,25 @@ impl Worker {
         }
     }
 
-    /// How this rank copies to where another one reads next.
+    /// Returns the policy for copies that another rank reads next.
     #[inline(always)]
-    pub(super) fn outward(&self) -> &StorePolicy {
-        &self.outward
+    pub(super) fn store_policy(&self) -> &StorePolicy {
+        &self.store_policy
     }
 
-    /// Whether it has just given something in a call.
+    /// Returns the hint that this rank has just given something in a call and may yield.
     #[inline(always)]
     pub(super) fn yield_hint(&self) -> &YieldHint {
         &self.yield_hint
     }
 
-    /// Whether the rank has a processor of its own.
+    /// Returns true if the rank has a processor of its own.
     #[inline(always)]
     pub(super) fn has_processor(&self) -> bool {
         self.has_processor
     }
 
-    /// Whether `with` needs this rank's processor to do what this rank waits for, as far as that is known.
+    /// Returns true if `with` is known to need this rank's processor to do what this rank waits for.
     #[inline]
     pub fn shares_processor(&self, with: Rank) -> bool {
         !self.has_processor && self.platform.shares_processor(with)
@@ -309,22 +309,22 @@ impl Worker {
         &self.polling
     }
 
-    pub(super) fn telling(&self) -> &AtomicBool {
-        &self.telling
+    pub(super) fn publishing_wait(&self) -> &AtomicBool {
+        &self.publishing_wait
     }
 
-    /// Whether calls are possible: this is the rank, it has not left, and nobody has died. Two loads.
+    /// Returns true if calls are possible: this process is the rank, it has not left, and no rank has died. Two loads.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        self.life.is_alive() && !self.node_state.is_over()
+        self.fork_guard.is_alive() && !self.node_state.is_over()
     }
 
-    /// That this is no fork of the rank, and the rank has not left; others may have died.
+    /// Checks that this process is not a fork of the rank and that the rank has not left; other ranks may have died.
     pub fn check_alive(&self) -> Result<(), Cause> {
-        if self.life.is_alive() { Ok(()) } else { Err(self.life.why_not()) }
+        if self.fork_guard.is_alive() { Ok(()) } else { Err(self.fork_guard.why_not()) }
     }
 
-    /// Whether all calls are possible, with the reason if they are not.
+    /// Checks that all calls are possible.
     #[inline]
     pub fn check(&self) -> Result<(), Cause> {
         if self.is_open() { Ok(()) } else { Err(self.why_not()) }
@@ -332,68 +332,72 @@ impl Worker {
 
     #[cold]
     fn why_not(&self) -> Cause {
-        if self.life.is_alive() { self.death().unwrap_or(Cause::JobOver) } else { self.life.why_not() }
+        if self.fork_guard.is_alive() {
+            self.death().unwrap_or(Cause::JobOver)
+        } else {
+            self.fork_guard.why_not()
+        }
     }
 
-    /// That no rank of such a number is there, if so.
+    /// Checks that the job has a rank of that number.
     #[inline]
     pub fn check_rank(&self, rank: Rank) -> Result<(), Cause> {
         if rank.index() < self.size() { Ok(()) } else { Err(Cause::NoSuchRank { rank, size: self.size() }) }
     }
 
-    /// The first death in the job, as a cause; or this rank's own.
+    /// Returns the first death in the job, or this rank's own, as a cause.
     pub fn death(&self) -> Option<Cause> {
         let Some(death) = self.node_state.death() else { return self.fabric.is_cut_off() };
         let ago = Duration::from_nanos(self.platform.now_ns().saturating_sub(death.when_ns));
         Some(Cause::PeerDied { peer: death.rank, how: death.how, ago })
     }
 
-    /// Nanoseconds since some time.
+    /// Returns the time in ns since a fixed moment.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.platform.now_ns()
     }
 
-    /// Completes a cause with rank and call, and with the name of a handler that failed.
+    /// Makes an error of a cause: adds the rank, the call, and the name of a handler that failed.
     #[cold]
     pub fn fault(&self, mut cause: Cause, call: impl FnOnce() -> String) -> Error {
         self.name_handler(&mut cause);
         Error::new(cause).in_call(call).on_rank(self.rank)
     }
 
-    /// Returns when all that this rank's fabric has taken from it has arrived: lines, of whose end nobody is told, and
-    /// what ended before it was visible. One call of the fabric where nothing is on its way.
+    /// Returns when everything that this rank's fabric has accepted has arrived: signal lines, whose end is not reported,
+    /// and operations that ended before they were visible. Costs one call of the fabric if nothing is in flight.
     pub fn settle(&self, call: &dyn Fn() -> String) -> Result<()> {
         if self.fabric.is_quiescent() { Ok(()) } else { self.wait(&super::Condition::Settled, None, call) }
     }
 
-    /// Leaves the job in order: everything issued is completed, then no call is possible. Never waits for a rank
-    /// that is not needed for that.
+    /// Leaves the job: completes all issued operations; after that no call is possible. Waits only for ranks that are
+    /// needed for that.
     pub fn leave(&self) -> Result<()> {
-        if !self.life.is_alive() {
+        if !self.fork_guard.is_alive() {
             return Ok(());
         }
         self.end_calls();
         self.close_inbox();
         let completed = self.complete(super::Handle(self.operations.issued()));
-        self.agent().into_iter().for_each(|agent| agent.promise(self));
-        // Fails only if the job is over, and then nobody waits for what is on its way.
+        self.agent().into_iter().for_each(|agent| agent.announce_leaving(self));
+        // Fails only if the job is over; then no rank waits for what is in flight.
         let _ = self.settle(&|| "leave()".into());
         self.rank_state().set_stage(Stage::Leaving);
-        self.node_state.wake_all(); // who waits for this rank may wait in vain
+        self.node_state.wake_all(); // a rank that waits for this one may have to give up
         let owed = self.agent().map_or(Ok(()), |agent| agent.leave(self));
         let _ = self.settle(&|| "leave()".into()); // as above
-        self.life.end();
+        self.fork_guard.end();
         self.progress_last();
-        self.rank_state().set_stage(Stage::Left); // SYNC rank_state-left: who sees it knows that no answer comes after it
+        self.rank_state().set_stage(Stage::Left); // SYNC rank_state-left: a rank that sees it knows that no reply comes after it
         self.node_state.wake_all();
         completed.and(owed)
     }
 
-    /// Says that this rank failed (a panic, an error that its program returned): the others' calls end. `is_said` if
-    /// the rank has told that on its standard error, too.
+    /// Declares that this rank has failed (a panic, an error that its program returned): the calls of the others end.
+    /// `is_said`: the rank has printed the reason on its standard error, too.
     pub fn fail(&self, how: &str, is_said: bool) {
-        if !self.life.end() {
+        if !self.fork_guard.end() {
             return;
         }
         let now = self.platform.now_ns();

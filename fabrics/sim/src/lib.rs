@@ -1,19 +1,20 @@
-//! The simulated fabric: whole programs in virtual time, with every delay, every reordering and every fault drawn
-//! from one seed.
+//! The simulated fabric: it runs whole programs in virtual time and draws every delay, reordering and fault from one
+//! seed.
 //!
-//! [`simulate`] runs a function once for each rank, each on a thread of its own, of which only one runs at a time. A
-//! rank reaches the others through a [`SimFabric`] and waits on a [`SimPlatform`]; every call of either is a scheduling
+//! [`simulate`] runs a function once for each rank. Each rank has a thread, and only one thread runs at a time. A rank
+//! reaches the others through a [`SimFabric`] and waits on a [`SimPlatform`]; every call of either is a scheduling
 //! point and costs virtual time. The memories of ranks are separate files, and only the simulator copies between
-//! them: an operation's source is read piece by piece at random moments, the pieces land in random order, and only
-//! then are its signal raised and its end told. The same [`Sim`] and the same program give the same run, event by
-//! event, in any process: [`Report::trace_hash`] says so.
+//! them. It reads the source of an operation piece by piece at random moments and writes the pieces in random order.
+//! Only then does it raise the signal of the operation and report its end. The same [`Sim`] and the same program give
+//! the same run, event by event, in any process; [`Report::trace_hash`] is then equal.
 //!
-//! EventKind to simulate stands in [`Sim`]: each capability of a fabric present or absent, faults of real networks, and
-//! *twins*, which break one promise of a fabric on purpose, so that what is built on the promise can be shown to
-//! need it.
+//! [`Sim`] describes what to simulate: each capability of a fabric, present or absent, the faults of real networks,
+//! and *broken promises*. A broken promise takes one guarantee of the fabric away on purpose, so that a test can show
+//! that the code above needs it.
 #![warn(clippy::print_stdout)]
 #![allow(unsafe_code)]
-//! Unsafe: only declared here, in the trait's signatures: callers promise for their buffers, `transfer` relies on it.
+//! Unsafe: only declared here, in the trait's signatures. Callers promise that their buffers stay valid, and `transfer`
+//! relies on that.
 
 mod network;
 mod options;
@@ -45,7 +46,7 @@ use tasuki_core::fabric::{
 };
 use tasuki_core::segment::{GlobalAddress, Registry};
 
-/// One simulated rank's way to the memory of all.
+/// The access of one simulated rank to the memory of all ranks.
 #[derive(Debug)]
 pub struct SimFabric {
     run: Arc<Scheduler>,
@@ -56,44 +57,44 @@ pub struct SimFabric {
 }
 
 impl SimFabric {
-    /// The fabric of a rank of the run, before the run starts.
+    /// Creates the fabric of a rank before the run starts.
     fn new(run: Arc<Scheduler>, rank: Rank, can: Capabilities, limits: Limits) -> Result<SimFabric> {
         let window = run.lock().memory.window(rank).clone();
         Ok(SimFabric { run, rank, registry: Registry::new(window)?, can, limits })
     }
 
-    /// Hands an operation over.
+    /// Starts an operation and reports its end to the issuer by the token.
     fn post(&self, accept: Accept<'_>, task: Task) -> Result<Posted, Refused> {
         let me = self.run.check_thread()?;
         self.run.enter(self.rank, CallKind::Post).admit(self.rank, &task)?;
-        let token = accept(); // takes a lock of the engine's; it is still this thread's turn
+        let token = accept(); // takes a lock of the engine; this thread still has the turn
         let mut state = self.run.lock();
-        state.launch(self.rank, Some(token), task);
-        state.actors[me].breaks = 0;
-        state.stir(me);
+        state.start_operation(self.rank, Some(token), task);
+        state.actors[me].retries = 0;
+        state.wake_operation_waiters(me);
         Ok(Posted::Started)
     }
 
-    /// Hands something over of whose end nobody is told.
-    fn tell(&self, task: Task) -> Result<(), Refused> {
+    /// Starts an operation whose end is not reported.
+    fn post_unreported(&self, task: Task) -> Result<(), Refused> {
         let me = self.run.check_thread()?;
         let mut state = self.run.enter(self.rank, CallKind::Post);
         state.admit(self.rank, &task)?;
-        state.launch(self.rank, None, task);
-        state.actors[me].breaks = 0;
+        state.start_operation(self.rank, None, task);
+        state.actors[me].retries = 0;
         Ok(())
     }
 
-    /// Does something in a group, if there is room.
-    fn of_group(&self, act: impl FnOnce(&mut SimState) -> Result<(), Refused>) -> Result<(), Refused> {
+    /// Makes a call for a group of the fabric's collectives.
+    fn group_call(&self, act: impl FnOnce(&mut SimState) -> Result<(), Refused>) -> Result<(), Refused> {
         let me = self.run.check_thread()?;
         let mut state = self.run.enter(self.rank, CallKind::Post);
         act(&mut state)?;
-        state.actors[me].breaks = 0;
+        state.actors[me].retries = 0;
         Ok(())
     }
 
-    /// A copy between job memories that this rank has mapped; `None` where one of them is not.
+    /// Copies between job memories that this rank has mapped; `None` if one of them is not mapped.
     fn copy_mapped(
         &self,
         from: GlobalAddress,
@@ -101,7 +102,7 @@ impl SimFabric {
         len: u64,
     ) -> Option<Result<Posted, Refused>> {
         let state = self.run.enter(self.rank, CallKind::Post);
-        if let Some(cause) = state.why_over(self.rank) {
+        if let Some(cause) = state.refusal_cause(self.rank) {
             return Some(Err(cause.into()));
         }
         let probe = |state: &SimState| [from, to].into_iter().try_for_each(|end| state.probe(end, len));
@@ -112,7 +113,7 @@ impl SimFabric {
         state.memory.mapped(to, len)?;
         let takes = state.transfer_ns(len);
         drop(state);
-        // The time passes first: the copy is made in one piece at its end, if the places are still there.
+        // The time passes first. The copy is made in one piece at its end, if both ranges are still registered.
         let state = self.run.enter(self.rank, CallKind::Compute(takes));
         let copied = probe(&state).and_then(|()| Ok(state.memory.copy(from, to, len)?));
         Some(copied.map(|()| Posted::Done(0)))
@@ -121,7 +122,7 @@ impl SimFabric {
 
 impl Drop for SimFabric {
     fn drop(&mut self) {
-        self.run.lock().sever(self.rank, None);
+        self.run.lock().abandon_operations(self.rank, None);
     }
 }
 
@@ -139,7 +140,7 @@ impl Fabric for SimFabric {
     }
 
     fn connect(&self, peer: Rank) -> Result<ConnectionState, Cause> {
-        self.run.enter(self.rank, CallKind::Ask).connection(self.rank, peer)
+        self.run.enter(self.rank, CallKind::Lookup).connection(self.rank, peer)
     }
 
     fn check(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
@@ -231,32 +232,32 @@ impl Fabric for SimFabric {
     }
 
     fn line(&self, signal: GlobalAddress) -> Result<SignalLine<'_>, Cause> {
-        self.run.enter(self.rank, CallKind::Ask).memory.signal(signal)?;
+        self.run.enter(self.rank, CallKind::Lookup).memory.signal(signal)?;
         Ok(SignalLine::Via(FabricLine { fabric: self, signal }))
     }
 
     fn write_line(&self, signal: GlobalAddress, payload: LinePayload, value: u64) -> Result<(), Refused> {
-        self.tell(Task::SignalLine { signal, payload, value })
+        self.post_unreported(Task::SignalLine { signal, payload, value })
     }
 
     fn own_signal(&self, index: u32) -> Result<SignalCell, Cause> {
         let signal = network::memory::signal_address(self.rank, index);
-        self.run.enter(self.rank, CallKind::Ask).memory.signal(signal)?;
+        self.run.enter(self.rank, CallKind::Lookup).memory.signal(signal)?;
         Ok(SignalCell::Via(signal))
     }
 
     fn read_signal(&self, signal: GlobalAddress) -> u64 {
         use tasuki_core::base::sync::Ordering;
-        let state = self.run.enter(self.rank, CallKind::Look);
+        let state = self.run.enter(self.rank, CallKind::Read);
         state.memory.signal(signal).map_or(0, |cell| cell.counter().load(Ordering::Acquire)) // SYNC signal-raise
     }
 
     fn read_line(&self, signal: GlobalAddress, value: u64) -> Option<LinePayload> {
-        self.run.enter(self.rank, CallKind::Look).memory.signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
+        self.run.enter(self.rank, CallKind::Read).memory.signal(signal).ok()?.payload(value, PAYLOAD_WORDS)
     }
 
     fn slots(&self, at: GlobalAddress, lines: u64) -> Result<Option<DirectSlots>, Cause> {
-        let state = self.run.enter(self.rank, CallKind::Ask);
+        let state = self.run.enter(self.rank, CallKind::Lookup);
         state.memory.slots(at, lines, &state.node_state).map(|_| None)
     }
 
@@ -264,55 +265,55 @@ impl Fabric for SimFabric {
         let mut payload = [0; SLOT_PAYLOAD];
         payload[..write.payload.len()].copy_from_slice(write.payload);
         let (word, value, used) = (write.word, write.value, write.payload.len());
-        self.tell(Task::Slot { line, word, value, payload, used })
+        self.post_unreported(Task::Slot { line, word, value, payload, used })
     }
 
     fn read_slot(&self, line: GlobalAddress, word: usize) -> u64 {
-        let state = self.run.enter(self.rank, CallKind::Look);
+        let state = self.run.enter(self.rank, CallKind::Read);
         state.memory.slots(line, 1, &state.node_state).map_or(0, |slot| slot.read_word(word))
     }
 
     fn write_command(&self, write: &CommandWrite) -> Result<(), Refused> {
-        self.tell(Task::Command(*write))
+        self.post_unreported(Task::Command(*write))
     }
 
     fn open_group(&self, group: &FabricGroup<'_>) -> Result<(), Cause> {
-        self.run.enter(self.rank, CallKind::Ask).open_group(self.rank, group)
+        self.run.enter(self.rank, CallKind::Lookup).open_group(self.rank, group)
     }
 
     fn enter_barrier(&self, group: u64) -> Result<(), Refused> {
-        self.of_group(|state| state.enter_barrier(self.rank, group))
+        self.group_call(|state| state.enter_barrier(self.rank, group))
     }
 
     fn multicast(&self, group: u64, len: u64) -> Result<(), Refused> {
-        self.of_group(|state| state.multicast(self.rank, group, len))
+        self.group_call(|state| state.multicast(self.rank, group, len))
     }
 
     fn close_group(&self, group: u64) {
-        self.run.lock().close_group(self.rank, group); // not a call: who drops something may be no thread of the run
+        self.run.lock().close_group(self.rank, group); // not a scheduling point: a thread outside the run may drop a group
     }
 
     fn poll(&self, sink: &mut Sink<'_>) {
         let mut state = self.run.enter(self.rank, CallKind::Poll);
         let me = state.running;
-        let news = state.news_of(self.rank);
-        state.actors[me].seen = news;
+        let event_count = state.event_count(self.rank);
+        state.actors[me].seen = event_count;
         let ended = std::mem::take(&mut state.rank_mut(self.rank).completions);
         if !ended.is_empty() {
-            state.stir(me);
+            state.wake_operation_waiters(me);
         }
         drop(state);
         ended.into_iter().for_each(|(token, outcome)| sink(token, outcome));
     }
 
     fn has_work(&self) -> bool {
-        let state = self.run.enter(self.rank, CallKind::Look);
+        let state = self.run.enter(self.rank, CallKind::Read);
         let state = state.rank(self.rank);
         !state.completions.is_empty() || !state.inbox.is_empty()
     }
 
     fn is_quiescent(&self) -> bool {
-        self.run.enter(self.rank, CallKind::Look).rank(self.rank).flying == 0
+        self.run.enter(self.rank, CallKind::Read).rank(self.rank).in_flight_count == 0
     }
 
     fn system(&self, rank: Rank) -> Option<NonNull<u8>> {
@@ -320,18 +321,18 @@ impl Fabric for SimFabric {
     }
 
     fn map(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
-        let state = self.run.enter(self.rank, CallKind::Ask);
+        let state = self.run.enter(self.rank, CallKind::Lookup);
         if self.can.map { state.memory.mapped(at, len) } else { None }
     }
 
     fn fail_all(&self, cause: &Cause) {
         let mut state = self.run.enter(self.rank, CallKind::Post);
         state.rank_mut(self.rank).over.get_or_insert_with(|| cause.clone());
-        state.sever(self.rank, Some(cause));
+        state.abandon_operations(self.rank, Some(cause));
     }
 
     fn is_cut_off(&self) -> Option<Cause> {
-        self.run.lock().killed(self.rank) // costs nothing: it is asked for in every wait
+        self.run.lock().killed(self.rank) // costs no time: every wait calls it
     }
 
     fn registry(&self) -> &Registry {
@@ -339,6 +340,6 @@ impl Fabric for SimFabric {
     }
 
     fn peer_bytes(&self) -> u64 {
-        0 // the simulator holds what a real fabric would; nothing of it is the rank's
+        0 // the simulator holds the state of peers, not the rank
     }
 }

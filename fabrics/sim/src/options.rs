@@ -1,4 +1,4 @@
-//! EventKind is simulated: how many ranks, what their fabric can do, how long things take, what goes wrong.
+//! The description of a run: number of ranks, capabilities of the fabric, durations, faults.
 
 use tasuki_core::base::Rank;
 use tasuki_core::base::log::Level;
@@ -6,9 +6,9 @@ use tasuki_core::fabric::{Capabilities, Limits};
 
 /// The description of a run. The same description and the same program give the same run, event by event.
 ///
-/// Without further words: 2 ranks with separate memories, a fabric like a good network card (puts carry signals,
-/// completion means visibility, atomics agree with the processor; no mapping, no third party), 1 us of latency and
-/// as much jitter, 10 GB/s, operations overtaking each other, no faults.
+/// Defaults: 2 ranks with separate memories; a fabric like a good network card (puts carry signals, completion means
+/// visibility, atomics agree with the processor; no mapping, no copies between two other ranks); 1 us of latency and
+/// up to 1 us of jitter; 10 GB/s; operations may overtake each other; no faults.
 #[derive(Clone, Debug)]
 pub struct Sim {
     pub(crate) seed: u64,
@@ -17,7 +17,7 @@ pub struct Sim {
     pub(crate) limits: Limits,
     pub(crate) network: Network,
     pub(crate) faults: Faults,
-    pub(crate) twins: BrokenPromises,
+    pub(crate) broken: BrokenPromises,
     pub(crate) stack_bytes: usize,
     pub(crate) time_max_ns: u64,
     pub(crate) in_step: bool,
@@ -25,7 +25,7 @@ pub struct Sim {
     pub(crate) log: Level,
 }
 
-/// How long things take on the way.
+/// Durations of the network.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     pub(crate) latency_ns: u64,
@@ -36,25 +36,25 @@ pub(crate) struct Network {
     pub(crate) passive_targets: bool,
 }
 
-/// EventKind goes wrong though nobody is to blame.
+/// Faults that no rank causes.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) again: f64,
-    pub(crate) deaf: Vec<Rank>,
+    pub(crate) never_ready: Vec<Rank>,
     pub(crate) deaths: Vec<Death>,
     pub(crate) detection_ns: u64,
 }
 
-/// The end of a rank at a moment.
+/// The death of a rank at a given time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death {
     pub(crate) rank: Rank,
     pub(crate) at_ns: u64,
-    /// Nobody is told.
+    /// No other rank is informed.
     pub(crate) silent: bool,
 }
 
-/// Promises of the fabric that are broken on purpose.
+/// Promises of the fabric that the simulator breaks on purpose.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct BrokenPromises {
     pub(crate) unordered_signals: bool,
@@ -62,7 +62,7 @@ pub(crate) struct BrokenPromises {
     pub(crate) early_ends: bool,
     pub(crate) torn_lines: bool,
     pub(crate) torn_atomics: bool,
-    pub(crate) early_meetings: bool,
+    pub(crate) early_barriers: bool,
 }
 
 impl Sim {
@@ -86,7 +86,8 @@ impl Sim {
             connect_ns: 0,
             passive_targets: false,
         };
-        let faults = Faults { again: 0.0, deaf: Vec::new(), deaths: Vec::new(), detection_ns: 1_000_000 };
+        let faults =
+            Faults { again: 0.0, never_ready: Vec::new(), deaths: Vec::new(), detection_ns: 1_000_000 };
         Sim {
             seed,
             ranks: 2,
@@ -94,8 +95,8 @@ impl Sim {
             limits: Limits { transfer_bytes_max: 1 << 30, outstanding_max: 1024 },
             network,
             faults,
-            twins: BrokenPromises::default(),
-            stack_bytes: 2 << 20, // as Rust's other threads have
+            broken: BrokenPromises::default(),
+            stack_bytes: 2 << 20, // the default of Rust's threads
             time_max_ns: 600_000_000_000,
             in_step: false,
             keeps_trace: false,
@@ -103,51 +104,52 @@ impl Sim {
         }
     }
 
-    /// How many ranks there are.
+    /// Sets the number of ranks.
     #[must_use]
     pub fn ranks(mut self, ranks: usize) -> Sim {
         self.ranks = ranks;
         self
     }
 
-    /// From one rank to another, in ns of virtual time.
+    /// Sets the time from one rank to another, in ns of virtual time.
     #[must_use]
     pub fn latency_ns(mut self, ns: u64) -> Sim {
         self.network.latency_ns = ns;
         self
     }
 
-    /// The most that is added to the latency, drawn for each way; now and then it is eight times as much.
+    /// Sets the most that is added to the latency, in ns; drawn for each message. One message in 16 takes up to eight
+    /// times as much.
     #[must_use]
     pub fn jitter_ns(mut self, ns: u64) -> Sim {
         self.network.jitter_ns = ns;
         self
     }
 
-    /// Bytes that a rank sends in a second of virtual time. At least 1.
+    /// Sets the bytes that a rank sends in a second of virtual time. At least 1.
     #[must_use]
     pub fn bandwidth(mut self, bytes_per_s: u64) -> Sim {
         self.network.bytes_per_s = bytes_per_s.max(1);
         self
     }
 
-    /// Whether operations of one rank for the same peer overtake each other. The bytes of one operation arrive in
-    /// no order in either case.
+    /// Sets whether operations of one rank for the same peer may overtake each other. The bytes of one operation arrive
+    /// in any order in either case.
     #[must_use]
     pub fn reorder(mut self, yes: bool) -> Sim {
         self.network.reorder = yes;
         self
     }
 
-    /// How long the way to a peer takes to be made when it is first used; operations are refused meanwhile.
+    /// Sets the time that the first connection to a peer takes, in ns. Operations are refused meanwhile.
     #[must_use]
     pub fn connect_ns(mut self, ns: u64) -> Sim {
         self.network.connect_ns = ns;
         self
     }
 
-    /// Peers' job memory is mapped: [`Fabric::map`](tasuki_core::fabric::Fabric::map) gives pointers, and copies
-    /// between job memories are done before the call returns. Lines and signals still pass through the fabric.
+    /// Maps the job memory of peers: [`Fabric::map`](tasuki_core::fabric::Fabric::map) returns pointers, and a copy
+    /// between job memories is complete when the call returns. Lines and signals still go through the fabric.
     #[must_use]
     pub fn map(mut self, yes: bool) -> Sim {
         self.can.map = yes;
@@ -155,74 +157,75 @@ impl Sim {
         self
     }
 
-    /// From how many bytes on receives in memory that its owner merely owns are written by their senders; shorter ones
-    /// are staged, which needs mapped memory.
+    /// Sets the least length, in bytes, of a receive that its sender writes directly when the buffer is registered memory
+    /// of the program's own. Shorter receives are staged. Needs mapped memory.
     #[must_use]
     pub fn direct_from(mut self, bytes: u64) -> Sim {
         self.can.direct_from = if self.can.map { bytes } else { 0 };
         self
     }
 
-    /// A rank may copy between two others.
+    /// Lets a rank copy between two other ranks.
     #[must_use]
     pub fn third_party(mut self, yes: bool) -> Sim {
         self.can.third_party = yes;
         self
     }
 
-    /// The network has a barrier: it counts who has come half-way between the ranks, and tells all when everybody has.
+    /// Gives the network a barrier: the network counts arrivals in its middle and notifies all members when all have
+    /// arrived.
     #[must_use]
     pub fn barrier(mut self, yes: bool) -> Sim {
         self.can.barrier = yes;
         self
     }
 
-    /// The network has a multicast of up to so many bytes; 0: none. They leave their sender once, and travel to each
-    /// member as a put does.
+    /// Sets the most bytes of the network's multicast; 0: the network has no multicast. The bytes leave their sender once
+    /// and travel to each member like a put.
     #[must_use]
     pub fn multicast_bytes_max(mut self, bytes: u64) -> Sim {
         self.can.multicast_bytes_max = bytes;
         self
     }
 
-    /// Puts carry signals. Otherwise the target raises them, in its next call.
+    /// Sets whether puts carry signals. Otherwise the target raises the signals in its next call.
     #[must_use]
     pub fn native_put_signal(mut self, yes: bool) -> Sim {
         self.can.native_put_signal = yes;
         self
     }
 
-    /// The fabric's atomics agree with the processor's. Otherwise a card keeps a word to itself for a while and
-    /// then writes it back over whatever its owner stored; words must be of domain FABRIC.
+    /// Sets whether the fabric's atomics agree with the processor's. Otherwise a network card keeps a word for a while and
+    /// then writes it back over what its owner stored meanwhile; words must be of domain FABRIC.
     #[must_use]
     pub fn cpu_atomics(mut self, yes: bool) -> Sim {
         self.can.cpu_atomics = yes;
         self
     }
 
-    /// EventKind has ended is visible at its target. Otherwise a put ends when its source has been read, long before its
-    /// bytes arrive, and only a flush tells of those.
+    /// Sets whether an operation that has ended is visible at its target. Otherwise a put ends when its source has been
+    /// read, long before its bytes arrive, and only a flush waits for the bytes.
     #[must_use]
     pub fn remote_completion(mut self, yes: bool) -> Sim {
         self.can.remote_completion = yes;
         self
     }
 
-    /// Longest single operation.
+    /// Sets the longest single operation, in bytes.
     #[must_use]
     pub fn transfer_bytes_max(mut self, bytes: u64) -> Sim {
         self.limits.transfer_bytes_max = bytes.max(1);
         self
     }
 
-    /// Operations of one rank that may be under way at a time.
+    /// Sets how many operations of one rank may be in operation at a time.
     #[must_use]
     pub fn outstanding_max(mut self, operations: usize) -> Sim {
         self.limits.outstanding_max = operations.max(1);
         self
     }
 
-    /// Every capability off: what the poorest network offers.
+    /// Switches every capability off, as in the least capable network.
     #[must_use]
     pub fn bare(self) -> Sim {
         self.map(false)
@@ -235,116 +238,117 @@ impl Sim {
             .passive_targets(true)
     }
 
-    /// A target makes progress only in its own calls: what arrives while it computes waits for the next one.
+    /// Lets a target make progress only in its own calls: what arrives while it computes waits for its next call.
     #[must_use]
     pub fn passive_targets(mut self, yes: bool) -> Sim {
         self.network.passive_targets = yes;
         self
     }
 
-    /// Each operation is refused with that probability, and then others to the same peer for up to 20 us.
+    /// Refuses each operation with that probability, and half of the time all others to the same peer for up to 20 us.
     #[must_use]
     pub fn again_storm(mut self, probability: f64) -> Sim {
         self.faults.again = probability;
         self
     }
 
-    /// Every operation for `rank` is refused, for ever, as if there were never room.
+    /// Refuses every operation for `rank` for ever, as if there were never room.
     #[must_use]
     pub fn again_for_ever(mut self, rank: Rank) -> Sim {
-        self.faults.deaf.push(rank);
+        self.faults.never_ready.push(rank);
         self
     }
 
-    /// Rank `rank` dies at `at_ns`: its calls unwind, what it has sent still arrives, and after the detection time
-    /// the others are told.
+    /// Kills rank `rank` at `at_ns` ns of virtual time: its calls unwind, what it has sent still arrives, and the others
+    /// are informed after the detection time.
     #[must_use]
     pub fn kill(mut self, rank: Rank, at_ns: u64) -> Sim {
         self.faults.deaths.push(Death { rank, at_ns, silent: false });
         self
     }
 
-    /// Like [`Sim::kill`], but nobody is ever told: operations for it neither end nor fail.
+    /// Like [`Sim::kill`], but no rank is ever informed: operations for the dead rank neither end nor fail.
     #[must_use]
     pub fn silent_death(mut self, rank: Rank, at_ns: u64) -> Sim {
         self.faults.deaths.push(Death { rank, at_ns, silent: true });
         self
     }
 
-    /// From a death to the node state's telling of it, in ns of virtual time.
+    /// Sets the time from a death until the node state reports it, in ns of virtual time.
     #[must_use]
     pub fn detection_ns(mut self, ns: u64) -> Sim {
         self.faults.detection_ns = ns;
         self
     }
 
-    /// Twin: a put's signal may be raised before its bytes are there. EventKind rests on that order must fail.
+    /// Broken promise: the signal of a put may be raised before its bytes are visible. Code that relies on that order must
+    /// fail.
     #[must_use]
     pub fn unordered_signals(mut self, yes: bool) -> Sim {
-        self.twins.unordered_signals = yes;
+        self.broken.unordered_signals = yes;
         self
     }
 
-    /// Twin: a flush ends without looking whether anything has arrived.
+    /// Broken promise: a flush ends without waiting for the operations before it.
     #[must_use]
     pub fn early_flush(mut self, yes: bool) -> Sim {
-        self.twins.early_flush = yes;
+        self.broken.early_flush = yes;
         self
     }
 
-    /// Twin: operations end before their bytes are visible although the capabilities say otherwise. EventKind rests on
-    /// completion, such as order handles, must fail.
+    /// Broken promise: operations end before their bytes are visible although the capabilities say otherwise. Code that
+    /// relies on completion, such as order handles, must fail.
     #[must_use]
     pub fn early_ends(mut self, yes: bool) -> Sim {
-        self.twins.early_ends = yes;
+        self.broken.early_ends = yes;
         self
     }
 
-    /// Twin: the counter of a line arrives before its payload.
+    /// Broken promise: the counter of a signal line arrives before its payload.
     #[must_use]
     pub fn torn_lines(mut self, yes: bool) -> Sim {
-        self.twins.torn_lines = yes;
+        self.broken.torn_lines = yes;
         self
     }
 
-    /// Twin: an atomic reads its word, and writes it some time later.
+    /// Broken promise: an atomic reads its word and writes it some time later.
     #[must_use]
     pub fn torn_atomics(mut self, yes: bool) -> Sim {
-        self.twins.torn_atomics = yes;
+        self.broken.torn_atomics = yes;
         self
     }
 
-    /// Twin: a meeting is over when all members but one have come.
+    /// Broken promise: a barrier ends when all members but one have arrived.
     #[must_use]
-    pub fn early_meetings(mut self, yes: bool) -> Sim {
-        self.twins.early_meetings = yes;
+    pub fn early_barriers(mut self, yes: bool) -> Sim {
+        self.broken.early_barriers = yes;
         self
     }
 
-    /// Stack of each thread, in bytes of address range; memory is taken as it is touched.
+    /// Sets the stack of each thread, in bytes of address range; pages are allocated when they are touched.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Sim {
         self.stack_bytes = bytes;
         self
     }
 
-    /// When the run is given up, in ns of virtual time; ten minutes if nothing is said.
+    /// Sets when the run is given up, in ns of virtual time. Default: ten minutes.
     #[must_use]
     pub fn time_max_ns(mut self, ns: u64) -> Sim {
         self.time_max_ns = ns;
         self
     }
 
-    /// Takes the threads of all ranks in the strict order of virtual time. Otherwise one may run ahead of those of
-    /// other ranks by the latency, which no program can tell but by what ranks share besides the fabric, such as the
-    /// node state; it saves nine changes of thread in ten.
+    /// Runs the threads of all ranks in the strict order of virtual time. Otherwise a thread may run ahead of threads of
+    /// other ranks by the latency. A program can notice that only through what ranks share besides the fabric, such as
+    /// the node state. Running ahead saves nine of ten switches between threads.
     #[must_use]
     pub fn in_step(mut self, yes: bool) -> Sim {
         self.in_step = yes;
         self
     }
 
-    /// Keeps a line of text for each event, for looking at a short run. They are in
+    /// Keeps a line of text for each event. Meant for short runs. The lines are in
     /// [`Report::trace`](crate::Report::trace) and in the `trace` of what `tasuki::sim` returns; the error of a run that
     /// fails ends with the last of them.
     #[must_use]
@@ -353,7 +357,7 @@ impl Sim {
         self
     }
 
-    /// How much the simulator says on standard error.
+    /// Sets how much the simulator logs to standard error.
     #[must_use]
     pub fn log(mut self, level: Level) -> Sim {
         self.log = level;

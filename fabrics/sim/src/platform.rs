@@ -1,12 +1,12 @@
-//! The ground that a simulated rank stands on: virtual time, and pauses that end when something concerns the rank.
+//! The platform of a simulated rank: virtual time, and pauses that end when an event concerns the rank.
 //!
-//! No wake-up is lost. Whatever concerns a rank raises its news; a thread notes them when it polls, before it looks
-//! at anything, and a pause that finds others than those noted returns at once. EventKind other threads of the rank do to
-//! its table of operations is no event of the simulator: it is looked at after all time of the pausing call has
-//! passed, so that nothing comes between that look and the sleep, and whoever goes to sleep or acts wakes those that
-//! wait for it.
+//! No wake-up is lost. Every event that concerns a rank increments the rank's event count. A thread records the count
+//! when it polls, before it checks anything; a pause that finds another count than the recorded one returns at once.
+//! Changes that other threads of the rank make to its table of operations are no events. The pausing thread checks
+//! the table after all time of the pausing call has passed, so nothing can happen between that check and the sleep.
+//! A thread that changes the table or goes to sleep wakes the threads that wait for the table.
 
-use crate::scheduler::actor::is_about_operations;
+use crate::scheduler::actor::depends_on_operations;
 use crate::scheduler::call_costs::{RELAX_MAX_NS, RELAX_NS};
 use crate::scheduler::call_kind::CallKind;
 use crate::scheduler::{Guard, Killed, Scheduler};
@@ -27,28 +27,28 @@ impl SimPlatform {
         SimPlatform { run, rank }
     }
 
-    /// One break of a thread that retries in a loop. It grows while nothing concerns the rank.
+    /// Pauses a thread that retries in a loop. The pause grows while no event concerns the rank.
     fn relax<'r>(&'r self, mut state: Guard<'r>, me: usize) {
         let one = &mut state.actors[me];
-        one.breaks += 1;
-        let at_most = (RELAX_NS << one.breaks.min(20)).min(RELAX_MAX_NS);
-        let until = state.now + state.about(at_most);
+        one.retries += 1;
+        let at_most = (RELAX_NS << one.retries.min(20)).min(RELAX_MAX_NS);
+        let until = state.now + state.draw_about(at_most);
         let state = self.run.block(state, me, until);
-        self.note_news(state, me);
+        self.record_seen_events(state, me);
     }
 
-    /// EventKind happened up to now is known to the thread that goes on. True if there was anything new.
-    fn note_news(&self, mut state: Guard<'_>, me: usize) -> bool {
-        let news = state.news_of(self.rank);
+    /// Records that the thread knows all events up to now. Returns true if there were new ones.
+    fn record_seen_events(&self, mut state: Guard<'_>, me: usize) -> bool {
+        let event_count = state.event_count(self.rank);
         let one = &mut state.actors[me];
-        let is_new = std::mem::replace(&mut one.seen, news) != news;
+        let is_new = std::mem::replace(&mut one.seen, event_count) != event_count;
         if is_new {
-            one.breaks = 0;
+            one.retries = 0;
         }
         is_new
     }
 
-    /// Wakes threads of this rank whose conditions this one has met, and says whether its own is.
+    /// Wakes threads of this rank whose conditions this thread has met. Returns true if its own condition is met.
     fn looks_again(&self, pause: &Pause<'_>, me: usize) -> bool {
         let mut met: Vec<usize> = Vec::new();
         for (actor, condition) in self.waiting(me) {
@@ -59,15 +59,15 @@ impl SimPlatform {
         let mut state = self.run.lock();
         met.into_iter().for_each(|actor| state.wake(actor));
         drop(state);
-        is_about_operations(pause.condition) && (pause.met)(pause.condition)
+        depends_on_operations(pause.condition) && (pause.met)(pause.condition)
     }
 
-    /// The paused threads of this rank that wait for its operations.
+    /// Returns the paused threads of this rank that wait for its operations.
     fn waiting(&self, me: usize) -> Vec<(usize, Condition)> {
         let state = self.run.lock();
         let others = state.rank(self.rank).actors.iter().filter(|&&actor| actor != me);
         let waits = |&actor: &usize| Some((actor, state.actors[actor].condition.clone()?));
-        others.filter_map(waits).filter(|(_, condition)| is_about_operations(condition)).collect()
+        others.filter_map(waits).filter(|(_, condition)| depends_on_operations(condition)).collect()
     }
 }
 
@@ -86,32 +86,32 @@ impl Platform for SimPlatform {
         if pause.until_ns <= state.now {
             return self.relax(state, me);
         }
-        drop(state); // `met` looks at the engine's table; it is still this thread's turn
+        drop(state); // `met` reads the engine's table; this thread still has the turn
         if self.looks_again(&pause, me) {
             return;
         }
         let mut state = self.run.lock();
-        let is_quiescent = state.rank(self.rank).flying == 0;
+        let is_quiescent = state.rank(self.rank).in_flight_count == 0;
         let is_met = matches!(pause.condition, Condition::Settled) && is_quiescent;
-        if state.news_of(self.rank) == state.actors[me].seen && !is_met {
+        if state.event_count(self.rank) == state.actors[me].seen && !is_met {
             state.actors[me].condition = Some(pause.condition.clone());
             state = self.run.block(state, me, pause.until_ns);
         }
-        self.note_news(state, me);
+        self.record_seen_events(state, me);
     }
 
     fn keep_on_standby(&self, over: &Condition) {
-        // Nothing comes between the caller's last look and the sleep: no time passes.
+        // No time passes, so nothing happens between the caller's last check and the sleep.
         let mut state = self.run.lock();
         let me = state.running;
         state.actors[me].condition = Some(over.clone());
-        state.actors[me].stands_by = true;
+        state.actors[me].is_on_standby = true;
         let mut state = self.run.block(state, me, u64::MAX);
-        state.actors[me].stands_by = false;
+        state.actors[me].is_on_standby = false;
     }
 
     fn activate_standby(&self) {
-        self.run.enter(self.rank, CallKind::Ask).activate_standby(self.rank);
+        self.run.enter(self.rank, CallKind::Lookup).activate_standby(self.rank);
     }
 
     fn spins(&self) -> u32 {
@@ -141,7 +141,7 @@ impl Platform for SimPlatform {
         let thread = std::thread::Builder::new()
             .name(format!("rank {rank}.{number}"))
             .stack_size(stack)
-            .spawn(move || live(&run, actor, body));
+            .spawn(move || run_thread(&run, actor, body));
         let mut state = self.run.lock();
         match thread {
             Ok(thread) => {
@@ -155,17 +155,17 @@ impl Platform for SimPlatform {
                 }))
             }
             Err(error) => {
-                state.retire(actor, None);
+                state.actor_ended(actor, None);
                 Err(error)
             }
         }
     }
 }
 
-/// The life of a thread of the run: from its first turn until it gives its last one away.
-pub(crate) fn live<R>(run: &Scheduler, actor: usize, body: impl FnOnce() -> R) -> Result<R, ThreadEnd> {
+/// Runs a thread of the run, from its first turn until it gives its last turn away.
+pub(crate) fn run_thread<R>(run: &Scheduler, actor: usize, body: impl FnOnce() -> R) -> Result<R, ThreadEnd> {
     if !run.begin(actor) {
-        // And what it owns, while it is still this thread's turn: calls of that unwind.
+        // Drop what the body owns while this thread still has the turn: calls of destructors unwind.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(body)));
         run.end(actor, None);
         return Err(ThreadEnd::Killed);
@@ -179,7 +179,7 @@ pub(crate) fn live<R>(run: &Scheduler, actor: usize, body: impl FnOnce() -> R) -
     outcome
 }
 
-/// How a thread of the run ended other than by returning.
+/// How a thread of the run ended, if it did not return.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ThreadEnd {
     Killed,

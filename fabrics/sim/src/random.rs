@@ -1,9 +1,9 @@
-//! All chance of a run, drawn from its seed.
+//! All random numbers of a run, drawn from its seed.
 //!
 //! Source: Blackman, Vigna, "Scrambled linear pseudorandom number generators" (2021): xoshiro256++, its state filled
 //! by splitmix64.
 
-/// The one source of random numbers of a run. Only the thread whose turn it is draws, so the order is fixed.
+/// The only source of random numbers of a run. Only the thread that has the turn draws, so the order is fixed.
 #[derive(Debug)]
 pub(crate) struct Random([u64; 4]);
 
@@ -13,7 +13,7 @@ impl Random {
         Random(std::array::from_fn(|_| splitmix(&mut state)))
     }
 
-    /// Any number.
+    /// Draws any 64-bit number.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
         let s = &mut self.0;
@@ -28,19 +28,19 @@ impl Random {
         result
     }
 
-    /// A number from 0 to `most`, that included.
+    /// Draws a number from 0 to `most`, both included.
     #[inline]
     pub(crate) fn up_to(&mut self, most: u64) -> u64 {
         ((u128::from(self.next()) * (u128::from(most) + 1)) >> 64) as u64
     }
 
-    /// A number from `least` to `most`, both included; `least` if it is the larger.
+    /// Draws a number from `least` to `most`, both included; returns `least` if it is the larger.
     #[inline]
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.up_to(most.saturating_sub(least))
     }
 
-    /// True with that probability.
+    /// Returns true with that probability.
     #[inline]
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && (self.next() >> 11) as f64 / ((1_u64 << 53) as f64) < probability
@@ -60,10 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_its_numbers_again_and_another_seed_others() {
+    fn equal_seeds_give_equal_numbers_and_different_seeds_different_ones() {
         let take = |seed| {
-            let mut draws = Random::new(seed);
-            [draws.next(), draws.next(), draws.next()]
+            let mut random = Random::new(seed);
+            [random.next(), random.next(), random.next()]
         };
         assert_eq!(take(7), take(7));
         assert_ne!(take(7), take(8));
@@ -71,18 +71,18 @@ mod tests {
 
     #[test]
     fn numbers_stay_in_their_range_and_reach_both_ends() {
-        let mut draws = Random::new(1);
-        let drawn: Vec<u64> = (0..1_000).map(|_| draws.between(3, 7)).collect();
+        let mut random = Random::new(1);
+        let drawn: Vec<u64> = (0..1_000).map(|_| random.between(3, 7)).collect();
         assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&3), Some(&7)));
-        assert_eq!((draws.between(9, 2), draws.up_to(0)), (9, 0));
-        draws.up_to(u64::MAX); // does not overflow
+        assert_eq!((random.between(9, 2), random.up_to(0)), (9, 0));
+        random.up_to(u64::MAX); // does not overflow
     }
 
     #[test]
-    fn chances_come_as_often_as_they_should() {
-        let mut draws = Random::new(2);
-        let hits = (0..10_000).filter(|_| draws.chance(0.25)).count();
+    fn chance_is_true_with_its_probability() {
+        let mut random = Random::new(2);
+        let hits = (0..10_000).filter(|_| random.chance(0.25)).count();
         assert!((2_200..2_800).contains(&hits), "{hits}");
-        assert!(!draws.chance(0.0) && draws.chance(1.0));
+        assert!(!random.chance(0.0) && random.chance(1.0));
     }
 }

@@ -1,9 +1,9 @@
-//! A fingerprint of everything that happened, so that two runs can be compared, and its text where wanted.
+//! A hash of all events of a run, which compares two runs, and the events as text if wanted.
 
-/// Kinds of things that happen. Their numbers are part of the fingerprint.
+/// Kinds of events. Their numbers enter the hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RunEvent {
-    CallKind,
+    Call,
     Switch,
     Accept,
     Refuse,
@@ -18,15 +18,15 @@ pub(crate) enum RunEvent {
     Wait,
     Wake,
     Die,
-    Tell,
+    DeathReported,
     Leave,
-    LookAround,
-    Stuck,
-    Come,
-    Met,
+    DeadlockCheck,
+    Deadlock,
+    BarrierArrival,
+    BarrierEnd,
 }
 
-/// The running fingerprint. Addresses of the host and its clock never enter it.
+/// The hash of the events so far. Addresses and clocks of the real machine never enter it.
 #[derive(Debug)]
 pub(crate) struct RunHash {
     hash: u64,
@@ -38,16 +38,16 @@ impl RunHash {
         RunHash { hash: 0, lines: keeps_lines.then(Vec::new) }
     }
 
-    /// Something happened at `at_ns`; the other numbers are ranks, sizes or addresses, as the mark has them.
+    /// Records an event at `at_ns`. The other numbers are ranks, sizes or addresses, depending on the event.
     #[inline]
-    pub(crate) fn note(&mut self, at_ns: u64, mark: RunEvent, numbers: [u64; 3]) {
-        for word in [at_ns, mark as u64, numbers[0], numbers[1], numbers[2]] {
-            // The mixing step of Fx hash: quick, and every bit of a word moves many.
+    pub(crate) fn record(&mut self, at_ns: u64, event: RunEvent, numbers: [u64; 3]) {
+        for word in [at_ns, event as u64, numbers[0], numbers[1], numbers[2]] {
+            // The mixing step of Fx hash: it is quick, and each input bit changes many bits.
             self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
         if let Some(lines) = &mut self.lines {
             let [a, b, c] = numbers;
-            lines.push(format!("{at_ns:>12} {mark:?} {a} {b} {c}"));
+            lines.push(format!("{at_ns:>12} {event:?} {a} {b} {c}"));
         }
     }
 
@@ -65,10 +65,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_kind_and_numbers_all_count() {
+    fn the_hash_depends_on_order_kind_and_numbers() {
         let run = |notes: &[(u64, RunEvent, u64)]| {
             let mut trace = RunHash::new(true);
-            notes.iter().for_each(|&(at, mark, number)| trace.note(at, mark, [number, 0, 0]));
+            notes.iter().for_each(|&(at, event, number)| trace.record(at, event, [number, 0, 0]));
             (trace.hash(), trace.take_lines().len())
         };
         let base = run(&[(1, RunEvent::Read, 2), (3, RunEvent::Land, 4)]);

@@ -1,7 +1,7 @@
-//! A run from its first event to its report.
+//! A run, from its first event to its report.
 
 use crate::options::Sim;
-use crate::platform::{ThreadEnd, live};
+use crate::platform::{ThreadEnd, run_thread};
 use crate::scheduler::Scheduler;
 use crate::state::SimState;
 use crate::{SimFabric, SimPlatform};
@@ -14,16 +14,16 @@ use tasuki_core::node::node_state::{NodeState, Stage};
 use tasuki_core::node::park::WakeMode;
 use tasuki_core::os::{affinity, process};
 
-/// EventKind one rank of a run is made of.
+/// What one rank of a run gets.
 #[derive(Debug)]
 pub struct Member {
-    /// Which rank it is.
+    /// The number of the rank.
     pub rank: Rank,
     /// The node state of the run, with a rank state for each rank.
     pub node_state: Arc<NodeState>,
-    /// Its way to the others' memory.
+    /// The fabric of the rank.
     pub fabric: Arc<SimFabric>,
-    /// Its clock and pause.
+    /// The clock and pauses of the rank.
     pub platform: Arc<SimPlatform>,
 }
 
@@ -38,32 +38,32 @@ pub enum Outcome<R> {
     Panicked(String),
 }
 
-/// EventKind is known of a run that has ended.
+/// The result of a run that has ended.
 #[derive(Debug)]
 pub struct Report<R> {
     /// How each rank ended, by rank.
     pub outcomes: Vec<Outcome<R>>,
-    /// Why the run as a whole failed: a rank panicked, nothing could happen any more, its time was up. Who waited
-    /// for what then stands in the error's notes. Killed ranks and errors that ranks return do not count.
+    /// Why the run as a whole failed: a rank panicked, a deadlock, or the time limit. The notes of the error then name
+    /// the waiting ranks and their calls. Killed ranks and errors that ranks return are no failure of the run.
     pub failure: Option<Error>,
-    /// A fingerprint of all that happened, equal for equal runs.
+    /// A hash of all events, equal for equal runs.
     pub trace_hash: u64,
     /// Virtual time at the end, in ns.
     pub end_ns: u64,
-    /// Scheduling points: calls of fabric or host.
+    /// Number of scheduling points: calls of the fabric or the platform.
     pub steps: u64,
-    /// Things that happened between the calls: bytes read, landed, ends told, ranks killed.
+    /// Number of events between the calls: bytes read or written, completions, deaths.
     pub events: u64,
     /// How often the turn went from one thread to another.
     pub switches: u64,
-    /// How often a thread was found asleep though it had something to do. Not 0: a wake-up is missing somewhere.
-    pub rescues: u64,
-    /// A line for each event, if [`Sim::keep_trace`] asked for it.
+    /// How often a thread was found asleep though it had something to do. If not 0, the engine has missed a wake-up.
+    pub missed_wakeups: u64,
+    /// A line for each event, if [`Sim::keep_trace`] was set.
     pub trace: Vec<String>,
 }
 
 impl<R> Report<R> {
-    /// EventKind all ranks returned, by rank; the run's failure, or that a rank ended otherwise.
+    /// Returns what all ranks returned, by rank. Errors: the failure of the run, or the end of a rank that did not return.
     pub fn values(self) -> Result<Vec<R>> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -86,7 +86,7 @@ impl<R> Report<R> {
 }
 
 impl Member {
-    /// The rank joins: its machine, ready for calls. `log` is its voice.
+    /// Joins the job and returns the rank's worker, ready for calls. The worker logs to `log`.
     pub fn join(self, log: Log) -> Result<Worker> {
         let rank_state = self.node_state.rank_state(self.rank);
         rank_state.set_pid(std::process::id());
@@ -95,17 +95,17 @@ impl Member {
     }
 }
 
-/// A rank that runs for that long without a call is named: nobody else can run meanwhile.
-const SILENCE: Duration = Duration::from_secs(10);
-/// How often its silence is measured.
-const MEASURE: Duration = Duration::from_secs(1);
+/// The simulator warns of a rank that runs for that long without a call: no other rank can run meanwhile.
+const SILENCE_WARNING: Duration = Duration::from_secs(10);
+/// How often the silence is measured.
+const SILENCE_CHECK: Duration = Duration::from_secs(1);
 
-/// Runs `body` once for each rank that `sim` describes, in virtual time, until all have returned or ended otherwise.
+/// Runs `body` once for each rank that `sim` describes, in virtual time, until all ranks have ended.
 ///
-/// Each rank has a thread, and one of them runs at a time, all on the processor where the call began. They must not
-/// wait for each other but by their fabrics and hosts, and threads of a rank come from
-/// [`Platform::spawn`](tasuki_core::engine::Platform::spawn). Errors: no ranks, or the system has no room for so many files or
-/// threads. Costs 0.1 us a call, some us for each change of thread.
+/// Each rank has a thread; one of them runs at a time, all on the processor where the call began. Ranks may wait for
+/// each other only through their fabrics and platforms. Threads of a rank must be started by
+/// [`Platform::spawn`](tasuki_core::engine::Platform::spawn). Errors: `sim` has no ranks, or the system cannot provide
+/// the files or threads. Cost: 0.1 us for each call, a few us for each switch between threads.
 ///
 /// ```
 /// use tasuki_core::base::Rank;
@@ -114,7 +114,7 @@ const MEASURE: Duration = Duration::from_secs(1);
 /// use tasuki_fabric_sim::{Sim, simulate};
 ///
 /// let report = simulate(&Sim::seed(7).ranks(64), |member| {
-///     let machine = member.join(Log::new("doc", Level::Warn))?;
+///     let worker = member.join(Log::new("doc", Level::Warn))?;
 ///     let next = Rank((worker.rank().0 + 1) % 64);
 ///     let inbox = GlobalAddress::new(next, layout::STARTER);
 ///     worker.put_signal(inbox, &[7; 8], GlobalAddress::new(next, layout::signal_offset(0)), 1)?;
@@ -144,8 +144,8 @@ pub fn simulate<R: Send>(sim: &Sim, body: impl Fn(Member) -> R + Sync) -> Result
             Ok(Member { rank, node_state: node_state.clone(), fabric, platform })
         })
         .collect();
-    let fates = run_all(sim, &run, members?, &body)?;
-    let report = report(&run, fates);
+    let thread_ends = run_all(sim, &run, members?, &body)?;
+    let report = report(&run, thread_ends);
     let Report { trace_hash, end_ns, steps, events, switches, .. } = &report;
     Log::new("sim", sim.log).say(
         Level::Info,
@@ -172,8 +172,8 @@ fn run_all<R: Send>(
             let actor = run.lock().add_actor(member.rank);
             let builder = std::thread::Builder::new().name(format!("rank {}", member.rank));
             let life = move || {
-                stay_on(here);
-                live(run, actor, || body(member))
+                bind_to(here);
+                run_thread(run, actor, || body(member))
             };
             let thread = builder.stack_size(sim.stack_bytes).spawn_scoped(scope, life);
             let mut state = run.lock();
@@ -183,7 +183,7 @@ fn run_all<R: Send>(
                     threads.push(thread);
                 }
                 Err(error) => {
-                    state.retire(actor, None);
+                    state.actor_ended(actor, None);
                     refused = Some(Error::from_io("thread", &error));
                     break;
                 }
@@ -193,45 +193,45 @@ fn run_all<R: Send>(
             run.lock().actors.iter_mut().for_each(|actor| actor.killed = true);
         }
         run.start();
-        watch(run, &Log::new("sim", sim.log));
-        let fates =
+        watch_for_silent_rank(run, &Log::new("sim", sim.log));
+        let thread_ends =
             threads.into_iter().map(|thread| thread.join().unwrap_or(Err(ThreadEnd::Killed))).collect();
-        refused.map_or(Ok(fates), Err)
+        refused.map_or(Ok(thread_ends), Err)
     })
 }
 
-/// Keeps the calling thread, and those that it begins, to that processor. One of a run's threads runs at a time: on one
-/// processor they take turns two to three times as fast, for none wakes a processor for the next one.
-fn stay_on(processor: Option<u32>) {
-    let _ = processor.map(|processor| affinity::bind(processor as usize)); // unbound it is slower, and as right
+/// Binds the calling thread, and the threads that it starts, to that processor. One thread of a run runs at a time. On
+/// one processor they switch two to three times as fast, because no switch has to wake another processor.
+fn bind_to(processor: Option<u32>) {
+    let _ = processor.map(|processor| affinity::bind(processor as usize)); // without binding the run is slower, but correct
 }
 
-/// Waits for the end of the run, and names a rank that keeps all others from running.
-fn watch(run: &Scheduler, log: &Log) {
+/// Waits for the end of the run, and warns of a rank that keeps all others from running.
+fn watch_for_silent_rank(run: &Scheduler, log: &Log) {
     let mut state = run.lock();
     let (mut steps, mut silent) = (0, Duration::ZERO);
     while state.alive > 0 {
-        let waited = run.ended.wait_timeout(state, MEASURE);
+        let waited = run.ended.wait_timeout(state, SILENCE_CHECK);
         state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
-        silent = if state.counts.steps == steps { silent + MEASURE } else { Duration::ZERO };
+        silent = if state.counts.steps == steps { silent + SILENCE_CHECK } else { Duration::ZERO };
         steps = state.counts.steps;
-        if silent == SILENCE {
+        if silent == SILENCE_WARNING {
             let rank = state.actors[state.running].rank;
-            let text = "has run for 10 s without a call: it loops, or waits for another rank by other means";
+            let text = "has run for 10 s without a call of Tasuki: it loops, or waits for another rank by other means";
             log.say(Level::Warn, format_args!("rank {rank} {text}"));
         }
     }
 }
 
-fn report<R>(run: &Scheduler, fates: Vec<Result<R, ThreadEnd>>) -> Report<R> {
+fn report<R>(run: &Scheduler, thread_ends: Vec<Result<R, ThreadEnd>>) -> Report<R> {
     let mut state = run.lock();
     let outcome = |(rank, fate): (usize, Result<R, ThreadEnd>)| match fate {
-        Ok(_) if state.ranks[rank].dead => Outcome::Killed, // it caught its own death and made no more calls
+        Ok(_) if state.ranks[rank].dead => Outcome::Killed, // the program caught the panic of its death and made no more calls
         Ok(value) => Outcome::Returned(value),
         Err(ThreadEnd::Killed) => Outcome::Killed,
         Err(ThreadEnd::Panicked(message)) => Outcome::Panicked(message),
     };
-    let outcomes = fates.into_iter().enumerate().map(outcome).collect();
+    let outcomes = thread_ends.into_iter().enumerate().map(outcome).collect();
     Report {
         outcomes,
         failure: state.watch.failure.take(),
@@ -240,7 +240,7 @@ fn report<R>(run: &Scheduler, fates: Vec<Result<R, ThreadEnd>>) -> Report<R> {
         steps: state.counts.steps,
         events: state.counts.events,
         switches: state.counts.switches,
-        rescues: state.watch.rescues,
+        missed_wakeups: state.watch.missed_wakeups,
         trace: state.trace.take_lines(),
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that a run consists of. Only the thread whose turn it is changes it.
+//! The state of a run. Only the thread that has the turn changes it.
 
 use crate::network::fabric_collectives::CollectiveState;
 use crate::network::in_flight::{InFlight, InFlightId};
@@ -22,81 +22,81 @@ pub(crate) struct SimState {
     pub(crate) sim: Sim,
     pub(crate) node_state: Arc<NodeState>,
     pub(crate) memory: Memory,
-    /// Virtual time.
+    /// Virtual time, in ns.
     pub(crate) now: u64,
-    /// Events to come.
+    /// Scheduled events.
     pub(crate) events: EventQueue<EventKind>,
-    /// Turns to come, by actor.
+    /// Scheduled turns of threads, by actor.
     pub(crate) turns: EventQueue<usize>,
-    pub(crate) draws: Random,
+    pub(crate) random: Random,
     pub(crate) trace: RunHash,
     pub(crate) actors: Vec<Actor>,
-    /// Threads that have not ended.
+    /// Number of threads that have not ended.
     pub(crate) alive: usize,
-    /// Whose turn it is.
+    /// The actor that has the turn.
     pub(crate) running: usize,
     pub(crate) ranks: Vec<SimRank>,
-    /// Ranks that are leaving or have left.
-    pub(crate) gone: usize,
-    /// How often a rank has reached a stage of its life.
+    /// Number of ranks that are leaving or have left.
+    pub(crate) leaving_count: usize,
+    /// Number of stage changes of all ranks.
     pub(crate) stages: u64,
-    /// The node state has told of a death, and everybody was woken for it.
+    /// The node state has reported a death, and all ranks were woken for it.
     pub(crate) over: bool,
     pub(crate) in_flight: BTreeMap<InFlightId, InFlight>,
     pub(crate) pairs: BTreeMap<(Rank, Rank), Pair>,
-    /// Words that cards keep to themselves, and for how many operations.
-    pub(crate) cards: BTreeMap<GlobalAddress, (u64, usize)>,
-    /// By key.
+    /// Words that network cards hold, and the number of operations that use each.
+    pub(crate) nic_words: BTreeMap<GlobalAddress, (u64, usize)>,
+    /// Groups of the fabric's collectives, by key.
     pub(crate) groups: BTreeMap<u64, CollectiveState>,
     pub(crate) watch: DeadlockWatch,
     pub(crate) counts: Counts,
-    /// How far a thread may be ahead of threads of other ranks.
+    /// How far a thread may run ahead of threads of other ranks, in ns.
     pub(crate) ahead_ns: u64,
     entries: u64,
 }
 
-/// EventKind one rank has and owes.
+/// The state of one rank.
 #[derive(Debug)]
 pub(crate) struct SimRank {
     pub(crate) actors: Vec<usize>,
     pub(crate) alive: usize,
-    /// How many things happened that concern it.
-    pub(crate) news: u64,
+    /// Number of events that concern the rank.
+    pub(crate) event_count: u64,
     pub(crate) completions: VecDeque<(Token, Result<u64, Cause>)>,
-    /// Why its operations are refused for good.
+    /// Why all further operations of the rank are refused, if they are.
     pub(crate) over: Option<Cause>,
     pub(crate) dead: bool,
-    /// As last seen on the node state.
+    /// The stage that the node state last showed.
     pub(crate) stage: Stage,
-    /// Operations that were accepted and have not ended.
+    /// Number of operations that were accepted and have not ended.
     pub(crate) outstanding: usize,
-    /// Operations and lines of which something has not arrived.
-    pub(crate) flying: usize,
-    /// When its way out is free.
-    pub(crate) way_out_free_at: u64,
-    /// EventKind arrived while it was in no call is being carried out now.
-    pub(crate) serving: bool,
-    /// EventKind has arrived and waits for a call of this rank.
+    /// Number of operations that have not arrived completely.
+    pub(crate) in_flight_count: usize,
+    /// When the rank's outgoing link is free again, in ns.
+    pub(crate) link_free_at_ns: u64,
+    /// Events from `inbox` are being applied now.
+    pub(crate) delivering: bool,
+    /// Events that have arrived and wait for a call of this rank.
     pub(crate) inbox: VecDeque<EventKind>,
-    /// When the last promised chance to try again comes.
+    /// When the last scheduled retry comes, in ns.
     pub(crate) retry_at: u64,
-    pub(crate) flights_made: u64,
+    pub(crate) operations_started: u64,
 }
 
-/// EventKind is known between an issuer and a peer.
+/// The state between an issuer and a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Pair {
-    /// When the last operation that must not be overtaken arrives.
+    /// When the last operation arrives that must not be overtaken, in ns.
     pub(crate) ordered_until: u64,
-    /// Until when operations are refused.
+    /// Until when operations are refused, in ns.
     pub(crate) storm_until: u64,
-    /// When the way is there.
+    /// When the connection is ready, in ns.
     pub(crate) connected_at: Option<u64>,
-    /// EventKind a dead peer's fabric answers: nothing but Again (true), or nothing at all.
-    pub(crate) mute: Option<bool>,
+    /// What the fabric of a dead peer does: it always answers Again (true), or it never answers (false).
+    pub(crate) never_answers: Option<bool>,
 }
 
-/// Figures of a run.
+/// Counters of a run.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Counts {
     pub(crate) steps: u64,
@@ -113,18 +113,18 @@ impl SimState {
             now: 0,
             events: EventQueue::default(),
             turns: EventQueue::default(),
-            draws: Random::new(sim.seed),
+            random: Random::new(sim.seed),
             trace: RunHash::new(sim.keeps_trace),
             actors: Vec::new(),
             alive: 0,
             running: 0,
             ranks,
-            gone: 0,
+            leaving_count: 0,
             stages: 0,
             over: false,
             in_flight: BTreeMap::new(),
             pairs: BTreeMap::new(),
-            cards: BTreeMap::new(),
+            nic_words: BTreeMap::new(),
             groups: BTreeMap::new(),
             watch: DeadlockWatch::default(),
             counts: Counts::default(),
@@ -151,69 +151,69 @@ impl SimState {
         self.pairs.entry((issuer, peer)).or_default()
     }
 
-    /// A moment at that time, with its place among others of the same time drawn.
+    /// Returns a moment at that time, with a random rank among moments of the same time.
     #[inline]
     pub(crate) fn moment(&mut self, at_ns: u64, rank: Rank) -> Moment {
         self.entries += 1;
-        Moment { at_ns: at_ns.max(self.now), tie: self.draws.next(), rank: rank.0, number: self.entries }
+        Moment { at_ns: at_ns.max(self.now), tie: self.random.next(), rank: rank.0, number: self.entries }
     }
 
-    /// Something will happen.
+    /// Schedules an event.
     pub(crate) fn schedule(&mut self, at_ns: u64, rank: Rank, what: EventKind) {
         let moment = self.moment(at_ns, rank);
         self.events.push(moment, what);
     }
 
-    /// A duration around `ns`.
+    /// Draws a duration from half of `ns` to one and a half of it.
     #[inline]
-    pub(crate) fn about(&mut self, ns: u64) -> u64 {
-        ns / 2 + self.draws.up_to(ns)
+    pub(crate) fn draw_about(&mut self, ns: u64) -> u64 {
+        ns / 2 + self.random.up_to(ns)
     }
 
-    /// How long a message takes from one rank to another.
+    /// Draws the time of a message from one rank to another, in ns.
     pub(crate) fn delay(&mut self, from: Rank, to: Rank) -> u64 {
         let (latency, jitter) = (self.sim.network.latency_ns, self.sim.network.jitter_ns);
         if from == to {
-            return 1 + self.about(latency / 10);
+            return 1 + self.draw_about(latency / 10);
         }
-        let straggles = self.draws.up_to(15) == 0;
-        1 + latency + self.draws.up_to(if straggles { 8 * jitter } else { jitter })
+        let straggles = self.random.up_to(15) == 0;
+        1 + latency + self.random.up_to(if straggles { 8 * jitter } else { jitter })
     }
 
-    /// How long so many bytes keep a way busy.
+    /// Returns how long that many bytes occupy a link, in ns.
     pub(crate) fn transfer_ns(&self, bytes: u64) -> u64 {
         (u128::from(bytes) * 1_000_000_000 / u128::from(self.sim.network.bytes_per_s)) as u64
     }
 
-    /// Lets one event happen.
-    pub(crate) fn happen(&mut self, moment: Moment, what: EventKind) {
+    /// Runs one event.
+    pub(crate) fn run_event(&mut self, moment: Moment, what: EventKind) {
         let is_past = |&actor: &usize| self.actors[actor].clock > moment.at_ns;
         debug_assert!(
             !self.ranks[moment.rank as usize].actors.iter().any(is_past),
-            "{what:?} comes too late"
+            "{what:?} is late: a thread of its rank is ahead of it"
         );
         self.now = moment.at_ns;
         self.counts.events += 1;
-        self.watch.stirred();
-        self.carry_out(what);
+        self.watch.event_ran();
+        self.apply_event(what);
     }
 
-    /// EventKind an event does, now or when a passive target gets to it.
-    pub(crate) fn carry_out(&mut self, what: EventKind) {
+    /// Applies an event, either when it happens or when a passive target makes a call.
+    pub(crate) fn apply_event(&mut self, what: EventKind) {
         match what {
-            EventKind::Read { flight, piece } => self.read(flight, piece),
-            EventKind::Land { flight, piece } => self.land(flight, piece),
-            EventKind::Apply { flight } => self.apply(flight),
-            EventKind::WriteBack { flight, at, width, value, old } => {
-                self.write_back(flight, at, width, value, old);
+            EventKind::Read { operation, piece } => self.read(operation, piece),
+            EventKind::Land { operation, piece } => self.land(operation, piece),
+            EventKind::Apply { operation } => self.apply(operation),
+            EventKind::WriteBack { operation, at, width, value, old } => {
+                self.write_back(operation, at, width, value, old);
             }
-            EventKind::End { flight, outcome } => self.end(flight, outcome),
-            EventKind::EndEarly { flight } => self.end_early(flight),
-            EventKind::Come { key, member } => self.come(key, member),
-            EventKind::Met { key, member } => self.met(key, member),
-            EventKind::Retry { rank } => self.news(rank),
+            EventKind::End { operation, outcome } => self.end(operation, outcome),
+            EventKind::EndEarly { operation } => self.end_early(operation),
+            EventKind::BarrierArrival { key, member } => self.barrier_arrival(key, member),
+            EventKind::BarrierEnd { key, member } => self.barrier_end(key, member),
+            EventKind::Retry { rank } => self.notify(rank),
             EventKind::Die { rank, silent } => self.die(rank, silent),
-            EventKind::Tell { rank } => self.tell(rank),
+            EventKind::DeathReported { rank } => self.report_death(rank),
         }
     }
 }
@@ -223,18 +223,18 @@ impl SimRank {
         SimRank {
             actors: Vec::new(),
             alive: 0,
-            news: 0,
+            event_count: 0,
             completions: VecDeque::new(),
             over: None,
             dead: false,
             stage: Stage::Absent,
             outstanding: 0,
-            flying: 0,
-            way_out_free_at: 0,
-            serving: false,
+            in_flight_count: 0,
+            link_free_at_ns: 0,
+            delivering: false,
             inbox: VecDeque::new(),
             retry_at: 0,
-            flights_made: 0,
+            operations_started: 0,
         }
     }
 }

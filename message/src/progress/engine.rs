@@ -109,7 +109,7 @@ impl ProgressEngine {
         }
         drop(turn);
         if any_ended {
-            worker.stir();
+            worker.wake_own_threads();
         }
     }
 
@@ -133,7 +133,7 @@ impl ProgressEngine {
     /// Steps every message once.
     pub(crate) fn advance_all(&self, worker: &Worker) {
         self.run_steps(worker, self.count.load(Ordering::Acquire));
-        self.tell();
+        self.run_callbacks();
     }
 
     /// Discards sends that nobody waits for. Returns an error with their number and the destination of the first.
@@ -192,7 +192,7 @@ impl Agent for ProgressEngine {
         UnderWay { sends, signals: self.continuations.any_under_way() }
     }
 
-    fn tell(&self) {
+    fn run_callbacks(&self) {
         // One at a time: if one waker panics, the next call wakes the others.
         while let Some(waker) = { self.to_wake().pop() } {
             waker.wake();
@@ -210,7 +210,7 @@ impl Agent for ProgressEngine {
         first.iter().any(|operation| operation.may_step())
     }
 
-    fn promise(&self, worker: &Worker) {
+    fn announce_leaving(&self, worker: &Worker) {
         drain::promise(self, worker);
     }
 

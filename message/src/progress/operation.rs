@@ -120,7 +120,8 @@ impl MessageOp {
         predecessor: Option<Arc<MessageOp>>,
     ) -> Arc<MessageOp> {
         let len = bytes.len() as u64;
-        let protocol = ProtocolState::Send(SendProtocol::new(MessageBuffer::Own(RevocableBuffer::of(bytes))));
+        let protocol =
+            ProtocolState::Send(SendProtocol::new(MessageBuffer::Own(RevocableBuffer::from_vec(bytes))));
         let mut operation = MessageOp::make(rings, (bank, index), protocol, predecessor);
         operation.buffered = Some(len);
         Arc::new(operation)

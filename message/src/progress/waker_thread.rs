@@ -19,7 +19,7 @@ pub(crate) struct WakerThread {
 /// Starts the thread; if it runs already, has it wait for one more message.
 pub(crate) fn start(worker: &Arc<Worker>, progress: &Arc<ProgressEngine>) -> Result<()> {
     if progress.waker_thread.runs.swap(true, Ordering::SeqCst) {
-        worker.stir(); // it may sleep, and has to look at one more message
+        worker.wake_own_threads(); // it may sleep, and has to look at one more message
         return Ok(());
     }
     let (thread_worker, weak_progress) = (worker.clone(), Arc::downgrade(progress));

@@ -123,7 +123,7 @@ impl PipelinedSend {
         copy: impl Fn((u64, u64), GlobalAddress) -> Result<Started, Cause>,
     ) -> Result<bool, Cause> {
         if let Some(operation) = self.operation {
-            let Some(finished) = worker.landed(operation) else { return Ok(false) };
+            let Some(finished) = worker.take_outcome(operation) else { return Ok(false) };
             finished?;
             self.chunk_finished();
             return Ok(true);

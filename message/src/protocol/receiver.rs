@@ -187,17 +187,17 @@ impl RecvProtocol {
                 RecvStage::Describing => self.describe(bank, index),
                 RecvStage::Posting => self.post(bank, index),
                 RecvStage::Posted => self.check_data(worker, bank, index),
-                RecvStage::Withdrawing { operation, expected } => match worker.landed(operation) {
+                RecvStage::Withdrawing { operation, expected } => match worker.take_outcome(operation) {
                     None => RecvNext::Waits,
                     Some(Err(cause)) => self.withdraw_failed(bank, index, cause),
                     Some(Ok(found)) => self.after_withdraw(worker, bank, index, expected, found),
                 },
-                RecvStage::Fetching { operation } => match worker.landed(operation) {
+                RecvStage::Fetching { operation } => match worker.take_outcome(operation) {
                     None => RecvNext::Waits,
                     Some(Err(cause)) => self.fail_midway(cause),
                     Some(Ok(_)) => self.fetched(),
                 },
-                RecvStage::Storing { operation, done } => match worker.landed(operation) {
+                RecvStage::Storing { operation, done } => match worker.take_outcome(operation) {
                     None => RecvNext::Waits,
                     Some(Err(cause)) => self.fail(cause),
                     Some(Ok(_)) => self.done(bank, index, done),
@@ -383,7 +383,7 @@ impl RecvProtocol {
     /// Frees the slot of the late match.
     fn release_late_match(&mut self, worker: &Worker) {
         if self.search.take().is_some_and(|search| search.has_one()) {
-            worker.stir(); // another thread may wait for the slot
+            worker.wake_own_threads(); // another thread may wait for the slot
         }
     }
 

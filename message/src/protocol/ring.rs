@@ -148,7 +148,7 @@ impl Unconsumed {
                 Ok(Started::Done(word)) => Ok(word),
                 Ok(Started::Later) | Err(_) => return false,
             },
-            Some(operation) => match worker.landed(operation) {
+            Some(operation) => match worker.take_outcome(operation) {
                 None => return false,
                 Some(answer) => answer,
             },

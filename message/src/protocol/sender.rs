@@ -419,7 +419,7 @@ fn write_notice(bank: &SlotBank, index: SlotIndex, notice: &SendNotice) -> SendN
 
 /// Calls `then` with the result of an operation, if it has ended.
 fn when_finished(worker: &Worker, operation: u64, then: impl FnOnce(u64) -> SendNext) -> SendNext {
-    match worker.landed(operation) {
+    match worker.take_outcome(operation) {
         None => SendNext::Waits,
         Some(Err(cause)) => cause.into(),
         Some(Ok(value)) => then(value),

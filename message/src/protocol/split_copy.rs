@@ -81,8 +81,8 @@ impl SplitCopy {
             && worker.platform().has_processor()
             && bank.is_directly_readable()
             && bank.peer != worker.rank()
-            && worker.has_in_reach(from, len)
-            && worker.has_in_reach(to, len);
+            && worker.can_map(from, len)
+            && worker.can_map(to, len);
         can.then(|| SplitCopy {
             from,
             to,
@@ -142,7 +142,7 @@ pub(crate) fn copy_parts_as_receiver(
     let (from, parts) =
         (GlobalAddress::from_bits(bank.data_word(index, 2)), CopyParts::of(bank.data_word(index, 0)));
     let MessageBuffer::Job(to, room) = *into else { return Ok(false) };
-    let in_reach = |at| worker.has_in_reach(at, parts.len);
+    let in_reach = |at| worker.can_map(at, parts.len);
     if parts.len > room || !in_reach(from) || !in_reach(to) {
         return Ok(false);
     }

@@ -159,7 +159,7 @@ impl<T: Pod> Array<T> {
     /// The place of `count` values from `first` on, if the own part has them.
     #[inline]
     fn span(&self, first: usize, count: usize, call: &str) -> Result<*mut u8> {
-        if first <= self.len && count <= self.len - first && !self.worker.life().is_forked() {
+        if first <= self.len && count <= self.len - first && !self.worker.fork_guard().is_forked() {
             return Ok(self.start.wrapping_add(first * size_of::<T>()));
         }
         Err(self.outside(first, count, call))
@@ -167,7 +167,7 @@ impl<T: Pod> Array<T> {
 
     #[cold]
     fn outside(&self, first: usize, count: usize, call: &str) -> crate::Error {
-        if self.worker.life().is_forked() {
+        if self.worker.fork_guard().is_forked() {
             return self.worker.fault(Cause::Forked, || format!("{call}(own part)"));
         }
         let text = format!("{count} values from {first} on are not in a part of {}", self.len);
@@ -178,7 +178,7 @@ impl<T: Pod> Array<T> {
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
         // A fork of the rank must not free its memory.
-        if !self.worker.life().is_forked() {
+        if !self.worker.fork_guard().is_forked() {
             let freed = self.worker.registry().free(self.offset);
             debug_assert!(freed.is_ok(), "{freed:?}");
         }

@@ -148,7 +148,7 @@ impl RawRegistration {
 
     /// Ends the registration, unless that has been done. False if somebody who was killed may still be inside.
     fn end(&mut self) -> bool {
-        if self.bytes == 0 || self.worker.life().is_forked() {
+        if self.bytes == 0 || self.worker.fork_guard().is_forked() {
             return true;
         }
         self.bytes = 0;

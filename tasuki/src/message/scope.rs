@@ -224,7 +224,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     fn cancel_each(&self) {
-        if self.context.worker().life().is_forked() {
+        if self.context.worker().fork_guard().is_forked() {
             return; // the messages are the rank's, which goes on
         }
         self.begun.take_sent().for_each(|sent| self.context.discard_sent(sent));
@@ -274,7 +274,7 @@ impl Returned<'_> {
 impl Drop for Returned<'_> {
     fn drop(&mut self) {
         if let Some(loan) = &self.loan
-            && !self.context.worker().life().is_forked()
+            && !self.context.worker().fork_guard().is_forked()
         {
             loan.revoke(|| self.context.worker().pause());
         }

@@ -148,7 +148,7 @@ impl Helper {
 
     /// Ends it, for good. A forked child has no such thread, and its copy of the lock may be held for ever.
     pub(super) fn end(&self) {
-        if self.worker.life().is_forked() {
+        if self.worker.fork_guard().is_forked() {
             return;
         }
         let state = {

@@ -132,5 +132,5 @@ pub(super) fn worker(membership: Membership, settings: &Settings, group: FenceSc
     let host = Arc::new(NodePlatform::new(rank, node_state.clone(), group));
     let log = Log::new(format!("rank {rank}"), settings.log);
     log.say(Level::Info, format_args!("fabric shm, wake mode {:?}", node_state.wake_mode()));
-    Ok(Worker::new(rank, node_state, fabric, host, log)?.traced(settings.trace.as_ref()))
+    Ok(Worker::new(rank, node_state, fabric, host, log)?.with_trace(settings.trace.as_ref()))
 }

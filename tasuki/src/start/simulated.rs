@@ -103,7 +103,7 @@ fn run<T: Send>(
         }
         let log = Log::new(format!("rank {}", member.rank), ways.log);
         let (rank, node_state) = (member.rank, member.node_state.clone());
-        let worker = || Ok(member.join(log)?.traced(ways.trace.as_ref()));
+        let worker = || Ok(member.join(log)?.with_trace(ways.trace.as_ref()));
         let run = || {
             rank::run(rank, ways.teller, &node_state, Ok(ways.rank_options.clone()), handlers, worker, &app)
         };

@@ -210,7 +210,7 @@ impl<T: Pod + Send> Continuation for ChunkedState<T> {
         }
         state.failed = outcome.err();
         drop(state);
-        self.held.worker.stir();
+        self.held.worker.wake_own_threads();
     }
 }
 

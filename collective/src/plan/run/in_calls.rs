@@ -181,12 +181,12 @@ impl InCalls {
 
     /// Whether nothing of it goes on any more: it is over, or was left in its midst.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.is_over() || self.hand.is_broken()
+        self.is_over() || self.hand.is_poisoned()
     }
 
     /// Whether its steps were left in their midst, by a panic.
     pub(crate) fn is_broken(&self) -> bool {
-        self.hand.is_broken()
+        self.hand.is_poisoned()
     }
 
     /// Returns when the start is over.
@@ -198,9 +198,9 @@ impl InCalls {
                     grip.value().pass(|walk, lent| self.worker.execute(walk, lent, call).map(|()| true))?;
                     grip.give_back();
                 }
-                Err(Unavailable::Kept) => {}
-                Err(Unavailable::Taken) => self.worker.pause(), // another thread goes on with it for a moment
-                Err(Unavailable::Broken) => return Err(self.worker.fault(broken(), call)),
+                Err(Unavailable::Owned) => {}
+                Err(Unavailable::Locked) => self.worker.pause(), // another thread goes on with it for a moment
+                Err(Unavailable::Poisoned) => return Err(self.worker.fault(broken(), call)),
             }
         }
         Ok(())
@@ -213,9 +213,9 @@ impl InCalls {
                 self.worker.test_execution(&grip.value().walk, call)?;
                 Ok(self.go_on_with(grip))
             }
-            Err(Unavailable::Kept) => Ok(true),
-            Err(Unavailable::Taken) => Ok(false),
-            Err(Unavailable::Broken) => Err(self.worker.fault(broken(), call)),
+            Err(Unavailable::Owned) => Ok(true),
+            Err(Unavailable::Locked) => Ok(false),
+            Err(Unavailable::Poisoned) => Err(self.worker.fault(broken(), call)),
         }
     }
 
@@ -261,7 +261,7 @@ impl Continuation for InCalls {
     fn resume(&self) {
         if let Ok(grip) = self.hand.try_lock() {
             self.go_on_with(grip);
-            self.worker.stir();
+            self.worker.wake_own_threads();
         }
     }
 }

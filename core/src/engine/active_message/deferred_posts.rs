@@ -50,7 +50,7 @@ impl Worker {
         let lists = calls.levels.iter().map(|level| &level.following).chain([&calls.commands_following]);
         let mut posted = false;
         for following in lists {
-            posted |= following.work_off(|(to, command)| {
+            posted |= following.process(|(to, command)| {
                 match self.post_commands(to, std::iter::once(&command)) {
                     Err(Cause::Full { .. }) => return false,
                     Ok(_) => {}
@@ -59,7 +59,7 @@ impl Worker {
                 true
             });
         }
-        posted | calls.unsent.work_off(|write| self.was_sent(&write))
+        posted | calls.unsent.process(|write| self.was_sent(&write))
     }
 
     /// Sends an answer by the fabric, now or when it has room.

@@ -193,7 +193,7 @@ impl Worker {
         let mut place = level.bringing();
         let mut one = place
             .take()
-            .unwrap_or_else(|| BufferFetch { operation: None, loan: RevocableBuffer::scratch(len) });
+            .unwrap_or_else(|| BufferFetch { operation: None, loan: RevocableBuffer::zeroed(len) });
         drop(place); // the fabric is called without it
         match self.advance_bringing(&mut one, from, len) {
             None => {
@@ -214,7 +214,7 @@ impl Worker {
         len: usize,
     ) -> Option<Result<(), Cause>> {
         if let Some(operation) = one.operation {
-            return self.landed(operation).map(|outcome| outcome.map(drop));
+            return self.take_outcome(operation).map(|outcome| outcome.map(drop));
         }
         let launched = one.loan.enter().and_then(|used| self.start_get(from, &used, 0..len));
         match launched {

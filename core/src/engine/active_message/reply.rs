@@ -195,7 +195,7 @@ impl Worker {
         let Some(line) = self.reply_line(place) else { return false };
         // SAFETY: just found, and aligned, as the place of an answer is; a line is made of atomics.
         unsafe { line.cast::<RingLine>().as_ref() }.write(place.turn(), words);
-        self.rouse(place.line().rank());
+        self.wake_sleepers(place.line().rank());
         true
     }
 }

@@ -9,7 +9,7 @@
 //! which nobody else reaches. Each signal has one rank that raises it, which knows how far, so a raise is a store.
 //!
 //! Order: what a step has copied is visible to whoever sees the signal that it raised, by release and acquire (SYNC
-//! signal-raise), or the seal behind it (SYNC seal). A seal lies in the line of what it seals: who takes that looks at
+//! signal-raise), or the inline flag behind them (SYNC inline-flag). A seal lies in the line of what it seals: who takes that looks at
 //! no other line, and the signal, which it looks at only when it has waited for long, stays with who raises it.
 
 mod call_buffers;
@@ -152,7 +152,7 @@ impl ResolvedWait {
     #[inline(always)]
     fn is_over_now(&self, pass: u64) -> bool {
         if let Some(seal) = &self.seal {
-            return seal.word().is(seal.number.in_pass(pass));
+            return seal.word().is_set_to(seal.number.in_pass(pass));
         }
         certainly_reached(self.cell.counter().load(Ordering::Acquire), self.count.in_pass(pass)) // SYNC signal-raise
     }
@@ -382,7 +382,7 @@ impl Worker {
                 self.act(&step.act, lent);
             }
             if let Some(seal) = &step.seal {
-                seal.word().put(seal.number.in_pass(pass));
+                seal.word().set(seal.number.in_pass(pass));
             }
             for raise in &step.raises {
                 let line = DirectLine::new(raise.cell, self.node_state().rank_state(raise.rank), raise.mode);
@@ -410,7 +410,7 @@ impl Worker {
         let place = lent.place(from, len);
         if len >= store_policy::SHORT
             && matches!(from, ResolvedOperand::Mapped(_))
-            && self.outward().is_non_temporal()
+            && self.store_policy().is_non_temporal()
         {
             let lines = (0..len.min(FETCHED_MAX)).step_by(copy::LINE);
             lines.for_each(|at| prefetch::for_reading(place.wrapping_add(at)));
@@ -428,7 +428,9 @@ impl Worker {
                 // job's lie elsewhere.
                 unsafe {
                     match to {
-                        ResolvedOperand::Mapped(to) if is_told => self.outward().copy(from, to.as_ptr(), len),
+                        ResolvedOperand::Mapped(to) if is_told => {
+                            self.store_policy().copy(from, to.as_ptr(), len)
+                        }
                         ResolvedOperand::Mapped(to) => copy::copy(from, to.as_ptr(), len),
                         ResolvedOperand::CallBuffers(buffer, at) => {
                             copy::copy(from, lent.buffers[buffer].part_mut(at, len as u64), len);

@@ -1,50 +1,50 @@
-//! OperationSet that failed: told once to whoever asks, and remembered for what is ordered after them.
+//! Failed operations: each is reported once, and remembered for operations that are ordered after it.
 
 use crate::base::Error;
 use crate::engine::operation::order::Order;
 use std::collections::BTreeMap;
 
-/// Failures that were told and are still remembered. What names an older one starts.
-const TOLD_MAX: usize = 4096;
+/// Reported failures that are remembered. An operation ordered after an older one starts.
+const REPORTED_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Failures {
     records: BTreeMap<u64, Record>,
-    untold: usize,
+    unreported: usize,
 }
 
 #[derive(Debug)]
 struct Record {
     error: Error,
-    told: bool,
+    reported: bool,
 }
 
 impl Failures {
-    /// How many nobody has been told of.
-    pub(in crate::engine) fn untold(&self) -> usize {
-        self.untold
+    /// Returns the number of failures that were not reported.
+    pub(in crate::engine) fn unreported(&self) -> usize {
+        self.unreported
     }
 
-    /// Whether there never was one.
+    /// Returns true if no failure is remembered.
     pub(in crate::engine) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Remembers a failure. `told`: whoever issued the operation learns of it by other means.
-    pub(in crate::engine) fn record(&mut self, number: u64, error: Error, told: bool) {
-        self.untold += usize::from(!told);
-        self.records.insert(number, Record { error, told });
-        if self.records.len() - self.untold > TOLD_MAX {
-            let oldest = self.records.iter().find(|(_, record)| record.told).map(|(&number, _)| number);
+    /// Remembers a failure. `reported`: the issuer of the operation learns of it by other means.
+    pub(in crate::engine) fn record(&mut self, number: u64, error: Error, reported: bool) {
+        self.unreported += usize::from(!reported);
+        self.records.insert(number, Record { error, reported });
+        if self.records.len() - self.unreported > REPORTED_MAX {
+            let oldest = self.records.iter().find(|(_, record)| record.reported).map(|(&number, _)| number);
             oldest.and_then(|number| self.records.remove(&number));
         }
     }
 
-    /// The failure that keeps an operation of that order from starting, told or not: of the operation that it names,
-    /// or one among those before that nobody was told of.
-    pub(in crate::engine) fn stops(&self, order: Order) -> Option<&Error> {
+    /// Returns the failure that prevents an operation of that order from starting: that of the operation that the order
+    /// names, reported or not, or an unreported one of an operation before.
+    pub(in crate::engine) fn blocking_failure(&self, order: Order) -> Option<&Error> {
         let through = |last: u64| {
-            self.records.range(..=last).find(|(_, record)| !record.told).map(|(_, record)| record)
+            self.records.range(..=last).find(|(_, record)| !record.reported).map(|(_, record)| record)
         };
         let record = match order {
             Order::Free => None,
@@ -55,22 +55,22 @@ impl Failures {
         record.map(|record| &record.error)
     }
 
-    /// Tells the failure of that one operation.
-    pub(in crate::engine) fn tell_exactly(&mut self, number: u64) -> Option<Error> {
-        let record = self.records.get_mut(&number).filter(|record| !record.told)?;
-        record.told = true;
-        self.untold -= 1;
+    /// Reports the failure of that operation.
+    pub(in crate::engine) fn report_exactly(&mut self, number: u64) -> Option<Error> {
+        let record = self.records.get_mut(&number).filter(|record| !record.reported)?;
+        record.reported = true;
+        self.unreported -= 1;
         Some(record.error.clone())
     }
 
-    /// Tells the first failure up to that number, and that there are others; they count as told.
-    pub(in crate::engine) fn tell(&mut self, through: u64) -> Option<Error> {
-        let mut untold = self.records.range_mut(..=through).filter(|(_, record)| !record.told);
-        let (_, first) = untold.next()?;
-        first.told = true;
+    /// Reports the first unreported failure up to that number, with the count of the others; they count as reported.
+    pub(in crate::engine) fn report(&mut self, through: u64) -> Option<Error> {
+        let mut unreported = self.records.range_mut(..=through).filter(|(_, record)| !record.reported);
+        let (_, first) = unreported.next()?;
+        first.reported = true;
         let error = first.error.clone();
-        let others = untold.map(|(_, record)| record.told = true).count();
-        self.untold -= 1 + others;
+        let others = unreported.map(|(_, record)| record.reported = true).count();
+        self.unreported -= 1 + others;
         Some(if others == 0 { error } else { error.note(format!("{others} more operations failed")) })
     }
 }
@@ -97,11 +97,13 @@ mod tests {
                 Order::Exact(6),
                 Order::All(4),
             ]
-            .map(|order| failures.stops(order).is_some())
+            .map(|order| failures.blocking_failure(order).is_some())
         };
         assert_eq!(stopped(&failures), [true, true, true, true, false, false]);
         assert!(
-            failures.tell(9).is_some() && failures.tell(9).is_none() && failures.tell_exactly(5).is_none()
+            failures.report(9).is_some()
+                && failures.report(9).is_none()
+                && failures.report_exactly(5).is_none()
         );
         assert_eq!(stopped(&failures), [true, true, false, false, false, false]);
     }
@@ -109,12 +111,12 @@ mod tests {
     #[test]
     fn untold_failures_are_all_kept_told_ones_up_to_a_bound() {
         let mut failures = Failures::default();
-        let many = 3 * TOLD_MAX as u64;
+        let many = 3 * REPORTED_MAX as u64;
         (0..many).for_each(|number| failures.record(number, failure(number), false));
-        assert_eq!(failures.untold() as u64, many);
-        let first = failures.tell(many).unwrap().to_string();
+        assert_eq!(failures.unreported() as u64, many);
+        let first = failures.report(many).unwrap().to_string();
         assert!(first.contains("failure 0") && first.contains(&format!("{} more", many - 1)), "{first}");
         (many..2 * many).for_each(|number| failures.record(number, failure(number), true));
-        assert!(failures.records.len() as u64 <= many + 1 && failures.untold() == 0);
+        assert!(failures.records.len() as u64 <= many + 1 && failures.unreported() == 0);
     }
 }

@@ -1,7 +1,7 @@
-//! Issuing operations: at once where the fabric does them at once, else through the table.
+//! Issuing operations: directly if the fabric completes them within the call, otherwise through the operation table.
 #![allow(unsafe_code)]
 //! Unsafe: hands local buffers to the fabric. Blocking calls return only after the operation has ended; the others
-//! take a keeper that lives in the table until then.
+//! pass a keep-alive, which the table holds until then.
 
 use crate::base::hint::FAILURES;
 use crate::base::{Cause, Error, Result};
@@ -18,36 +18,36 @@ use crate::segment::{GlobalAddress, Kind};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// An operation that was issued without waiting.
+/// The result of issuing an operation without waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Issued {
-    /// Its handle.
+    /// The handle of the operation.
     pub handle: Handle,
-    /// Whether it has ended already, and well.
+    /// True if the operation has already completed without an error.
     pub done: bool,
 }
 
 impl Worker {
-    /// Copies `from` to global memory; when it returns the bytes are there.
+    /// Copies `from` to global memory. When it returns, the bytes are visible there.
     #[inline]
     pub fn put(&self, to: GlobalAddress, from: &[u8]) -> Result<()> {
         let (from, len) = (Local(from.as_ptr().cast_mut()), from.len() as u64);
         // SAFETY: the slice is borrowed until the operation has ended.
         let post = |accept: Accept<'_>| unsafe { self.fabric().put(accept, to, from.0, len) };
-        self.carry_out(post, || Operation::Put { to, from, len }).map(drop)
+        self.run_blocking(post, || Operation::Put { to, from, len }).map(drop)
     }
 
     /// Copies global memory into `to`.
     #[inline]
     pub fn get(&self, from: GlobalAddress, to: &mut [u8]) -> Result<()> {
         let (to, len) = (Local(to.as_mut_ptr()), to.len() as u64);
-        // SAFETY: the slice is borrowed, for us alone, until the operation has ended.
+        // SAFETY: the slice is borrowed exclusively until the operation has ended.
         let post = |accept: Accept<'_>| unsafe { self.fabric().get(accept, from, to.0, len) };
-        self.carry_out(post, || Operation::Get { from, to, len }).map(drop)
+        self.run_blocking(post, || Operation::Get { from, to, len }).map(drop)
     }
 
-    /// Copies `from` to global memory and then raises `signal`, of the same rank, by `amount`. When it returns
-    /// `from` may be used again; the bytes are at their place when the signal is seen.
+    /// Copies `from` to global memory and then raises `signal`, which must be of the same rank, by `amount`. When it
+    /// returns, `from` may be used again. A rank that sees the signal raised sees the bytes.
     #[inline]
     pub fn put_signal(
         &self,
@@ -60,7 +60,7 @@ impl Worker {
         // SAFETY: the slice is borrowed until the operation has ended.
         let post =
             |accept: Accept<'_>| unsafe { self.fabric().put_signal(accept, to, from.0, len, signal, amount) };
-        let mark = self.carry_out(post, || Operation::PutSignal { to, from, len, signal, amount })?;
+        let mark = self.run_blocking(post, || Operation::PutSignal { to, from, len, signal, amount })?;
         self.notify_waiting_queues(signal, mark);
         Ok(())
     }
@@ -69,12 +69,12 @@ impl Worker {
     #[inline]
     pub fn raise(&self, signal: GlobalAddress, amount: u64) -> Result<()> {
         let post = |accept: Accept<'_>| self.fabric().raise(accept, signal, amount);
-        let mark = self.carry_out(post, || Operation::Raise { signal, amount })?;
+        let mark = self.run_blocking(post, || Operation::Raise { signal, amount })?;
         self.notify_waiting_queues(signal, mark);
         Ok(())
     }
 
-    /// After a raise: commands may wait for the signal.
+    /// After a raise: runs or notifies queues whose commands may wait for the signal.
     #[inline(always)]
     pub(in crate::engine) fn notify_waiting_queues(&self, signal: GlobalAddress, mark: u64) {
         if mark != 0 {
@@ -82,11 +82,11 @@ impl Worker {
         }
     }
 
-    /// Copies a word of global memory, or as many bytes, if it is none.
+    /// Copies a word of global memory. Where words are not atomic, copies `width` bytes.
     #[inline]
     pub fn get_word(&self, from: GlobalAddress, width: Width) -> Result<u64> {
         match self.word(from, width) {
-            // SAFETY: just found.
+            // SAFETY: `word` has just returned the place.
             Some(place) => Ok(unsafe { width.load(place) }),
             None => self.get_word_as_bytes(from, width),
         }
@@ -99,34 +99,34 @@ impl Worker {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// A word that this thread may touch by itself, which keeps it in registers.
+    /// Returns the place of a word that this thread may access directly.
     #[inline]
     fn word(&self, at: GlobalAddress, width: Width) -> Option<NonNull<u8>> {
         if self.is_open() { self.fabric().word(at, width) } else { None }
     }
 
-    /// Changes one word; what it was.
+    /// Changes one word atomically; returns its old value.
     #[inline]
     pub fn atomic(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
         match self.word(at, atomic.width) {
-            // SAFETY: just found.
+            // SAFETY: `word` has just returned the place.
             Some(place) => Ok(unsafe { atomic.apply(place) }),
-            None => self.atomic_elsewhere(at, atomic),
+            None => self.atomic_by_fabric(at, atomic),
         }
     }
 
     #[cold]
-    fn atomic_elsewhere(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
+    fn atomic_by_fabric(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64> {
         let post = |accept: Accept<'_>| self.fabric().atomic(accept, at, &atomic);
-        self.carry_out(post, || Operation::Atomic { at, atomic, result: GlobalAddress::NULL })
+        self.run_blocking(post, || Operation::Atomic { at, atomic, result: GlobalAddress::NULL })
     }
 
-    /// Issues a copy from anywhere to anywhere.
+    /// Issues a copy between any two global addresses, `len` in bytes.
     pub fn copy(&self, from: GlobalAddress, to: GlobalAddress, len: u64, after: After) -> Result<Issued> {
         self.issue(Operation::Copy { from, to, len }, after, None)
     }
 
-    /// Issues a change of one word; the old value goes to `result` in this rank's own memory, if that is not null.
+    /// Issues an atomic operation; the old value goes to `result` in this rank's own memory, if that is not null.
     pub fn issue_atomic(
         &self,
         at: GlobalAddress,
@@ -147,13 +147,13 @@ impl Worker {
     /// Issues an operation on a local buffer.
     ///
     /// # Safety
-    /// The buffer that `action` names must stay valid, and be left alone, until the operation has ended: `keep`
-    /// holds it alive that long.
+    /// The buffer that `action` names must stay valid and unused until the operation has ended; `keep` is held until
+    /// then.
     pub unsafe fn issue_kept(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
         self.issue(action, after, keep)
     }
 
-    /// Waits for everything up to `handle`; the first failure among it that nobody was told.
+    /// Waits for all operations up to `handle`. Returns the first failure among them that was not reported before.
     pub fn complete(&self, handle: Handle) -> Result<()> {
         let through = handle.0;
         self.check_alive().map_err(|cause| self.fault(cause, || format!("complete(operation {through})")))?;
@@ -168,7 +168,7 @@ impl Worker {
         self.operations().report(through)
     }
 
-    /// Whether anything up to `handle` is still unfinished. Moves operations on.
+    /// Returns true if an operation up to `handle` is unfinished. Makes progress.
     pub fn is_pending(&self, handle: Handle) -> bool {
         if self.operations().unfinished() == 0 || handle.0 > self.operations().issued() {
             return false;
@@ -177,7 +177,7 @@ impl Worker {
         !self.operations().is_finished_through(handle.0)
     }
 
-    /// Whether that one operation is still unfinished. Moves operations on.
+    /// Returns true if that operation is unfinished. Makes progress.
     pub fn is_pending_exactly(&self, handle: Handle) -> bool {
         if self.operations().unfinished() == 0 {
             return false;
@@ -186,7 +186,7 @@ impl Worker {
         !self.operations().is_finished(handle.0)
     }
 
-    /// Waits for one operation alone and takes its outcome. Its failure is not told again by `complete`.
+    /// Waits for one operation and takes its outcome. `complete` does not report its failure again.
     pub fn complete_exactly(&self, handle: Handle) -> Result<()> {
         let number = handle.0;
         if !self.operations().is_finished(number) {
@@ -195,10 +195,10 @@ impl Worker {
         self.operations().report_exactly(number)
     }
 
-    /// A blocking call: issues, waits for the end, and gives what was fetched. An operation that its fabric does at
-    /// once stays in registers: it is described as an [`Operation`] only when it does not.
+    /// A blocking call: issues the operation, waits for its end, and returns what it fetched. An operation that the
+    /// fabric completes within the call stays in registers; it is described as an [`Operation`] only if it does not.
     #[inline]
-    fn carry_out(
+    fn run_blocking(
         &self,
         post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
         action: impl Fn() -> Operation,
@@ -207,38 +207,38 @@ impl Worker {
             return Err(self.refusal(&action()));
         }
         match self.recorder() {
-            None => self.carry_out_alive(post, action),
-            Some(recorder) => self.carry_out_and_note(recorder, post, action),
+            None => self.run_blocking_untraced(post, action),
+            Some(recorder) => self.run_blocking_traced(recorder, post, action),
         }
     }
 
     #[cold]
-    fn carry_out_and_note(
+    fn run_blocking_traced(
         &self,
         recorder: &Recorder,
         post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
         action: impl Fn() -> Operation,
     ) -> Result<u64> {
         let begin = self.platform().glance_ns();
-        let outcome = self.carry_out_alive(post, &action);
+        let outcome = self.run_blocking_untraced(post, &action);
         self.note_call(recorder, begin, &action(), outcome.is_err());
         outcome
     }
 
     #[inline(always)]
-    fn carry_out_alive(
+    fn run_blocking_untraced(
         &self,
         post: impl FnOnce(Accept<'_>) -> Result<Posted, Refused>,
         action: impl Fn() -> Operation,
     ) -> Result<u64> {
-        let opened = Cell::new(0);
+        let entered = Cell::new(0);
         let posted = post(&|| {
-            opened.set(self.open(action(), None, true));
-            opened.get()
+            entered.set(self.enter_in_flight(action(), None, true));
+            entered.get()
         });
         match posted {
             Ok(Posted::Done(value)) => Ok(value),
-            other => self.carry_out_slowly(action(), other, opened.get()),
+            other => self.run_blocking_slow(action(), other, entered.get()),
         }
     }
 
@@ -249,24 +249,24 @@ impl Worker {
     }
 
     #[cold]
-    fn carry_out_slowly(
+    fn run_blocking_slow(
         &self,
         action: Operation,
         posted: Result<Posted, Refused>,
-        opened: u64,
+        entered: u64,
     ) -> Result<u64> {
         match posted {
             Ok(Posted::Done(value)) => Ok(value),
-            Ok(Posted::Started) => self.outcome(opened, &action),
+            Ok(Posted::Started) => self.outcome(entered, &action),
             Err(Refused::Never(cause)) => Err(self.fault(*cause, || action.to_string())),
             Err(Refused::Again | Refused::Relay) => {
-                let number = self.hold(action, Order::Free, None, true)?;
+                let number = self.enqueue(action, Order::Free, None, true)?;
                 self.outcome(number, &action)
             }
         }
     }
 
-    /// Waits for a claimed operation.
+    /// Waits for a claimed operation and takes its outcome.
     #[cold]
     fn outcome(&self, number: u64, action: &Operation) -> Result<u64> {
         let waited = self.wait(&Condition::Finished(number), None, &|| action.to_string());
@@ -278,7 +278,7 @@ impl Worker {
         }
     }
 
-    /// A call that does not wait, but for room in the table.
+    /// Issues an operation. Waits only for room in the table.
     fn issue(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
         let Some(recorder) = self.recorder() else { return self.issue_alive(action, after, keep) };
         let begin = self.platform().glance_ns();
@@ -289,18 +289,18 @@ impl Worker {
 
     fn issue_alive(&self, action: Operation, after: After, keep: KeepAlive) -> Result<Issued> {
         self.check().map_err(|cause| self.fault(cause, || action.to_string()))?;
-        if self.operations().is_clogged() {
+        if self.operations().has_too_many_failures() {
             return Err(
                 self.fault(Cause::Full { what: FAILURES, capacity: FAILURES_MAX }, || action.to_string())
             );
         }
         let order = after.fix(self.operations().issued());
-        let opened = Cell::new(0);
+        let entered = Cell::new(0);
         let mut posted = Err(Refused::Again);
-        if order == Order::Free || self.operations().is_quiet() {
+        if order == Order::Free || self.operations().is_all_well() {
             posted = self.post(&action, &|| {
-                opened.set(self.open(action, keep.clone(), false));
-                opened.get()
+                entered.set(self.enter_in_flight(action, keep.clone(), false));
+                entered.get()
             });
         }
         match posted {
@@ -309,23 +309,23 @@ impl Worker {
                     self.store_result(result, atomic.width, value)
                         .map_err(|cause| self.fault(cause, || action.to_string()))?;
                 }
-                Ok(Issued { handle: Handle(self.operations().number_done()), done: true })
+                Ok(Issued { handle: Handle(self.operations().next_number()), done: true })
             }
-            Ok(Posted::Started) => Ok(Issued { handle: Handle(opened.get()), done: false }),
+            Ok(Posted::Started) => Ok(Issued { handle: Handle(entered.get()), done: false }),
             Err(Refused::Never(cause)) => Err(self.fault(*cause, || action.to_string())),
             Err(Refused::Again | Refused::Relay) => {
-                let number = self.hold(action, order, keep, false)?;
+                let number = self.enqueue(action, order, keep, false)?;
                 Ok(Issued { handle: Handle(number), done: false })
             }
         }
     }
 
-    /// Posts an operation that the fabric can take in one step; `Again` for any other.
+    /// Posts an operation if the fabric can take it in one step; returns `Again` for any other.
     #[inline]
     pub(in crate::engine) fn post(&self, action: &Operation, accept: Accept<'_>) -> Result<Posted, Refused> {
         let fabric = self.fabric();
-        // SAFETY: the caller of each public function promised for its buffer, or it is a slice that the blocking
-        // call has borrowed until the operation has ended.
+        // SAFETY: the caller of each public function promised that its buffer stays valid, or the buffer is a slice that
+        // the blocking call borrows until the operation has ended.
         unsafe {
             match *action {
                 Operation::Put { to, from, len } => fabric.put(accept, to, from.0, len),
@@ -341,13 +341,13 @@ impl Worker {
         }
     }
 
-    pub(in crate::engine) fn take_local_step(
+    pub(in crate::engine) fn post_local_step(
         &self,
         step: FabricStep,
         accept: Accept<'_>,
     ) -> Result<Posted, Refused> {
-        // SAFETY: the buffer belongs to an operation in the table, which keeps it until it has ended, or to a
-        // blocking call that waits for it, or is the operation's own bounce buffer.
+        // SAFETY: the buffer belongs to an operation in the table, which holds it until it has ended, or to a blocking
+        // call that waits for it, or it is the operation's own bounce buffer.
         unsafe {
             match step {
                 FabricStep::Put { to, from, len } => self.fabric().put(accept, to, from.0, len),
@@ -360,9 +360,14 @@ impl Worker {
         }
     }
 
-    /// Enters an operation that its fabric has just accepted.
+    /// Enters an operation into the table that its fabric has just accepted.
     #[cold]
-    pub(in crate::engine) fn open(&self, action: Operation, keep: KeepAlive, claimed: bool) -> u64 {
+    pub(in crate::engine) fn enter_in_flight(
+        &self,
+        action: Operation,
+        keep: KeepAlive,
+        claimed: bool,
+    ) -> u64 {
         let step = match action {
             Operation::Put { to, from, len } => FabricStep::Put { to, from, len },
             Operation::Get { from, to, len } => FabricStep::Get { from, to, len },
@@ -377,9 +382,9 @@ impl Worker {
         self.operations().enter(NewOperation { action, order: Order::Free, keep, claimed }, Some(step))
     }
 
-    /// Enters an operation that starts later, when its order and its fabric let it. Waits for room.
+    /// Enters an operation that starts later, when its order and its fabric allow it. Waits for room.
     #[cold]
-    fn hold(&self, action: Operation, order: Order, keep: KeepAlive, claimed: bool) -> Result<u64> {
+    fn enqueue(&self, action: Operation, order: Order, keep: KeepAlive, claimed: bool) -> Result<u64> {
         if !self.operations().has_room() {
             self.wait(&Condition::Room, None, &|| format!("{action}: waiting for room"))?;
         }
@@ -388,7 +393,7 @@ impl Worker {
         Ok(number)
     }
 
-    /// Puts the old value of an atomic where its issuer wants it.
+    /// Stores the old value of an atomic where its issuer wants it.
     pub(in crate::engine) fn store_result(
         &self,
         result: GlobalAddress,
@@ -399,12 +404,12 @@ impl Worker {
             return Ok(());
         }
         let place = self.own_place(result, width.bytes())?;
-        // SAFETY: the place was just found to be registered memory of this rank, of that many bytes.
+        // SAFETY: the lookup has just found registered memory of this rank with that many bytes.
         unsafe { copy::copy((&raw const value).cast(), place, width.bytes() as usize) };
         Ok(())
     }
 
-    /// Own registered memory in this process.
+    /// Returns the place of this rank's own registered memory in this process.
     pub fn own_place(&self, at: GlobalAddress, len: u64) -> Result<*mut u8, Cause> {
         if at.is_null() {
             return Err(Cause::NullAddress);
@@ -426,7 +431,7 @@ impl Worker {
     }
 }
 
-/// Whether a word at that address is naturally aligned.
+/// Checks that a word at that address is naturally aligned.
 #[inline]
 fn aligned(at: GlobalAddress, width: Width) -> Result<(), Cause> {
     let align = width.bytes() as usize;

@@ -1,7 +1,7 @@
-//! An operation as it waits in the table: what it moves, and how far it has come.
+//! Operations, and the progress of an operation in the table.
 #![allow(unsafe_code)]
-//! Unsafe: carries addresses of local buffers between threads; whoever issued the operation promised that they
-//! stay valid until it ends.
+//! Unsafe: passes addresses of local buffers between threads. The issuer of the operation promised that the buffer
+//! stays valid until it ends.
 
 use crate::fabric::{Atomic, Limits, Poison};
 use crate::segment::GlobalAddress;
@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Local(pub *mut u8);
 
-// SAFETY: an address; the issuer of the operation answers for the buffer.
+// SAFETY: an address; the issuer of the operation is responsible for the buffer.
 unsafe impl Send for Local {}
 // SAFETY: as above.
 unsafe impl Sync for Local {}
@@ -27,65 +27,65 @@ impl Local {
 pub enum Operation {
     /// Local buffer to global address.
     Put {
-        /// Where to.
+        /// Destination.
         to: GlobalAddress,
-        /// Where from.
+        /// Source.
         from: Local,
-        /// How much.
+        /// Length in bytes.
         len: u64,
     },
     /// Global address to local buffer.
     Get {
-        /// Where from.
+        /// Source.
         from: GlobalAddress,
-        /// Where to.
+        /// Destination.
         to: Local,
-        /// How much.
+        /// Length in bytes.
         len: u64,
     },
     /// Global address to global address.
     Copy {
-        /// Where from.
+        /// Source.
         from: GlobalAddress,
-        /// Where to.
+        /// Destination.
         to: GlobalAddress,
-        /// How much.
+        /// Length in bytes.
         len: u64,
     },
     /// Put, then a signal of the same rank.
     PutSignal {
-        /// Where to.
+        /// Destination.
         to: GlobalAddress,
-        /// Where from.
+        /// Source.
         from: Local,
-        /// How much.
+        /// Length in bytes.
         len: u64,
-        /// Which signal.
+        /// The signal, of the destination's rank.
         signal: GlobalAddress,
-        /// By how much it is raised.
+        /// What is added to the signal.
         amount: u64,
     },
-    /// A signal alone.
+    /// Raise of a signal.
     Raise {
-        /// Which signal.
+        /// The signal.
         signal: GlobalAddress,
-        /// By how much.
+        /// What is added to the signal.
         amount: u64,
     },
-    /// A signal that will never be raised.
+    /// Poisons a signal: it will never be raised again, and waits for it fail.
     Poison {
-        /// Which signal.
+        /// The signal.
         signal: GlobalAddress,
-        /// Why.
+        /// The reason.
         poison: Poison,
     },
-    /// One word; the old value goes to own memory if an address is given.
+    /// Atomic operation on one word; the old value goes to own memory if an address is given.
     Atomic {
-        /// Which word.
+        /// The word.
         at: GlobalAddress,
-        /// What happens to it.
+        /// Kind, operand and width.
         atomic: Atomic,
-        /// Own memory that takes the old value, of the word's width; null for none.
+        /// Own memory for the old value, of the word's width; null if it is not wanted.
         result: GlobalAddress,
     },
 }
@@ -119,26 +119,26 @@ pub(in crate::engine) enum FabricStep {
     Poison { signal: GlobalAddress, poison: Poison },
     Atomic { at: GlobalAddress, atomic: Atomic },
     Flush { peer: crate::base::Rank },
-    // Not a call that moves anything: looks at both ends of a transfer that will be moved in pieces.
+    // Moves nothing: checks both ends of a transfer that will be moved in pieces.
     Check { ends: [GlobalAddress; 2], len: u64, signal: Option<GlobalAddress> },
 }
 
-/// Bytes of a bounce buffer for third-party copies over fabrics that know no third party.
+/// Bytes of the bounce buffer for copies between two other ranks, on fabrics that cannot do such copies.
 const BOUNCE: u64 = 64 * 1024;
 
-/// An operation under way: cut into steps that a fabric takes one after the other.
+/// An operation in progress, split into steps that a fabric takes one after the other.
 #[derive(Debug)]
 pub(in crate::engine) struct OperationProgress {
     pub(in crate::engine) action: Operation,
-    /// Bytes that have arrived at the destination (or its fabric).
+    /// Bytes that have arrived at the destination (or at its fabric).
     moved: u64,
-    /// The next piece waits in the bounce buffer.
+    /// The next piece is in the bounce buffer.
     bounced: bool,
     bounce: Option<Box<[u8]>>,
     flushed: bool,
     begun: bool,
     checked: bool,
-    /// The fabric wants this copy carried out by get and put.
+    /// The fabric needs this copy as a get and a put.
     pub(in crate::engine) by_relay: bool,
 }
 
@@ -156,7 +156,7 @@ impl OperationProgress {
         }
     }
 
-    /// The next step, or `None` when the operation has been carried out.
+    /// Returns the next step, or `None` when the operation has been carried out.
     ///
     /// `remote_completion`: a step that has ended is visible at its target; otherwise a flush comes last.
     pub(in crate::engine) fn step(&mut self, limits: &Limits, remote_completion: bool) -> Option<FabricStep> {
@@ -176,7 +176,7 @@ impl OperationProgress {
             Operation::PutSignal { to, from, len, signal, amount } if !self.begun || at < len => {
                 let (to, from, last) = (to.add(at), from.add(at), len - at <= limits.transfer_bytes_max);
                 Some(match self.flush(to, remote_completion) {
-                    // The signal tells of the pieces before it, too.
+                    // The signal must come after the earlier pieces, too.
                     Some(flush) if last => flush,
                     _ if last => FabricStep::PutSignal { to, from, len: len - at, signal, amount },
                     _ => FabricStep::Put { to, from, len: piece(len) },
@@ -194,7 +194,7 @@ impl OperationProgress {
         }
     }
 
-    /// What comes before the first piece, if there will be several.
+    /// Returns the check that comes before the first piece, if there will be several.
     fn check(&self, limits: &Limits) -> Option<FabricStep> {
         let (ends, len, signal) = match self.action {
             Operation::Put { to, len, .. } => ([to, to], len, None),
@@ -210,17 +210,17 @@ impl OperationProgress {
         })
     }
 
-    /// Bytes of the longest piece.
+    /// Returns the bytes of the longest piece.
     fn piece_max(&self, limits: &Limits) -> u64 {
         if self.by_relay { limits.transfer_bytes_max.min(BOUNCE) } else { limits.transfer_bytes_max }
     }
 
-    /// The next piece of a copy: by the fabric, or into the bounce buffer, or out of it.
+    /// Returns the next piece of a copy: by the fabric, or into the bounce buffer, or out of it.
     fn copy(&mut self, from: GlobalAddress, to: GlobalAddress, len: u64, limits: &Limits) -> FabricStep {
         let left = len - self.moved;
         let size = left.min(self.piece_max(limits));
         let overlaps_upwards = from.rank() == to.rank() && from < to && to.bits() - from.bits() < len;
-        // As memmove does: what the copy overwrites of its own source, it has read before.
+        // As memmove does: bytes of the source that the copy overwrites have been read before.
         let at = if overlaps_upwards { left - size } else { self.moved };
         let (from, to) = (from.add(at), to.add(at));
         if !self.by_relay {
@@ -240,7 +240,7 @@ impl OperationProgress {
         needed.then(|| FabricStep::Flush { peer: to.rank() })
     }
 
-    /// A step has ended well.
+    /// Records that a step has succeeded.
     pub(in crate::engine) fn advance(&mut self, step: &FabricStep) {
         if matches!(step, FabricStep::Check { .. }) {
             self.checked = true;
@@ -273,11 +273,11 @@ mod tests {
 
     const LIMITS: Limits = Limits { transfer_bytes_max: 100_000, outstanding_max: 1 };
 
-    fn walk(action: Operation) -> Vec<String> {
-        let (mut course, mut names) = (OperationProgress::new(action), Vec::new());
-        course.by_relay = true;
-        while let Some(step) = course.step(&LIMITS, false) {
-            course.advance(&step);
+    fn steps_of(action: Operation) -> Vec<String> {
+        let (mut progress, mut names) = (OperationProgress::new(action), Vec::new());
+        progress.by_relay = true;
+        while let Some(step) = progress.step(&LIMITS, false) {
+            progress.advance(&step);
             names.push(match step {
                 FabricStep::Put { len, .. } => format!("put {len}"),
                 FabricStep::Get { len, .. } => format!("get {len}"),
@@ -301,34 +301,38 @@ mod tests {
     fn long_transfers_are_cut_and_the_signal_comes_last() {
         let from = Local(std::ptr::null_mut());
         let put = Operation::Put { to: address(1), from, len: 250_000 };
-        assert_eq!(walk(put), ["check 250000", "put 100000", "put 100000", "put 50000", "flush 1"]);
+        assert_eq!(steps_of(put), ["check 250000", "put 100000", "put 100000", "put 50000", "flush 1"]);
         let signal =
             Operation::PutSignal { to: address(1), from, len: 150_000, signal: address(1), amount: 1 };
-        assert_eq!(walk(signal), ["check 150000", "put 100000", "flush 1", "put_signal 50000"]);
+        assert_eq!(steps_of(signal), ["check 150000", "put 100000", "flush 1", "put_signal 50000"]);
         let bare = Operation::PutSignal { to: address(1), from, len: 0, signal: address(1), amount: 1 };
-        assert_eq!(walk(bare), ["put_signal 0"]);
-        assert_eq!(walk(Operation::Put { to: address(1), from, len: 0 }), [""; 0]);
+        assert_eq!(steps_of(bare), ["put_signal 0"]);
+        assert_eq!(steps_of(Operation::Put { to: address(1), from, len: 0 }), [""; 0]);
     }
 
     #[test]
     fn a_third_party_copy_goes_through_the_bounce_buffer() {
         let copy = Operation::Copy { from: address(1), to: address(2), len: 70_000 };
-        assert_eq!(walk(copy), ["check 70000", "get 65536", "put 65536", "get 4464", "put 4464", "flush 2"]);
+        assert_eq!(
+            steps_of(copy),
+            ["check 70000", "get 65536", "put 65536", "get 4464", "put 4464", "flush 2"]
+        );
     }
 
     #[test]
     fn a_copy_onto_itself_goes_down_where_its_target_is_above() {
         let from = address(1);
         for (to, expected) in [(from.add(100_000), [130_000_u64, 30_000, 0]), (from, [0, 100_000, 200_000])] {
-            let mut course = OperationProgress::new(Operation::Copy { from, to, len: 230_000 });
+            let mut progress = OperationProgress::new(Operation::Copy { from, to, len: 230_000 });
             let mut offsets = Vec::new();
-            let check = course.step(&LIMITS, true).unwrap();
+            let check = progress.step(&LIMITS, true).unwrap();
             assert_eq!(check, FabricStep::Check { ends: [from, to], len: 230_000, signal: None });
-            course.advance(&check);
-            while let Some(step @ FabricStep::Copy { from: at, to: into, .. }) = course.step(&LIMITS, true) {
+            progress.advance(&check);
+            while let Some(step @ FabricStep::Copy { from: at, to: into, .. }) = progress.step(&LIMITS, true)
+            {
                 assert_eq!(into.bits() - at.bits(), to.bits() - from.bits());
                 offsets.push(at.bits() - from.bits());
-                course.advance(&step);
+                progress.advance(&step);
             }
             assert_eq!(offsets, expected);
         }

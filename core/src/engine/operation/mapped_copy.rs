@@ -1,6 +1,6 @@
 //! Copies from and to job memory that this process has mapped, without a call of the fabric.
 #![allow(unsafe_code)]
-//! Unsafe: copies between bytes in view and memory that the fabric has just named.
+//! Unsafe: copies between bytes of a `BufferView` and memory that the fabric has just returned.
 
 use crate::base::Cause;
 use crate::engine::sync::revocable_buffer::BufferView;
@@ -11,24 +11,24 @@ use crate::segment::GlobalAddress;
 /// How a copy treats the processor's caches.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CachePolicy {
-    /// As any copy.
+    /// Like an ordinary copy.
     Cached,
-    /// For another processor to read next: through them or past them, whichever is quicker (`os/store_policy.rs`).
+    /// For another processor to read next: through the caches or past them, whichever is faster (`os/store_policy.rs`).
     Adaptive,
-    /// Past them, to memory: what is written is not fetched before, and takes no room.
+    /// Past the caches, to memory: the destination is not fetched before, and takes no room in the caches.
     Streamed,
 }
 
 impl CachePolicy {
-    /// For a part of `len` bytes that are copied in parts.
+    /// Returns the policy for `len` bytes that are copied in parts.
     pub fn of(len: u64) -> CachePolicy {
         if len < copy::HUGE as u64 { CachePolicy::Cached } else { CachePolicy::Streamed }
     }
 }
 
 impl Worker {
-    /// Copies a part of `from`, which begins at `at`, to job memory. A signal that is raised after that tells of all of
-    /// it. False if the memory is not in this process's reach: nothing was done.
+    /// Copies `len` bytes of `from`, beginning at `at`, to job memory. A rank that sees a signal raised after that sees all
+    /// the bytes. Returns false, and does nothing, if this process cannot map the memory.
     #[inline]
     pub fn copy_out(
         &self,
@@ -40,13 +40,13 @@ impl Worker {
     ) -> bool {
         let from = from.part(at, len);
         let Some(to) = self.fabric().mapped(to, len) else { return false };
-        // SAFETY: inside the view, and memory of the job that was just found.
+        // SAFETY: the source is inside the view; the fabric has just returned the destination.
         unsafe { self.copy_bytes(from, to.as_ptr(), len as usize, caching) };
         true
     }
 
-    /// Copies job memory into a part of `to`, which begins at `at`. False if the memory is not in this process's reach:
-    /// nothing was done.
+    /// Copies job memory into `len` bytes of `to`, beginning at `at`. Returns false, and does nothing, if this process
+    /// cannot map the memory.
     #[inline]
     pub fn copy_in(
         &self,
@@ -63,7 +63,7 @@ impl Worker {
         true
     }
 
-    /// Copies job memory to job memory. False if either is not in this process's reach: nothing was done.
+    /// Copies job memory to job memory. Returns false, and does nothing, if this process cannot map either.
     #[inline]
     pub fn copy_across(
         &self,
@@ -75,12 +75,12 @@ impl Worker {
         let (Some(from), Some(to)) = (self.fabric().mapped(from, len), self.fabric().mapped(to, len)) else {
             return false;
         };
-        // SAFETY: memory of the job that was just found.
+        // SAFETY: the fabric has just returned both ranges of job memory.
         unsafe { self.copy_bytes(from.as_ptr(), to.as_ptr(), len as usize, caching) };
         true
     }
 
-    /// How a copy by a command treats the caches: what lands in another rank's memory is for its processor.
+    /// Returns the cache policy for a copy by a command: bytes for another rank are read by its processor next.
     pub(in crate::engine) fn caching(&self, to: GlobalAddress, len: u64) -> CachePolicy {
         match CachePolicy::of(len) {
             CachePolicy::Cached if to.rank() != self.rank() => CachePolicy::Adaptive,
@@ -96,22 +96,22 @@ impl Worker {
         unsafe {
             match caching {
                 CachePolicy::Cached => copy::copy(from, to, len),
-                CachePolicy::Adaptive => self.outward().copy(from, to, len),
+                CachePolicy::Adaptive => self.store_policy().copy(from, to, len),
                 CachePolicy::Streamed => copy::stream(from, to, len),
             }
         }
         copy::fence_after_bulk(len);
     }
 
-    /// Whether job memory is in this process's reach; maps it if it can be.
-    pub fn has_in_reach(&self, at: GlobalAddress, len: u64) -> bool {
+    /// Returns true if this process can map the job memory; maps it if needed.
+    pub fn can_map(&self, at: GlobalAddress, len: u64) -> bool {
         let is_mapped = || self.fabric().mapped(at, len).is_some();
         is_mapped() || self.fabric().check(at, len).is_ok() && is_mapped()
     }
 
-    /// Whether an access of job memory is possible, and why not.
+    /// Checks that an access of job memory is possible.
     #[inline]
-    pub fn check_place(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
+    pub fn check_access(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
         if self.fabric().mapped(at, len).is_some() { Ok(()) } else { self.fabric().check(at, len) }
     }
 }

@@ -1,5 +1,5 @@
-//! One-sided operations: what they are, how they are issued, in which order they may start, and the table of those that
-//! are not finished.
+//! One-sided operations: their kinds, how they are issued, in which order they may start, and the table of unfinished
+//! ones.
 
 pub(super) mod failures;
 pub(super) mod issue;

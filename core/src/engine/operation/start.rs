@@ -1,4 +1,4 @@
-//! OperationSet that a model starts from inside a waiting call: nothing waits, and the outcome is asked for.
+//! Starting operations from inside a waiting call: nothing waits, and the caller polls for the outcome.
 
 use crate::base::Cause;
 use crate::engine::operation::kind::{Local, Operation};
@@ -12,19 +12,19 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What became of an operation that was started.
+/// The state of an operation that was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Started {
-    /// It has ended, with what it fetched.
+    /// It has completed and fetched this value.
     Done(u64),
-    /// It is under way: [`Worker::landed`] tells of its end.
+    /// It is in flight; [`Worker::take_outcome`] returns its outcome.
     InFlight(u64),
     /// There is no room for it now.
     Later,
 }
 
 impl Worker {
-    /// Starts a put of a part of what was lent.
+    /// Starts a put from a part of a revocable buffer.
     pub fn start_put(
         &self,
         to: GlobalAddress,
@@ -33,10 +33,10 @@ impl Worker {
     ) -> Result<Started, Cause> {
         let len = part.len() as u64;
         let from = Local(used.view().part(part.start as u64, len).cast_mut());
-        self.launch(Operation::Put { to, from, len }, &|| Some(Arc::new(used.longer())))
+        self.start(Operation::Put { to, from, len }, &|| Some(Arc::new(used.extend())))
     }
 
-    /// Starts a get into a part of what was lent.
+    /// Starts a get into a part of a revocable buffer.
     pub fn start_get(
         &self,
         from: GlobalAddress,
@@ -45,20 +45,20 @@ impl Worker {
     ) -> Result<Started, Cause> {
         let len = part.len() as u64;
         let to = Local(used.view().part_mut(part.start as u64, len));
-        self.launch(Operation::Get { from, to, len }, &|| Some(Arc::new(used.longer())))
+        self.start(Operation::Get { from, to, len }, &|| Some(Arc::new(used.extend())))
     }
 
     /// Starts a copy between two global addresses.
     pub fn start_copy(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Result<Started, Cause> {
-        match self.sent_from(from, to, len) {
-            Some(from) => self.launch(Operation::Put { to, from, len }, &|| None),
-            None => self.launch(Operation::Copy { from, to, len }, &|| None),
+        match self.direct_source(from, to, len) {
+            Some(from) => self.start(Operation::Put { to, from, len }, &|| None),
+            None => self.start(Operation::Copy { from, to, len }, &|| None),
         }
     }
 
-    /// This rank's job memory at `from`, where a fabric that knows no third party would fetch it from here to here
-    /// before it goes to another rank. It stays mapped, also when it is freed.
-    fn sent_from(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Option<Local> {
+    /// Returns this rank's job memory at `from` if a put from it saves the detour through a bounce buffer: the fabric
+    /// cannot copy between other ranks, and the destination is another rank. The memory stays mapped, even when freed.
+    fn direct_source(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Option<Local> {
         let can = self.fabric().capabilities();
         if can.third_party || can.map || from.rank() != self.rank() || to.rank() == self.rank() {
             return None;
@@ -69,37 +69,37 @@ impl Worker {
         window.at(from.offset(), place.start, place.len).ok().map(|at| Local(at.as_ptr()))
     }
 
-    /// Starts a change of one word.
+    /// Starts an atomic operation.
     pub fn start_atomic(&self, at: GlobalAddress, atomic: Atomic) -> Result<Started, Cause> {
-        self.launch(Operation::Atomic { at, atomic, result: GlobalAddress::NULL }, &|| None)
+        self.start(Operation::Atomic { at, atomic, result: GlobalAddress::NULL }, &|| None)
     }
 
-    /// The outcome of an operation under way, once, when it has ended.
-    pub fn landed(&self, number: u64) -> Option<Result<u64, Cause>> {
+    /// Takes the outcome of a started operation when it has ended; `None` before, and after it was taken.
+    pub fn take_outcome(&self, number: u64) -> Option<Result<u64, Cause>> {
         if !self.operations().is_finished(number) {
             return None;
         }
         self.operations().take(number).map(|outcome| outcome.map_err(|error| error.cause().clone()))
     }
 
-    fn launch(&self, action: Operation, keep: &dyn Fn() -> KeepAlive) -> Result<Started, Cause> {
+    fn start(&self, action: Operation, keep: &dyn Fn() -> KeepAlive) -> Result<Started, Cause> {
         self.check()?;
         if !self.operations().has_room() {
             return Ok(Started::Later);
         }
-        let opened = Cell::new(0);
+        let entered = Cell::new(0);
         let posted = self.post(&action, &|| {
-            opened.set(self.open(action, keep(), true));
-            opened.get()
+            entered.set(self.enter_in_flight(action, keep(), true));
+            entered.get()
         });
         match posted {
             Ok(Posted::Done(value)) => Ok(Started::Done(value)),
-            Ok(Posted::Started) => Ok(Started::InFlight(opened.get())),
+            Ok(Posted::Started) => Ok(Started::InFlight(entered.get())),
             Err(Refused::Never(cause)) => Err(*cause),
             Err(Refused::Again | Refused::Relay) => {
-                let draft = NewOperation { action, order: Order::Free, keep: keep(), claimed: true };
-                let number = self.operations().enter(draft, None);
-                self.start_ready(); // whoever goes to sleep now has seen to it
+                let new = NewOperation { action, order: Order::Free, keep: keep(), claimed: true };
+                let number = self.operations().enter(new, None);
+                self.start_ready(); // so no thread goes to sleep before it was tried
                 Ok(Started::InFlight(number))
             }
         }

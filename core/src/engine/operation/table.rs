@@ -1,13 +1,13 @@
-//! The operations that are not finished: held back by their order, ready for a step, or under way.
+//! The table of unfinished operations: held by their order, ready for a step, or in flight.
 //!
 //! ```text
-//! enter --> Held --predecessors ended--> Ready --next_step--> ActionInFlight --step_ended--> Ending --end--> gone
+//! enter --> Held --predecessors ended--> Ready --next_step--> InFlight --step_ended--> Ending --finish--> removed
 //!   |        |                           ^   ^                  |  |
 //!   +--------|---------------------------+   +----put_back------+--+ more steps
-//!            +--a predecessor failed--> gone
+//!            +--a predecessor failed--> removed
 //! ```
 //!
-//! What an operation waits for is looked up when something ends, so that a poll costs nothing for those held back.
+//! The end of an operation releases those that wait for it, so a poll costs nothing for operations that are held.
 
 use crate::base::{Cause, Error, Rank};
 use crate::engine::operation::failures::Failures;
@@ -21,22 +21,22 @@ use std::sync::Arc;
 /// Keeps a buffer alive until its operation has ended.
 pub(in crate::engine) type KeepAlive = Option<Arc<dyn Any + Send + Sync>>;
 
-/// An operation that nobody has issued yet.
+/// An operation to be entered.
 pub(in crate::engine) struct NewOperation {
     pub(in crate::engine) action: Operation,
     pub(in crate::engine) order: Order,
     pub(in crate::engine) keep: KeepAlive,
-    /// Somebody will take the outcome by [`OperationTable::take`]; otherwise a failure waits for `complete`.
+    /// The caller will take the outcome by [`OperationTable::take`]; otherwise a failure is kept for `complete`.
     pub(in crate::engine) claimed: bool,
 }
 
 /// What to do after a step has ended.
-pub(in crate::engine) enum Next {
+pub(in crate::engine) enum StepResult {
     /// The operation is still in the table.
     More,
-    /// It ended well; `action` says where its old value goes. The entry waits for [`OperationTable::end`].
+    /// All steps succeeded; `action` names the place for the old value. The entry stays until [`OperationTable::finish`].
     Finished { number: u64, action: Operation, fetched: u64 },
-    /// It had ended already.
+    /// The operation had ended already.
     Gone,
 }
 
@@ -44,11 +44,11 @@ pub(in crate::engine) enum Next {
 pub(in crate::engine) struct OperationTable {
     rank: Rank,
     entries: BTreeMap<u64, OperationEntry>,
-    /// Those that may take their next step, in the order of trying: one that its fabric refused goes to the end.
+    /// Operations that may take their next step, in the order of trying; a refused one goes to the end.
     ready: VecDeque<u64>,
-    /// Those held back by one operation: that one's number, and their own.
+    /// Operations held by one operation: (number of that one, own number).
     after_one: BTreeSet<(u64, u64)>,
-    /// Those held back by all operations up to one: that one's number, and their own.
+    /// Operations held by all operations up to one: (number of that one, own number).
     after_all: BTreeSet<(u64, u64)>,
     outcomes: BTreeMap<u64, Result<u64, Error>>,
     pub(in crate::engine) failures: Failures,
@@ -56,12 +56,12 @@ pub(in crate::engine) struct OperationTable {
 
 #[derive(Debug)]
 struct OperationEntry {
-    course: OperationProgress,
+    progress: OperationProgress,
     state: State,
     claimed: bool,
-    /// What the last fetching step brought.
+    /// The value of the last fetching step.
     fetched: u64,
-    _keep: KeepAlive,
+    _keep_alive: KeepAlive,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -71,7 +71,7 @@ enum State {
     /// Its number is in `ready`.
     Ready,
     /// The fabric has this step.
-    ActionInFlight(FabricStep),
+    InFlight(FabricStep),
     /// All steps have ended; its result is being stored.
     Ending,
 }
@@ -89,30 +89,31 @@ impl OperationTable {
         }
     }
 
-    /// How many operations are unfinished.
+    /// Returns the number of unfinished operations.
     pub(in crate::engine) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Enters an operation; with the step that its fabric is about to have, if there is one.
-    pub(in crate::engine) fn enter(&mut self, number: u64, draft: NewOperation, step: Option<FabricStep>) {
-        let NewOperation { action, order, keep, claimed } = draft;
-        let report = if step.is_none() { self.failures.stops(order).map(Error::headline) } else { None };
+    /// Enters an operation, with the step that its fabric has just accepted, if any.
+    pub(in crate::engine) fn enter(&mut self, number: u64, new: NewOperation, step: Option<FabricStep>) {
+        let NewOperation { action, order, keep, claimed } = new;
+        let report =
+            if step.is_none() { self.failures.blocking_failure(order).map(Error::headline) } else { None };
         let state = match step {
-            Some(step) => State::ActionInFlight(step),
+            Some(step) => State::InFlight(step),
             None if report.is_some() || self.is_met(order) => State::Ready,
             None => State::Held,
         };
         let entry = OperationEntry {
-            course: OperationProgress::new(action),
+            progress: OperationProgress::new(action),
             state,
             claimed,
             fetched: 0,
-            _keep: keep,
+            _keep_alive: keep,
         };
         self.entries.insert(number, entry);
         match (state, order, report) {
-            (_, _, Some(report)) => self.end(number, Err(Cause::Predecessor { report })),
+            (_, _, Some(report)) => self.finish(number, Err(Cause::Predecessor { report })),
             (State::Ready, _, None) => self.ready.push_back(number),
             (State::Held, Order::Exact(before), _) => {
                 self.after_one.insert((before, number));
@@ -124,12 +125,12 @@ impl OperationTable {
         }
     }
 
-    /// Whether that operation has ended.
+    /// Returns true if that operation has ended.
     pub(in crate::engine) fn is_finished(&self, number: u64) -> bool {
         !self.entries.contains_key(&number)
     }
 
-    /// Whether all operations up to that number have ended.
+    /// Returns true if all operations up to that number have ended.
     pub(in crate::engine) fn is_finished_through(&self, number: u64) -> bool {
         self.entries.first_key_value().is_none_or(|(&first, _)| first > number)
     }
@@ -142,12 +143,12 @@ impl OperationTable {
         }
     }
 
-    /// The outcome of a claimed operation that has ended.
+    /// Takes the outcome of a claimed operation that has ended.
     pub(in crate::engine) fn take(&mut self, number: u64) -> Option<Result<u64, Error>> {
         self.outcomes.remove(&number)
     }
 
-    /// An operation that may take its next step now, with that step.
+    /// Returns an operation that may take its next step now, and the step.
     pub(in crate::engine) fn next_step(
         &mut self,
         limits: &Limits,
@@ -155,18 +156,18 @@ impl OperationTable {
     ) -> Option<(u64, FabricStep)> {
         while let Some(number) = self.ready.pop_front() {
             let entry = self.entries.get_mut(&number).expect("what is ready is in the table");
-            match entry.course.step(limits, remote_completion) {
+            match entry.progress.step(limits, remote_completion) {
                 Some(step) => {
-                    entry.state = State::ActionInFlight(step);
+                    entry.state = State::InFlight(step);
                     return Some((number, step));
                 }
-                None => self.end(number, Ok(0)),
+                None => self.finish(number, Ok(0)),
             }
         }
         None
     }
 
-    /// The fabric did not take the step: later.
+    /// Makes an operation ready again because the fabric refused its step.
     pub(in crate::engine) fn put_back(&mut self, number: u64) {
         if let Some(entry) = self.entries.get_mut(&number) {
             entry.state = State::Ready;
@@ -174,82 +175,82 @@ impl OperationTable {
         }
     }
 
-    /// The fabric wants that copy as a get and a put.
+    /// Marks a copy to be done as a get and a put, and makes it ready again.
     pub(in crate::engine) fn relay(&mut self, number: u64) {
         if let Some(entry) = self.entries.get_mut(&number) {
-            entry.course.by_relay = true;
+            entry.progress.by_relay = true;
         }
         self.put_back(number);
     }
 
-    /// The fabric's step of that operation has ended.
+    /// Records the end of the step that the fabric has taken.
     pub(in crate::engine) fn step_ended(
         &mut self,
         number: u64,
         outcome: Result<u64, Cause>,
         limits: &Limits,
         remote_completion: bool,
-    ) -> Next {
-        let Some(entry) = self.entries.get_mut(&number) else { return Next::Gone };
-        let State::ActionInFlight(step) = entry.state else { return Next::Gone };
+    ) -> StepResult {
+        let Some(entry) = self.entries.get_mut(&number) else { return StepResult::Gone };
+        let State::InFlight(step) = entry.state else { return StepResult::Gone };
         let value = match outcome {
             Ok(value) => value,
             Err(cause) => {
-                self.end(number, Err(cause));
-                return Next::Gone;
+                self.finish(number, Err(cause));
+                return StepResult::Gone;
             }
         };
-        entry.course.advance(&step);
+        entry.progress.advance(&step);
         if matches!(step, FabricStep::Atomic { .. } | FabricStep::Raise { .. } | FabricStep::PutSignal { .. })
         {
             entry.fetched = value;
         }
-        if entry.course.step(limits, remote_completion).is_some() {
+        if entry.progress.step(limits, remote_completion).is_some() {
             self.put_back(number);
-            return Next::More;
+            return StepResult::More;
         }
         entry.state = State::Ending;
-        Next::Finished { number, action: entry.course.action, fetched: entry.fetched }
+        StepResult::Finished { number, action: entry.progress.action, fetched: entry.fetched }
     }
 
-    /// Everything that the fabric does not have ends with `cause`.
+    /// Ends all operations that are not in flight with `cause`.
     pub(in crate::engine) fn fail_idle(&mut self, cause: &Cause) {
         self.ready.clear();
         self.after_one.clear();
         self.after_all.clear();
-        let is_idle = |entry: &OperationEntry| !matches!(entry.state, State::ActionInFlight(_));
+        let is_idle = |entry: &OperationEntry| !matches!(entry.state, State::InFlight(_));
         let idle: Vec<u64> =
             self.entries.iter().filter(|(_, entry)| is_idle(entry)).map(|(&number, _)| number).collect();
-        idle.into_iter().for_each(|number| self.end(number, Err(cause.clone())));
+        idle.into_iter().for_each(|number| self.finish(number, Err(cause.clone())));
     }
 
-    /// The operation, which is in no queue, has ended; those that it held back become ready, or end too.
-    pub(in crate::engine) fn end(&mut self, number: u64, outcome: Result<u64, Cause>) {
+    /// Ends an operation that is in no queue. Operations that it held become ready, or end too if it failed.
+    pub(in crate::engine) fn finish(&mut self, number: u64, outcome: Result<u64, Cause>) {
         let mut ended = vec![(number, outcome)];
         while let Some((number, outcome)) = ended.pop() {
             let Some(report) = self.remove(number, outcome) else { continue };
-            let poisoned =
-                report.map(|report| self.poisoned_by(number).into_iter().map(move |n| (n, report.clone())));
-            let poisoned = poisoned.into_iter().flatten();
-            ended.extend(poisoned.map(|(number, report)| (number, Err(Cause::Predecessor { report }))));
+            let failed =
+                report.map(|report| self.take_held_by(number).into_iter().map(move |n| (n, report.clone())));
+            let failed = failed.into_iter().flatten();
+            ended.extend(failed.map(|(number, report)| (number, Err(Cause::Predecessor { report }))));
             self.release_after(number);
         }
     }
 
-    /// Takes an entry out and keeps its outcome for who is to know. `Some` if it was there, with its failure in a
-    /// line if it failed.
+    /// Removes an entry and keeps its outcome for the caller that will take it or for `complete`. Returns `None` if there
+    /// was no entry, otherwise the headline of its failure if it failed.
     fn remove(&mut self, number: u64, outcome: Result<u64, Cause>) -> Option<Option<String>> {
         let entry = self.entries.remove(&number)?;
-        let action = entry.course.action;
+        let action = entry.progress.action;
         let outcome =
             outcome.map_err(|cause| Error::new(cause).in_call(|| action.to_string()).on_rank(self.rank));
         let report = outcome.as_ref().err().map(Error::headline);
         if let Err(error) = &outcome {
-            // An effect on a rank that has left: there is nobody any more who could miss it.
+            // An effect on a rank that has left: no rank can miss it.
             let is_effect =
                 !entry.claimed && matches!(action, Operation::Raise { .. } | Operation::Poison { .. });
-            let is_vain = is_effect && matches!(error.cause(), Cause::PeerLeft { .. });
-            self.failures.record(number, error.clone(), entry.claimed || is_vain);
+            let is_pointless = is_effect && matches!(error.cause(), Cause::PeerLeft { .. });
+            self.failures.record(number, error.clone(), entry.claimed || is_pointless);
         }
         if entry.claimed {
             self.outcomes.insert(number, outcome);
@@ -257,19 +258,19 @@ impl OperationTable {
         Some(report)
     }
 
-    /// Takes those out of their queues that the failure of `number` keeps from starting.
-    fn poisoned_by(&mut self, number: u64) -> Vec<u64> {
+    /// Removes the operations that the failure of `number` prevents from starting from their queues.
+    fn take_held_by(&mut self, number: u64) -> Vec<u64> {
         let one = (number, 0)..=(number, u64::MAX);
-        let mut poisoned: Vec<(u64, u64)> = self.after_one.range(one).copied().collect();
-        for pair in &poisoned {
+        let mut failed: Vec<(u64, u64)> = self.after_one.range(one).copied().collect();
+        for pair in &failed {
             self.after_one.remove(pair);
         }
-        let behind = self.after_all.split_off(&(number, 0));
-        poisoned.extend(behind);
-        poisoned.into_iter().map(|(_, held)| held).collect()
+        let after = self.after_all.split_off(&(number, 0));
+        failed.extend(after);
+        failed.into_iter().map(|(_, held)| held).collect()
     }
 
-    /// Makes those ready that waited for nothing but `number`, which has ended.
+    /// Makes those operations ready that waited only for `number`, which has ended.
     fn release_after(&mut self, number: u64) {
         while let Some(&pair) = self.after_one.range((number, 0)..=(number, u64::MAX)).next() {
             self.after_one.remove(&pair);
@@ -291,7 +292,7 @@ mod tests {
 
     const LIMITS: Limits = Limits { transfer_bytes_max: 100, outstanding_max: 1 };
 
-    /// A table with operations 1, 2, ... of those orders, each one raise of a signal.
+    /// Returns a table with operations 1, 2, ... of those orders, each a raise of a signal.
     fn table(orders: &[Order]) -> OperationTable {
         let mut table = OperationTable::new(Rank(0));
         for (number, &order) in (1..).zip(orders) {
@@ -306,8 +307,8 @@ mod tests {
     }
 
     fn ended(table: &mut OperationTable, number: u64, outcome: Result<u64, Cause>) {
-        if let Next::Finished { number, .. } = table.step_ended(number, outcome, &LIMITS, true) {
-            table.end(number, Ok(0));
+        if let StepResult::Finished { number, .. } = table.step_ended(number, outcome, &LIMITS, true) {
+            table.finish(number, Ok(0));
         }
     }
 
@@ -337,7 +338,7 @@ mod tests {
         assert!(!table.is_finished_through(5) && table.is_finished_through(4));
         ended(&mut table, 6, Ok(0));
         ended(&mut table, 5, Ok(0));
-        assert_eq!((table.len(), table.failures.untold()), (0, 0));
+        assert_eq!((table.len(), table.failures.unreported()), (0, 0));
     }
 
     #[test]
@@ -345,9 +346,9 @@ mod tests {
         let mut table = table(&[Order::Free, Order::Free, Order::Exact(1), Order::Exact(3), Order::All(4)]);
         assert_eq!(startable(&mut table), [1, 2]);
         ended(&mut table, 1, Err(cause()));
-        assert_eq!((table.len(), table.failures.untold()), (1, 4));
+        assert_eq!((table.len(), table.failures.unreported()), (1, 4));
         ended(&mut table, 2, Ok(0));
-        let first = table.failures.tell(5).unwrap();
+        let first = table.failures.report(5).unwrap();
         assert_eq!(*first.cause(), cause());
     }
 
@@ -357,7 +358,7 @@ mod tests {
             (0..4096).map(|n| if n == 0 { Order::Free } else { Order::Exact(n) }).collect();
         let mut table = table(&orders);
         table.fail_idle(&cause());
-        assert_eq!((table.len(), table.failures.untold()), (0, 4096));
+        assert_eq!((table.len(), table.failures.unreported()), (0, 4096));
         assert!(startable(&mut table).is_empty());
     }
 
@@ -367,7 +368,7 @@ mod tests {
         let (first, _) = table.next_step(&LIMITS, true).unwrap();
         table.put_back(first);
         assert_eq!(startable(&mut table), [2, 3, 1]);
-        // What the fabric has is not failed here, the fabric ends it.
+        // The fabric ends what is in flight; `fail_idle` must not.
         table.fail_idle(&cause());
         assert_eq!(table.len(), 3);
     }

@@ -1,27 +1,27 @@
-//! The number behind what lies in the same line: whoever sees it sees what it seals.
+//! A sequence number in the same cache line as its data: a rank that sees the number sees the data.
 //!
-//! One rank at a time lays something out there, and puts the number of the start behind it (`SYNC seal`: it releases,
-//! and who looks acquires). Who takes it waits for that very number. It has said so, by a signal or what it lays out
-//! itself, before anything else is laid out there.
+//! One rank at a time writes the data and then the number of the start behind them (`SYNC inline-flag`: the store
+//! releases, the load acquires). The reader waits for exactly that number. Before the writer may write again, the reader
+//! has confirmed by a signal, or by data of its own, that it has read.
 
 use crate::base::relaxed_if_planted;
 use crate::base::sync::{AtomicU64, Ordering};
 
-/// Such a word.
+/// The sequence number.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct InlineFlag(AtomicU64);
 
 impl InlineFlag {
-    /// What lies before it is there, as the `number`th.
+    /// Publishes the data in front of it as number `number`.
     #[inline(always)]
-    pub fn put(&self, number: u64) {
-        self.0.store(number, relaxed_if_planted("inline_flag_set_relaxed", Ordering::Release)); // SYNC seal
+    pub fn set(&self, number: u64) {
+        self.0.store(number, relaxed_if_planted("inline_flag_set_relaxed", Ordering::Release)); // SYNC inline-flag
     }
 
-    /// Whether the `number`th is there.
+    /// Returns true if the data of number `number` are visible.
     #[inline(always)]
-    pub fn is(&self, number: u64) -> bool {
-        self.0.load(relaxed_if_planted("inline_flag_read_relaxed", Ordering::Acquire)) == number // SYNC seal
+    pub fn is_set_to(&self, number: u64) -> bool {
+        self.0.load(relaxed_if_planted("inline_flag_read_relaxed", Ordering::Acquire)) == number // SYNC inline-flag
     }
 }

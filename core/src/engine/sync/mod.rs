@@ -1,5 +1,5 @@
-//! What threads of a rank, or ranks, share: locks that are only tried, an owner-biased lock, a queue with a count that is
-//! read without its lock, a flag that lies beside its data, and user memory that can be taken back.
+//! State shared by threads of a rank, or by ranks: a lock that is only tried, an owner-biased lock, a queue whose length is
+//! read without its lock, a flag beside its data, and user memory that can be revoked.
 
 pub(super) mod inline_flag;
 pub mod owner_lock;

@@ -1,9 +1,9 @@
-//! Memory of the program's own that is lent to operations under way.
+//! User memory that is lent to operations in flight and can be revoked.
 #![allow(unsafe_code)]
-//! Unsafe: a lent place, valid until it is called back, which waits for whoever is using it.
+//! Unsafe: a borrowed range, valid until it is revoked; `revoke` waits for its users.
 //!
-//! A *use* counts itself and whoever calls the loan back says so in one and the same word, so either the use finds it
-//! called back, or the caller finds the use (`SYNC loan`), and waits for its end (`SYNC loan-end`).
+//! A user increments the count, and `revoke` sets a bit, in the same word. So either the user finds the buffer revoked, or
+//! `revoke` finds the user (`SYNC revocable-enter`) and waits for its end (`SYNC revocable-leave`).
 
 use crate::base::Cause;
 use crate::base::sync::{AtomicU32, Ordering};
@@ -17,34 +17,34 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-const CALLED_BACK: u32 = 1 << 31;
+const REVOKED: u32 = 1 << 31;
 
-/// A place in memory that may be used until it is called back.
+/// A range of memory that may be used until it is revoked.
 #[derive(Debug)]
 pub struct RevocableBuffer {
     place: Local,
     len: usize,
     writable: bool,
-    /// What the bytes belong to, if the loan owns them.
+    /// What owns the bytes, if the buffer owns them.
     _owner: Option<Arc<dyn Any + Send + Sync>>,
-    /// Bit 31: called back; below: how many are using it.
+    /// Bit 31: revoked; bits 0 to 30: number of users. Users and `revoke` write.
     uses: AtomicU32,
 }
 
-/// One user of a loan. It is not called back while this lives.
+/// One use of a buffer. `revoke` does not return while it lives.
 #[derive(Debug)]
 pub struct BufferUse<'l>(&'l Arc<RevocableBuffer>);
 
-/// The same for as long as it takes.
+/// A use that is not bound to a borrow, for an operation in flight.
 #[derive(Debug)]
 pub(in crate::engine) struct LongBufferUse(Arc<RevocableBuffer>);
 
 impl RevocableBuffer {
-    /// Lends `len` bytes at `place`, for writing, too, if `writable`. With an owner nobody needs to call it back.
+    /// Lends `len` bytes at `place`, also for writing if `writable`. A buffer with an owner need not be revoked.
     ///
     /// # Safety
-    /// WaitSpec [`RevocableBuffer::revoke`] has returned, or for as long as `owner` lives, the bytes are valid, and nobody else
-    /// writes them, nor reads them if the loan is writable.
+    /// Until [`RevocableBuffer::revoke`] has returned, or for as long as `owner` lives, the bytes must be valid, and nothing
+    /// else may write them, nor read them if the buffer is writable.
     pub unsafe fn new(
         place: Local,
         len: usize,
@@ -54,86 +54,86 @@ impl RevocableBuffer {
         Arc::new(RevocableBuffer { place, len, writable, _owner: owner, uses: AtomicU32::new(0) })
     }
 
-    /// Lends bytes that the loan owns, for reading.
-    pub fn of(bytes: Vec<u8>) -> Arc<RevocableBuffer> {
+    /// Makes a readable buffer that owns its bytes.
+    pub fn from_vec(bytes: Vec<u8>) -> Arc<RevocableBuffer> {
         let bytes = Arc::new(bytes);
         let place = Local(bytes.as_ptr().cast_mut());
-        // SAFETY: the bytes live as long as the loan, and nobody writes them.
+        // SAFETY: the bytes live as long as the buffer, and nothing writes them.
         unsafe { RevocableBuffer::new(place, bytes.len(), false, Some(bytes)) }
     }
 
-    /// Lends zeroed bytes that the loan owns, for reading and writing.
-    pub fn scratch(len: usize) -> Arc<RevocableBuffer> {
+    /// Makes a readable and writable buffer that owns `len` zeroed bytes.
+    pub fn zeroed(len: usize) -> Arc<RevocableBuffer> {
         let bytes: Arc<[AtomicU64]> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
         let place = Local(bytes.as_ptr().cast_mut().cast());
-        // SAFETY: the bytes live as long as the loan, and nobody else knows them.
+        // SAFETY: the bytes live as long as the buffer, and nothing else has their address.
         unsafe { RevocableBuffer::new(place, len, true, Some(Arc::new(bytes))) }
     }
 
-    /// Registers the bytes, so that peers can reach them.
+    /// Registers the bytes, so that peers can access them.
     pub fn register(self: &Arc<RevocableBuffer>, worker: &Arc<Worker>) -> Result<Registration, Cause> {
         let used = self.enter()?;
         let offset = worker.registry().register(self.place.0 as u64, self.len as u64);
         let offset = offset.map_err(|error| error.cause().clone())?;
-        Ok(Registration { worker: worker.clone(), offset, _used: used.longer() })
+        Ok(Registration { worker: worker.clone(), offset, _used: used.extend() })
     }
 
-    /// Lends bytes in view while `body` runs. At its end, also by a panic, nobody uses them any more: until then
-    /// `pause` is called again and again.
+    /// Lends the bytes of a view while `body` runs. Revokes them at its end, also after a panic; calls `pause` repeatedly
+    /// while there are users.
     pub fn lend<R>(
         bytes: BufferView<'_>,
         pause: &dyn Fn(),
         body: impl FnOnce(&Arc<RevocableBuffer>) -> R,
     ) -> R {
-        // SAFETY: in view until the guard has called the loan back.
-        let loan = unsafe { RevocableBuffer::new(bytes.place, bytes.len, bytes.writable, None) };
-        let lent = RevokeOnDrop { loan, pause };
-        body(&lent.loan)
+        // SAFETY: the view borrows the bytes until the guard has revoked the buffer.
+        let buffer = unsafe { RevocableBuffer::new(bytes.place, bytes.len, bytes.writable, None) };
+        let revoke_on_drop = RevokeOnDrop { buffer, pause };
+        body(&revoke_on_drop.buffer)
     }
 
-    /// How many bytes are lent.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is lent.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Uses it. Fails if it was called back.
+    /// Begins a use. Fails if the buffer was revoked.
     #[inline]
     pub fn enter(self: &Arc<RevocableBuffer>) -> Result<BufferUse<'_>, Cause> {
-        let before = self.uses.fetch_add(1, Ordering::Acquire); // SYNC loan
+        let before = self.uses.fetch_add(1, Ordering::Acquire); // SYNC revocable-enter
         let entered = BufferUse(self);
         let open =
-            if planted("revocable_not_looked_at") { before != u32::MAX } else { before & CALLED_BACK == 0 };
-        if open { Ok(entered) } else { Err(called_back()) }
+            if planted("revocable_not_looked_at") { before != u32::MAX } else { before & REVOKED == 0 };
+        if open { Ok(entered) } else { Err(used_after_revoke()) }
     }
 
     #[inline]
     fn leave(&self) {
-        let order = relaxed_if_planted("revocable_end_relaxed", Ordering::Release); // SYNC loan-end
+        let order = relaxed_if_planted("revocable_end_relaxed", Ordering::Release); // SYNC revocable-leave
         self.uses.fetch_sub(1, order);
     }
 
-    /// Ends the loan. Returns when nobody uses it any more, and does not unwind before; `pause` is called meanwhile.
+    /// Revokes the buffer. Returns, or unwinds, only when it has no users; calls `pause` meanwhile.
     pub fn revoke(&self, pause: impl FnMut()) {
-        self.uses.fetch_or(CALLED_BACK, Ordering::AcqRel); // SYNC loan
-        WaitForUsers { loan: self, pause }.wait();
+        self.uses.fetch_or(REVOKED, Ordering::AcqRel); // SYNC revocable-enter
+        WaitForUsers { buffer: self, pause }.wait();
     }
 }
 
-/// A loan that was called back. It is waited for once more when this is dropped, for a pause may unwind.
+/// Waits for the users of a revoked buffer; waits once more when it is dropped, because `pause` may unwind.
 struct WaitForUsers<'l, P: FnMut()> {
-    loan: &'l RevocableBuffer,
+    buffer: &'l RevocableBuffer,
     pause: P,
 }
 
 impl<P: FnMut()> WaitForUsers<'_, P> {
     fn wait(&mut self) {
-        while self.loan.uses.load(Ordering::Acquire) & !CALLED_BACK != 0 {
-            (self.pause)(); // SYNC loan-end
+        while self.buffer.uses.load(Ordering::Acquire) & !REVOKED != 0 {
+            (self.pause)(); // SYNC revocable-leave
         }
     }
 }
@@ -145,11 +145,11 @@ impl<P: FnMut()> Drop for WaitForUsers<'_, P> {
 }
 
 #[cold]
-fn called_back() -> Cause {
-    Cause::Bug("a loan was used after it was called back".into())
+fn used_after_revoke() -> Cause {
+    Cause::Bug("a buffer was used after it was revoked".into())
 }
 
-/// RevokeOnDrop bytes that peers can reach, until this is dropped.
+/// Registered bytes, which peers can access until this is dropped.
 #[derive(Debug)]
 pub struct Registration {
     worker: Arc<Worker>,
@@ -158,7 +158,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Where they are.
+    /// Returns the global address of the bytes.
     pub fn address(&self) -> GlobalAddress {
         GlobalAddress::new(self.worker.rank(), self.offset)
     }
@@ -166,23 +166,23 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if self.worker.life().is_forked() {
-            return; // it is the rank's, which goes on
+        if self.worker.fork_guard().is_forked() {
+            return; // the registration belongs to the rank, which goes on
         }
-        // An error says that a rank died inside an access: it ends with its process, or has ended.
+        // An error means that a rank died inside an access: that access has ended with its process.
         let _ = self.worker.registry().free_unless(self.offset, &|| self.worker.death());
     }
 }
 
-/// Calls a loan back, however its time ends.
+/// Revokes a buffer when it is dropped.
 struct RevokeOnDrop<'p> {
-    loan: Arc<RevocableBuffer>,
+    buffer: Arc<RevocableBuffer>,
     pause: &'p dyn Fn(),
 }
 
 impl Drop for RevokeOnDrop<'_> {
     fn drop(&mut self) {
-        self.loan.revoke(self.pause);
+        self.buffer.revoke(self.pause);
     }
 }
 
@@ -199,13 +199,13 @@ impl Drop for LongBufferUse {
 }
 
 impl BufferUse<'_> {
-    /// One more use, which outlives this one.
-    pub(in crate::engine) fn longer(&self) -> LongBufferUse {
+    /// Begins one more use, which may outlive this one.
+    pub(in crate::engine) fn extend(&self) -> LongBufferUse {
         self.0.uses.fetch_add(1, Ordering::Relaxed);
         LongBufferUse(self.0.clone())
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[inline]
     pub fn view(&self) -> BufferView<'_> {
         let RevocableBuffer { place, len, writable, .. } = **self.0;
@@ -213,7 +213,7 @@ impl BufferUse<'_> {
     }
 }
 
-/// Bytes of the program's own, for as long as they are borrowed or a loan of them is in use.
+/// A view of user memory, valid while the memory is borrowed or a buffer over it is in use.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferView<'v> {
     place: Local,
@@ -223,7 +223,7 @@ pub struct BufferView<'v> {
 }
 
 impl<'v> BufferView<'v> {
-    /// For reading.
+    /// Returns a view for reading.
     pub fn of(bytes: &'v [u8]) -> BufferView<'v> {
         BufferView {
             place: Local(bytes.as_ptr().cast_mut()),
@@ -233,7 +233,7 @@ impl<'v> BufferView<'v> {
         }
     }
 
-    /// For reading and writing.
+    /// Returns a view for reading and writing.
     pub fn of_mut(bytes: &'v mut [u8]) -> BufferView<'v> {
         BufferView {
             place: Local(bytes.as_mut_ptr()),
@@ -243,49 +243,49 @@ impl<'v> BufferView<'v> {
         }
     }
 
-    /// How many bytes there are.
+    /// Returns the length in bytes.
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if the length is 0.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Some of them.
+    /// Returns a view of a part.
     pub fn piece(self, piece: Range<usize>) -> BufferView<'v> {
         let place = Local(self.part(piece.start as u64, piece.len() as u64).cast_mut());
         BufferView { place, len: piece.len(), ..self }
     }
 
-    /// Where `len` bytes from `from` on are.
+    /// Returns the address of `len` bytes from `from` on. Panics if they are not inside.
     #[inline]
     pub(in crate::engine) fn part(self, from: u64, len: u64) -> *const u8 {
         let all = self.len as u64;
-        assert!(from <= all && len <= all - from, "inside the bytes");
-        // SAFETY: inside.
+        assert!(from <= all && len <= all - from, "the range must be inside the buffer");
+        // SAFETY: checked above.
         unsafe { self.place.0.add(from as usize) }
     }
 
-    /// The same for writing.
+    /// Returns the address for writing. Panics if the view is not writable.
     #[inline]
     pub(in crate::engine) fn part_mut(self, from: u64, len: u64) -> *mut u8 {
-        assert!(self.writable, "for writing");
+        assert!(self.writable, "the buffer must be writable");
         self.part(from, len).cast_mut()
     }
 
     /// Copies bytes out, from `from` on.
     pub fn read(self, from: usize, into: &mut [u8]) {
         let from = self.part(from as u64, into.len() as u64);
-        // SAFETY: inside bytes that are borrowed, or in use.
+        // SAFETY: the range is inside bytes that are borrowed or in use.
         unsafe { copy::copy(from, into.as_mut_ptr(), into.len()) };
     }
 
     /// Copies bytes in, from `to` on.
     pub fn write(self, to: usize, bytes: &[u8]) {
         let to = self.part_mut(to as u64, bytes.len() as u64);
-        // SAFETY: as for reading.
+        // SAFETY: as in `read`.
         unsafe { copy::copy(bytes.as_ptr(), to, bytes.len()) };
     }
 }

@@ -1,9 +1,9 @@
-//! What one thread of a rank does at a time, while others go on with something else.
+//! A lock that is only tried: a thread that does not get it goes on with something else.
 
 use crate::base::sync::{AtomicBool, Ordering};
 use crate::base::{planted, relaxed_if_planted};
 
-/// Whether a thread is at it.
+/// The lock.
 #[derive(Debug)]
 pub struct TryLock {
     taken: AtomicBool,
@@ -15,12 +15,12 @@ impl Default for TryLock {
     }
 }
 
-/// A thread is at it, until this is dropped.
+/// The lock, held until this is dropped.
 #[derive(Debug)]
 pub struct TryLockGuard<'t>(&'t TryLock);
 
 impl TryLock {
-    /// This thread begins; `None` if another is at it.
+    /// Takes the lock; `None` if another thread holds it.
     #[inline(always)]
     pub fn take(&self) -> Option<TryLockGuard<'_>> {
         if planted("work_queue_locked_twice") {
@@ -28,21 +28,21 @@ impl TryLock {
             self.taken.store(true, Ordering::Relaxed);
             return is_free.then(|| TryLockGuard(self));
         }
-        let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed); // SYNC turn
-        taken.is_ok().then(|| TryLockGuard(self)) // not made, and so not dropped, if another is at it
+        let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed); // SYNC try-lock
+        taken.is_ok().then(|| TryLockGuard(self)) // no guard is made, and so none is dropped, if another thread holds it
     }
 
-    /// Whether a thread is at it. If none is, what the last one did is seen.
+    /// Returns true if a thread holds the lock. If not, everything that the last holder did is visible.
     #[inline(always)]
     pub fn is_taken(&self) -> bool {
-        self.taken.load(Ordering::Acquire) // SYNC turn
+        self.taken.load(Ordering::Acquire) // SYNC try-lock
     }
 }
 
 impl Drop for TryLockGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        let order = relaxed_if_planted("work_queue_lock_relaxed", Ordering::Release); // SYNC turn
+        let order = relaxed_if_planted("work_queue_lock_relaxed", Ordering::Release); // SYNC try-lock
         self.0.taken.store(false, order);
     }
 }

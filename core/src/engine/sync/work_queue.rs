@@ -1,68 +1,68 @@
-//! What a rank has under way, or waits for room, with a count that is looked at without a lock.
+//! A queue of items that are in progress or wait for room, with a length that is read without the lock.
 
 use crate::base::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use crate::base::{planted, relaxed_if_planted};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// Things in the order in which they were put there.
+/// Items in the order in which they were pushed.
 #[derive(Debug)]
 pub struct WorkQueue<T> {
-    things: Mutex<VecDeque<T>>,
+    items: Mutex<VecDeque<T>>,
     count: AtomicUsize,
 }
 
 impl<T> Default for WorkQueue<T> {
     fn default() -> WorkQueue<T> {
-        WorkQueue { things: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
+        WorkQueue { items: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
     }
 }
 
 impl<T> WorkQueue<T> {
-    /// How many there are. Of those that were worked off and are gone, what was done about them is seen.
+    /// Returns the length. The effects of items that were processed and removed are visible.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.count.load(Ordering::Acquire) // SYNC shelf-count
+        self.count.load(Ordering::Acquire) // SYNC work-queue-count
     }
 
-    /// Whether nothing is there.
+    /// Returns true if the queue is empty.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut VecDeque<T>) -> R) -> R {
-        let mut things = self.things();
-        let result = change(&mut things);
-        let order = relaxed_if_planted("work_queue_count_relaxed", Ordering::Release); // SYNC shelf-count
-        self.count.store(things.len(), order);
+        let mut items = self.items();
+        let result = change(&mut items);
+        let order = relaxed_if_planted("work_queue_count_relaxed", Ordering::Release); // SYNC work-queue-count
+        self.count.store(items.len(), order);
         result
     }
 
-    fn things(&self) -> MutexGuard<'_, VecDeque<T>> {
-        self.things.lock().unwrap_or_else(PoisonError::into_inner)
+    fn items(&self) -> MutexGuard<'_, VecDeque<T>> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more.
-    pub fn push(&self, thing: T) {
-        self.change(|things| things.push_back(thing));
+    /// Appends an item.
+    pub fn push(&self, item: T) {
+        self.change(|items| items.push_back(item));
     }
 
-    /// All of them are taken, by one thread.
+    /// Removes and returns all items.
     pub fn take_all(&self) -> VecDeque<T> {
         self.change(std::mem::take)
     }
 
-    /// The first one is taken.
+    /// Removes and returns the first item.
     pub fn pop(&self) -> Option<T> {
         self.change(VecDeque::pop_front)
     }
 
-    /// The first one goes behind the others.
+    /// Moves the first item to the end.
     pub fn defer_first(&self) {
-        self.change(|things| {
-            if !things.is_empty() {
-                things.rotate_left(1);
+        self.change(|items| {
+            if !items.is_empty() {
+                items.rotate_left(1);
             }
         });
     }
@@ -70,15 +70,15 @@ impl<T> WorkQueue<T> {
 
 impl<T: Copy> WorkQueue<T> {
     fn first(&self) -> Option<T> {
-        if self.is_empty() { None } else { self.things().front().copied() }
+        if self.is_empty() { None } else { self.items().front().copied() }
     }
 
-    /// Takes things in their order, as long as `is_done` with them; one that it is not done with stays, first. A thing
-    /// is there until it is done with, so a shelf that is empty owes nothing. Whether it was done with any.
+    /// Processes items in order while `is_done` returns true; the first item that is not done stays first. An item is
+    /// removed only after it was processed, so an empty queue has no unfinished work. Returns true if any was processed.
     ///
-    /// One thread at a time takes things from a shelf that is worked off.
-    pub fn work_off(&self, mut is_done: impl FnMut(T) -> bool) -> bool {
-        let mut of_use = false;
+    /// One thread at a time processes a queue.
+    pub fn process(&self, mut is_done: impl FnMut(T) -> bool) -> bool {
+        let mut any_done = false;
         while let Some(first) = self.first() {
             if planted("work_queue_taken_first") {
                 self.pop();
@@ -89,13 +89,13 @@ impl<T: Copy> WorkQueue<T> {
             if !planted("work_queue_taken_first") {
                 self.pop();
             }
-            of_use = true;
+            any_done = true;
         }
-        of_use
+        any_done
     }
 
-    /// What is there, to be looked at. Nobody else gets at it meanwhile: the fabric is not called.
-    pub fn copied(&self) -> VecDeque<T> {
-        self.things().clone()
+    /// Returns a copy of all items. Made under the lock, so the fabric is not called meanwhile.
+    pub fn snapshot(&self) -> VecDeque<T> {
+        self.items().clone()
     }
 }

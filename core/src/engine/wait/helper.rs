@@ -78,7 +78,7 @@ struct HelperExit<'h> {
 impl Drop for HelperExit<'_> {
     fn drop(&mut self) {
         self.end.come.let_happen();
-        self.worker.stir();
+        self.worker.wake_own_threads();
     }
 }
 

@@ -70,8 +70,8 @@ impl Worker {
         limit: Option<Duration>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        if !self.life().is_alive() {
-            return Err(self.fault(self.life().why_not(), call));
+        if !self.fork_guard().is_alive() {
+            return Err(self.fault(self.fork_guard().why_not(), call));
         }
         if let SignalCell::Direct(word) = &cell {
             let spins = self.spins(from);
@@ -102,8 +102,8 @@ impl Worker {
         limit: Option<Duration>,
         call: &dyn Fn() -> String,
     ) -> Result<()> {
-        if !self.life().is_alive() {
-            return Err(self.fault(self.life().why_not(), call));
+        if !self.fork_guard().is_alive() {
+            return Err(self.fault(self.fork_guard().why_not(), call));
         }
         match self.recorder() {
             None => self.wait_alive(condition, limit, call),
@@ -224,8 +224,8 @@ impl Worker {
     /// Why a wait cannot end well any more. OperationSet under way are failed by their fabric first, so that no
     /// buffer is in use when the wait for them ends.
     fn end_of_job(&self, condition: &Condition) -> Option<Cause> {
-        if !self.life().is_alive() {
-            return Some(self.life().why_not()); // another thread has left for the rank
+        if !self.fork_guard().is_alive() {
+            return Some(self.fork_guard().why_not()); // another thread has left for the rank
         }
         let Some(cause) = self.death() else {
             return self.poisoned(condition).or_else(|| self.left(condition));
@@ -330,7 +330,7 @@ impl PublishedWaitGuard<'_> {
         call: &dyn Fn() -> String,
         since_ns: u64,
     ) {
-        if !self.by_us && !self.worker.telling().swap(true, Ordering::Acquire) {
+        if !self.by_us && !self.worker.publishing_wait().swap(true, Ordering::Acquire) {
             self.by_us = true;
             let ended_by = if limit.is_none() { self.worker.ended_by(condition) } else { None };
             let (under_way, thread) = (self.worker.under_way(condition), process::thread_id());
@@ -344,7 +344,7 @@ impl Drop for PublishedWaitGuard<'_> {
     fn drop(&mut self) {
         if self.by_us {
             self.worker.rank_state().end_wait();
-            self.worker.telling().store(false, Ordering::Release);
+            self.worker.publishing_wait().store(false, Ordering::Release);
         }
     }
 }

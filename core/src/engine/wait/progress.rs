@@ -3,7 +3,7 @@
 use crate::base::Cause;
 use crate::engine::operation::kind::{FabricStep, Operation};
 use crate::engine::operation::set::OperationSet;
-use crate::engine::operation::table::Next;
+use crate::engine::operation::table::StepResult;
 use crate::engine::worker::Worker;
 use crate::fabric::{Posted, Refused, check_same_rank};
 
@@ -38,7 +38,7 @@ impl Worker {
         self.run_calls();
         self.forward_taken();
         if tells && let Some(agent) = self.agent() {
-            agent.tell();
+            agent.run_callbacks();
         }
     }
 
@@ -99,18 +99,18 @@ impl Worker {
     pub(in crate::engine) fn step_ended(&self, number: u64, outcome: Result<u64, Cause>) {
         let (can, limits) = (self.fabric().capabilities(), self.fabric().limits());
         match self.operations().step_ended(number, outcome, &can, &limits) {
-            Next::Finished { number, action: Operation::Atomic { atomic, result, .. }, fetched } => {
+            StepResult::Finished { number, action: Operation::Atomic { atomic, result, .. }, fetched } => {
                 let stored = self.store_result(result, atomic.width, fetched).map(|()| fetched);
                 self.operations().finish(number, stored);
             }
-            Next::Finished { number, action, fetched } => {
+            StepResult::Finished { number, action, fetched } => {
                 self.note_arrived(number); // before anybody knows, so that it comes before what follows
                 self.operations().finish(number, Ok(fetched));
                 if let Operation::Raise { signal, .. } | Operation::PutSignal { signal, .. } = action {
                     self.notify_waiting_queues(signal, fetched);
                 }
             }
-            Next::More | Next::Gone => {}
+            StepResult::More | StepResult::Gone => {}
         }
     }
 
@@ -136,7 +136,7 @@ impl Worker {
                 Ok(Posted::Done(0))
             }
             FabricStep::Put { .. } | FabricStep::Get { .. } | FabricStep::PutSignal { .. } => {
-                self.take_local_step(step, accept)
+                self.post_local_step(step, accept)
             }
         }
     }

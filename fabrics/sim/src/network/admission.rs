@@ -1,4 +1,4 @@
-//! Whether an operation is accepted: misuse that its issuer can see is refused for good, lack of room for a while.
+//! Acceptance of operations: misuse that the issuer can detect is refused for good, lack of room for a while.
 
 use crate::network::in_flight::{End, Task};
 use crate::run_hash::RunEvent;
@@ -10,9 +10,9 @@ use tasuki_core::fabric::{ConnectionState, Refused, check_same_rank};
 use tasuki_core::segment::GlobalAddress;
 
 impl SimState {
-    /// Accepts an operation, or says why not.
+    /// Accepts an operation or returns why not.
     pub(crate) fn admit(&mut self, issuer: Rank, task: &Task) -> Result<(), Refused> {
-        if let Some(cause) = self.why_over(issuer) {
+        if let Some(cause) = self.refusal_cause(issuer) {
             return Err(cause.into());
         }
         self.check_task(task)?;
@@ -20,16 +20,16 @@ impl SimState {
             return Ok(());
         }
         let numbers = [u64::from(issuer.0), u64::from(task.peer().0), task.bytes()];
-        self.trace.note(self.now, RunEvent::Refuse, numbers);
+        self.trace.record(self.now, RunEvent::Refuse, numbers);
         Err(Refused::Again)
     }
 
-    /// Why a rank's operations are refused for good, if they are.
-    pub(crate) fn why_over(&self, rank: Rank) -> Option<Cause> {
+    /// Returns why a rank's operations are refused for good, if they are.
+    pub(crate) fn refusal_cause(&self, rank: Rank) -> Option<Cause> {
         self.rank(rank).over.clone().or_else(|| self.killed(rank))
     }
 
-    /// Misuse that needs no look at the target.
+    /// Checks an operation for misuse that can be found without the target.
     fn check_task(&self, task: &Task) -> Result<(), Refused> {
         match *task {
             Task::Move { from, to, len, then } => {
@@ -42,7 +42,7 @@ impl SimState {
                     if let End::There(at) = end {
                         self.memory.check_address(at)?;
                         if self.ends_early() && !task.is_get() {
-                            // An end that comes first could not tell of it: the issuer looks itself.
+                            // An operation that ends before it arrives could not report the error, so the issuer checks here.
                             self.probe(at, len)?;
                         }
                     }
@@ -55,7 +55,7 @@ impl SimState {
                 if at.offset().is_multiple_of(align) {
                     return Ok(());
                 }
-                // An address that is wrong altogether is named so first.
+                // If the address is wrong altogether, report that first.
                 self.probe(at, align)?;
                 Err(Cause::Misaligned { address: at.bits(), align: align as usize }.into())
             }
@@ -68,8 +68,8 @@ impl SimState {
         }
     }
 
-    /// Whether an access would succeed now. EventKind a dead rank gives back while it unwinds others are not told of: its
-    /// fabric answers no more.
+    /// Checks that an access would succeed now. A dead rank that unwinds may free memory; others do not learn of that,
+    /// because its fabric no longer answers.
     pub(crate) fn probe(&self, at: GlobalAddress, len: u64) -> Result<(), Refused> {
         match self.memory.probe(at, len) {
             Err(_) if self.memory.check_address(at).is_ok() && self.rank(at.rank()).dead => {
@@ -79,10 +79,12 @@ impl SimState {
         }
     }
 
-    /// Whether the way to a peer takes another operation now. If it may later without anything ending, the rank is
-    /// promised news.
+    /// Returns true if the connection to a peer takes another operation now. If it may take one later without the end of
+    /// any operation, a retry event is scheduled for the rank.
     pub(crate) fn has_room(&mut self, issuer: Rank, peer: Rank) -> bool {
-        if self.rank(issuer).outstanding >= self.sim.limits.outstanding_max || self.is_mute(issuer, peer) {
+        if self.rank(issuer).outstanding >= self.sim.limits.outstanding_max
+            || self.never_has_room(issuer, peer)
+        {
             return false;
         }
         let ready_at = self.connect(issuer, peer).max(self.pair(issuer, peer).storm_until);
@@ -90,40 +92,40 @@ impl SimState {
             self.promise_retry(issuer, ready_at);
             return false;
         }
-        if !self.draws.chance(self.sim.faults.again) {
+        if !self.random.chance(self.sim.faults.again) {
             return true;
         }
-        let calm_at = self.now + 1 + self.draws.up_to(STORM_NS);
-        if self.draws.up_to(1) == 0 {
+        let calm_at = self.now + 1 + self.random.up_to(STORM_NS);
+        if self.random.up_to(1) == 0 {
             self.pair(issuer, peer).storm_until = calm_at;
         }
         self.promise_retry(issuer, calm_at);
         false
     }
 
-    /// Whether a peer's way never takes anything again: it is dead, or it was asked to be so.
-    fn is_mute(&mut self, issuer: Rank, peer: Rank) -> bool {
-        if self.sim.faults.deaf.contains(&peer) {
+    /// Returns true if a peer never takes an operation again: it is dead, or `Sim::again_for_ever` names it.
+    fn never_has_room(&mut self, issuer: Rank, peer: Rank) -> bool {
+        if self.sim.faults.never_ready.contains(&peer) {
             return true;
         }
         if !self.rank(peer).dead {
             return false;
         }
-        let draw = self.draws.up_to(1) == 0;
-        *self.pair(issuer, peer).mute.get_or_insert(draw)
+        let draw = self.random.up_to(1) == 0;
+        *self.pair(issuer, peer).never_answers.get_or_insert(draw)
     }
 
-    /// When the way to a peer is there; it begins to be made now if it has not been.
+    /// Returns when the connection to a peer is ready; begins to connect if that has not been done.
     fn connect(&mut self, issuer: Rank, peer: Rank) -> u64 {
         let takes = self.sim.network.connect_ns;
         if takes == 0 {
             return 0;
         }
-        let (now, takes) = (self.now, self.about(takes));
+        let (now, takes) = (self.now, self.draw_about(takes));
         *self.pair(issuer, peer).connected_at.get_or_insert(now + takes)
     }
 
-    /// The state of the way to a peer, for who asks.
+    /// Returns the state of the connection to a peer.
     pub(crate) fn connection(&mut self, issuer: Rank, peer: Rank) -> Result<ConnectionState, Cause> {
         self.memory.check(peer)?;
         let ready_at = self.connect(issuer, peer);

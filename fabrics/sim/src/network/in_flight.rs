@@ -1,4 +1,4 @@
-//! Operations under way, from acceptance until nothing of them is left.
+//! Operations in operation, from acceptance to the removal of their state.
 
 use std::ops::Range;
 use tasuki_core::base::Rank;
@@ -6,7 +6,7 @@ use tasuki_core::engine::Local;
 use tasuki_core::fabric::{Atomic, CommandWrite, LinePayload, Poison, SLOT_PAYLOAD, SlotWord, Token};
 use tasuki_core::segment::GlobalAddress;
 
-/// Names an operation: who issued it, and the how many-th of that rank it was.
+/// Identifies an operation: its issuer, and its number among the operations of that rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct InFlightId {
     pub(crate) issuer: Rank,
@@ -16,14 +16,14 @@ pub(crate) struct InFlightId {
 /// One end of a transfer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum End {
-    /// A buffer of the issuer's, valid until the operation has ended.
+    /// A buffer of the issuer, valid until the operation has ended.
     Here(Local),
     /// Registered memory of any rank.
     There(GlobalAddress),
 }
 
 impl End {
-    /// Whose memory it is, for an operation of `issuer`.
+    /// Returns the owner of the memory, for an operation of `issuer`.
     pub(crate) fn rank(&self, issuer: Rank) -> Rank {
         match self {
             End::Here(_) => issuer,
@@ -32,7 +32,7 @@ impl End {
     }
 }
 
-/// EventKind an operation does.
+/// What an operation does.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Task {
     /// Moves at least one byte, and then raises a signal of the destination's rank.
@@ -43,18 +43,18 @@ pub(crate) enum Task {
     Raise { signal: GlobalAddress, amount: u64 },
     /// Poisons a signal.
     Poison { signal: GlobalAddress, poison: Poison },
-    /// Writes a line. Nobody is told of its end.
+    /// Writes a signal line. Its end is not reported.
     SignalLine { signal: GlobalAddress, payload: LinePayload, value: u64 },
-    /// Writes into a slot line. Nobody is told of its end.
+    /// Writes into a slot line. Its end is not reported.
     Slot { line: GlobalAddress, word: SlotWord, value: u64, payload: [u64; SLOT_PAYLOAD], used: usize },
-    /// Writes a command into a ring. Nobody is told of its end.
+    /// Writes a command into a ring. Its end is not reported.
     Command(CommandWrite),
-    /// Waits for what was accepted before it.
+    /// Waits for the operations that were accepted before it.
     Flush { peer: Rank },
 }
 
 impl Task {
-    /// The rank for which it counts: whose memory it changes, or else reads.
+    /// Returns the peer of the operation: the owner of the memory that it changes, or else reads.
     pub(crate) fn peer(&self) -> Rank {
         match self {
             Task::Move { to: End::There(at), .. } | Task::Move { from: End::There(at), .. } => at.rank(),
@@ -69,49 +69,49 @@ impl Task {
         }
     }
 
-    /// How many bytes it moves.
+    /// Returns how many bytes it moves.
     pub(crate) fn bytes(&self) -> u64 {
         if let Task::Move { len, .. } = self { *len } else { 0 }
     }
 
-    /// Whether it fetches bytes into a buffer of the issuer's.
+    /// Returns true if it reads bytes into a buffer of the issuer.
     pub(crate) fn is_get(&self) -> bool {
         matches!(self, Task::Move { to: End::Here(_), .. })
     }
 }
 
-/// Some of the bytes of a transfer, which travel together.
+/// A range of the bytes of a transfer. They travel together.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// Which of the transfer's bytes.
+    /// The range within the transfer.
     pub(crate) range: Range<usize>,
-    /// When it arrives, if it was read in time.
+    /// When the piece arrives if it is read in time, in ns.
     pub(crate) lands_at: u64,
-    /// EventKind was read.
+    /// The bytes, once they were read.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
-/// One operation under way.
+/// An operation in operation.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) task: Task,
-    /// EventKind the issuer is waiting to be told of; none after it was told, and for lines.
+    /// The token to report the end with; none after the report, and for operations without one.
     pub(crate) token: Option<Token>,
     pub(crate) pieces: Vec<Piece>,
-    /// Pieces that have not been read.
+    /// Number of pieces that have not been read.
     pub(crate) unread: usize,
-    /// Parts that have not taken effect: pieces, signal, word; what a flush waits for.
+    /// Number of parts that have not taken effect: pieces, signal, word; for a flush, the operations that it waits for.
     pub(crate) open: usize,
-    /// Nothing of it lands before all of it was read: source and destination may overlap.
+    /// No piece is written before all were read, because source and destination may overlap.
     pub(crate) in_lockstep: bool,
-    /// All of it has arrived, or it has failed and no more of it will.
+    /// All of it has arrived, or it has failed and no more of it will take effect.
     pub(crate) settled: bool,
     /// Flushes that wait for it.
     pub(crate) flushes: Vec<InFlightId>,
-    /// The group of whose multicast it is a part, and the member that it is for. Nobody is told of its end.
+    /// For a part of a multicast: the key of the group and the member that receives it. Its end is not reported.
     pub(crate) part_of: Option<(u64, usize)>,
-    /// The first failure of those that a flush waits for, if their issuer was told that they had ended well.
-    pub(crate) late: Option<tasuki_core::base::Cause>,
+    /// For a flush: the first failure of an operation whose issuer already got a successful end.
+    pub(crate) late_failure: Option<tasuki_core::base::Cause>,
 }
 
 impl InFlight {
@@ -126,11 +126,11 @@ impl InFlight {
             settled: false,
             flushes: Vec::new(),
             part_of: None,
-            late: None,
+            late_failure: None,
         }
     }
 
-    /// Whether a local buffer is still in use.
+    /// Returns true if a local buffer is still in use.
     pub(crate) fn uses_buffer(&self) -> bool {
         match self.task {
             Task::Move { to: End::Here(_), .. } => !self.settled,

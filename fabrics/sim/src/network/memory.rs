@@ -1,7 +1,7 @@
-//! The memories of all simulated ranks: separate files, as processes have, which only the simulator reaches all of.
+//! The memories of all simulated ranks: separate files, as processes have. Only the simulator reaches all of them.
 #![allow(unsafe_code)]
-//! Unsafe: pointers into windows that live as long as this structure, and into memory that a registration names and
-//! a section holds while it is copied. One thread of the run at a time executes any of this.
+//! Unsafe: pointers into mapped ranges that live as long as this structure, and into registered memory that a section
+//! keeps valid while it is copied. Only one thread of the run at a time executes this code.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -13,50 +13,50 @@ use tasuki_core::os::copy;
 use tasuki_core::queue::ring::RingLine;
 use tasuki_core::segment::{GlobalAddress, Kind, MappedRange, Section, layout};
 
-/// The windows of all ranks.
+/// The mapped ranges of all ranks.
 #[derive(Debug)]
 pub(crate) struct Memory {
     windows: Vec<Arc<MappedRange>>,
-    /// Ranks that have left: what they merely owned went with them.
+    /// Whether each rank has left. Registered memory of the program's own is gone with its rank.
     left: Vec<bool>,
 }
 
-/// The bytes of an access, at hand while this lives. Never kept across a switch: the owner of a registration spins
-/// until its sections have ended.
-struct Held {
+/// Access to the bytes of a range. Never kept across a switch of threads: the owner of a registration spins until the
+/// sections of its memory have ended.
+struct Access {
     place: NonNull<u8>,
     _section: Option<Section>,
 }
 
 impl Memory {
-    /// Memory for that many ranks.
+    /// Creates memory for that many ranks.
     pub(crate) fn new(ranks: usize) -> Result<Memory> {
         let window = |rank| MappedRange::create_file().map(|file| Arc::new(MappedRange::new(file, rank)));
         Ok(Memory { windows: (0..ranks).map(window).collect::<Result<_>>()?, left: vec![false; ranks] })
     }
 
-    /// The window of a rank of the job.
+    /// Returns the mapped range of a rank of the job.
     pub(crate) fn window(&self, rank: Rank) -> &Arc<MappedRange> {
         &self.windows[rank.index()]
     }
 
-    /// A rank has left.
+    /// Notes that a rank has left.
     pub(crate) fn leave(&mut self, rank: Rank) {
         self.left[rank.index()] = true;
     }
 
-    /// Whether there is such a rank.
+    /// Checks that there is such a rank.
     pub(crate) fn check(&self, rank: Rank) -> Result<(), Cause> {
         let size = self.windows.len();
         if rank.index() < size { Ok(()) } else { Err(Cause::NoSuchRank { rank, size }) }
     }
 
-    /// EventKind can be said of an address without asking its owner.
+    /// Checks what can be checked of an address without its owner.
     pub(crate) fn check_address(&self, at: GlobalAddress) -> Result<(), Cause> {
         if at.is_null() { Err(Cause::NullAddress) } else { self.check(at.rank()) }
     }
 
-    /// The words of a signal.
+    /// Returns the words of a signal.
     pub(crate) fn signal(&self, at: GlobalAddress) -> Result<DirectCell, Cause> {
         self.check(at.rank())?;
         if !layout::is_signal(at.offset()) {
@@ -67,7 +67,7 @@ impl Memory {
         Ok(unsafe { DirectCell::new(system.add(at.offset() as usize)) })
     }
 
-    /// Slot lines of a rank.
+    /// Returns slot lines of a rank.
     pub(crate) fn slots(
         &self,
         at: GlobalAddress,
@@ -78,18 +78,18 @@ impl Memory {
         DirectSlots::new(self.window(at.rank()), node_state, at, lines)
     }
 
-    /// Whether an access would succeed now.
+    /// Checks that an access would succeed now.
     pub(crate) fn probe(&self, at: GlobalAddress, len: u64) -> Result<(), Cause> {
-        self.hold(at, len).map(drop)
+        self.access(at, len).map(drop)
     }
 
-    /// Job memory as its owner maps it.
+    /// Returns job memory at the place where its owner maps it.
     pub(crate) fn mapped(&self, at: GlobalAddress, len: u64) -> Option<NonNull<u8>> {
-        let held = self.hold(at, len).ok()?;
-        held._section.is_none().then_some(held.place)
+        let access = self.access(at, len).ok()?;
+        access._section.is_none().then_some(access.place)
     }
 
-    /// Reads bytes `from .. from + into.len()` of the access `at .. at + len`, all of which must be there.
+    /// Reads bytes `from .. from + into.len()` of the access `at .. at + len`, all of which must be registered.
     pub(crate) fn read(
         &self,
         at: GlobalAddress,
@@ -97,42 +97,42 @@ impl Memory {
         from: usize,
         into: &mut [u8],
     ) -> Result<(), Cause> {
-        let held = self.hold(at, len)?;
+        let access = self.access(at, len)?;
         debug_assert!((from + into.len()) as u64 <= len);
-        // SAFETY: the place holds `len` bytes while it is held, and the part read lies inside.
-        unsafe { copy::copy(held.place.as_ptr().add(from), into.as_mut_ptr(), into.len()) };
+        // SAFETY: the place holds `len` bytes while it is accessed, and the part read lies inside.
+        unsafe { copy::copy(access.place.as_ptr().add(from), into.as_mut_ptr(), into.len()) };
         Ok(())
     }
 
     /// Writes `bytes` into the access `at .. at + len`, `from` bytes behind its start.
     pub(crate) fn write(&self, at: GlobalAddress, len: u64, from: usize, bytes: &[u8]) -> Result<(), Cause> {
-        let held = self.hold(at, len)?;
+        let access = self.access(at, len)?;
         debug_assert!((from + bytes.len()) as u64 <= len);
-        // SAFETY: as for reading.
-        unsafe { copy::copy(bytes.as_ptr(), held.place.as_ptr().add(from), bytes.len()) };
+        // SAFETY: as in `read`.
+        unsafe { copy::copy(bytes.as_ptr(), access.place.as_ptr().add(from), bytes.len()) };
         Ok(())
     }
 
-    /// Copies between two places at once; overlapping ranges move as memmove does.
+    /// Copies between two ranges at once; overlapping ranges are copied as memmove does.
     pub(crate) fn copy(&self, from: GlobalAddress, to: GlobalAddress, len: u64) -> Result<(), Cause> {
-        let (source, target) = (self.hold(from, len)?, self.hold(to, len)?);
-        // SAFETY: both places hold `len` bytes while they are held.
+        let (source, target) = (self.access(from, len)?, self.access(to, len)?);
+        // SAFETY: both places hold `len` bytes while they are accessed.
         unsafe { copy::copy(source.place.as_ptr(), target.place.as_ptr(), len as usize) };
         Ok(())
     }
 
-    /// Changes a word in one step; what it was.
+    /// Changes a word in one step; returns its old value.
     pub(crate) fn change(&self, at: GlobalAddress, atomic: Atomic) -> Result<u64, Cause> {
         let bytes = atomic.width.bytes();
-        let held = self.hold(at, bytes)?;
-        if !(held.place.as_ptr() as u64).is_multiple_of(bytes) {
+        let access = self.access(at, bytes)?;
+        if !(access.place.as_ptr() as u64).is_multiple_of(bytes) {
             return Err(Cause::Misaligned { address: at.bits(), align: bytes as usize });
         }
-        // SAFETY: an aligned word of that width, held.
+        // SAFETY: an aligned word of that width, inside the access.
         Ok(unsafe {
             match atomic.width {
-                Width::W4 => atomic.apply4(held.place.cast::<AtomicU32>().as_ref()),
-                Width::W8 => atomic.apply8(held.place.cast::<AtomicU64>().as_ref()),
+                Width::W4 => atomic.apply4(access.place.cast::<AtomicU32>().as_ref()),
+                Width::W8 => atomic.apply8(access.place.cast::<AtomicU64>().as_ref()),
             }
         })
     }
@@ -140,16 +140,16 @@ impl Memory {
     /// Writes the lines of a command, the first one last.
     pub(crate) fn write_command(&self, write: &CommandWrite) -> Result<(), Cause> {
         for at in (0..write.lines as usize).rev() {
-            let held = self.hold(write.places[at], size_of::<RingLine>() as u64)?;
-            // SAFETY: held; a line is made of atomics, and lies in a queue, whose lines are aligned.
-            let line = unsafe { held.place.cast::<RingLine>().as_ref() };
+            let access = self.access(write.places[at], size_of::<RingLine>() as u64)?;
+            // SAFETY: the access covers the line; a line is made of atomics, and lies in a queue, whose lines are aligned.
+            let line = unsafe { access.place.cast::<RingLine>().as_ref() };
             line.write(write.position + at as u64, &write.words[at]);
         }
         Ok(())
     }
 
-    /// Finds the bytes of an access, if they are registered.
-    fn hold(&self, at: GlobalAddress, len: u64) -> Result<Held, Cause> {
+    /// Finds the bytes of an access if they are registered.
+    fn access(&self, at: GlobalAddress, len: u64) -> Result<Access, Cause> {
         self.check_address(at)?;
         let window = self.window(at.rank());
         let directory = window.extent_table().map_err(cause)?;
@@ -158,19 +158,19 @@ impl Memory {
         match place.kind {
             Kind::Job => {
                 let place = window.at(at.offset(), place.start, place.len).map_err(cause)?;
-                Ok(Held { place, _section: None })
+                Ok(Access { place, _section: None })
             }
             Kind::Own(_) if self.left[at.rank().index()] => Err(Cause::PeerLeft { peer: at.rank() }),
             Kind::Own(host) => {
                 let section = directory.enter(&place, at.offset(), len, at.bits())?;
                 let place = NonNull::new(host as *mut u8).ok_or(Cause::NullAddress)?;
-                Ok(Held { place, _section: Some(section) })
+                Ok(Access { place, _section: Some(section) })
             }
         }
     }
 }
 
-/// The address of a rank's signal.
+/// Returns the address of a rank's signal.
 pub(crate) fn signal_address(rank: Rank, index: u32) -> GlobalAddress {
     GlobalAddress::new(rank, layout::signal_offset(index))
 }
@@ -180,7 +180,7 @@ fn no_signal(at: GlobalAddress) -> Cause {
     if at.is_null() { Cause::NullAddress } else { Cause::Argument(format!("no signal lies at {at}")) }
 }
 
-/// A miss in signal memory is named as such.
+/// Replaces a miss by a more exact cause if the address lies in signal memory.
 #[cold]
 fn name_signals(at: GlobalAddress, miss: Cause) -> Cause {
     let signals = layout::SIGNALS..layout::SIGNALS + layout::SIGNALS_MAX * layout::SIGNAL_STRIDE;
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn job_memory_and_own_memory_are_read_and_written_within_their_bounds() {
+    fn job_and_registered_memory_are_accessed_within_their_bounds() {
         let memory = Memory::new(2).unwrap();
         let registry = Registry::new(memory.window(Rank(1)).clone()).unwrap();
         let mut own = vec![0_u8; 16];
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_takes_memory_of_its_own_along_and_leaves_job_memory() {
+    fn registered_memory_of_a_rank_that_left_is_gone_and_its_job_memory_stays() {
         let mut memory = Memory::new(1).unwrap();
         let registry = Registry::new(memory.window(Rank(0)).clone()).unwrap();
         let mut own = [0_u8; 8];
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_addresses_are_named_as_on_a_node() {
+    fn wrong_addresses_give_the_causes_of_the_shared_memory_fabric() {
         let memory = Memory::new(2).unwrap();
         let _registry = Registry::new(memory.window(Rank(0)).clone()).unwrap();
         assert_eq!(memory.probe(GlobalAddress::NULL, 1), Err(Cause::NullAddress));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn words_change_only_where_they_are_aligned() {
+    fn atomics_need_aligned_words() {
         let memory = Memory::new(1).unwrap();
         let registry = Registry::new(memory.window(Rank(0)).clone()).unwrap();
         let at = address(0, registry.allocate_local(16).unwrap());

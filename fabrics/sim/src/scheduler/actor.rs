@@ -10,14 +10,14 @@ use tasuki_core::base::Rank;
 use tasuki_core::engine::Condition;
 use tasuki_core::node::node_state::Stage;
 
-/// Where a thread is.
+/// State of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// It goes on at a known time.
+    /// It continues at a known time.
     Ready,
-    /// It is its turn.
+    /// It has the turn.
     Running,
-    /// It goes on when something wakes it, or at its deadline.
+    /// It continues when something wakes it, or at its deadline.
     Paused,
     /// It has ended.
     Ended,
@@ -27,36 +27,36 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Actor {
     pub(crate) rank: Rank,
-    pub(crate) baton: Arc<Handoff>,
+    pub(crate) handoff: Arc<Handoff>,
     pub(crate) state: State,
-    /// When it goes on, if that is known: an entry of the agenda for another moment is void.
+    /// When the thread continues, if that is known. An entry of the turn queue for another moment is void.
     pub(crate) next: Option<Moment>,
-    /// How far its time has come: it never goes back, though a thread of another rank may be behind.
+    /// The thread's time, in ns. It never goes back, though a thread of another rank may be behind.
     pub(crate) clock: u64,
-    /// Its calls unwind.
+    /// The thread was killed: its calls unwind.
     pub(crate) killed: bool,
-    /// EventKind [`SimState::news_of`] its rank there was when this thread last looked around.
+    /// The [`SimState::event_count`] of its rank when this thread last polled.
     pub(crate) seen: u64,
-    /// Breaks taken in a row.
-    pub(crate) breaks: u32,
-    /// EventKind it waits for, while paused.
+    /// Number of consecutive pauses of a thread that retries.
+    pub(crate) retries: u32,
+    /// The condition that a paused thread waits for.
     pub(crate) condition: Option<Condition>,
-    /// It is paused until a command is written for its rank: nothing else that concerns that concerns it.
-    pub(crate) stands_by: bool,
-    /// The thread whose end it waits for. Nothing but that end, not even its own death, takes it out of this wait:
-    /// the other thread may use what this one has lent it.
-    pub(crate) joins: Option<usize>,
+    /// The thread is paused until a command is written for its rank; other events of the rank do not wake it.
+    pub(crate) is_on_standby: bool,
+    /// The thread whose end this thread waits for. Nothing else ends this wait, not even its own death, because the other
+    /// thread may use what this one has lent it.
+    pub(crate) joining: Option<usize>,
 }
 
 impl Actor {
-    /// Whether it has paused in a call of the rank's.
-    pub(crate) fn waits_in_a_call(&self) -> bool {
-        self.state == State::Paused && !self.stands_by
+    /// Returns true if the thread has paused in a call of its rank.
+    pub(crate) fn waits_in_call(&self) -> bool {
+        self.state == State::Paused && !self.is_on_standby
     }
 }
 
-/// Whether a condition is about the rank's own table of operations, which other threads of the rank change.
-pub(crate) fn is_about_operations(condition: &Condition) -> bool {
+/// Returns true if a condition depends on the rank's own table of operations, which other threads of the rank change.
+pub(crate) fn depends_on_operations(condition: &Condition) -> bool {
     matches!(
         condition,
         Condition::Finished(_) | Condition::FinishedThrough(_) | Condition::Room | Condition::Event(_)
@@ -64,20 +64,20 @@ pub(crate) fn is_about_operations(condition: &Condition) -> bool {
 }
 
 impl SimState {
-    /// A new thread of a rank. It runs when an entry of the agenda says so.
+    /// Adds a thread to a rank. It runs when the turn queue has an entry for it.
     pub(crate) fn add_actor(&mut self, rank: Rank) -> usize {
         self.actors.push(Actor {
             rank,
-            baton: Arc::default(),
+            handoff: Arc::default(),
             state: State::Ready,
             next: None,
             clock: 0,
             killed: self.rank(rank).dead,
             seen: 0,
-            breaks: 0,
+            retries: 0,
             condition: None,
-            stands_by: false,
-            joins: None,
+            is_on_standby: false,
+            joining: None,
         });
         let number = self.actors.len() - 1;
         self.rank_mut(rank).actors.push(number);
@@ -86,14 +86,14 @@ impl SimState {
         number
     }
 
-    /// The thread goes on at that time, whatever was planned for it before.
+    /// Lets the thread continue at that time and voids any earlier entry of the turn queue.
     pub(crate) fn resume_at(&mut self, actor: usize, at_ns: u64) {
         let (rank, clock) = (self.actors[actor].rank, self.actors[actor].clock);
         let moment = self.moment(at_ns.max(clock), rank);
         self.ready(actor, moment);
     }
 
-    /// The thread goes on at that moment.
+    /// Lets the thread continue at that moment.
     pub(crate) fn ready(&mut self, actor: usize, moment: Moment) {
         let one = &mut self.actors[actor];
         one.state = State::Ready;
@@ -101,7 +101,7 @@ impl SimState {
         self.turns.push(moment, actor);
     }
 
-    /// It is the thread's turn.
+    /// Gives the thread the turn.
     pub(crate) fn resume(&mut self, actor: usize) {
         let one = &mut self.actors[actor];
         one.state = State::Running;
@@ -109,21 +109,21 @@ impl SimState {
         let (rank, next) = (one.rank, one.next.take());
         self.now = next.map_or(self.now, |moment| moment.at_ns);
         self.actors[actor].clock = self.now;
-        self.trace.note(self.now, RunEvent::Switch, [u64::from(rank.0), actor as u64, 0]);
+        self.trace.record(self.now, RunEvent::Switch, [u64::from(rank.0), actor as u64, 0]);
     }
 
-    /// Whether the thread's calls unwind: it is killed, waits for no other thread, and does not unwind already.
+    /// Returns true if the thread's calls unwind: it was killed, joins no other thread, and does not unwind already.
     /// (Destructors of a thread that unwinds may make calls, and their time passes.)
-    pub(crate) fn is_doomed(&self, actor: usize) -> bool {
+    pub(crate) fn must_unwind(&self, actor: usize) -> bool {
         let one = &self.actors[actor];
-        one.killed && one.joins.is_none() && !std::thread::panicking()
+        one.killed && one.joining.is_none() && !std::thread::panicking()
     }
 
     /// Wakes a thread if it is paused.
     pub(crate) fn wake(&mut self, actor: usize) {
         if self.actors[actor].state == State::Paused {
-            let delay = self.about(WAKE_NS);
-            self.trace.note(
+            let delay = self.draw_about(WAKE_NS);
+            self.trace.record(
                 self.now,
                 RunEvent::Wake,
                 [u64::from(self.actors[actor].rank.0), actor as u64, 0],
@@ -132,57 +132,57 @@ impl SimState {
         }
     }
 
-    /// Something happened that concerns a rank: its paused threads look around.
-    pub(crate) fn news(&mut self, rank: Rank) {
-        self.rank_mut(rank).news += 1;
+    /// Reports an event that concerns a rank: wakes the rank's paused threads.
+    pub(crate) fn notify(&mut self, rank: Rank) {
+        self.rank_mut(rank).event_count += 1;
         for place in 0..self.rank(rank).actors.len() {
             let actor = self.rank(rank).actors[place];
-            if !self.actors[actor].stands_by || self.over {
+            if !self.actors[actor].is_on_standby || self.over {
                 self.wake(actor);
             }
         }
     }
 
-    /// Who stands by at a rank looks around.
+    /// Wakes the threads of a rank that are on standby.
     pub(crate) fn activate_standby(&mut self, rank: Rank) {
         for place in 0..self.rank(rank).actors.len() {
             let actor = self.rank(rank).actors[place];
-            if self.actors[actor].stands_by {
+            if self.actors[actor].is_on_standby {
                 self.wake(actor);
             }
         }
     }
 
-    /// A number that has grown if a thread of the rank should look around again.
-    pub(crate) fn news_of(&self, rank: Rank) -> u64 {
-        self.rank(rank).news + self.stages
+    /// Returns a number that has grown if a thread of the rank should check its condition again.
+    pub(crate) fn event_count(&self, rank: Rank) -> u64 {
+        self.rank(rank).event_count + self.stages
     }
 
-    /// A thread did something that may change the rank's table of operations: others that wait for that look.
-    pub(crate) fn stir(&mut self, me: usize) {
+    /// Reports that a thread may have changed its rank's table of operations: wakes the others that wait for the table.
+    pub(crate) fn wake_operation_waiters(&mut self, me: usize) {
         let rank = self.actors[me].rank;
         if self.rank(rank).alive > 1 {
-            self.stir_all(rank);
+            self.wake_all_operation_waiters(rank);
         }
     }
 
-    /// The same of all threads of the rank.
-    pub(crate) fn stir_all(&mut self, rank: Rank) {
+    /// Wakes all threads of the rank that wait for its table of operations.
+    pub(crate) fn wake_all_operation_waiters(&mut self, rank: Rank) {
         for place in 0..self.rank(rank).actors.len() {
             let actor = self.rank(rank).actors[place];
             let one = &self.actors[actor];
-            if !one.stands_by && one.condition.as_ref().is_some_and(is_about_operations) {
+            if !one.is_on_standby && one.condition.as_ref().is_some_and(depends_on_operations) {
                 self.wake(actor);
             }
         }
     }
 
-    /// Looks what a rank has done to the node state since its last call, and wakes whom it concerns.
+    /// Reads what a rank has changed in the node state since its last call, and wakes the threads concerned.
     #[inline]
-    pub(crate) fn notice(&mut self, rank: Rank) {
+    pub(crate) fn check_node_state(&mut self, rank: Rank) {
         if self.node_state.is_over() && !self.over {
             self.over = true;
-            Rank::all(self.ranks.len()).for_each(|rank| self.news(rank));
+            Rank::all(self.ranks.len()).for_each(|rank| self.notify(rank));
         }
         let stage = self.node_state.rank_state(rank).stage();
         if stage != self.rank(rank).stage {
@@ -192,25 +192,25 @@ impl SimState {
 
     #[cold]
     fn reach(&mut self, rank: Rank, stage: Stage) {
-        self.trace.note(self.now, RunEvent::Leave, [u64::from(rank.0), stage as u64, 0]);
+        self.trace.record(self.now, RunEvent::Leave, [u64::from(rank.0), stage as u64, 0]);
         self.stages += 1;
         let before = std::mem::replace(&mut self.rank_mut(rank).stage, stage);
         if stage >= Stage::Leaving && before < Stage::Leaving {
-            self.gone += 1;
+            self.leaving_count += 1;
         }
         if stage == Stage::Left {
             self.memory.leave(rank);
         }
-        let (gone, all) = (self.gone, self.ranks.len());
+        let (leaving_count, all) = (self.leaving_count, self.ranks.len());
         for actor in 0..self.actors.len() {
             let concerned = match &self.actors[actor].condition {
                 Some(Condition::Signal(_, _, Some(from))) => *from == rank && stage >= Stage::Leaving,
-                Some(Condition::Signal(_, _, None)) => gone + 1 >= all,
+                Some(Condition::Signal(_, _, None)) => leaving_count + 1 >= all,
                 Some(Condition::AllReached(wanted)) => self.ranks.iter().all(|one| one.stage >= *wanted),
                 Some(Condition::Event(_)) => stage >= Stage::Leaving,
                 _ => false,
             };
-            if concerned && !self.actors[actor].stands_by {
+            if concerned && !self.actors[actor].is_on_standby {
                 self.wake(actor);
             }
         }

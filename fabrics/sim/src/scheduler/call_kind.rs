@@ -1,14 +1,14 @@
-//! Kinds of calls: each is a scheduling point and costs virtual time.
+//! Kinds of calls. Each call is a scheduling point and costs virtual time.
 
-use crate::scheduler::call_costs::{ASK_NS, CLOCK_NS, LOOK_NS, PAUSE_NS, POLL_NS, POST_NS, THREAD_NS};
+use crate::scheduler::call_costs::{CLOCK_NS, LOOKUP_NS, PAUSE_NS, POLL_NS, POST_NS, READ_NS, THREAD_NS};
 
-/// EventKind a thread asks of its fabric or host.
+/// What a thread calls its fabric or platform for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CallKind {
     Post,
     Poll,
-    Look,
-    Ask,
+    Read,
+    Lookup,
     Clock,
     Compute(u64),
     Pause,
@@ -16,13 +16,13 @@ pub(crate) enum CallKind {
 }
 
 impl CallKind {
-    /// EventKind it costs, about; [`CallKind::Compute`] exactly.
+    /// Returns the mean cost in ns; for [`CallKind::Compute`] the exact cost.
     pub(crate) fn cost_ns(self) -> u64 {
         match self {
             CallKind::Post => POST_NS,
             CallKind::Poll => POLL_NS,
-            CallKind::Look => LOOK_NS,
-            CallKind::Ask => ASK_NS,
+            CallKind::Read => READ_NS,
+            CallKind::Lookup => LOOKUP_NS,
             CallKind::Clock => CLOCK_NS,
             CallKind::Compute(ns) => ns,
             CallKind::Pause => PAUSE_NS,
@@ -34,8 +34,8 @@ impl CallKind {
         match self {
             CallKind::Post => 0,
             CallKind::Poll => 1,
-            CallKind::Look => 2,
-            CallKind::Ask => 3,
+            CallKind::Read => 2,
+            CallKind::Lookup => 3,
             CallKind::Clock => 4,
             CallKind::Compute(_) => 5,
             CallKind::Pause => 6,
@@ -43,13 +43,13 @@ impl CallKind {
         }
     }
 
-    /// Whether the fabric makes progress in it.
-    pub(crate) fn serves(self) -> bool {
+    /// Returns true if the fabric makes progress in the call.
+    pub(crate) fn makes_progress(self) -> bool {
         !matches!(self, CallKind::Clock | CallKind::Compute(_) | CallKind::Thread)
     }
 
-    /// Whether it shows that its thread has something to do, and is not only waiting.
-    pub(crate) fn acts(self) -> bool {
+    /// Returns true if the call shows that its thread does more than wait.
+    pub(crate) fn is_action(self) -> bool {
         matches!(self, CallKind::Compute(_) | CallKind::Thread)
     }
 }

@@ -1,4 +1,4 @@
-//! EventKind happens when: the events and the turns of threads to come, in the order of virtual time.
+//! Queues of scheduled events and of threads' turns, in the order of virtual time.
 
 use crate::network::in_flight::InFlightId;
 use std::cmp::Ordering;
@@ -7,41 +7,41 @@ use tasuki_core::base::{Cause, Rank};
 use tasuki_core::fabric::Width;
 use tasuki_core::segment::GlobalAddress;
 
-/// When something happens. Of events at the same time the smaller drawn number comes first, then the smaller rank.
+/// When something happens. At the same time, the smaller random number comes first, then the smaller rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Moment {
     pub(crate) at_ns: u64,
     pub(crate) tie: u64,
     pub(crate) rank: u32,
-    /// Distinguishes what even the draw did not.
+    /// Orders moments that are equal in all other fields.
     pub(crate) number: u64,
 }
 
-/// EventKind happens.
+/// Kinds of events.
 #[derive(Clone, Debug)]
 pub(crate) enum EventKind {
     /// A piece of an operation's source is read.
-    Read { flight: InFlightId, piece: usize },
+    Read { operation: InFlightId, piece: usize },
     /// A piece arrives at its destination.
-    Land { flight: InFlightId, piece: usize },
+    Land { operation: InFlightId, piece: usize },
     /// The atomic, the signal or the line of an operation takes effect.
-    Apply { flight: InFlightId },
-    /// A card writes a word back that it kept for a while.
-    WriteBack { flight: InFlightId, at: GlobalAddress, width: Width, value: u64, old: u64 },
+    Apply { operation: InFlightId },
+    /// A network card writes a word back that it kept for a while.
+    WriteBack { operation: InFlightId, at: GlobalAddress, width: Width, value: u64, old: u64 },
     /// The issuer learns that its operation has ended.
-    End { flight: InFlightId, outcome: Result<u64, Cause> },
+    End { operation: InFlightId, outcome: Result<u64, Cause> },
     /// The issuer learns that its buffer is free.
-    EndEarly { flight: InFlightId },
-    /// A member of a group comes to a meeting.
-    Come { key: u64, member: usize },
-    /// A member of a group is told that a meeting is over.
-    Met { key: u64, member: usize },
-    /// A rank that was refused may try again.
+    EndEarly { operation: InFlightId },
+    /// A member of a group arrives at a barrier.
+    BarrierArrival { key: u64, member: usize },
+    /// A member of a group is notified that a barrier has ended.
+    BarrierEnd { key: u64, member: usize },
+    /// A rank whose operation was refused may try again.
     Retry { rank: Rank },
     /// A rank dies.
     Die { rank: Rank, silent: bool },
-    /// The node state tells of a death.
-    Tell { rank: Rank },
+    /// The node state reports a death.
+    DeathReported { rank: Rank },
 }
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct Entry<T> {
     what: T,
 }
 
-/// EventKind is to come at known moments.
+/// Entries, ordered by their moments.
 #[derive(Debug)]
 pub(crate) struct EventQueue<T>(BinaryHeap<Entry<T>>);
 
@@ -65,7 +65,7 @@ impl<T> EventQueue<T> {
         self.0.push(Entry { moment, what });
     }
 
-    /// EventKind comes next, and when.
+    /// Returns the earliest entry.
     #[inline]
     pub(crate) fn next(&self) -> Option<(Moment, &T)> {
         self.0.peek().map(|entry| (entry.moment, &entry.what))
@@ -76,7 +76,7 @@ impl<T> EventQueue<T> {
     }
 }
 
-// The heap gives the largest first: the earliest moment counts as the largest.
+// The heap returns the largest entry first, so the earliest moment compares as the largest.
 impl<T> Ord for Entry<T> {
     fn cmp(&self, other: &Entry<T>) -> Ordering {
         other.moment.cmp(&self.moment)
@@ -102,14 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_by_time_then_draw_then_rank() {
+    fn entries_are_ordered_by_time_then_random_number_then_rank() {
         let moments = [(5, 1, 0), (4, 9, 2), (4, 9, 1), (4, 3, 7)];
-        let mut agenda = EventQueue::default();
+        let mut queue = EventQueue::default();
         for (number, (at_ns, tie, rank)) in moments.into_iter().enumerate() {
             let moment = Moment { at_ns, tie, rank, number: number as u64 };
-            agenda.push(moment, rank);
+            queue.push(moment, rank);
         }
-        let order: Vec<u32> = std::iter::from_fn(|| agenda.pop()).map(|(_, rank)| rank).collect();
+        let order: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|(_, rank)| rank).collect();
         assert_eq!(order, [7, 1, 2, 0]);
     }
 }

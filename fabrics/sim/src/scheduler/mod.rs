@@ -1,5 +1,5 @@
-//! Whose turn it is. One thread of the run at a time, in the order of virtual time; it goes on without a switch as
-//! long as nothing comes before it, and lets the events between happen itself.
+//! The scheduler. One thread of the run has the turn at a time, in the order of virtual time. A thread goes on without
+//! a switch as long as no other turn comes before its own, and it runs the events in between itself.
 
 pub(crate) mod actor;
 pub(crate) mod call_costs;
@@ -13,29 +13,29 @@ pub(crate) mod rank_exit;
 use crate::run_hash::RunEvent;
 use crate::scheduler::actor::State;
 use crate::scheduler::call_kind::CallKind;
-use crate::scheduler::next_event::Next;
+use crate::scheduler::next_event::NextStep;
 use crate::state::SimState;
 use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use tasuki_core::base::{Cause, Rank};
 
-/// A run, as all its threads share it.
+/// A run, shared by all its threads.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     state: Mutex<SimState>,
-    /// Told when the last thread has ended.
+    /// Notified when the last thread has ended.
     pub(crate) ended: Condvar,
 }
 
 pub(crate) type Guard<'r> = MutexGuard<'r, SimState>;
 
-/// EventKind the thread of a killed rank unwinds with. It never reaches a panic hook. Who catches panics of a rank's
-/// program may let this one pass by `std::panic::resume_unwind`; its next call unwinds again in any case.
+/// The panic payload that unwinds the thread of a killed rank. It never reaches a panic hook. Code that catches panics
+/// of a rank's program may pass it on with `std::panic::resume_unwind`; otherwise the rank's next call unwinds again.
 #[derive(Clone, Copy, Debug)]
 pub struct Killed;
 
 thread_local! {
-    /// Which run and which of its actors the thread is.
+    /// The address of the run, and the actor in it, of this thread.
     static SELF: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -52,37 +52,37 @@ impl Scheduler {
         std::ptr::from_ref(self).addr()
     }
 
-    /// The calling thread becomes an actor and waits for its first turn. False: it shall not even begin.
+    /// Makes the calling thread an actor and waits for its first turn. Returns false if the actor was killed before.
     pub(crate) fn begin(&self, actor: usize) -> bool {
         SELF.set((self.name(), actor));
-        let baton = self.lock().actors[actor].baton.clone();
-        baton.take();
+        let handoff = self.lock().actors[actor].handoff.clone();
+        handoff.take();
         !self.lock().actors[actor].killed
     }
 
-    /// Which actor the calling thread is.
+    /// Returns the actor that the calling thread is.
     fn me(&self) -> Option<usize> {
         let (run, actor) = SELF.get();
         (run == self.name()).then_some(actor)
     }
 
-    /// That the calling thread may not make calls, if so.
+    /// Returns the actor of the calling thread, or an error if the run did not start the thread.
     pub(crate) fn check_thread(&self) -> Result<usize, Cause> {
         let text = "this thread was not started by the simulated rank: start threads with job.threads";
         self.me().ok_or_else(|| Cause::Argument(text.into()))
     }
 
-    /// Unwinds if the rank was killed.
+    /// Unwinds if the thread was killed.
     fn unless_killed<'r>(&'r self, state: Guard<'r>, me: usize) -> Guard<'r> {
-        if state.is_doomed(me) {
+        if state.must_unwind(me) {
             drop(state);
             std::panic::resume_unwind(Box::new(Killed));
         }
         state
     }
 
-    /// A call of the calling thread, made for `rank`: its time passes, others have their turns. Panics in a thread
-    /// that is not of this run, which no other answer would stop.
+    /// Begins a call of the calling thread for `rank`: its time passes, and other threads have their turns. Panics in a
+    /// thread that the run did not start, because an error would not stop it.
     pub(crate) fn enter(&self, rank: Rank, call: CallKind) -> Guard<'_> {
         let me = match self.check_thread() {
             Ok(me) => me,
@@ -91,18 +91,18 @@ impl Scheduler {
         let mut state = self.lock();
         state.counts.steps += 1;
         let (now, numbers) = (state.now, [call.number(), u64::from(rank.0), me as u64]);
-        state.trace.note(now, RunEvent::CallKind, numbers);
-        state.notice(rank);
-        if call.acts() {
-            state.watch.acted();
-            state.stir(me);
+        state.trace.record(now, RunEvent::Call, numbers);
+        state.check_node_state(rank);
+        if call.is_action() {
+            state.watch.thread_acted();
+            state.wake_operation_waiters(me);
         }
         let cost = call.cost_ns();
-        let cost = if let CallKind::Compute(_) = call { cost } else { state.about(cost) };
+        let cost = if let CallKind::Compute(_) = call { cost } else { state.draw_about(cost) };
         let at = now.saturating_add(cost);
         state = self.pass_time(state, me, at);
-        if call.serves() {
-            state.serve(rank);
+        if call.makes_progress() {
+            state.deliver_inbox(rank);
         }
         state
     }
@@ -111,15 +111,15 @@ impl Scheduler {
     pub(crate) fn pass_time<'r>(&'r self, mut state: Guard<'r>, me: usize, at_ns: u64) -> Guard<'r> {
         let rank = state.actors[me].rank;
         let turn = state.moment(at_ns, rank);
-        while !state.is_doomed(me) {
-            match state.before(me, turn) {
-                Next::Nothing => {
+        while !state.must_unwind(me) {
+            match state.next_before(me, turn) {
+                NextStep::Continue => {
                     state.now = at_ns;
                     state.actors[me].clock = at_ns;
                     break;
                 }
-                Next::Event => state.let_happen(),
-                Next::Turn(next) => {
+                NextStep::Event => state.run_next_event(),
+                NextStep::Turn(next) => {
                     state.ready(me, turn);
                     state = self.hand_over(state, me, next);
                     break;
@@ -130,19 +130,19 @@ impl Scheduler {
         self.unless_killed(state, me)
     }
 
-    /// The calling thread pauses until something wakes it, or until `until_ns`.
+    /// Pauses the calling thread until something wakes it, or until `until_ns`.
     pub(crate) fn block<'r>(&'r self, mut state: Guard<'r>, me: usize, until_ns: u64) -> Guard<'r> {
-        if state.actors[me].killed && state.actors[me].joins.is_none() {
+        if state.actors[me].killed && state.actors[me].joining.is_none() {
             return self.unless_killed(state, me); // a thread that unwinds does not wait
         }
         let numbers = [u64::from(state.actors[me].rank.0), me as u64, 0];
         let now = state.now;
-        state.trace.note(now, RunEvent::Wait, numbers);
+        state.trace.record(now, RunEvent::Wait, numbers);
         if until_ns < u64::MAX {
             state.resume_at(me, until_ns);
         }
         state.actors[me].state = State::Paused;
-        let next = state.let_happen_until_turn().unwrap_or(me);
+        let next = state.run_events_until_turn().unwrap_or(me);
         if next == me {
             state.resume(me);
         } else {
@@ -152,52 +152,52 @@ impl Scheduler {
         self.unless_killed(state, me)
     }
 
-    /// Another thread's turn, until it is ours again.
+    /// Gives another thread the turn and waits until this one has it again.
     fn hand_over<'r>(&'r self, mut state: Guard<'r>, me: usize, next: usize) -> Guard<'r> {
         state.counts.switches += 1;
         state.running = next;
         state.resume(next);
-        let (mine, theirs) = (state.actors[me].baton.clone(), state.actors[next].baton.clone());
+        let (mine, theirs) = (state.actors[me].handoff.clone(), state.actors[next].handoff.clone());
         drop(state);
         theirs.pass();
         mine.take();
         self.lock()
     }
 
-    /// The first turn of all.
+    /// Gives out the first turn of the run.
     pub(crate) fn start(&self) {
         self.pass_on(self.lock());
     }
 
-    /// Gives the turn to whoever is next, from a thread that does not wait for another.
+    /// Gives the next thread the turn; this thread does not wait for another turn.
     fn pass_on(&self, mut state: Guard<'_>) {
-        let Some(next) = state.let_happen_until_turn() else {
+        let Some(next) = state.run_events_until_turn() else {
             drop(state);
             return self.ended.notify_all();
         };
         state.running = next;
         state.resume(next);
-        let theirs = state.actors[next].baton.clone();
+        let theirs = state.actors[next].handoff.clone();
         drop(state);
         theirs.pass();
     }
 
-    /// The calling thread ends as an actor and gives its turn away.
+    /// Ends the calling thread's actor and gives its turn away.
     pub(crate) fn end(&self, actor: usize, panicked: Option<&str>) {
         SELF.set((0, 0));
         let mut state = self.lock();
-        state.retire(actor, panicked);
+        state.actor_ended(actor, panicked);
         self.pass_on(state);
     }
 
-    /// Waits until a thread of the run has ended; not at all in a thread that is none of the run itself.
+    /// Waits until a thread of the run has ended. Returns at once in a thread that is not of the run itself.
     pub(crate) fn join(&self, rank: Rank, actor: usize) {
         let Some(me) = self.me() else { return };
-        self.lock().actors[me].joins = Some(actor);
+        self.lock().actors[me].joining = Some(actor);
         let mut state = self.enter(rank, CallKind::Thread);
         while state.actors[actor].state != State::Ended {
             state = self.block(state, me, u64::MAX);
         }
-        state.actors[me].joins = None;
+        state.actors[me].joining = None;
     }
 }

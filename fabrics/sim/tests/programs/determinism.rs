@@ -1,13 +1,13 @@
 //! The same seed gives the same run, event by event, in this process and in another one.
 
-use crate::harness::{change, meet, run, signal, starter};
+use crate::harness::{barrier, change, run, signal, starter};
 use tasuki_core::base::Rank;
 use tasuki_core::engine::After;
 use tasuki_core::fabric::AtomicKind;
 use tasuki_fabric_sim::{Report, Sim};
 
-/// A run in which everything happens: all operations, storms, threads, a death at the end.
-fn all_at_once(seed: u64, keep_trace: bool) -> Report<Result<(), tasuki_core::base::Error>> {
+/// Runs a program with all operations, refusals, threads, and a death at the end.
+fn run_all_features(seed: u64, keep_trace: bool) -> Report<Result<(), tasuki_core::base::Error>> {
     let sim =
         Sim::seed(seed).ranks(6).again_storm(0.1).outstanding_max(5).passive_targets(seed.is_multiple_of(2));
     let sim =
@@ -23,19 +23,19 @@ fn all_at_once(seed: u64, keep_trace: bool) -> Report<Result<(), tasuki_core::ba
             worker.atomic(starter(peer, 8), change(AtomicKind::Add, 1))?;
             worker.put_signal(starter(peer, 32), &[1; 40], signal(peer, 3), 1)?;
             let join = worker.platform().spawn(Box::new(|| {}));
-            meet(worker, 0, u64::from(round))?;
+            barrier(worker, 0, u64::from(round))?;
             join.unwrap()();
         }
         worker.platform().compute(500_000);
-        meet(worker, 0, 5)
+        barrier(worker, 0, 5)
     })
 }
 
 #[test]
-fn a_seed_gives_its_run_again_and_another_seed_another_one() {
+fn equal_seeds_give_equal_runs_and_different_seeds_different_ones() {
     let mut hashes = Vec::new();
     for seed in 0..20 {
-        let (first, second) = (all_at_once(seed, false), all_at_once(seed, true));
+        let (first, second) = (run_all_features(seed, false), run_all_features(seed, true));
         assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
         assert_eq!((first.end_ns, first.steps, first.events), (second.end_ns, second.steps, second.events));
         assert!(!second.trace.is_empty() && first.trace.is_empty());
@@ -47,13 +47,13 @@ fn a_seed_gives_its_run_again_and_another_seed_another_one() {
 }
 
 const MARK: &str = "trace hash of the other process: ";
-const ASKED: &str = "TASUKI_SIM_TEST_SEED";
+const SEED_VARIABLE: &str = "TASUKI_SIM_TEST_SEED";
 
-/// In the other process this prints; here it does nothing.
+/// Prints the hash in the process that `a_seed_gives_the_same_run_in_another_process` starts; does nothing otherwise.
 #[test]
 fn other_process() {
-    if let Some(seed) = std::env::var(ASKED).ok().and_then(|seed| seed.parse().ok()) {
-        println!("{MARK}{}", all_at_once(seed, false).trace_hash);
+    if let Some(seed) = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok()) {
+        println!("{MARK}{}", run_all_features(seed, false).trace_hash);
     }
 }
 
@@ -61,11 +61,13 @@ fn other_process() {
 fn a_seed_gives_the_same_run_in_another_process() {
     for seed in [1, 2, 30] {
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "determinism::other_process", "--nocapture"]).env(ASKED, seed.to_string());
+        command
+            .args(["--exact", "determinism::other_process", "--nocapture"])
+            .env(SEED_VARIABLE, seed.to_string());
         let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
         let hash =
             output.lines().find_map(|line| line.split_once(MARK)).expect("the other process prints it").1;
-        assert_eq!(hash, all_at_once(seed, false).trace_hash.to_string(), "seed {seed}");
+        assert_eq!(hash, run_all_features(seed, false).trace_hash.to_string(), "seed {seed}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The network's own barrier and multicast: what they order, what they refuse, and twins that must fail.
+//! The network's own barrier and multicast: their order, their errors, and runs with a broken promise that must fail.
 
 use crate::harness::{run, run_well, signal, starter, wait};
 use tasuki_core::base::{Cause, Rank, Result};
@@ -7,15 +7,15 @@ use tasuki_core::fabric::{FabricGroup, FabricGroupMember, Refused};
 use tasuki_fabric_sim::Sim;
 
 const KEY: u64 = 77;
-/// Signals of each rank: meetings, multicasts, that all have opened the group.
+/// Signals of each rank: ended barriers, received multicasts, and the barrier after opening the group.
 const MET: u32 = 0;
 const BROUGHT: u32 = 1;
 const OPENED: u32 = 2;
-/// Bytes of a place, which is the start of a rank's starter memory; what ranks tell each other lies behind it.
+/// Bytes of a member's multicast buffer, at the start of its starter memory. The values that ranks put lie behind it.
 const BYTES: u64 = 512;
-const TOLD: u64 = 1024;
+const PUT_OFFSET: u64 = 1024;
 
-fn offering(seed: u64, ranks: usize) -> Sim {
+fn with_collectives(seed: u64, ranks: usize) -> Sim {
     Sim::seed(seed).ranks(ranks).barrier(true).multicast_bytes_max(BYTES)
 }
 
@@ -32,14 +32,14 @@ fn open(worker: &Worker, members: &[FabricGroupMember]) -> Result<(), Cause> {
     worker.fabric().open_group(&FabricGroup { key: KEY, members, me: worker.rank().index(), bytes: BYTES })
 }
 
-/// A group of all ranks, when all have opened it.
-fn of_all(worker: &Worker) -> Result<()> {
+/// Opens a group of all ranks and waits until all have opened it.
+fn open_on_all(worker: &Worker) -> Result<()> {
     open(worker, &members(worker.size())).unwrap();
-    crate::harness::meet(worker, OPENED, 0)
+    crate::harness::barrier(worker, OPENED, 0)
 }
 
-/// Does something as soon as there is room for it.
-fn try_again(worker: &Worker, act: impl Fn() -> Result<(), Refused>) -> Result<()> {
+/// Retries a call until there is room for it.
+fn retry(worker: &Worker, act: impl Fn() -> Result<(), Refused>) -> Result<()> {
     loop {
         match act() {
             Ok(()) => return Ok(()),
@@ -49,41 +49,43 @@ fn try_again(worker: &Worker, act: impl Fn() -> Result<(), Refused>) -> Result<(
     }
 }
 
-fn meet(worker: &Worker, times: u64) -> Result<()> {
+fn barrier(worker: &Worker, times: u64) -> Result<()> {
     worker.settle(&|| "settle".into())?;
-    try_again(worker, || worker.fabric().enter_barrier(KEY))?;
-    wait_met(worker, times)
+    retry(worker, || worker.fabric().enter_barrier(KEY))?;
+    wait_barrier_end(worker, times)
 }
 
-/// The network raises that signal: also when all other ranks have been told, and have left.
-fn wait_met(worker: &Worker, times: u64) -> Result<()> {
+/// Waits for the end of a barrier. The network raises that signal even if all other ranks have been notified and have
+/// left.
+fn wait_barrier_end(worker: &Worker, times: u64) -> Result<()> {
     let cell = worker.fabric().own_signal(MET)?;
-    worker.wait_signal(cell, times, Some(worker.rank()), None, &|| format!("meeting {times}"))
+    worker.wait_signal(cell, times, Some(worker.rank()), None, &|| format!("barrier {times}"))
 }
 
 fn multicast(worker: &Worker, len: u64) -> Result<()> {
-    try_again(worker, || worker.fabric().multicast(KEY, len))
+    retry(worker, || worker.fabric().multicast(KEY, len))
 }
 
-/// Rounds in which each rank puts something at the next one and all meet. How often a rank saw what is older.
-fn stale_after_meetings(worker: &Worker) -> Result<u64> {
-    of_all(worker)?;
+/// Runs rounds in which each rank puts a value to the next rank, with a barrier. Returns how often the rank read an older
+/// value.
+fn stale_after_barriers(worker: &Worker) -> Result<u64> {
+    open_on_all(worker)?;
     let (me, size) = (worker.rank().0, worker.size() as u32);
     let mut stale = 0;
     for round in 1..=8_u64 {
-        worker.put(starter((me + 1) % size, TOLD), &round.to_le_bytes())?;
-        meet(worker, 2 * round - 1)?;
+        worker.put(starter((me + 1) % size, PUT_OFFSET), &round.to_le_bytes())?;
+        barrier(worker, 2 * round - 1)?;
         let mut got = [0; 8];
-        worker.get(starter(me, TOLD), &mut got)?;
+        worker.get(starter(me, PUT_OFFSET), &mut got)?;
         stale += u64::from(u64::from_le_bytes(got) != round);
-        meet(worker, 2 * round)?;
+        barrier(worker, 2 * round)?;
     }
     Ok(stale)
 }
 
-/// Rounds in which the ranks in turn send something to all. How often a rank saw what is older.
+/// Runs rounds in which one rank after the other sends bytes to all. Returns how often the rank read older bytes.
 fn stale_after_multicasts(worker: &Worker) -> Result<u64> {
-    of_all(worker)?;
+    open_on_all(worker)?;
     let (me, size) = (worker.rank().0, worker.size() as u64);
     let (mut stale, mut brought) = (0, 0);
     for round in 1..=8_u64 {
@@ -98,12 +100,12 @@ fn stale_after_multicasts(worker: &Worker) -> Result<u64> {
             worker.get(starter(me, 0), &mut got)?;
         }
         stale += u64::from(got.iter().any(|&byte| byte != round as u8));
-        meet(worker, round)?;
+        barrier(worker, round)?;
     }
     Ok(stale)
 }
 
-fn machines() -> [fn(Sim) -> Sim; 4] {
+fn networks() -> [fn(Sim) -> Sim; 4] {
     [
         |sim| sim,
         |sim| sim.passive_targets(true).remote_completion(false).native_put_signal(false),
@@ -113,20 +115,20 @@ fn machines() -> [fn(Sim) -> Sim; 4] {
 }
 
 #[test]
-fn what_was_there_before_a_meeting_is_there_after_it() {
+fn bytes_put_before_a_barrier_are_visible_after_it() {
     for (seed, ranks) in (0..20).zip([2, 3, 5, 9].into_iter().cycle()) {
-        for of in machines() {
-            let stale = run_well(&of(offering(seed, ranks)), stale_after_meetings);
+        for of in networks() {
+            let stale = run_well(&of(with_collectives(seed, ranks)), stale_after_barriers);
             assert_eq!(stale.iter().sum::<u64>(), 0, "seed {seed}");
         }
     }
 }
 
 #[test]
-fn bytes_of_a_multicast_are_there_before_its_signal() {
+fn bytes_of_a_multicast_are_visible_before_its_signal() {
     for (seed, ranks) in (0..20).zip([1, 2, 3, 9].into_iter().cycle()) {
-        for of in machines() {
-            let stale = run_well(&of(offering(seed, ranks)), stale_after_multicasts);
+        for of in networks() {
+            let stale = run_well(&of(with_collectives(seed, ranks)), stale_after_multicasts);
             assert_eq!(stale.iter().sum::<u64>(), 0, "seed {seed}");
         }
     }
@@ -134,31 +136,31 @@ fn bytes_of_a_multicast_are_there_before_its_signal() {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    let hash = |seed| run(&offering(seed, 5), stale_after_multicasts).trace_hash;
+    let hash = |seed| run(&with_collectives(seed, 5), stale_after_multicasts).trace_hash;
     assert_eq!(hash(3), hash(3));
     assert_ne!(hash(3), hash(4));
 }
 
 #[test]
-fn twin_meetings_without_the_last_member_are_too_early() {
+fn broken_promise_early_barriers_show_stale_values() {
     let sees = |seed| {
-        let report = run(&offering(seed, 3).early_meetings(true), stale_after_meetings);
+        let report = run(&with_collectives(seed, 3).early_barriers(true), stale_after_barriers);
         report.values().is_ok_and(|values| values.into_iter().flatten().sum::<u64>() > 0)
     };
     assert!((0..20).any(sees));
 }
 
 #[test]
-fn twin_signals_of_multicasts_before_their_bytes_are_too_early() {
+fn broken_promise_unordered_signals_of_multicasts_show_stale_bytes() {
     let sees = |seed| {
-        let report = run(&offering(seed, 3).unordered_signals(true), stale_after_multicasts);
+        let report = run(&with_collectives(seed, 3).unordered_signals(true), stale_after_multicasts);
         report.values().is_ok_and(|values| values.into_iter().flatten().sum::<u64>() > 0)
     };
     assert!((0..20).any(sees));
 }
 
 #[test]
-fn misuse_and_networks_without_groups_refuse() {
+fn misuse_and_networks_without_collectives_give_errors() {
     let never = |outcome| matches!(outcome, Err(Refused::Never(_)));
     run_well(&Sim::seed(1).ranks(2), |worker| {
         let opened = open(worker, &members(2));
@@ -166,26 +168,26 @@ fn misuse_and_networks_without_groups_refuse() {
         assert!(never(worker.fabric().enter_barrier(KEY)) && never(worker.fabric().multicast(KEY, 1)));
         Ok(())
     });
-    run_well(&offering(1, 2), |worker| {
+    run_well(&with_collectives(1, 2), |worker| {
         let fabric = worker.fabric();
         assert!(never(fabric.enter_barrier(KEY)));
-        of_all(worker)?;
-        assert!(open(worker, &members(2)).is_err(), "it is open");
+        open_on_all(worker)?;
+        assert!(open(worker, &members(2)).is_err(), "the group is open already");
         assert!(never(fabric.multicast(KEY, 0)) && never(fabric.multicast(KEY, BYTES + 1)));
-        try_again(worker, || fabric.enter_barrier(KEY))?;
+        retry(worker, || fabric.enter_barrier(KEY))?;
         if worker.rank() == Rank(0) {
-            assert!(never(fabric.enter_barrier(KEY)), "it does not know of the end of the last one");
+            assert!(never(fabric.enter_barrier(KEY)), "it was not notified of the end of the barrier before");
         }
-        wait_met(worker, 1)?;
-        meet(worker, 2)
+        wait_barrier_end(worker, 1)?;
+        barrier(worker, 2)
     });
 }
 
 #[test]
-fn who_has_closed_a_group_is_touched_no_more() {
+fn a_multicast_does_not_write_to_a_member_that_closed_its_group() {
     for seed in 0..20 {
-        run_well(&offering(seed, 3), |worker| {
-            of_all(worker)?;
+        run_well(&with_collectives(seed, 3), |worker| {
+            open_on_all(worker)?;
             if worker.rank() == Rank(0) {
                 worker.put(starter(0, 0), &[7; BYTES as usize])?;
                 multicast(worker, BYTES)?;
@@ -211,17 +213,17 @@ fn who_has_closed_a_group_is_touched_no_more() {
 }
 
 #[test]
-fn a_death_ends_the_wait_for_a_meeting() {
-    let report = run(&offering(2, 3).kill(Rank(1), 60_000), |worker| {
-        of_all(worker)?;
+fn a_death_ends_the_wait_for_a_barrier() {
+    let report = run(&with_collectives(2, 3).kill(Rank(1), 60_000), |worker| {
+        open_on_all(worker)?;
         if worker.rank() == Rank(1) {
             worker.wait_signal(worker.fabric().own_signal(9)?, 1, None, None, &|| "stays away".into())?;
         }
-        meet(worker, 1)
+        barrier(worker, 1)
     });
-    let told = report.outcomes.iter().filter(|outcome| match outcome {
+    let informed = report.outcomes.iter().filter(|outcome| match outcome {
         tasuki_fabric_sim::Outcome::Returned(Err(error)) => matches!(error.cause(), Cause::PeerDied { .. }),
         _ => false,
     });
-    assert_eq!(told.count(), 2);
+    assert_eq!(informed.count(), 2);
 }

@@ -1,8 +1,8 @@
-//! What goes wrong in networks and programs, and how each call ends.
+//! Faults of networks and programs, and how each call ends.
 #![allow(unsafe_code)]
 //! Unsafe: buffers handed to a fabric outlive the operations on them; one word of own signal memory is read.
 
-use crate::harness::{cause, change, meet, pattern, run, run_well, signal, starter, wait};
+use crate::harness::{barrier, cause, change, pattern, run, run_well, signal, starter, wait};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tasuki_core::segment::{GlobalAddress, layout};
 use tasuki_fabric_sim::{Outcome, Sim, simulate};
 
 #[test]
-fn wrong_addresses_are_told_and_nothing_is_touched() {
+fn wrong_addresses_give_errors_and_change_no_memory() {
     for seed in 0..64 {
         let sim = Sim::seed(seed).remote_completion(seed % 2 == 0).third_party(seed % 3 == 0);
         run_well(&sim, |worker| {
@@ -44,17 +44,17 @@ fn wrong_addresses_are_told_and_nothing_is_touched() {
             let copied = worker.copy(beyond, starter(1, 0), 8, After::Nothing);
             let copied = copied.and_then(|issued| worker.complete(issued.handle));
             assert_eq!(cause(copied), out);
-            meet(worker, 0, 0)?;
+            barrier(worker, 0, 0)?;
             worker.get(starter(1, layout::STARTER_BYTES - 8), &mut eight)?;
             assert_eq!(eight, [0; 8]);
             assert_eq!(worker.fabric().read_signal(signal(worker.rank().0, 9)), 0);
-            meet(worker, 0, 1)
+            barrier(worker, 0, 1)
         });
     }
 }
 
 #[test]
-fn a_storm_passes() {
+fn operations_succeed_after_a_storm_of_refusals() {
     for seed in 0..100 {
         let sim = Sim::seed(seed).ranks(4).again_storm(0.6).outstanding_max(2).connect_ns(3_000);
         run_well(&sim, |worker| {
@@ -63,7 +63,7 @@ fn a_storm_passes() {
                 worker.copy(starter(me, 0), starter((me + 1) % 4, 8), 8, After::Nothing)?;
                 worker.raise(signal((me + round) % 4, 0), 1)?;
             }
-            meet(worker, 1, 0)?;
+            barrier(worker, 1, 0)?;
             assert_eq!(worker.fabric().read_signal(signal(me, 0)), 10);
             Ok(())
         });
@@ -71,7 +71,7 @@ fn a_storm_passes() {
 }
 
 #[test]
-fn a_peer_that_never_has_room_is_named_by_who_waits_for_it() {
+fn a_deadlock_on_a_peer_without_room_names_the_waiting_rank() {
     let sim = Sim::seed(3).ranks(3).again_for_ever(Rank(2));
     let report = run(&sim, |worker| {
         if worker.rank().0 == 0 {
@@ -87,7 +87,7 @@ fn a_peer_that_never_has_room_is_named_by_who_waits_for_it() {
 }
 
 #[test]
-fn a_retry_that_never_ends_ends_with_the_run_s_time() {
+fn an_endless_retry_ends_at_the_time_limit() {
     let sim = Sim::seed(3).again_for_ever(Rank(1)).time_max_ns(10_000_000);
     let report = run(&sim, |worker| {
         let payload = Default::default();
@@ -97,11 +97,13 @@ fn a_retry_that_never_ends_ends_with_the_run_s_time() {
         Ok(())
     });
     let failure = report.failure.unwrap().to_string();
-    assert!(failure.contains("10000000 ns of virtual time are up") && failure.contains("rank 0 runs"));
-    assert!(report.steps < 10_000, "breaks should grow: {} steps", report.steps);
+    assert!(
+        failure.contains("limit of 10000000 ns of virtual time") && failure.contains("rank 0 was running")
+    );
+    assert!(report.steps < 10_000, "the pauses of a retry should grow: {} steps", report.steps);
 }
 
-/// Rank 1 dies while all others wait for it.
+/// Kills rank 1 while all others wait for it.
 fn death(sim: &Sim) -> Vec<Outcome<Result<()>>> {
     let report = run(sim, |worker| {
         if worker.rank().0 == 1 {
@@ -111,12 +113,12 @@ fn death(sim: &Sim) -> Vec<Outcome<Result<()>>> {
         }
         wait(worker, 0, 1)
     });
-    assert!(report.failure.is_none() && report.rescues == 0);
+    assert!(report.failure.is_none() && report.missed_wakeups == 0);
     report.outcomes
 }
 
 #[test]
-fn a_killed_rank_unwinds_and_the_others_hear_of_it() {
+fn a_killed_rank_unwinds_and_the_others_get_an_error() {
     for seed in 0..20 {
         let outcomes = death(&Sim::seed(seed).ranks(4).kill(Rank(1), 20_000));
         assert!(matches!(outcomes[1], Outcome::Killed));
@@ -129,7 +131,7 @@ fn a_killed_rank_unwinds_and_the_others_hear_of_it() {
 }
 
 #[test]
-fn a_rank_can_be_killed_at_any_moment_of_its_work() {
+fn a_rank_can_be_killed_at_any_time() {
     for seed in 0..200 {
         let sim = Sim::seed(seed).ranks(3).kill(Rank(1), seed * 150).outstanding_max(4);
         let report = run(&sim, |worker| {
@@ -140,7 +142,7 @@ fn a_rank_can_be_killed_at_any_moment_of_its_work() {
                 worker.get(starter((me + 2) % 3, 0), &mut bytes)?;
                 worker.copy(starter(me, 0), starter((me + 1) % 3, 4_000), 100, After::All)?;
             }
-            meet(worker, 0, 0)
+            barrier(worker, 0, 0)
         });
         assert!(report.failure.is_none(), "seed {seed}: {:?}", report.failure);
         for (rank, outcome) in report.outcomes.iter().enumerate() {
@@ -157,7 +159,7 @@ fn a_rank_can_be_killed_at_any_moment_of_its_work() {
     }
 }
 
-/// Keeps what a buffer held when its owner's stack was unwound.
+/// Records the contents of a buffer when its owner's stack is unwound.
 struct Unwound<'b> {
     buffer: &'b [AtomicU8],
     held: &'b Mutex<Vec<u8>>,
@@ -174,7 +176,7 @@ fn contents(buffer: &[AtomicU8]) -> Vec<u8> {
 }
 
 #[test]
-fn no_buffer_of_a_killed_rank_is_touched_after_it_has_unwound() {
+fn buffers_of_a_killed_rank_are_not_written_after_it_has_unwound() {
     let mut unfinished = 0;
     for seed in 0..100 {
         let buffer: Vec<AtomicU8> = (0..2_000).map(|_| AtomicU8::new(1)).collect();
@@ -197,7 +199,7 @@ fn no_buffer_of_a_killed_rank_is_touched_after_it_has_unwound() {
     assert!(unfinished > 20, "{unfinished}");
 }
 
-/// One of the threads that are at work, while it lives.
+/// Counts one running thread while it exists.
 struct AtWork(Arc<AtomicUsize>);
 
 impl Drop for AtWork {
@@ -206,10 +208,10 @@ impl Drop for AtWork {
     }
 }
 
-/// Joins threads in whatever way its own thread goes on.
+/// Joins threads when it is dropped, also by an unwinding thread.
 struct Started<'s> {
     joins: Vec<Box<dyn FnOnce() + Send>>,
-    lent: Lent<'s>,
+    shared: Shared<'s>,
 }
 
 impl Drop for Started<'_> {
@@ -218,29 +220,29 @@ impl Drop for Started<'_> {
     }
 }
 
-/// What the threads use: when it goes it notes how many of them were still at work.
-struct Lent<'s> {
+/// Data that the threads use. When it is dropped, it records how many of the threads were still running.
+struct Shared<'s> {
     at_work: Arc<AtomicUsize>,
     outlived_by: &'s AtomicUsize,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for Shared<'_> {
     fn drop(&mut self) {
         self.outlived_by.fetch_add(self.at_work.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 }
 
 #[test]
-fn a_thread_outlives_those_that_it_joins_also_when_it_is_killed() {
+fn a_killed_thread_still_waits_for_the_threads_that_it_joins() {
     let mut killed = 0;
     for seed in 0..150 {
         let outlived_by = AtomicUsize::new(0);
         let report = simulate(&Sim::seed(seed).kill(Rank(0), seed * 250), |member| {
-            let lent = Lent { at_work: Arc::default(), outlived_by: &outlived_by };
-            let mut started = Started { joins: Vec::new(), lent };
+            let shared = Shared { at_work: Arc::default(), outlived_by: &outlived_by };
+            let mut started = Started { joins: Vec::new(), shared };
             for _ in 0..3 {
-                started.lent.at_work.fetch_add(1, Ordering::SeqCst);
-                let (guard, host) = (AtWork(started.lent.at_work.clone()), member.platform.clone());
+                started.shared.at_work.fetch_add(1, Ordering::SeqCst);
+                let (guard, host) = (AtWork(started.shared.at_work.clone()), member.platform.clone());
                 let body = move || {
                     (0..4).for_each(|_| host.compute(3_000));
                     drop(guard);
@@ -255,7 +257,7 @@ fn a_thread_outlives_those_that_it_joins_also_when_it_is_killed() {
 }
 
 #[test]
-fn what_a_dying_rank_has_sent_arrives_and_what_it_has_not_does_not() {
+fn operations_sent_before_a_death_arrive_and_later_ones_do_not() {
     let arrived = |at| {
         let report = run(&Sim::seed(5).kill(Rank(0), at).detection_ns(100_000), |worker| {
             if worker.rank().0 == 0 {
@@ -271,7 +273,7 @@ fn what_a_dying_rank_has_sent_arrives_and_what_it_has_not_does_not() {
 }
 
 #[test]
-fn after_a_silent_death_only_time_outs_end_calls() {
+fn after_a_silent_death_only_timeouts_end_calls() {
     let sim = Sim::seed(1).silent_death(Rank(1), 5_000);
     let report = run(&sim, |worker| {
         if worker.rank().0 == 1 {
@@ -299,21 +301,23 @@ fn after_a_silent_death_only_time_outs_end_calls() {
 }
 
 #[test]
-fn a_panic_is_told_to_all() {
+fn a_panic_of_a_rank_ends_the_waits_of_all() {
     let report = run(&Sim::seed(1).ranks(3), |worker| {
-        assert_ne!(worker.rank().0, 2, "rank 2 does not like it here");
+        assert_ne!(worker.rank().0, 2, "rank 2 panics on purpose");
         wait(worker, 0, 1)
     });
     let failure = report.failure.unwrap();
     assert_eq!(failure.rank(), Some(Rank(2)));
-    assert!(failure.to_string().contains("panicked: ") && failure.to_string().contains("does not like"));
+    assert!(failure.to_string().contains("panicked: ") && failure.to_string().contains("panics on purpose"));
     let Outcome::Returned(Err(error)) = &report.outcomes[0] else { panic!() };
     assert!(matches!(error.cause(), Cause::PeerDied { peer: Rank(2), .. }), "{error}");
-    assert!(matches!(&report.outcomes[2], Outcome::Panicked(message) if message.contains("does not like")));
+    assert!(
+        matches!(&report.outcomes[2], Outcome::Panicked(message) if message.contains("panics on purpose"))
+    );
 }
 
 #[test]
-fn a_passive_target_takes_what_arrives_in_its_calls_only() {
+fn a_passive_target_receives_only_in_its_calls() {
     let seen_while_computing = |passive, native| {
         let sim = Sim::seed(7).passive_targets(passive).native_put_signal(native);
         let seen = run_well(&sim, |worker| {
@@ -342,15 +346,15 @@ fn read_word(place: *const u8) -> u64 {
     unsafe { place.cast::<u64>().read_volatile() }
 }
 
-/// Ends of operations by token, as a fabric tells them.
-pub(crate) fn ends(fabric: &dyn Fabric) -> Vec<(Token, Result<u64, Cause>)> {
+/// Polls the fabric once and returns the ends of operations by token.
+pub(crate) fn poll_ends(fabric: &dyn Fabric) -> Vec<(Token, Result<u64, Cause>)> {
     let mut ends = Vec::new();
     fabric.poll(&mut |token, outcome| ends.push((token, outcome)));
     ends
 }
 
 #[test]
-fn everything_accepted_ends_once_also_when_all_is_failed() {
+fn accepted_operations_end_once_also_after_fail_all() {
     for seed in 0..200 {
         let sim = Sim::seed(seed).remote_completion(seed % 2 == 0).outstanding_max(20);
         let report = simulate(&sim, |member| {
@@ -364,19 +368,19 @@ fn everything_accepted_ends_once_also_when_all_is_failed() {
                 let posted = post(fabric, number as u64, buffer);
                 match posted {
                     Ok(Posted::Started) => accepted.push(number as u64),
-                    Ok(Posted::Done(_)) => panic!("nothing ends at once here"),
+                    Ok(Posted::Done(_)) => panic!("no operation completes within its call here"),
                     Err(refused) => assert_eq!(refused, Refused::Again),
                 }
                 if number as u64 % 7 == seed % 7 {
-                    ended.extend(ends(fabric));
+                    ended.extend(poll_ends(fabric));
                 }
             }
             fabric.fail_all(&Cause::JobOver);
             assert_eq!(post(fabric, 99, &mut buffers[0]), Err(Refused::from(Cause::JobOver)));
             let before = buffers.clone();
             member.platform.compute(1_000_000);
-            ended.extend(ends(fabric));
-            ended.extend(ends(fabric));
+            ended.extend(poll_ends(fabric));
+            ended.extend(poll_ends(fabric));
             assert_eq!(buffers, before, "seed {seed}: a buffer was touched after it was given back");
             let mut tokens: Vec<Token> = ended.iter().map(|&(token, _)| token).collect();
             tokens.sort_unstable();
@@ -388,10 +392,10 @@ fn everything_accepted_ends_once_also_when_all_is_failed() {
     }
 }
 
-/// Posts something: what, its token says.
+/// Posts an operation whose kind follows from its token.
 pub(crate) fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Result<Posted, Refused> {
     let (accept, len, peer) = (move || token, buffer.len() as u64, starter(1, 0));
-    // SAFETY: the buffers live until all operations have ended, and are only looked at after that.
+    // SAFETY: the buffers live until all operations have ended, and are read only after that.
     unsafe {
         match token % 5 {
             0 => fabric.put(&accept, peer, buffer.as_ptr(), len),
@@ -404,7 +408,7 @@ pub(crate) fn post(fabric: &dyn Fabric, token: Token, buffer: &mut [u8]) -> Resu
 }
 
 #[test]
-fn descriptions_that_make_no_sense_are_refused() {
+fn invalid_descriptions_are_refused() {
     assert!(simulate(&Sim::seed(1).ranks(0), |_| ()).is_err());
     let nobody = simulate(&Sim::seed(1).ranks(2).kill(Rank(2), 0), |_| ());
     assert_eq!(cause(nobody), Cause::NoSuchRank { rank: Rank(2), size: 2 });

@@ -1,4 +1,4 @@
-//! Programs for the simulator's own tests: one function for all ranks, given the machine.
+//! Runs programs for the simulator's own tests: one function for all ranks, called with the rank's worker.
 
 use tasuki_core::base::log::{Level, Log};
 use tasuki_core::base::{Cause, Rank, Result};
@@ -7,7 +7,7 @@ use tasuki_core::fabric::{Atomic, AtomicKind, Width};
 use tasuki_core::segment::{GlobalAddress, layout};
 use tasuki_fabric_sim::{Member, Report, Sim, simulate};
 
-/// Runs `app` on every rank, from joining to leaving. An error that it returns is told to the others.
+/// Runs `app` on every rank, from joining to leaving. An error that it returns is reported to the other ranks.
 pub(crate) fn run<R: Send>(sim: &Sim, app: impl Fn(&Worker) -> Result<R> + Sync) -> Report<Result<R>> {
     simulate(sim, |member| one(member, &app)).unwrap()
 }
@@ -23,32 +23,32 @@ fn one<R>(member: Member, app: &impl Fn(&Worker) -> Result<R>) -> Result<R> {
     }
 }
 
-/// The same where every rank must succeed; what each returned.
+/// Runs `app` on every rank and returns what each rank returned. Panics if a rank fails or a wake-up was missed.
 pub(crate) fn run_well<R: Send>(sim: &Sim, app: impl Fn(&Worker) -> Result<R> + Sync) -> Vec<R> {
     let report = run(sim, app);
-    assert_eq!(report.rescues, 0, "a wake-up was missing under {sim:?}");
+    assert_eq!(report.missed_wakeups, 0, "a wake-up was missed under {sim:?}");
     let values = report.values().unwrap_or_else(|error| panic!("{error} under {sim:?}"));
     values.into_iter().map(|value| value.unwrap_or_else(|error| panic!("{error} under {sim:?}"))).collect()
 }
 
-/// A byte of a rank's starter memory: 64 KiB, zero, known to all.
+/// Returns the address of a byte in a rank's starter memory (64 KiB, zero, at an offset that all ranks know).
 pub(crate) fn starter(rank: u32, offset: u64) -> GlobalAddress {
     GlobalAddress::new(Rank(rank), layout::STARTER + offset)
 }
 
-/// A rank's signal.
+/// Returns the address of a rank's signal.
 pub(crate) fn signal(rank: u32, index: u32) -> GlobalAddress {
     GlobalAddress::new(Rank(rank), layout::signal_offset(index))
 }
 
-/// Waits until the own signal has reached a value.
+/// Waits until a signal of the calling rank has reached `threshold`.
 pub(crate) fn wait(worker: &Worker, index: u32, threshold: u64) -> Result<()> {
     let cell = worker.fabric().own_signal(index)?;
     worker.wait_signal(cell, threshold, None, None, &|| format!("wait(signal {index} >= {threshold})"))
 }
 
-/// All ranks meet: everyone raises everyone's signal `index`, which must be at `before * size` on all.
-pub(crate) fn meet(worker: &Worker, index: u32, before: u64) -> Result<()> {
+/// Barrier of all ranks: each rank raises signal `index` of every rank. The signal must be at `before * size` on all.
+pub(crate) fn barrier(worker: &Worker, index: u32, before: u64) -> Result<()> {
     let size = worker.size() as u64;
     for rank in 0..size as u32 {
         worker.raise(signal(rank, index), 1)?;
@@ -56,22 +56,22 @@ pub(crate) fn meet(worker: &Worker, index: u32, before: u64) -> Result<()> {
     wait(worker, index, (before + 1) * size)
 }
 
-/// A change of a word of eight bytes.
+/// Returns an atomic operation on a word of eight bytes.
 pub(crate) fn change(kind: AtomicKind, operand: u64) -> Atomic {
     Atomic { kind, operand, width: Width::W8 }
 }
 
-/// A word of some rank's memory, read in one piece.
+/// Reads a word of any rank's memory atomically.
 pub(crate) fn load(worker: &Worker, at: GlobalAddress) -> Result<u64> {
     worker.atomic(at, change(AtomicKind::Load, 0))
 }
 
-/// Bytes that can be told from others.
+/// Returns bytes that differ from those of another seed.
 pub(crate) fn pattern(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| ((seed * 31 + i * 7) % 251) as u8 + 1).collect()
 }
 
-/// The cause of an error.
+/// Returns the cause of an error.
 pub(crate) fn cause<R: std::fmt::Debug>(result: Result<R>) -> Cause {
     result.unwrap_err().cause().clone()
 }

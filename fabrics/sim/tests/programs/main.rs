@@ -1,4 +1,5 @@
-//! Programs in the simulator, over the real engine: what holds on every seed, and twins that must fail.
+//! Programs of the simulator over the real engine: properties that hold on every seed, and runs with a broken promise
+//! that must fail.
 #![cfg(test)]
 
 mod determinism;

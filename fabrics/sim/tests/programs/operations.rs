@@ -1,12 +1,12 @@
-//! Put, get, copy and atomics do what they say, whatever the fabric can and the seed draws.
+//! Put, get, copy and atomics work with every set of capabilities and on every seed.
 
-use crate::harness::{change, load, meet, pattern, run_well, signal, starter, wait};
+use crate::harness::{barrier, change, load, pattern, run_well, signal, starter, wait};
 use tasuki_core::engine::{After, Handle};
 use tasuki_core::fabric::AtomicKind;
 use tasuki_fabric_sim::Sim;
 
-/// A fabric whose capabilities and limits follow from the seed, storms included.
-fn any(seed: u64) -> Sim {
+/// Returns a simulation whose capabilities and limits follow from the seed, refusals included.
+fn simulation(seed: u64) -> Sim {
     let bit = |n: u64| (seed >> n) & 1 == 1;
     let sim = Sim::seed(seed)
         .map(bit(0))
@@ -22,9 +22,9 @@ fn any(seed: u64) -> Sim {
 }
 
 #[test]
-fn what_is_put_can_be_got_and_nothing_beside_it_changes() {
+fn get_returns_what_was_put_and_nothing_beside_it_changes() {
     for seed in 0..256 {
-        run_well(&any(seed).ranks(3), |worker| {
+        run_well(&simulation(seed).ranks(3), |worker| {
             let me = worker.rank().0;
             for round in 0..6 {
                 let len = [0, 1, 7, 8, 9, 3_000][round as usize];
@@ -40,18 +40,18 @@ fn what_is_put_can_be_got_and_nothing_beside_it_changes() {
                 worker.get(at, &mut back)?;
                 assert_eq!(back, vec![0; len + 2], "seed {seed}");
             }
-            meet(worker, 0, 0)
+            barrier(worker, 0, 0)
         });
     }
 }
 
 #[test]
-fn copies_reach_any_rank_from_any_rank() {
+fn copies_work_between_any_two_ranks() {
     for seed in 0..128 {
-        run_well(&any(seed).ranks(4), |worker| {
+        run_well(&simulation(seed).ranks(4), |worker| {
             let me = worker.rank().0;
             worker.put(starter(me, 0), &pattern(u64::from(me), 2_000))?;
-            meet(worker, 0, 0)?;
+            barrier(worker, 0, 0)?;
             if me == 3 {
                 let mut last = Handle::NULL;
                 for from in 0..4_u32 {
@@ -64,21 +64,21 @@ fn copies_reach_any_rank_from_any_rank() {
                 }
                 worker.complete(last)?;
             }
-            meet(worker, 0, 1)?;
+            barrier(worker, 0, 1)?;
             for from in 0..4_u32 {
                 let mut bytes = vec![0; 2_000];
                 worker.get(starter(me, 4_096 + u64::from(from) * 4_096), &mut bytes)?;
                 assert_eq!(bytes, pattern(u64::from(from), 2_000), "seed {seed}, from {from} to {me}");
             }
-            meet(worker, 0, 2)
+            barrier(worker, 0, 2)
         });
     }
 }
 
 #[test]
-fn memory_of_ones_own_is_reached_like_job_memory() {
+fn registered_memory_is_accessed_like_job_memory() {
     for seed in 0..64 {
-        run_well(&any(seed).ranks(2), |worker| {
+        run_well(&simulation(seed).ranks(2), |worker| {
             let mut own = pattern(seed, 500);
             let offset = worker.registry().register(own.as_mut_ptr() as u64, 500)?;
             let (me, peer) = (worker.rank().0, 1 - worker.rank().0);
@@ -93,10 +93,10 @@ fn memory_of_ones_own_is_reached_like_job_memory() {
             worker.put(at.add(100), &pattern(seed + 1, 50))?;
             worker.get(at.add(100), &mut bytes[..50])?;
             assert_eq!(bytes[..50], pattern(seed + 1, 50));
-            meet(worker, 1, 0)?;
+            barrier(worker, 1, 0)?;
             worker.registry().free(offset)?;
             drop(own);
-            meet(worker, 1, 1)
+            barrier(worker, 1, 1)
         });
     }
 }
@@ -118,17 +118,17 @@ fn an_overlapping_copy_inside_a_rank_moves_as_memmove_does() {
                 worker.get(starter(1, 0), &mut after)?;
                 assert_eq!(after, bytes, "seed {seed}: {from} to {to}");
             }
-            meet(worker, 0, 0)
+            barrier(worker, 0, 0)
         });
     }
 }
 
-/// What every rank fetches when all add to one word.
-fn fetched(sim: &Sim) -> Vec<u64> {
+/// Returns the values that all ranks fetch when they add to one word, sorted.
+fn fetched_by_adds(sim: &Sim) -> Vec<u64> {
     let adds = run_well(sim, |worker| {
         let add = |_| worker.atomic(starter(0, 64), change(AtomicKind::Add, 1));
         let fetched: Vec<u64> = (0..20).map(add).collect::<Result<_, _>>()?;
-        meet(worker, 0, 0)?;
+        barrier(worker, 0, 0)?;
         Ok(fetched)
     });
     let mut all = adds.concat();
@@ -139,11 +139,17 @@ fn fetched(sim: &Sim) -> Vec<u64> {
 #[test]
 fn no_two_adds_fetch_the_same_value() {
     for seed in 0..64 {
-        assert_eq!(fetched(&any(seed).ranks(5)), (0..100).collect::<Vec<u64>>(), "seed {seed}");
+        assert_eq!(
+            fetched_by_adds(&simulation(seed).ranks(5)),
+            (0..100).collect::<Vec<u64>>(),
+            "seed {seed}"
+        );
     }
 }
 
 #[test]
-fn twin_adds_that_are_torn_lose_some() {
-    assert!((0..8).any(|seed| fetched(&Sim::seed(seed).ranks(5).torn_atomics(true)).last() != Some(&99)));
+fn broken_promise_torn_atomics_lose_additions() {
+    assert!(
+        (0..8).any(|seed| fetched_by_adds(&Sim::seed(seed).ranks(5).torn_atomics(true)).last() != Some(&99))
+    );
 }

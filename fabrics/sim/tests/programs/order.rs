@@ -1,9 +1,9 @@
-//! Claims of order hold on every seed, and fail once the order that they rest on is taken away.
+//! Guarantees of order hold on every seed, and fail when the simulator breaks the promise that they rely on.
 #![allow(unsafe_code)]
 //! Unsafe: own memory is read while peers write it, by the copy that tolerates that; a buffer handed to a fabric
 //! outlives the operation on it.
 
-use crate::harness::{load, meet, pattern, run, run_well, signal, starter, wait};
+use crate::harness::{barrier, load, pattern, run, run_well, signal, starter, wait};
 use tasuki_core::base::{Cause, Rank};
 use tasuki_core::engine::{After, Handle, Worker};
 use tasuki_core::fabric::{LinePayload, Posted, Refused, SignalLine, Token};
@@ -12,7 +12,7 @@ use tasuki_fabric_sim::Sim;
 
 const SEEDS: u64 = 200;
 
-/// Whether all bytes are there whenever a put's signal is seen.
+/// Returns true if the receiver sees all bytes of a put whenever it sees the put's signal.
 fn signals_follow_bytes(sim: &Sim) -> bool {
     let seen = run_well(sim, |worker| {
         let mut good = true;
@@ -41,7 +41,7 @@ fn read_own(place: *mut u8, into: &mut [u8]) {
 }
 
 #[test]
-fn a_signal_is_seen_after_its_bytes() {
+fn a_put_signal_is_seen_after_its_bytes() {
     for seed in 0..SEEDS {
         let sim = Sim::seed(seed).native_put_signal(seed % 2 == 0).remote_completion(seed % 3 == 0);
         let sim = if seed % 5 == 0 { sim.transfer_bytes_max(300) } else { sim };
@@ -50,16 +50,16 @@ fn a_signal_is_seen_after_its_bytes() {
 }
 
 #[test]
-fn twin_signals_that_are_not_ordered_overtake_their_bytes() {
+fn broken_promise_unordered_signals_overtake_their_bytes() {
     assert!((0..20).any(|seed| !signals_follow_bytes(&Sim::seed(seed).unordered_signals(true))));
 }
 
-/// Whether c equals the remote bytes after remote -> a -> b -> c.
+/// Returns true if c equals the remote bytes after the copies remote -> a -> b -> c.
 fn chain_arrives(sim: &Sim, after: impl Fn(Handle) -> After + Sync) -> bool {
     let arrived = run_well(sim, |worker| {
         let bytes = pattern(worker.rank().0.into(), 600);
         worker.put(starter(worker.rank().0, 0), &bytes)?;
-        meet(worker, 0, 0)?;
+        barrier(worker, 0, 0)?;
         let mut good = true;
         if worker.rank().0 == 0 {
             let places = [starter(2, 0), starter(1, 1_000), starter(0, 2_000), starter(1, 3_000)];
@@ -72,14 +72,14 @@ fn chain_arrives(sim: &Sim, after: impl Fn(Handle) -> After + Sync) -> bool {
             worker.get(starter(1, 3_000), &mut arrived)?;
             good = arrived == pattern(2, 600);
         }
-        meet(worker, 0, 1)?;
+        barrier(worker, 0, 1)?;
         Ok(good)
     });
     arrived.into_iter().all(|good| good)
 }
 
 #[test]
-fn a_chain_of_order_handles_delivers() {
+fn a_chain_of_copies_ordered_by_handles_delivers() {
     for seed in 0..SEEDS {
         let sim = Sim::seed(seed).ranks(3).third_party(seed % 2 == 0).remote_completion(seed % 3 == 0);
         assert!(chain_arrives(&sim, After::Exact), "seed {seed}");
@@ -87,22 +87,22 @@ fn a_chain_of_order_handles_delivers() {
 }
 
 #[test]
-fn twin_a_chain_without_order_shows_a_stale_value() {
+fn a_chain_of_copies_without_order_delivers_a_stale_value() {
     let sim = |seed| Sim::seed(seed).ranks(3).third_party(true);
     assert!((0..20).any(|seed| !chain_arrives(&sim(seed), |_| After::Nothing)));
 }
 
 #[test]
-fn twin_a_chain_over_a_fabric_that_ends_too_early_shows_a_stale_value() {
+fn broken_promise_early_ends_deliver_a_stale_value() {
     let sim = |seed| Sim::seed(seed).ranks(3).third_party(true).early_ends(true);
     assert!((0..20).any(|seed| !chain_arrives(&sim(seed), After::Exact)));
 }
 
-/// A token that the engine never gives.
+/// A token that the engine never uses.
 const TOKEN: Token = Token::MAX;
 
-/// Posts to the fabric itself and waits until that has ended; how it did.
-fn ended(worker: &Worker, post: impl Fn() -> Result<Posted, Refused>) -> Result<u64, Cause> {
+/// Posts an operation to the fabric directly, waits for its end and returns the outcome.
+fn post_and_wait(worker: &Worker, post: impl Fn() -> Result<Posted, Refused>) -> Result<u64, Cause> {
     assert_eq!(post(), Ok(Posted::Started));
     let mut end = None;
     while end.is_none() {
@@ -114,19 +114,19 @@ fn ended(worker: &Worker, post: impl Fn() -> Result<Posted, Refused>) -> Result<
     end.unwrap()
 }
 
-/// Whether the bytes of a put are there, seen by their owner, when the flush after it has ended; and whether they
-/// were when the put itself had.
-fn flushed(sim: &Sim) -> (bool, bool) {
+/// Returns whether the bytes of a put are visible in the target's memory when the flush after it has ended, and whether
+/// they are visible when the put itself has ended.
+fn visible_after_flush(sim: &Sim) -> (bool, bool) {
     let seen = run_well(sim, |worker| {
         let mut seen = (true, true);
         if worker.rank().0 == 0 {
             let bytes = pattern(1, 64);
             put_and_wait(worker, starter(1, 0), &bytes);
             seen.1 = peek(worker, starter(1, 0), 64) == bytes;
-            ended(worker, || worker.fabric().flush(&|| TOKEN, Rank(1))).unwrap();
+            post_and_wait(worker, || worker.fabric().flush(&|| TOKEN, Rank(1))).unwrap();
             seen.0 = peek(worker, starter(1, 0), 64) == bytes;
         }
-        meet(worker, 0, 0)?;
+        barrier(worker, 0, 0)?;
         Ok(seen)
     });
     seen[0]
@@ -134,12 +134,13 @@ fn flushed(sim: &Sim) -> (bool, bool) {
 
 fn put_and_wait(worker: &Worker, to: GlobalAddress, bytes: &[u8]) {
     // SAFETY: the bytes are borrowed until the operation has ended.
-    let put =
-        ended(worker, || unsafe { worker.fabric().put(&|| TOKEN, to, bytes.as_ptr(), bytes.len() as u64) });
+    let put = post_and_wait(worker, || unsafe {
+        worker.fabric().put(&|| TOKEN, to, bytes.as_ptr(), bytes.len() as u64)
+    });
     assert_eq!(put, Ok(0));
 }
 
-/// Bytes of another rank as they are at this moment, by mapping.
+/// Returns the present bytes of another rank, read through mapped memory.
 fn peek(worker: &Worker, at: GlobalAddress, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     read_own(worker.fabric().map(at, len as u64).unwrap().as_ptr(), &mut bytes);
@@ -151,66 +152,66 @@ fn a_flush_ends_after_everything_before_it_is_visible() {
     let mut early = 0;
     for seed in 0..SEEDS {
         let sim = Sim::seed(seed).map(true).remote_completion(seed % 2 == 0);
-        let (when_flushed, when_ended) = flushed(&sim);
+        let (when_flushed, when_ended) = visible_after_flush(&sim);
         assert!(when_flushed, "seed {seed}");
-        assert!(when_ended || seed % 2 == 1, "seed {seed}: completion should have been remote");
+        assert!(when_ended || seed % 2 == 1, "seed {seed}: completion should mean visibility");
         early += u64::from(!when_ended);
     }
-    assert!(early > SEEDS / 4, "local completion should mostly come before the bytes: {early}");
+    assert!(early > SEEDS / 4, "local completion should often come before the bytes: {early}");
 }
 
 #[test]
-fn twin_a_flush_that_does_not_wait_ends_too_early() {
+fn broken_promise_an_early_flush_ends_before_the_bytes_arrive() {
     let sim = |seed| Sim::seed(seed).map(true).remote_completion(false).early_flush(true);
-    assert!((0..50).any(|seed| !flushed(&sim(seed)).0));
+    assert!((0..50).any(|seed| !visible_after_flush(&sim(seed)).0));
 }
 
 #[test]
-fn what_fails_after_its_local_end_is_told_by_the_flush() {
-    let mut told = 0;
+fn a_flush_reports_an_operation_that_failed_after_its_local_end() {
+    let mut reported = 0;
     for seed in 0..SEEDS {
         let failed = run_well(&Sim::seed(seed).remote_completion(false), |worker| {
-            let place = GlobalAddress::new(Rank(1), layout::LOCAL.start); // where the first allocation lies
+            let place = GlobalAddress::new(Rank(1), layout::LOCAL.start); // the address of the first allocation
             if worker.rank().0 == 1 {
                 let offset = worker.registry().allocate_local(64)?;
                 assert_eq!(offset, place.offset());
                 worker.raise(signal(0, 0), 1)?;
                 worker.platform().compute(2_000 + seed * 40);
                 worker.registry().free(offset)?;
-                return meet(worker, 1, 0).map(|()| None);
+                return barrier(worker, 1, 0).map(|()| None);
             }
             wait(worker, 0, 1)?;
             put_and_wait(worker, place, &[9; 64]);
-            let failed = ended(worker, || worker.fabric().flush(&|| TOKEN, Rank(1))).err();
-            meet(worker, 1, 0).map(|()| failed)
+            let failed = post_and_wait(worker, || worker.fabric().flush(&|| TOKEN, Rank(1))).err();
+            barrier(worker, 1, 0).map(|()| failed)
         });
         if let Some(cause) = &failed[0] {
             assert!(matches!(cause, Cause::Stale { .. }), "seed {seed}: {cause}");
-            told += 1;
+            reported += 1;
         }
     }
-    assert!((10..SEEDS).contains(&told), "{told}");
+    assert!((10..SEEDS).contains(&reported), "{reported}");
 }
 
 #[test]
-fn a_copy_does_not_end_before_a_passive_source_was_read() {
+fn a_copy_does_not_end_before_its_passive_source_was_read() {
     for seed in 0..50 {
         let sim = Sim::seed(seed).ranks(3).third_party(true).remote_completion(false).passive_targets(true);
         run_well(&sim, |worker| {
             if worker.rank().0 == 0 {
                 let copy = || worker.fabric().copy(&|| TOKEN, starter(1, 0), starter(2, 0), 64);
-                assert_eq!(ended(worker, copy), Ok(0));
+                assert_eq!(post_and_wait(worker, copy), Ok(0));
                 assert!(worker.platform().now_ns() >= 50_000, "seed {seed}");
             } else if worker.rank().0 == 1 {
                 worker.platform().compute(50_000);
             }
-            meet(worker, 0, 0)
+            barrier(worker, 0, 0)
         });
     }
 }
 
-/// Whether a line's payload is there whenever its counter is seen.
-fn lines_come_whole(sim: &Sim) -> bool {
+/// Returns true if the payload of a signal line is visible whenever its counter is.
+fn lines_arrive_whole(sim: &Sim) -> bool {
     let seen = run_well(sim, |worker| {
         let mut good = true;
         for round in 1..=10_u64 {
@@ -228,27 +229,27 @@ fn lines_come_whole(sim: &Sim) -> bool {
                 worker.raise(signal(0, 0), 1)?;
             }
         }
-        meet(worker, 1, 0)?;
+        barrier(worker, 1, 0)?;
         Ok(good)
     });
     seen.into_iter().all(|good| good)
 }
 
 #[test]
-fn a_line_comes_with_its_payload() {
+fn a_signal_line_arrives_with_its_payload() {
     for seed in 0..SEEDS {
         let sim = Sim::seed(seed).again_storm(0.2).passive_targets(seed % 2 == 0);
-        assert!(lines_come_whole(&sim), "seed {seed}");
+        assert!(lines_arrive_whole(&sim), "seed {seed}");
     }
 }
 
 #[test]
-fn twin_torn_lines_come_without_their_payload() {
-    assert!((0..20).any(|seed| !lines_come_whole(&Sim::seed(seed).torn_lines(true))));
+fn broken_promise_torn_lines_arrive_without_their_payload() {
+    assert!((0..20).any(|seed| !lines_arrive_whole(&Sim::seed(seed).torn_lines(true))));
 }
 
 #[test]
-fn a_line_that_was_overtaken_does_not_come_back() {
+fn a_line_that_was_overtaken_does_not_overwrite_the_later_one() {
     for seed in 0..SEEDS {
         run_well(&Sim::seed(seed), |worker| {
             if worker.rank().0 == 0 {
@@ -271,33 +272,32 @@ fn a_line_that_was_overtaken_does_not_come_back() {
     }
 }
 
-/// What a rank sees of two signals that another raises one after the other: the second without the first?
+/// Returns true if rank 1 sees the second of two signals, raised one after the other by rank 0, before the first.
 fn second_first(sim: &Sim) -> bool {
     let seen = run_well(sim, |worker| {
         if worker.rank().0 == 0 {
             worker.fabric().raise(&|| TOKEN, signal(1, 0), 1).unwrap();
             worker.fabric().raise(&|| TOKEN, signal(1, 1), 1).unwrap();
-            return meet(worker, 2, 0).map(|()| false);
+            return barrier(worker, 2, 0).map(|()| false);
         }
         wait(worker, 1, 1)?;
         let second_first = worker.fabric().read_signal(signal(1, 0)) == 0;
-        meet(worker, 2, 0).map(|()| second_first)
+        barrier(worker, 2, 0).map(|()| second_first)
     });
     seen[1]
 }
 
 #[test]
-fn operations_overtake_each_other_where_they_may_and_only_there() {
+fn operations_overtake_each_other_only_if_reordering_is_on() {
     let overtaken =
         |reorder| (0..SEEDS).filter(|&seed| second_first(&Sim::seed(seed).reorder(reorder))).count();
     assert_eq!(overtaken(false), 0);
     assert!(overtaken(true) > 10);
 }
 
-/// What a reader sees of two words that are put in one operation.
 #[test]
-fn the_bytes_of_one_put_arrive_in_no_order() {
-    let halves = |seed| {
+fn the_bytes_of_one_put_arrive_in_any_order() {
+    let seen_first = |seed| {
         let sim = Sim::seed(seed).bandwidth(100_000_000);
         let seen = run_well(&sim, |worker| {
             let mut seen = (0, 0);
@@ -314,7 +314,7 @@ fn the_bytes_of_one_put_arrive_in_no_order() {
         });
         seen[1]
     };
-    let all: Vec<(u8, u8)> = (0..40).map(halves).collect();
+    let all: Vec<(u8, u8)> = (0..40).map(seen_first).collect();
     assert!(all.iter().any(|seen| seen.0 == 1) && all.iter().any(|seen| seen.1 == 1), "{all:?}");
 }
 
@@ -325,7 +325,7 @@ fn own_byte(worker: &Worker, offset: u64) -> tasuki_core::base::Result<u8> {
 }
 
 #[test]
-fn what_was_sent_before_leaving_arrives() {
+fn operations_started_before_leaving_arrive() {
     for seed in 0..2 * SEEDS {
         let with_line = seed % 4 == 0;
         let report = run(&Sim::seed(seed).remote_completion(seed % 3 == 0), |worker| {
@@ -344,7 +344,7 @@ fn what_was_sent_before_leaving_arrives() {
             assert_eq!(load(worker, starter(1, 0))?, u64::from_ne_bytes([7; 8]));
             Ok(())
         });
-        assert_eq!(report.rescues, 0, "seed {seed}");
+        assert_eq!(report.missed_wakeups, 0, "seed {seed}");
         for value in report.values().unwrap() {
             value.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         }

@@ -1,6 +1,6 @@
-//! Waiting in virtual time: nothing is slept through, nobody waits for ever unnamed, threads of a rank included.
+//! Waiting in virtual time: no wake-up is missed and every deadlock is reported, with several threads of a rank too.
 
-use crate::harness::{change, load, meet, run, run_well, signal, starter, wait};
+use crate::harness::{barrier, change, load, run, run_well, signal, starter, wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tasuki_core::fabric::AtomicKind;
 use tasuki_core::node::node_state::Stage;
 use tasuki_fabric_sim::{Outcome, Sim, simulate};
 
-/// All ranks hear of all others, in log2 rounds of signals.
-fn barrier(worker: &Worker, instance: u64) -> tasuki_core::base::Result<()> {
+/// Dissemination barrier: log2 rounds of signals.
+fn dissemination_barrier(worker: &Worker, instance: u64) -> tasuki_core::base::Result<()> {
     let size = worker.size() as u32;
     let rounds = size.next_power_of_two().trailing_zeros();
     for round in 0..rounds {
@@ -23,21 +23,21 @@ fn barrier(worker: &Worker, instance: u64) -> tasuki_core::base::Result<()> {
 }
 
 #[test]
-fn three_hundred_ranks_meet() {
+fn a_barrier_of_300_ranks_lets_no_rank_through_early() {
     let entered = AtomicU64::new(0);
     run_well(&Sim::seed(5).ranks(300), |worker| {
         for instance in 1..=3 {
             worker.platform().compute(u64::from(worker.rank().0 * 37 % 100) * 100);
             entered.fetch_add(1, Ordering::Relaxed);
-            barrier(worker, instance)?;
-            assert!(entered.load(Ordering::Relaxed) >= instance * 300, "somebody was let through early");
+            dissemination_barrier(worker, instance)?;
+            assert!(entered.load(Ordering::Relaxed) >= instance * 300, "a rank was let through early");
         }
         Ok(())
     });
 }
 
 #[test]
-fn everyone_who_waits_is_named_when_nothing_can_happen() {
+fn a_deadlock_names_every_waiting_rank_and_its_call() {
     let report = run(&Sim::seed(1).ranks(3), |worker| match worker.rank().0 {
         0 => wait(worker, 7, 4),
         1 => wait(worker, 8, 1),
@@ -57,7 +57,7 @@ fn everyone_who_waits_is_named_when_nothing_can_happen() {
 }
 
 #[test]
-fn ranks_that_wait_again_after_a_deadlock_are_ended() {
+fn ranks_that_wait_again_after_a_deadlock_are_killed() {
     let report = run(&Sim::seed(1), |worker| {
         let mut errors = 0_u64;
         while wait(worker, 7, 4).is_err() {
@@ -70,7 +70,7 @@ fn ranks_that_wait_again_after_a_deadlock_are_ended() {
 }
 
 #[test]
-fn a_time_out_comes_at_its_time() {
+fn a_timeout_ends_the_wait_at_its_time() {
     for seed in 0..50 {
         run_well(&Sim::seed(seed), |worker| {
             let limit = Duration::from_micros(100 + seed * 50);
@@ -80,13 +80,13 @@ fn a_time_out_comes_at_its_time() {
             assert!(waited.unwrap_err().is_timeout());
             let took = worker.platform().now_ns() - before;
             assert!(took >= limit.as_nanos() as u64 && took < limit.as_nanos() as u64 + 5_000, "{took}");
-            meet(worker, 1, 0)
+            barrier(worker, 1, 0)
         });
     }
 }
 
 #[test]
-fn a_loop_over_a_word_sees_it_change() {
+fn a_loop_that_polls_a_word_sees_its_change() {
     run_well(&Sim::seed(9), |worker| {
         if worker.rank().0 == 0 {
             worker.platform().compute(30_000);
@@ -98,12 +98,12 @@ fn a_loop_over_a_word_sees_it_change() {
                 worker.relax("loop")?;
             }
         }
-        meet(worker, 1, 0)
+        barrier(worker, 1, 0)
     });
 }
 
 #[test]
-fn who_waits_for_a_rank_that_leaves_is_told() {
+fn a_wait_for_a_rank_that_leaves_ends_with_an_error() {
     for seed in 0..300 {
         let report = run(&Sim::seed(seed).ranks(3).in_step(true), |worker| {
             let cell = worker.fabric().own_signal(0)?;
@@ -116,7 +116,7 @@ fn who_waits_for_a_rank_that_leaves_is_told() {
                 _ => worker.wait_signal(cell, 1, None, None, &|| "wait".into()),
             }
         });
-        assert!(report.failure.is_none() && report.rescues == 0, "seed {seed}");
+        assert!(report.failure.is_none() && report.missed_wakeups == 0, "seed {seed}");
         let Outcome::Returned(Err(error)) = &report.outcomes[0] else { panic!("seed {seed}") };
         assert_eq!(error.cause(), &Cause::PeerLeft { peer: Rank(1) });
         let Outcome::Returned(Err(error)) = &report.outcomes[2] else { panic!("seed {seed}") };
@@ -125,7 +125,7 @@ fn who_waits_for_a_rank_that_leaves_is_told() {
 }
 
 #[test]
-fn a_stage_that_all_reach_is_noticed() {
+fn a_wait_for_a_stage_ends_when_all_ranks_have_reached_it() {
     for seed in 0..50 {
         let report = simulate(&Sim::seed(seed).ranks(5), |member| {
             tasuki_core::engine::Platform::compute(&*member.platform, u64::from(member.rank.0) * 5_000);
@@ -136,27 +136,27 @@ fn a_stage_that_all_reach_is_noticed() {
             now
         });
         let report = report.unwrap();
-        assert_eq!(report.rescues, 0);
+        assert_eq!(report.missed_wakeups, 0);
         assert!(report.values().unwrap().into_iter().all(|now| (20_000..25_000).contains(&now)));
     }
 }
 
-/// A machine that threads of a rank share.
-fn run_shared(sim: &Sim, app: impl Fn(&Arc<Worker>) + Sync) {
+/// Runs `app` on every rank with a worker that threads of the rank can share.
+fn run_threaded(sim: &Sim, app: impl Fn(&Arc<Worker>) + Sync) {
     let report = simulate(sim, |member| {
         let worker = Arc::new(member.join(Log::new("test", Level::Warn)).unwrap());
         app(&worker);
         worker.leave().unwrap();
     });
     let report = report.unwrap();
-    assert_eq!(report.rescues, 0, "under {sim:?}");
+    assert_eq!(report.missed_wakeups, 0, "under {sim:?}");
     report.values().unwrap();
 }
 
 #[test]
 fn threads_of_a_rank_wait_for_different_things() {
     for seed in 0..100 {
-        run_shared(&Sim::seed(seed).remote_completion(seed % 2 == 0).outstanding_max(3), |worker| {
+        run_threaded(&Sim::seed(seed).remote_completion(seed % 2 == 0).outstanding_max(3), |worker| {
             let me = worker.rank().0;
             let work = |index: u32| {
                 let worker = worker.clone();
@@ -180,9 +180,9 @@ fn threads_of_a_rank_wait_for_different_things() {
 }
 
 #[test]
-fn a_thread_finishes_what_another_one_waits_for() {
+fn a_thread_wakes_another_whose_operation_it_has_completed() {
     for seed in 0..200 {
-        run_shared(&Sim::seed(seed), |worker| {
+        run_threaded(&Sim::seed(seed), |worker| {
             let me = worker.rank().0;
             let other = worker.clone();
             let issued = Arc::new(AtomicU64::new(0));
@@ -198,7 +198,7 @@ fn a_thread_finishes_what_another_one_waits_for() {
             while issued.load(Ordering::Acquire) == 0 {
                 worker.platform().compute(10);
             }
-            // Moves the table on, and then leaves the other thread to itself for longer than its operations take.
+            // Completes the operations, then computes for longer than the operations of the other thread take.
             worker.progress();
             worker.complete(Handle::from_number(issued.load(Ordering::Relaxed))).unwrap();
             worker.platform().compute(100_000);
@@ -210,10 +210,10 @@ fn a_thread_finishes_what_another_one_waits_for() {
 }
 
 #[test]
-fn a_thread_that_goes_to_sleep_wakes_those_whose_operations_it_has_ended() {
+fn a_thread_that_begins_to_sleep_wakes_threads_whose_operations_it_has_completed() {
     for seed in 0..300 {
         let took = AtomicU64::new(0);
-        run_shared(&Sim::seed(seed).latency_ns(100_000).jitter_ns(0), |worker| {
+        run_threaded(&Sim::seed(seed).latency_ns(100_000).jitter_ns(0), |worker| {
             let (me, other) = (worker.rank().0, worker.clone());
             if me == 1 {
                 return;
@@ -243,7 +243,7 @@ fn a_thread_that_goes_to_sleep_wakes_those_whose_operations_it_has_ended() {
 }
 
 #[test]
-fn threads_that_wait_for_ever_are_named_by_their_rank() {
+fn a_deadlock_of_a_spawned_thread_names_its_rank_and_call() {
     let report = simulate(&Sim::seed(1), |member| {
         let worker = Arc::new(member.join(Log::new("test", Level::Warn)).unwrap());
         let other = worker.clone();
@@ -262,13 +262,13 @@ fn threads_that_wait_for_ever_are_named_by_their_rank() {
 }
 
 #[test]
-fn a_call_of_a_thread_that_nobody_knows_is_refused() {
+fn a_call_of_a_thread_outside_the_run_is_refused() {
     run_well(&Sim::seed(1), |worker| {
         let cause = std::thread::scope(|scope| {
             let put = scope.spawn(|| worker.put(starter(1, 0), &[1]).unwrap_err().cause().clone());
             put.join().unwrap()
         });
         assert!(matches!(cause, Cause::Argument(text) if text.contains("job.threads")));
-        meet(worker, 0, 0)
+        barrier(worker, 0, 0)
     });
 }

@@ -73,7 +73,7 @@ impl Worker {
     fn forward_all(&self) -> bool {
         let commands = self.commands();
         let Some(turn) = commands.handing_on.take() else { return false };
-        let of_use = commands.taken.work_off(|place| self.forward_one(place));
+        let of_use = commands.taken.process(|place| self.forward_one(place));
         commands.taken.defer_first(); // for which there was no room
         drop(turn);
         self.collect_offloaded(); // what has come back before it was noted who is away

@@ -125,7 +125,7 @@ impl Worker {
     /// Whether a command has come back that another rank ran.
     pub(in crate::engine::command_queue) fn have_offloaded_ended(&self) -> bool {
         let away = &self.commands().away;
-        !away.is_empty() && away.copied().into_iter().any(|one| self.returned(one).is_some())
+        !away.is_empty() && away.snapshot().into_iter().any(|one| self.returned(one).is_some())
     }
 
     /// Ends what other ranks have run.

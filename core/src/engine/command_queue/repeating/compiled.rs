@@ -309,7 +309,11 @@ impl Worker {
                 let (from, to) = (from.as_ptr(), to.as_ptr());
                 // SAFETY: places of so many bytes in memory of the job that stay mapped.
                 unsafe {
-                    if is_outward { self.outward().copy(from, to, len) } else { copy::copy(from, to, len) }
+                    if is_outward {
+                        self.store_policy().copy(from, to, len)
+                    } else {
+                        copy::copy(from, to, len)
+                    }
                 };
                 copy::fence_after_bulk(len);
                 true

@@ -69,7 +69,7 @@ impl Worker {
         if !self.commands().direct && self.comes_too_late(signal, failure.is_some()) {
             return Ok(());
         }
-        let accept = || self.open(raising(signal, amount, failure), None, false);
+        let accept = || self.enter_in_flight(raising(signal, amount, failure), None, false);
         let ahead = self.take_ahead(signal, todo);
         let posted = match failure {
             None => self.fabric().raise(&accept, signal, u64::from(amount)),
@@ -95,7 +95,7 @@ impl Worker {
     #[cold]
     fn comes_too_late(&self, signal: GlobalAddress, is_poison: bool) -> bool {
         let spoilt = &self.commands().spoilt;
-        let is_late = !spoilt.is_empty() && spoilt.copied().contains(&signal);
+        let is_late = !spoilt.is_empty() && spoilt.snapshot().contains(&signal);
         if is_poison && !is_late {
             spoilt.push(signal);
         }

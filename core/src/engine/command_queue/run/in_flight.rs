@@ -60,7 +60,7 @@ impl ActionProgress {
         bytes: &[u8],
         to: GlobalAddress,
     ) -> Result<Started, Cause> {
-        let loan = self.buffers[buffer].get_or_insert_with(|| RevocableBuffer::of(bytes.to_vec()));
+        let loan = self.buffers[buffer].get_or_insert_with(|| RevocableBuffer::from_vec(bytes.to_vec()));
         worker.start_put(to, &loan.enter()?, 0..bytes.len())
     }
 
@@ -92,7 +92,7 @@ impl ActionProgress {
             return Err(Cause::Argument(text));
         }
         let mut place =
-            |at: usize| self.buffers[at].get_or_insert_with(|| RevocableBuffer::scratch(size)).clone();
+            |at: usize| self.buffers[at].get_or_insert_with(|| RevocableBuffer::zeroed(size)).clone();
         if step == 0 && worker.reduce_inline(from, to, len, how) {
             return Ok(None);
         }
@@ -201,12 +201,12 @@ impl Worker {
         for mut one in self.commands().under_way.take_all() {
             let mut outcome = Ok(0);
             if let Some(operation) = one.operation {
-                match self.landed(operation) {
+                match self.take_outcome(operation) {
                     None => {
                         self.commands().under_way.push(one);
                         continue;
                     }
-                    Some(landed) => outcome = landed,
+                    Some(take_outcome) => outcome = take_outcome,
                 }
                 one.course.taken += 1;
             }

@@ -62,7 +62,7 @@ impl Worker {
         if len < SHARED_FROM || !self.commands().direct || !is_apart {
             return false;
         }
-        if !self.has_in_reach(from, len) || !self.has_in_reach(to, len) {
+        if !self.can_map(from, len) || !self.can_map(to, len) {
             return false;
         }
         let offer = SharedCopyRequest { from, to, len, place: named.place(flight) };
@@ -113,7 +113,7 @@ impl Worker {
         let (from, to) = (from.add(at), to.add(at));
         let caching = self.caching(to, len);
         let copy = || self.copy_across(from, to, size, caching);
-        copy() || self.has_in_reach(from, size) && self.has_in_reach(to, size) && copy()
+        copy() || self.can_map(from, size) && self.can_map(to, size) && copy()
     }
 
     fn shared_ended(&self, complete: &CompletedCopy) {

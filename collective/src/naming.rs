@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tasuki_core::base::Rank;
 use tasuki_message::CallNames;
-use tasuki_schedule::names::OPERATIONS;
+use tasuki_schedule::operation_names::OPERATIONS;
 use tasuki_schedule::shape::CollectiveKind;
 
 /// A call in a word: 34 bits of how many bytes or values, 24 of the root, five of what it does. Never 0; the highest

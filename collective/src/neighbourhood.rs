@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tasuki_core::base::{Cause, Error, Rank, Result};
-use tasuki_schedule::neighbours::sides;
+use tasuki_schedule::neighbour_graph::sides;
 
 /// Whom a member gives blocks, and from whom it gets some.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -260,7 +260,7 @@ impl Communicator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_schedule::neighbours::NeighbourGraph;
+    use tasuki_schedule::neighbour_graph::NeighbourGraph;
 
     /// What a member knows of itself is what the whole grid says of it.
     #[test]

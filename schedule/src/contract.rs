@@ -1,39 +1,39 @@
-//! What a schedule is to achieve: what each rank gives, and what it must have in the end. A contract says nothing of
-//! the way, so an algorithm cannot agree with its own mistakes.
+//! What a schedule must achieve: the inputs of each rank, and the outputs that it must have in the end. A contract does
+//! not depend on the algorithm, so a mistake of an algorithm cannot hide in it.
 
 use super::step::BufferId;
 
-/// Bytes of a buffer of one rank.
+/// A range of bytes in a buffer of one rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// Which buffer.
+    /// The buffer.
     pub buffer: BufferId,
-    /// Where they begin in it.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// From where bytes must have come: from the same distance within each of these, combined in this order.
+/// Where the bytes of an output come from: the same range of the buffer of each of these ranks, combined in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// Whose contributions; one where nothing is combined.
+    /// The contributing ranks; one rank where nothing is combined.
     pub ranks: Vec<u32>,
-    /// Out of which buffer.
+    /// The source buffer.
     pub buffer: BufferId,
-    /// Where the first byte lay there.
+    /// Offset of the first byte in it.
     pub offset: u64,
 }
 
-/// What one rank gives and gets.
+/// The inputs and outputs of one rank.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contract {
-    /// What its program has written when it starts.
+    /// Ranges that the program has written before the start.
     pub gives: Vec<Span>,
-    /// What its program finds when the start is over.
+    /// Ranges that the program reads after the start, each with its origin.
     pub gets: Vec<(Span, Origin)>,
-    /// Whether the order of what is combined matters.
+    /// True if values must be combined in the order of ranks.
     pub in_order: bool,
-    /// Whether all ranks must have started when a start is over.
+    /// True if no rank's start may end before all ranks have started.
     pub meets: bool,
 }

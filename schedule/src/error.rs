@@ -1,34 +1,34 @@
-//! Why a schedule has no such text or picture.
+//! Errors of importing, exporting and drawing schedules.
 
 use crate::Fault;
 use std::fmt;
 
-/// Why there is no such text or picture.
+/// An error of importing, exporting or drawing a schedule.
 #[derive(Debug)]
 pub enum Error {
-    /// The text cannot be read: where, and why.
+    /// The text cannot be parsed: the place and the reason.
     Text(String),
-    /// Operations of a GOAL text do not fit each other.
+    /// The operations of a GOAL text do not match each other.
     InvalidSchedule(String),
-    /// GOAL has no words for the schedule.
+    /// GOAL cannot express the schedule.
     NoWords(String),
     /// The text could not be written.
     Writing(std::io::Error),
-    /// A picture would have `asked` ranks, and has room for `max`.
+    /// The schedule has too many ranks for a picture.
     Ranks {
-        /// How many there are.
+        /// Ranks of the schedule.
         asked: usize,
-        /// The most that there may be.
+        /// The most ranks of a picture.
         max: usize,
     },
-    /// A picture would have `asked` steps, and has room for `max`.
+    /// The schedule has too many steps for a picture.
     Steps {
-        /// How many there are.
+        /// Steps of the schedule.
         asked: usize,
-        /// The most that there may be.
+        /// The most steps of a picture.
         max: usize,
     },
-    /// The schedule is wrong, so that nobody can tell what waits for what.
+    /// The schedule is faulty, so its dependencies are undefined.
     Wrong(Box<Fault>),
     /// The picture could not be drawn.
     Drawing(String),

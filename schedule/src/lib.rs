@@ -1,12 +1,12 @@
 //! Schedules: collectives as data.
 //!
-//! A schedule says for each rank which *steps* it prepares, each a command with what it waits for and what it raises,
-//! over buffers and signals that have names. It is made one rank at a time, from the rank's number alone, so nobody
-//! needs a table of all ranks. It is checked as it stands ([`Schedule::check`]) and may be started any number of times:
-//! *start* number k waits for signals relative to what they counted in all starts before, so nothing is ever reset. No
-//! step of a rank's start begins before the rank has started.
+//! A schedule lists the *steps* of each rank. A step is a command with a trigger and effects; it works on named buffers
+//! and signals. A rank's part is computed from the rank number alone, so no rank needs a table of all ranks.
+//! [`Schedule::check`] verifies the whole schedule. A schedule may be started any number of times: *start* number k
+//! waits for signal values relative to the counts of all earlier starts, so no signal is ever reset. No step of a
+//! rank's start begins before the rank has started.
 //!
-//! Nothing here knows what a broadcast is: what a schedule is to achieve is its [`Contract`].
+//! Nothing in a schedule depends on the kind of the collective: its [`Contract`] says what it must achieve.
 
 #![warn(clippy::print_stdout)]
 #![forbid(unsafe_code)]
@@ -17,14 +17,14 @@ mod check;
 mod contract;
 #[cfg(any(feature = "files", feature = "pictures"))]
 mod error;
-mod explicit;
+mod explicit_parts;
 #[cfg(feature = "files")]
 pub mod goal;
 #[cfg(feature = "files")]
 pub mod json;
-pub mod names;
-pub mod neighbours;
+pub mod neighbour_graph;
 pub mod network;
+pub mod operation_names;
 #[cfg(feature = "pictures")]
 pub mod picture;
 mod rank_part;
@@ -39,8 +39,8 @@ pub use check::{CheckReport, Dependency, Event, EventNode, Fault, FaultSite, Gra
 pub use contract::{Contract, Origin, Span};
 #[cfg(any(feature = "files", feature = "pictures"))]
 pub use error::Error;
-pub use explicit::{BYTES_MAX, COUNT_MAX, ExplicitPart, ExplicitStep, InvalidSchedule, LAG_MAX};
-pub use neighbours::{Edge, Got, NeighbourGraph};
+pub use explicit_parts::{BYTES_MAX, COUNT_MAX, ExplicitPart, ExplicitStep, InvalidSchedule, LAG_MAX};
+pub use neighbour_graph::{Edge, Got, NeighbourGraph};
 #[cfg(feature = "pictures")]
 pub use picture::View;
 pub use rank_part::{BufferDecl, BufferKind, Name, RankPart, SignalDecl, started};
@@ -56,7 +56,7 @@ pub use step::{
 use std::fmt;
 use std::sync::Arc;
 
-/// What all ranks do together.
+/// The steps of all ranks, and the contract that they must fulfil.
 #[derive(Clone)]
 pub struct Schedule {
     name: String,
@@ -73,8 +73,8 @@ impl fmt::Debug for Schedule {
 }
 
 impl Schedule {
-    /// A schedule among so many ranks. `part` fills in what the rank contributes whose part it is given, in time and
-    /// memory for that part alone; `contract` says what that rank gives and gets.
+    /// Creates a schedule for `ranks` ranks. `part` fills in the part of the rank it is called with; it takes time and
+    /// memory for that part alone. `contract` returns the inputs and outputs of a rank.
     pub fn new(
         name: impl Into<String>,
         ranks: usize,
@@ -90,53 +90,58 @@ impl Schedule {
         }
     }
 
-    /// The same as one rank sees it: of the parts of others it knows no more than where their buffers lie that its own
-    /// part names. So members that prepare it cannot compare parts: they have agreed on them before.
+    /// Marks the schedule as one rank's local view: the parts of other ranks only say where the buffers lie that this
+    /// rank's part names. Members that prepare such a schedule cannot compare parts; they must have agreed on them
+    /// before.
     pub fn with_local_view(self) -> Schedule {
         Schedule { is_local_view: true, ..self }
     }
 
-    /// Whether it is as one rank sees it.
+    /// Returns true if the schedule is one rank's local view ([`Schedule::with_local_view`]).
     pub fn is_local_view(&self) -> bool {
         self.is_local_view
     }
 
-    /// What it is called.
+    /// The name of the schedule.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many ranks take part.
+    /// The number of ranks.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// What that rank contributes. Costs time and memory for this part alone.
+    /// Computes the part of `rank`. Takes time and memory for this part alone.
     pub fn part(&self, rank: usize) -> RankPart {
         let mut part = RankPart::new(rank);
         (self.part)(&mut part);
         part
     }
 
-    /// What that rank gives and gets.
+    /// The inputs and outputs of `rank`.
     pub fn contract(&self, rank: usize) -> Contract {
         (self.contract)(rank)
     }
 
-    /// Proves that the schedule does what its contract says, in whatever order its steps happen and however often it is
-    /// started; or the first fault. Costs memory that grows with the square of the number of steps.
+    /// Proves that the schedule fulfils its contract, in whatever order its steps happen and however often it is
+    /// started.
+    ///
+    /// Errors: the first fault found. Memory grows with the square of the number of steps.
     pub fn check(&self) -> Result<CheckReport, Box<Fault>> {
         check::check(self)
     }
 
-    /// What waits for what within one start, whatever the order in which steps happen; or a fault for which that cannot
-    /// be told. Costs as much memory as [`Schedule::check`].
+    /// The dependencies between the steps of one start that hold in every possible order of execution. Takes as much
+    /// memory as [`Schedule::check`].
+    ///
+    /// Errors: a fault that leaves the dependencies undefined.
     pub fn graph(&self) -> Result<Graph, Box<Fault>> {
         check::graph(self)
     }
 
-    /// Roughly the bytes that [`Schedule::check`] takes. Costs a look at each part, and stops, with what it then has,
-    /// where it is more than `enough`.
+    /// Estimates the bytes of memory that [`Schedule::check`] takes. Reads each part once, and stops early with the sum
+    /// so far once it exceeds `enough`.
     pub fn check_bytes(&self, enough: u64) -> u64 {
         check::bytes(self, enough)
     }

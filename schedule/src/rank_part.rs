@@ -1,27 +1,29 @@
-//! What one rank contributes to a schedule: its buffers, its signals, and the steps that it prepares.
+//! The part of one rank in a schedule: its buffers, its signals, and its steps.
 
 use super::step::{BufferId, Location, QueueId, START, SignalId, Step, StepEffect, StepKind, StepTrigger};
 
-/// What something of a schedule is called.
+/// The name of a buffer or signal.
 pub type Name = std::borrow::Cow<'static, str>;
 
-/// Who uses a buffer besides the steps.
+/// What a buffer is for, and how many copies of it exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BufferKind {
-    /// The program: it writes before each start what it gives, and reads after it what it gets.
+    /// Belongs to the program, which writes the inputs before each start and reads the outputs after it.
     User,
-    /// Nobody. There are so many of it, which starts take in turns: steps of start k use the one of number k modulo
-    /// that. So what a step of an earlier start still reads there, a later one does not meet.
+    /// Scratch memory of the schedule, in this many copies. Start number k uses copy k modulo their number, so a later
+    /// start does not overwrite bytes that a step of an earlier start still reads.
     Turns(u32),
-    /// Nobody. Two ranks, the lower one first, have one each, alike in bytes, and swap them at each start: in starts of
-    /// odd number the place of one names the memory of the other, whoever names it. What a rank writes to its own in
-    /// one start lies where it has read in the one before. So a line of memory passes from one processor to the other
-    /// once for all that is handed over in it, not twice. No other rank names them.
+    /// Scratch memory of the schedule that two ranks swap at each start. Each of the two ranks, the lower one first in
+    /// the array, has one buffer of equal size. In starts with an odd number, a location in the buffer of one names the
+    /// memory of the other, whichever rank names it. So a rank writes in one start where it has read in the start
+    /// before, and each cache line moves from one processor to the other once for an exchange, not twice. No other rank
+    /// accesses these buffers.
     Swapped([u32; 2]),
 }
 
 impl BufferKind {
-    /// Where such a buffer of `rank` lies in that start: with which rank, and in which of its turns.
+    /// Returns where the buffer of `rank` lies in start number `start`: the rank that holds it, and the index of the
+    /// copy.
     pub fn home(self, rank: u32, start: u64) -> (u32, u64) {
         match self {
             BufferKind::User => (rank, 0),
@@ -31,56 +33,56 @@ impl BufferKind {
         }
     }
 
-    /// The other one of two that swap a buffer.
+    /// The other one of the two ranks that swap a buffer.
     pub fn partner([one, other]: [u32; 2], rank: u32) -> u32 {
         if rank == one { other } else { one }
     }
 
-    /// Swapped by these two.
+    /// A buffer that these two ranks swap.
     pub fn swapped(one: u32, other: u32) -> BufferKind {
         BufferKind::Swapped([one.min(other), one.max(other)])
     }
 
-    /// Whether two ranks swap it.
+    /// Returns true if two ranks swap the buffer.
     pub(crate) fn is_swapped(self) -> bool {
         matches!(self, BufferKind::Swapped(_))
     }
 
-    /// How many of it a rank has.
+    /// The number of copies that a rank has.
     pub fn times(self) -> u64 {
         if let BufferKind::Turns(turns) = self { turns.max(1).into() } else { 1 }
     }
 
-    /// After how many starts it lies where it did.
+    /// The number of starts after which the buffer lies at the same address again.
     pub fn period(self) -> u64 {
         if self.is_swapped() { 2 } else { self.times() }
     }
 }
 
-/// A buffer of one rank.
+/// The declaration of a buffer of one rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BufferDecl {
-    /// Its name, the same on all ranks.
+    /// The name, equal on all ranks.
     pub name: Name,
-    /// Bytes on this rank, of each turn.
+    /// Size of each copy on this rank, in bytes.
     pub bytes: u64,
-    /// Who uses it.
+    /// What the buffer is for.
     pub used: BufferKind,
 }
 
-/// A signal of one rank.
+/// The declaration of a signal of one rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignalDecl {
-    /// Its name, the same on all ranks.
+    /// The name, equal on all ranks.
     pub name: Name,
-    /// How much it counts in each start, all told.
+    /// The total that all steps of all ranks add to the signal in each start.
     pub per_start: u64,
 }
 
-/// What one rank contributes.
+/// The part of one rank.
 ///
-/// Buffers and signals are named in the same order on all ranks, also where one is of no use, so that a place on
-/// another rank can be named without asking it.
+/// All ranks declare buffers and signals in the same order, also those that they do not use, so that a rank can name a
+/// location on another rank without asking it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RankPart {
     rank: usize,
@@ -92,7 +94,7 @@ pub struct RankPart {
 }
 
 impl RankPart {
-    /// A part without anything.
+    /// Creates an empty part.
     pub fn new(rank: usize) -> RankPart {
         RankPart {
             rank,
@@ -104,22 +106,22 @@ impl RankPart {
         }
     }
 
-    /// Whose it is.
+    /// The rank that the part belongs to.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Names a buffer of the program's, which has so many bytes on this rank.
+    /// Declares a buffer of the program with `bytes` bytes on this rank.
     pub fn buffer(&mut self, name: impl Into<Name>, bytes: u64) -> BufferId {
         self.room(BufferDecl { name: name.into(), bytes, used: BufferKind::User })
     }
 
-    /// Names a buffer of the schedule's own, `turns` times.
+    /// Declares a scratch buffer of the schedule in `turns` copies of `bytes` bytes.
     pub fn scratch(&mut self, name: impl Into<Name>, bytes: u64, turns: u32) -> BufferId {
         self.room(BufferDecl { name: name.into(), bytes, used: BufferKind::Turns(turns) })
     }
 
-    /// Names a buffer of the schedule's own that this rank and another one swap with each start ([`BufferKind::Swapped`]).
+    /// Declares a scratch buffer that this rank and rank `with` swap at each start ([`BufferKind::Swapped`]).
     pub fn swapped(&mut self, name: impl Into<Name>, bytes: u64, with: usize) -> BufferId {
         let used = BufferKind::swapped(self.rank as u32, with as u32);
         self.room(BufferDecl { name: name.into(), bytes, used })
@@ -130,23 +132,25 @@ impl RankPart {
         BufferId((self.rooms.len() - 1) as u32)
     }
 
-    /// Names a signal, which counts `per_start` on this rank in each start: all that anybody's steps add there.
+    /// Declares a signal. `per_start` is the total that all steps of all ranks add to it on this rank in each start.
     pub fn signal(&mut self, name: impl Into<Name>, per_start: u64) -> SignalId {
         self.counters.push(SignalDecl { name: name.into(), per_start });
         SignalId((self.counters.len() - 1) as u32)
     }
 
-    /// Steps from here on go to that queue; the first ones to queue 0.
+    /// Puts the steps added from here on into queue `queue`. The default is queue 0.
     pub fn in_queue(&mut self, queue: u16) {
         self.queue = QueueId(queue);
     }
 
-    /// A step that moves bytes once the trigger is met. More than zero bytes move: else it does nothing, and counts.
+    /// Adds a step that copies `bytes` bytes once `trigger` is met. With 0 bytes the step moves no data, but still
+    /// applies its effects.
     pub fn copy(&mut self, trigger: StepTrigger, from: Location, to: Location, bytes: u64) -> &mut Step {
         self.step(trigger, if bytes > 0 { StepKind::Copy { from, to, bytes } } else { StepKind::Nothing })
     }
 
-    /// A step that combines values with those at the destination once the trigger is met: in front of those, or behind.
+    /// Adds a step that combines the values at `from` with those at `to` once `trigger` is met. `in_front` puts the
+    /// source values on the left.
     pub fn reduce(
         &mut self,
         trigger: StepTrigger,
@@ -159,56 +163,57 @@ impl RankPart {
         self.step(trigger, if bytes > 0 { action } else { StepKind::Nothing })
     }
 
-    /// A step that only raises signals once the trigger is met.
+    /// Adds a step that only applies effects once `trigger` is met.
     pub fn join(&mut self, trigger: StepTrigger) -> &mut Step {
         self.step(trigger, StepKind::Nothing)
     }
 
-    /// Any step.
+    /// Adds a step with any action.
     pub fn step(&mut self, trigger: StepTrigger, action: StepKind) -> &mut Step {
         self.steps.push(Step { queue: self.queue, trigger, action, effects: [None; 2] });
         let last = self.steps.len() - 1;
         &mut self.steps[last]
     }
 
-    /// The rank's start is over when all of these are met; one that names none is over at once.
+    /// Adds a completion condition: the rank's start is over when all conditions are met. Without any, it is over at
+    /// once.
     pub fn finish(&mut self, condition: StepTrigger) {
         self.finish.push(condition);
     }
 
-    /// Its buffers, in the order of their names.
+    /// The buffers in the order of declaration.
     pub fn rooms(&self) -> &[BufferDecl] {
         &self.rooms
     }
 
-    /// The same, with what they are named by.
+    /// The buffers with their identifiers, in the order of declaration.
     pub fn buffers(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
         (0..).map(BufferId).zip(&self.rooms)
     }
 
-    /// Its signals, in the order of their names; the first is [`START`].
+    /// The signals in the order of declaration; the first is [`START`].
     pub fn counters(&self) -> &[SignalDecl] {
         &self.counters
     }
 
-    /// Its steps, in the order of their queues.
+    /// The steps in the order in which they were added.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// When its start is over.
+    /// The completion conditions of a start.
     pub fn finished(&self) -> &[StepTrigger] {
         &self.finish
     }
 }
 
-/// The condition that the rank has started: no step begins sooner, so it says that a step waits for nothing else.
+/// The trigger that is met when the rank has started. No step begins sooner, so it stands for "no further condition".
 pub fn started() -> StepTrigger {
     START.reaches(1)
 }
 
 impl Step {
-    /// It also raises that. At most two.
+    /// Adds an effect. A step has at most two.
     pub fn then(&mut self, effect: StepEffect) -> &mut Step {
         let free = self.effects.iter_mut().find(|slot| slot.is_none());
         debug_assert!(free.is_some(), "a step has two effects at most");

@@ -1,41 +1,40 @@
-//! What a collective is asked to do: the operation, who takes part, and how much; and from that, what each rank gives
-//! and gets.
+//! The parameters of a collective: operation, ranks, root and sizes. The contract of each rank follows from them.
 
-use crate::neighbours::{Got, NeighbourGraph};
+use crate::neighbour_graph::{Got, NeighbourGraph};
 use crate::{BufferId, Builder, Contract, Origin, Schedule, Span};
 use std::sync::Arc;
 
-/// What a collective achieves.
+/// The operation of a collective.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CollectiveKind {
-    /// Nobody goes on before all have come.
+    /// No rank leaves before all ranks have entered.
     Barrier,
-    /// The root's bytes, for everybody.
+    /// All ranks get the root's bytes.
     Bcast,
-    /// Everybody's values combined, for the root.
+    /// The root gets the values of all ranks, combined.
     Reduce,
-    /// Everybody's values combined, for everybody.
+    /// All ranks get the values of all ranks, combined.
     Allreduce,
-    /// Everybody's bytes one behind the other, for the root.
+    /// The root gets the blocks of all ranks, in the order of ranks.
     Gather,
-    /// The root's blocks, one for everybody.
+    /// Each rank gets its block of the root's bytes.
     Scatter,
-    /// Everybody's bytes one behind the other, for everybody.
+    /// All ranks get the blocks of all ranks, in the order of ranks.
     Allgather,
-    /// A block of everybody's for everybody.
+    /// Each rank gets one block from each rank.
     Alltoall,
-    /// Everybody's values combined, a block of the result for everybody.
+    /// Each rank gets its block of the combined values of all ranks.
     ReduceScatter,
-    /// The values of a rank and those before it combined.
+    /// Each rank gets the combined values of itself and all ranks before it.
     Scan,
-    /// The values of those before a rank combined; the first rank gets nothing.
+    /// Each rank gets the combined values of all ranks before it; rank 0 gets nothing.
     Exscan,
-    /// A block for each neighbour, and one of each.
+    /// Each rank exchanges blocks with its neighbours in a graph.
     Neighbours,
 }
 
 impl CollectiveKind {
-    /// What its call is named.
+    /// The name of the call.
     pub fn name(self) -> &'static str {
         match self {
             CollectiveKind::Barrier => "barrier",
@@ -53,101 +52,102 @@ impl CollectiveKind {
         }
     }
 
-    /// Whether what it moves can be cut anywhere between values.
+    /// Returns true if the data can be cut between any two values.
     pub fn is_divisible(self) -> bool {
         use CollectiveKind::{Allreduce, Bcast, Exscan, Reduce, Scan};
         matches!(self, Bcast | Reduce | Allreduce | Scan | Exscan)
     }
 
-    /// Whether one rank has another part in it than all others.
+    /// Returns true if the operation has a root.
     pub fn is_rooted(self) -> bool {
         use CollectiveKind::{Bcast, Gather, Reduce, Scatter};
         matches!(self, Bcast | Reduce | Gather | Scatter)
     }
 
-    /// Whether values come together; else they are only moved.
+    /// Returns true if the operation combines values; otherwise it only moves them.
     pub(super) fn combines(self) -> bool {
         use CollectiveKind::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
         matches!(self, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
     }
 
-    /// Whether each rank takes from each other one.
+    /// Returns true if each rank gets data from every other rank.
     pub fn is_mutual(self) -> bool {
         use CollectiveKind::{Allgather, Allreduce, Alltoall, Barrier, ReduceScatter};
         matches!(self, Barrier | Allreduce | Allgather | Alltoall | ReduceScatter)
     }
 }
 
-/// CombineWith many bytes blocks have.
+/// Sizes of blocks, in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Counts {
-    /// All the same.
+    /// All blocks have this size.
     Equal(u64),
-    /// The block of each rank.
+    /// One size for the block of each rank.
     Each(Arc<[u64]>),
-    /// From each rank to each: row after row.
+    /// One size for each pair of ranks: the row is the sender, the column the receiver.
     Matrix(Arc<[u64]>),
-    /// Of each edge of a graph.
+    /// One size for each edge of a graph.
     Graph(Arc<NeighbourGraph>),
 }
 
-/// Where ranks are: so many one after the other on each node, and nodes in a torus.
+/// The placement of ranks: consecutive ranks share a node, and nodes may form a torus.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Placement {
-    /// Ranks of a node.
+    /// Ranks on each node.
     pub per_node: usize,
-    /// Nodes along X, Y and Z, X changing fastest from one node to the next; all zero where nodes form none.
+    /// Number of nodes along X, Y and Z; X changes fastest from one node to the next. All zero where nodes form no
+    /// torus.
     pub torus: [usize; 3],
 }
 
 impl Placement {
-    /// Each rank on a node of its own, wherever.
+    /// Each rank on a node of its own, without a torus.
     pub const SPREAD: Placement = Placement { per_node: 1, torus: [0; 3] };
 
-    /// Whether several of so many ranks share each of several nodes.
+    /// Returns true if there are several nodes, and several ranks share a node.
     pub fn shares_nodes(&self, ranks: usize) -> bool {
         self.per_node > 1 && self.per_node < ranks
     }
 }
 
-/// A collective that is asked for.
+/// The parameters of a collective.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// What it achieves.
+    /// The operation.
     pub operation: CollectiveKind,
-    /// CombineWith many ranks take part.
+    /// The number of ranks.
     pub ranks: usize,
-    /// Who gives or gets, where that is one.
+    /// The root, where the operation has one.
     pub root: usize,
-    /// Bytes: what a rank gives in a broadcast, reduction or scan; else of a block.
+    /// Sizes in bytes: all data of a rank in a broadcast, reduction or scan; blocks otherwise.
     pub counts: Counts,
-    /// Bytes of a value: what is cut is cut between values.
+    /// Size of a value in bytes. Data are cut only between values.
     pub value_bytes: u64,
-    /// Whether values must be combined in the order of their ranks.
+    /// True if values must be combined in the order of ranks.
     pub in_order: bool,
-    /// Where ranks are.
+    /// The placement of the ranks.
     pub placement: Placement,
 }
 
-/// The buffer that a collective has where one does, and what is given where there are two.
+/// The buffer of a collective with one buffer; the send buffer of a collective with two.
 pub const DATA: BufferId = BufferId::FIRST;
-/// What is got where there are two buffers.
+/// The receive buffer of a collective with two buffers.
 pub const RESULT: BufferId = BufferId::SECOND;
 
 impl Shape {
-    /// A collective of blocks that are alike.
+    /// A collective whose blocks all have `bytes` bytes.
     pub fn new(operation: CollectiveKind, ranks: usize, root: usize, bytes: u64) -> Shape {
         let value_bytes = if bytes.is_multiple_of(8) { 8 } else { 1 };
         let (counts, placement) = (Counts::Equal(bytes), Placement::SPREAD);
         Shape { operation, ranks, root, counts, value_bytes, in_order: false, placement }
     }
 
-    /// A schedule of one's own that achieves this, written down as a whole. Its first buffer is [`DATA`], the second
-    /// [`RESULT`].
+    /// Creates a schedule that achieves this collective from a program that describes all ranks at once. Its first
+    /// buffer is [`DATA`], the second [`RESULT`].
     ///
     /// ```
-    /// use crate::{CollectiveKind, Shape};
-    /// use crate::Builder;
+    /// use tasuki_schedule::{CollectiveKind, Shape};
+    /// use tasuki_schedule::Builder;
     ///
     /// fn chain(b: &mut Builder) {
     ///     let data = b.buffer("data", b.bytes());
@@ -170,7 +170,7 @@ impl Shape {
         Schedule::build(name, asked, write, move |rank| shape.contract(rank))
     }
 
-    /// Bytes of the block from one rank to another; of a rank's where there is one.
+    /// Size in bytes of the block from one rank to another; where each rank has one block, its size.
     pub fn block(&self, from: usize, to: usize) -> u64 {
         match &self.counts {
             Counts::Equal(bytes) => *bytes,
@@ -180,7 +180,7 @@ impl Shape {
         }
     }
 
-    /// Where the block for a rank begins among those that another gives.
+    /// Offset of the block for `to` in the send buffer of `from`, in bytes.
     pub fn sent_before(&self, from: usize, to: usize) -> u64 {
         match self.counts {
             Counts::Equal(bytes) => bytes * to as u64,
@@ -188,7 +188,7 @@ impl Shape {
         }
     }
 
-    /// Where the block of a rank begins among those that another gets.
+    /// Offset of the block from `from` in the receive buffer of `to`, in bytes.
     pub fn got_before(&self, from: usize, to: usize) -> u64 {
         match self.counts {
             Counts::Equal(bytes) => bytes * from as u64,
@@ -196,7 +196,7 @@ impl Shape {
         }
     }
 
-    /// Bytes of a rank's block, where each has one.
+    /// Size in bytes of the block of `rank`, where each rank has one block.
     pub fn bytes_of(&self, rank: usize) -> u64 {
         match &self.counts {
             Counts::Equal(bytes) => *bytes,
@@ -205,12 +205,12 @@ impl Shape {
         }
     }
 
-    /// Whether all blocks are alike by what the call is.
+    /// Returns true if all blocks are declared to have the same size.
     pub(crate) fn is_even(&self) -> bool {
         matches!(self.counts, Counts::Equal(_))
     }
 
-    /// Where a rank's block begins among all. Constant time where blocks are alike.
+    /// Offset in bytes of the block of `rank` among all blocks. Takes constant time where blocks have the same size.
     pub fn offset_of(&self, rank: usize) -> u64 {
         match &self.counts {
             Counts::Equal(bytes) => bytes * rank as u64,
@@ -219,12 +219,12 @@ impl Shape {
         }
     }
 
-    /// Bytes of all blocks.
+    /// Size in bytes of all blocks together.
     pub fn bytes_of_all(&self) -> u64 {
         self.offset_of(self.ranks)
     }
 
-    /// Bytes of the largest of a rank's buffers at most. None: more than a number can say.
+    /// An upper bound of the bytes of a rank's largest buffer; `None` if it exceeds 64 bits.
     pub fn bytes_at_most(&self) -> Option<u64> {
         let sum = |counts: &[u64]| counts.iter().try_fold(0, |all: u64, &one| all.checked_add(one));
         match &self.counts {
@@ -235,7 +235,7 @@ impl Shape {
         }
     }
 
-    /// Bytes of a rank's buffers: [`DATA`], [`RESULT`].
+    /// Sizes in bytes of the buffers of `rank`: [`DATA`] and [`RESULT`].
     pub fn rooms(&self, rank: usize) -> [u64; 2] {
         use CollectiveKind::*;
         let (own, all) = (self.bytes_of(rank), self.bytes_of_all());
@@ -256,7 +256,7 @@ impl Shape {
         }
     }
 
-    /// What that rank gives and gets.
+    /// The inputs and outputs of `rank`.
     pub fn contract(&self, rank: usize) -> Contract {
         use CollectiveKind::*;
         let span = |offset, bytes| Span { buffer: DATA, offset, bytes };
@@ -267,7 +267,7 @@ impl Shape {
         };
         let (everybody, all) = (0..self.ranks, span(0, self.bytes_of(0)));
         let own = |at: usize| span(self.offset_of(at), self.bytes_of(at));
-        // Where a rank has nothing but its own block, that is at the beginning.
+        // A rank that has only its own block has it at the beginning of the buffer.
         let alone = span(0, self.bytes_of(rank));
         let (gives, gets) = match self.operation {
             Barrier => (vec![], vec![]),
@@ -326,7 +326,7 @@ impl Shape {
         Contract { gives, gets, in_order: self.in_order, meets: self.operation == Barrier }
     }
 
-    /// Where the `segment`th of so many begins among that many bytes, cut between values.
+    /// Offset where segment `segment` of `segments` equal segments of `bytes` bytes begins. Cuts lie between values.
     pub fn cut(&self, bytes: u64, segments: u64, segment: u64) -> u64 {
         let values = bytes.div_ceil(self.value_bytes);
         (values * segment / segments * self.value_bytes).min(bytes)

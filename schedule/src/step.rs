@@ -1,141 +1,142 @@
-//! What a step of a schedule is: a action, what it waits for, and what it raises.
+//! A step of a schedule: an action, a trigger, and effects.
 
-/// A buffer of a schedule. Every rank has one of that name; they may differ in size.
+/// The identifier of a buffer. Every rank has a buffer with this identifier; sizes may differ between ranks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BufferId(pub(super) u32);
 
-/// A signal of a schedule. Every rank has one of that name.
+/// The identifier of a signal. Every rank has a signal with this identifier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SignalId(pub(super) u32);
 
-/// A queue of a rank: each step waits until the one before it has begun, so what it waits for comes on top of what they
-/// have waited for. Steps may overlap, but what they raise at one signal comes in their order, and a reduction begins
-/// when the nearest reduction before it in the queue has ended, over all starts.
+/// A queue of a rank. A step begins only after the step before it in the queue has begun, so it also waits for the
+/// triggers of all steps before it. Steps may overlap, but their effects on one signal happen in queue order. A
+/// reduction begins when the nearest reduction before it in the queue has ended, over all starts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct QueueId(pub u16);
 
-/// The signal that a rank's start raises by one: what waits for it begins with the start.
+/// The signal that a rank's start raises by one. A step that waits for it begins with the start.
 pub const START: SignalId = SignalId(0);
 
 impl BufferId {
-    /// The one that is named first.
+    /// The buffer that is declared first.
     pub const FIRST: BufferId = BufferId(0);
-    /// The one that is named after it.
+    /// The buffer that is declared second.
     pub const SECOND: BufferId = BufferId(1);
 
-    /// The place of that offset, in bytes, in the buffer of that rank.
+    /// The location at `offset`, in bytes, in the buffer of `rank`.
     pub fn on(self, rank: usize, offset: u64) -> Location {
         Location { rank: rank as u32, buffer: self, offset }
     }
 
-    /// Its number, in the order in which buffers were named.
+    /// The index of the buffer in the order of declaration.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl SignalId {
-    /// The effect that the signal of that rank counts `amount` more.
+    /// The effect that adds `amount` to the signal of `rank`.
     pub fn on(self, rank: usize, amount: u64) -> StepEffect {
         StepEffect { rank: rank as u32, signal: self, amount }
     }
 
-    /// The condition that the rank's own signal has counted `count` since this start began.
+    /// The trigger that is met once the rank's own signal has counted `count` in this start.
     pub fn reaches(self, count: u64) -> StepTrigger {
         StepTrigger { signal: self, count, lag: 0 }
     }
 
-    /// Its number, in the order in which signals were named; 0 is [`START`].
+    /// The index of the signal in the order of declaration; 0 is [`START`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A place in memory, by name.
+/// A location in the memory of a rank: a named buffer and an offset.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Location {
-    /// Whose memory.
+    /// The rank that owns the memory.
     pub rank: u32,
-    /// Which buffer.
+    /// The buffer.
     pub buffer: BufferId,
-    /// Bytes from its beginning.
+    /// Offset in bytes from the beginning of the buffer.
     pub offset: u64,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StepKind {
-    /// Nothing: it joins, or hands on what it waited for.
+    /// Moves no data: waits for the trigger, then applies the effects.
     Nothing,
-    /// Moves bytes.
+    /// Copies bytes.
     Copy {
-        /// From there.
+        /// Source.
         from: Location,
-        /// To there.
+        /// Destination.
         to: Location,
-        /// So many.
+        /// Length in bytes.
         bytes: u64,
     },
-    /// Combines values with those at the destination.
+    /// Combines source values with those at the destination.
     Reduce {
-        /// These.
+        /// Source values.
         from: Location,
-        /// With those there, where the result stays.
+        /// Destination values, replaced by the result.
         to: Location,
-        /// Bytes of each.
+        /// Length of each operand in bytes.
         bytes: u64,
-        /// What comes stands before what is there, for operations that do not commute.
+        /// True if the source is the left operand, for operations that do not commute.
         in_front: bool,
     },
 }
 
-/// What a step waits for: that a signal of its own rank has counted so much.
+/// The condition that a step waits for: the count of a signal of its own rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepTrigger {
-    /// Which.
+    /// The signal.
     pub signal: SignalId,
-    /// What it has counted for the start.
+    /// The count within the start.
     pub count: u64,
-    /// For the start that many before this one. Met at once where there was none.
+    /// Number of starts to look back: the count must be reached for the start `lag` starts before this one. Met at once
+    /// if there was no such start.
     pub lag: u32,
 }
 
 impl StepTrigger {
-    /// The same of an earlier start.
+    /// The same trigger for the start `starts` starts earlier.
     pub fn lagging(self, starts: u32) -> StepTrigger {
         StepTrigger { lag: starts, ..self }
     }
 }
 
-/// That a signal counts more when a step is done and its bytes are there.
+/// An addition to a signal, applied when the step is done and its bytes are visible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepEffect {
-    /// Whose.
+    /// The rank that owns the signal.
     pub rank: u32,
-    /// Which.
+    /// The signal.
     pub signal: SignalId,
-    /// How much.
+    /// The amount added.
     pub amount: u64,
 }
 
-/// Effects that a step has at most: as many as a command.
+/// The most effects of a step: as many as a command has.
 pub const EFFECTS_MAX: usize = 2;
 
-/// A step of a rank: the command that it prepares.
+/// A step of a rank; the rank prepares it as a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// In which of the rank's queues.
+    /// The queue of the rank that holds the step.
     pub queue: QueueId,
-    /// What it waits for.
+    /// The condition that the step waits for.
     pub trigger: StepTrigger,
-    /// What it does.
+    /// The action.
     pub action: StepKind,
-    /// What it raises then.
+    /// The signals that the step raises when it is done.
     pub effects: [Option<StepEffect>; EFFECTS_MAX],
 }
 
 impl Step {
-    /// Its effects.
+    /// The effects of the step.
     pub fn effects(&self) -> impl Iterator<Item = StepEffect> + '_ {
         self.effects.iter().flatten().copied()
     }

@@ -9,7 +9,7 @@ use tasuki_bench::tuning_file::{Tuning, costs};
 use tasuki_command::{misuse, warn};
 use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
 use tasuki_core::os::affinity;
-use tasuki_schedule::names::OPERATIONS;
+use tasuki_schedule::operation_names::OPERATIONS;
 use tasuki_schedule::{Algorithm, CollectiveKind, Counts, NeighbourGraph, Selection, Shape};
 
 /// Sizes that are shown: of what a rank gives, or of a block.

@@ -11,7 +11,7 @@
 use crate::cached::schedule_cache::{CachedSchedule, CallKind};
 use crate::communicator::Communicator;
 use tasuki_core::base::{Rank, Result};
-use tasuki_schedule::selection::{for_calls, shown_for_calls};
+use tasuki_schedule::selection::{exposed_schedule, inline_schedule};
 
 /// Calls of a kind after which both ways are timed for the first time, then after twice as many, and so on.
 const FIRST_AFTER: u32 = 32;
@@ -44,7 +44,7 @@ pub(crate) struct VariantTrial {
 impl VariantTrial {
     /// Of calls that lay out what they move, if they could show it.
     pub(crate) fn of(kind: &CallKind, members: usize) -> Option<VariantTrial> {
-        kind.ways(members, shown_for_calls).map(|_| VariantTrial {
+        kind.ways(members, exposed_schedule).map(|_| VariantTrial {
             left: FIRST_AFTER,
             interval: FIRST_AFTER,
             is_shown: false,
@@ -116,8 +116,8 @@ impl Communicator {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         let other = match trial.is_shown {
-            true => kind.ways(self.size(), |shape| Some(for_calls(shape))),
-            false if self.can_expose(call)? => kind.ways(self.size(), shown_for_calls),
+            true => kind.ways(self.size(), |shape| Some(inline_schedule(shape))),
+            false if self.can_expose(call)? => kind.ways(self.size(), exposed_schedule),
             false => None,
         };
         let arranged =

@@ -19,7 +19,9 @@ use tasuki_core::base::{Cause, Rank, Result};
 use tasuki_core::engine::executor::{COMBINED_MAX, CallBuffers, Execution};
 use tasuki_schedule::Schedule;
 use tasuki_schedule::algorithm::ALGORITHMS;
-use tasuki_schedule::selection::{BLOCKS_MAX, MEMBERS_MAX, PIECE, TOLD_MAX, for_calls};
+use tasuki_schedule::selection::{
+    BLOCKS_BYTES_MAX, CHUNK_BYTES, MEMBERS_MAX, MESSAGE_BYTES_MAX, inline_schedule,
+};
 use tasuki_schedule::shape::{CollectiveKind, Shape};
 
 // What schedules let members combine for themselves, the executor has room for.
@@ -158,10 +160,10 @@ impl CallKind {
 
     /// Bytes that are moved in one go.
     fn piece(&self) -> usize {
-        let is_short = self.bytes <= PIECE as usize - COMBINED_MAX; // as most are, of any values
+        let is_short = self.bytes <= CHUNK_BYTES as usize - COMBINED_MAX; // as most are, of any values
         match is_short || !self.operation.is_divisible() {
             true => self.bytes,
-            false => self.bytes.min(PIECE as usize / self.value_bytes * self.value_bytes),
+            false => self.bytes.min(CHUNK_BYTES as usize / self.value_bytes * self.value_bytes),
         }
     }
 
@@ -246,8 +248,9 @@ impl Communicator {
     #[inline]
     fn may_use_cache(&self, kind: &CallKind) -> bool {
         let (ranks, bytes) = (self.size(), kind.bytes as u64);
-        let is_much = ranks > 2 || bytes > TOLD_MAX || kind.operation.is_mutual();
-        let is_little = kind.operation.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_MAX;
+        let is_much = ranks > 2 || bytes > MESSAGE_BYTES_MAX || kind.operation.is_mutual();
+        let is_little =
+            kind.operation.is_divisible() || bytes.saturating_mul(ranks as u64) <= BLOCKS_BYTES_MAX;
         let is_something = bytes > 0 || kind.operation == CollectiveKind::Barrier;
         let is_among_few = (2..=MEMBERS_MAX).contains(&ranks);
         is_much && is_little && is_something && is_among_few && self.worker().reaches_words()
@@ -399,7 +402,7 @@ impl Communicator {
         for number in cache.make_room(bytes) {
             self.give_up(number);
         }
-        let ways = kind.ways(self.size(), |shape| Some(for_calls(shape))).unwrap_or_default();
+        let ways = kind.ways(self.size(), |shape| Some(inline_schedule(shape))).unwrap_or_default();
         let arranged = self.compile_variants(ways, false, call)?;
         let known = arranged.map(|now| CacheEntry { now, bytes, trial: VariantTrial::of(kind, self.size()) });
         Ok(cache.enter(key, known))

@@ -24,7 +24,7 @@ use tasuki_core::base::{Cause, Error, Result};
 use tasuki_core::engine::{BufferView, CachePolicy};
 use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_message::Context;
-use tasuki_schedule::selection::Cut;
+use tasuki_schedule::selection::Chunks;
 use tasuki_schedule::shape::{Counts, Shape};
 use tasuki_schedule::{BufferDecl, BufferId, START, Schedule};
 
@@ -108,8 +108,8 @@ impl Communicator {
     /// Prepares a collective by the algorithm that is chosen for it. The rest is as of [`plan`](Communicator::plan).
     pub fn plan_for(&self, shape: &Shape, how: Combining, prepare: &dyn Fn()) -> Result<Plan> {
         let selection = self.select(shape)?;
-        match selection.walk(shape, matches!(how, Combining::Own(..))) {
-            Some(cut) => self.plan_in_calls(shape, &cut, how),
+        match selection.inline_chunks(shape, matches!(how, Combining::Own(..))) {
+            Some(chunks) => self.plan_in_calls(shape, &chunks, how),
             None => {
                 let schedule = selection.choose(shape).schedule(shape, 1);
                 self.plan_as(&name_of(shape), &schedule, how, prepare)
@@ -117,13 +117,13 @@ impl Communicator {
         }
     }
 
-    fn plan_in_calls(&self, shape: &Shape, cut: &Cut, how: Combining) -> Result<Plan> {
-        let (schedule, name) = (cut.schedule(), name_of(shape));
+    fn plan_in_calls(&self, shape: &Shape, chunks: &Chunks, how: Combining) -> Result<Plan> {
+        let (schedule, name) = (chunks.schedule(), name_of(shape));
         let call = || self.call_on(&format!("plan({name})"));
         let _held = self.begin(None, &call)?;
         let me = self.rank().index();
         let (part, bytes) = (schedule.part(me), shape.rooms(me));
-        let content = CallData::new(bytes, cut, how);
+        let content = CallData::new(bytes, chunks, how);
         let arranged = self.arrange(&schedule, &part, PlanKind::Execution(content), &call)?;
         let arranged = arranged.map_err(|cause| self.worker().fault(cause, call))?;
         if let Form::Execution(walking) = &arranged.held.form {

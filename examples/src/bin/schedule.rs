@@ -39,7 +39,7 @@ fn two_trees(b: &mut Builder) {
         for child in 1..ranks.len() {
             let parent = (child - 1) / 2;
             let [from, to] = [parent, child].map(|place| data.on(ranks[place]).part(bytes.clone()));
-            arrived.push(Some(b.copy(from, to).after(arrived[parent]).written()));
+            arrived.push(Some(b.copy(from, to).after(arrived[parent]).id()));
         }
         ranks[1..].reverse(); // in the second tree the leaves of the first stand in front
     }

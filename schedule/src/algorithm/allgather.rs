@@ -1,24 +1,25 @@
-//! Gathering everybody's blocks at everybody.
+//! Allgather algorithms: all ranks get the blocks of all ranks.
 
 use super::{Algorithm, CollectiveKind, Make};
-use crate::algorithm::barrier::{meet, name_rounds};
+use crate::algorithm::barrier::{barrier, declare_rounds};
 use crate::shape::{DATA, Shape};
 use crate::{RankPart, started};
 
-/// Around a ring: each rank hands on what it got last.
+/// Ring: each rank forwards the block that it received last to the next rank.
 pub(super) const RING: Algorithm = algorithm("ring", |_| true, ring);
-/// Pairs exchange all that they have, at distances that double.
+/// Recursive doubling: pairs of ranks exchange all blocks that they have, at doubling distances.
 ///
 /// Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 pub(super) const DOUBLING: Algorithm =
     algorithm("recursive doubling", |shape| shape.ranks.is_power_of_two(), doubling);
-/// As doubling, for any number of ranks: what a rank has is a row of blocks from its own on, and it moves back.
+/// Bruck's algorithm: as recursive doubling, for any number of ranks. Each rank has a row of blocks that begins with
+/// its own and sends it to ranks before it.
 ///
 /// Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 /// message-passing systems" (1997).
 pub(super) const BRUCK: Algorithm = algorithm("bruck", |_| true, bruck);
-/// Each rank runs a list of its own that moves its block down a tree: from the rank behind it to two further ones, and
-/// so on, by copies between others.
+/// Each rank runs a list of commands that move its own block down a tree: from rank k after it to ranks 2k and 2k + 1
+/// after it, by copies between other ranks.
 ///
 /// Source: the collective interface of the ACP library, figure 6.
 pub(super) const LISTS: Algorithm = algorithm("command lists", |_| true, lists);
@@ -60,7 +61,7 @@ fn doubling(shape: &Shape, part: &mut RankPart) {
     let rounds = ranks.trailing_zeros() as usize;
     part.buffer("data", shape.rooms(me)[0]);
     let sent = part.signal("sent", rounds as u64);
-    // Which round's partner is ready, or has sent, no sum would say.
+    // One signal for each round: a sum would not tell which partner is ready or has sent.
     let ready: Vec<_> = (0..rounds).map(|_| part.signal("ready", 1)).collect();
     let arrived: Vec<_> = (0..rounds).map(|_| part.signal("arrived", 1)).collect();
     for (round, ready) in ready.iter().enumerate() {
@@ -84,36 +85,36 @@ fn doubling(shape: &Shape, part: &mut RankPart) {
 fn bruck(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let rounds = ranks.next_power_of_two().trailing_zeros() as usize;
-    // Where the block of the rank so many behind `rank` begins in its row.
+    // The offset of block number `blocks` in the row of `rank`.
     let row = |rank: usize, blocks: usize| {
         (0..blocks).map(|block| shape.bytes_of((rank + block) % ranks)).sum::<u64>()
     };
     part.buffer("data", shape.rooms(me)[0]);
     let blocks = part.scratch("row", shape.bytes_of_all(), 2);
-    let laid = part.signal("copied_in", 1);
+    let copied_in = part.signal("copied_in", 1);
     let sent = part.signal("sent", rounds as u64);
     let placed = part.signal("placed", ranks as u64 - 1);
     let arrived: Vec<_> = (0..rounds).map(|_| part.signal("arrived", 1)).collect();
     let own = shape.offset_of(me);
-    part.copy(started(), DATA.on(me, own), blocks.on(me, 0), shape.bytes_of(me)).then(laid.on(me, 1));
-    let mut heard = laid.reaches(1);
+    part.copy(started(), DATA.on(me, own), blocks.on(me, 0), shape.bytes_of(me)).then(copied_in.on(me, 1));
+    let mut ready = copied_in.reaches(1);
     for (round, arrived) in arrived.iter().enumerate() {
         let have = 1 << round;
         let to = (me + ranks - have) % ranks;
         let count = have.min(ranks - have);
-        part.copy(heard, blocks.on(me, 0), blocks.on(to, row(to, have)), row(me, count))
+        part.copy(ready, blocks.on(me, 0), blocks.on(to, row(to, have)), row(me, count))
             .then(arrived.on(to, 1))
             .then(sent.on(me, 1));
-        heard = arrived.reaches(1);
+        ready = arrived.reaches(1);
     }
     for block in 1..ranks {
         let of = (me + block) % ranks;
-        part.copy(heard, blocks.on(me, row(me, block)), DATA.on(me, shape.offset_of(of)), shape.bytes_of(of))
+        part.copy(ready, blocks.on(me, row(me, block)), DATA.on(me, shape.offset_of(of)), shape.bytes_of(of))
             .then(placed.on(me, 1));
     }
     part.finish(sent.reaches(rounds as u64));
     part.finish(placed.reaches(ranks as u64 - 1));
-    part.finish(laid.reaches(1));
+    part.finish(copied_in.reaches(1));
     arrived.iter().for_each(|arrived| part.finish(arrived.reaches(1)));
 }
 
@@ -121,9 +122,9 @@ fn lists(shape: &Shape, part: &mut RankPart) {
     let (ranks, me) = (shape.ranks, part.rank());
     let others = ranks as u64 - 1;
     part.buffer("data", shape.rooms(me)[0]);
-    let (ready, over) = (name_rounds(ranks, part), name_rounds(ranks, part));
+    let (ready, done_everywhere) = (declare_rounds(ranks, part), declare_rounds(ranks, part));
     let done = part.signal("done", others);
-    meet(ranks, &ready, started(), part);
+    barrier(ranks, &ready, started(), part);
     let (at, bytes) = (shape.offset_of(me), shape.bytes_of(me));
     for place in 1..ranks {
         // From the rank itself to the next one, from there to the two after it, and so on: k to 2k and 2k + 1.
@@ -132,9 +133,9 @@ fn lists(shape: &Shape, part: &mut RankPart) {
         part.copy(done.reaches(source as u64), DATA.on(from, at), DATA.on(to, at), bytes)
             .then(done.on(me, 1));
     }
-    // Others' lists read and write here: all of them are through when all ranks say so.
-    meet(ranks, &over, done.reaches(others), part);
-    over.into_iter().for_each(|round| part.finish(round.reaches(1)));
+    // The lists of other ranks access this rank's memory; all of them are done after this barrier.
+    barrier(ranks, &done_everywhere, done.reaches(others), part);
+    done_everywhere.into_iter().for_each(|round| part.finish(round.reaches(1)));
     part.finish(done.reaches(others));
 }
 
@@ -143,14 +144,15 @@ mod tests {
     use super::*;
     use crate::StepKind;
 
-    /// Of 7 ranks, relative to the rank whose list it is, as printed: to, from, after which.
+    /// The published list for 7 ranks, as (receiver, sender, index of the copy that it comes after), relative to the
+    /// list's rank.
     const PRINTED: [(usize, usize, Option<usize>); 6] =
         [(1, 0, None), (2, 1, Some(0)), (3, 1, Some(1)), (4, 2, Some(1)), (5, 2, Some(2)), (6, 3, Some(2))];
 
-    /// J11: the tree of the paper, for any number of ranks: k goes to 2k and 2k + 1. Each rank moves its own block by a
-    /// list of its own.
+    /// J11: the published tree for any number of ranks: k sends to 2k and 2k + 1. Each rank moves its own block by its
+    /// own list.
     #[test]
-    fn j11_lists_are_those_of_the_paper() {
+    fn j11_the_lists_are_the_published_ones() {
         for ranks in [1, 2, 3, 5, 7, 8] {
             let shape = Shape::new(CollectiveKind::Allgather, ranks, 0, 24);
             let schedule = LISTS.schedule(&shape, 1);
@@ -165,7 +167,7 @@ mod tests {
                     let on = |place: usize| DATA.on((me + place) % ranks, 24 * me as u64);
                     let action = StepKind::Copy { from: on(place / 2), to: on(place), bytes: 24 };
                     assert_eq!(step.action, action, "copy {number} of rank {me} of {ranks}");
-                    // After as many copies as it takes until one has brought the block to where it is taken from.
+                    // The trigger counts as many copies as it takes until the block has arrived at the source.
                     let is_done = part.counters()[step.trigger.signal.index()].name == "done";
                     assert_eq!((is_done, step.trigger.count), (true, (place / 2) as u64));
                 }
@@ -173,7 +175,8 @@ mod tests {
         }
     }
 
-    /// The printed list waits for more than the data need, in commands 2 and 4: ours never waits for more than it.
+    /// The published commands 2 and 4 wait for more copies than the data require. No command here waits for more than
+    /// the published one.
     #[test]
     fn j11_no_command_waits_for_more_than_the_printed_one() {
         let shape = Shape::new(CollectiveKind::Allgather, 7, 0, 24);

@@ -1,14 +1,14 @@
-//! A block of everybody's for everybody.
+//! Alltoall algorithms: each rank sends one block to each rank.
 
 use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
-use crate::algorithm::neighbours::GivenBlock;
+use crate::algorithm::neighbour_exchange::GivenBlock;
 use crate::shape::{Counts, DATA, RESULT, Shape};
 use crate::{BufferId, Location, RankPart, SignalId, started};
 
-/// Everybody puts each block where it belongs, beginning with its neighbour's.
+/// Each rank writes each block to its destination, beginning with the block for the next rank.
 pub(super) const PAIRWISE: Algorithm = algorithm("pairwise", |_| true, pairwise);
-/// In round i a rank hands all blocks on that have a way to go in which 2^i counts, to the one 2^i after it: few
-/// messages, with blocks that go by several ranks.
+/// Bruck's algorithm: in round i, a rank forwards to the rank 2^i after it all blocks whose remaining distance has bit
+/// i set. Few messages; a block passes several ranks.
 ///
 /// Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 /// message-passing systems" (1997).
@@ -34,7 +34,7 @@ fn pairwise(shape: &Shape, part: &mut RankPart) {
     });
 }
 
-/// Gives all ranks their blocks, as soon as all are ready.
+/// Writes one block to each rank, as soon as all ranks are ready.
 pub fn put_all(part: &mut RankPart, ranks: usize, block: impl Fn(usize) -> GivenBlock) {
     let (me, others) = (part.rank(), ranks as u64 - 1);
     let ready = part.signal("ready", others);
@@ -60,14 +60,15 @@ fn name_buffers(shape: &Shape, part: &mut RankPart) {
     part.buffer("result", result);
 }
 
-/// Starts that a place serves in turn: everybody has heard of everybody in the one between.
+/// Copies of the buffers, used by successive starts in turn. Two suffice: between two uses of one copy, each rank has
+/// heard from all ranks.
 const TURNS: u32 = 2;
 
-/// Where blocks are packed to travel, and where they arrive, round after round.
-struct Rounds {
+/// The buffers in which blocks are packed for sending, and those in which they arrive.
+struct BruckBuffers {
     packed: BufferId,
     incoming: BufferId,
-    laid: SignalId,
+    copied_in: SignalId,
     sent: SignalId,
     placed: SignalId,
     arrived: Vec<SignalId>,
@@ -77,39 +78,39 @@ fn bruck(shape: &Shape, part: &mut RankPart) {
     let (ranks, me, bytes) = (shape.ranks, part.rank(), shape.block(0, 0));
     name_buffers(shape, part);
     let rounds = doublings(ranks);
-    let travels = |round: usize| (0..ranks).filter(move |way| way >> round & 1 == 1);
-    let all: u64 = (0..rounds).map(|round| travels(round).count() as u64).sum();
-    let names = Rounds {
+    let ways = |round: usize| (0..ranks).filter(move |way| way >> round & 1 == 1);
+    let all: u64 = (0..rounds).map(|round| ways(round).count() as u64).sum();
+    let declared = BruckBuffers {
         packed: part.scratch("packed", all * bytes, TURNS),
         incoming: part.scratch("incoming", all * bytes, TURNS),
-        laid: part.signal("copied_in", all),
+        copied_in: part.signal("copied_in", all),
         sent: part.signal("sent", rounds as u64),
         placed: part.signal("placed", ranks as u64),
         arrived: (0..rounds).map(|_| part.signal("arrived", 1)).collect(),
     };
-    // Where the block is now that has so far to go from here.
+    // The current location of the block for the rank `way` after this one.
     let mut places: Vec<Location> =
         (0..ranks).map(|way| DATA.on(me, shape.sent_before(me, (me + way) % ranks))).collect();
-    let mut laid = 0;
-    for (round, arrived) in names.arrived.iter().enumerate() {
-        let (to, first) = ((me + (1 << round)) % ranks, laid);
-        for way in travels(round) {
-            part.copy(started(), places[way], names.packed.on(me, laid * bytes), bytes)
-                .then(names.laid.on(me, 1));
-            places[way] = names.incoming.on(me, laid * bytes);
-            laid += 1;
+    let mut packed_count = 0;
+    for (round, arrived) in declared.arrived.iter().enumerate() {
+        let (to, first) = ((me + (1 << round)) % ranks, packed_count);
+        for way in ways(round) {
+            part.copy(started(), places[way], declared.packed.on(me, packed_count * bytes), bytes)
+                .then(declared.copied_in.on(me, 1));
+            places[way] = declared.incoming.on(me, packed_count * bytes);
+            packed_count += 1;
         }
-        let (from, into) = (names.packed.on(me, first * bytes), names.incoming.on(to, first * bytes));
-        part.copy(names.laid.reaches(laid), from, into, (laid - first) * bytes)
+        let (from, into) = (declared.packed.on(me, first * bytes), declared.incoming.on(to, first * bytes));
+        part.copy(declared.copied_in.reaches(packed_count), from, into, (packed_count - first) * bytes)
             .then(arrived.on(to, 1))
-            .then(names.sent.on(me, 1));
+            .then(declared.sent.on(me, 1));
         part.join(arrived.reaches(1));
     }
     for (way, &place) in places.iter().enumerate() {
         let from = (me + ranks - way) % ranks;
         part.copy(started(), place, RESULT.on(me, shape.got_before(from, me)), bytes)
-            .then(names.placed.on(me, 1));
+            .then(declared.placed.on(me, 1));
     }
-    part.finish(names.sent.reaches(rounds as u64));
-    part.finish(names.placed.reaches(ranks as u64));
+    part.finish(declared.sent.reaches(rounds as u64));
+    part.finish(declared.placed.reaches(ranks as u64));
 }

@@ -1,14 +1,14 @@
-//! Gathering everybody's blocks at one rank.
+//! Gather algorithms: the root gets the blocks of all ranks.
 
 use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
 use crate::algorithm::layout::subtree_blocks::SubtreeBlocks;
 use crate::shape::{DATA, Shape};
 use crate::{RankPart, started};
 
-/// Everybody puts its block where it belongs.
+/// Each rank writes its block to the root.
 pub(super) const FLAT: Algorithm =
     Algorithm { name: "flat", operation: CollectiveKind::Gather, fits: |_| true, make: Make::Whole(flat) };
-/// Up a binomial tree, with all blocks of those below.
+/// Each rank sends the blocks of its subtree up a binomial tree.
 ///
 /// Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 pub(super) const BINOMIAL: Algorithm = Algorithm {
@@ -36,14 +36,14 @@ fn flat(shape: &Shape, part: &mut RankPart) {
     }
 }
 
-/// Starts that a row serves in turn.
+/// Number of copies of a row, used by successive starts in turn.
 const TURNS: u32 = 2;
 
 fn binomial(shape: &Shape, part: &mut RankPart) {
     let (me, root) = (part.rank(), shape.root);
     part.buffer("data", shape.rooms(me)[0]);
     let mut rows = SubtreeBlocks { shape, row: DATA };
-    // A rank without children sends its block from where it is.
+    // A rank without children sends its block from the data.
     let has_row = me != root && rows.size(me) > 1;
     rows.row = part.scratch("row", if has_row { rows.row_bytes(me) } else { 0 }, TURNS);
     let children = rows.children(me);
@@ -51,33 +51,35 @@ fn binomial(shape: &Shape, part: &mut RankPart) {
     let sends = pieces.len() as u64;
     let free = part.signal("free", u64::from(me != root));
     let sent = part.signal("sent", sends);
-    // Which child has sent, no sum would say; the nearest has the first signal.
-    let turn = |rank: usize| rows.place(rank).trailing_zeros() as usize;
+    // One signal for each child, the nearest first: a sum would not tell which child has sent.
+    let child_index = |rank: usize| rows.place(rank).trailing_zeros() as usize;
     let mut arrived: Vec<u64> = vec![0; doublings(shape.ranks)];
     for &child in &children {
-        arrived[turn(child)] = rows.pieces(child, DATA).len() as u64;
+        arrived[child_index(child)] = rows.pieces(child, DATA).len() as u64;
     }
     let counts = arrived.clone();
     let arrived: Vec<_> = arrived.into_iter().map(|count| part.signal("arrived", count)).collect();
     let all_there = |part: &mut RankPart| {
         for &child in &children {
-            part.join(arrived[turn(child)].reaches(counts[turn(child)]));
+            part.join(arrived[child_index(child)].reaches(counts[child_index(child)]));
         }
     };
     let Some(parent) = rows.parent(me) else {
         signal_all(part, children.iter().map(|&child| free.on(child, 1)));
         for &child in &children {
-            part.finish(arrived[turn(child)].reaches(counts[turn(child)]));
+            part.finish(arrived[child_index(child)].reaches(counts[child_index(child)]));
         }
         return;
     };
     all_there(part);
-    // The root's data are free when it has started, a row when it was sent on two starts before.
-    let is_free = free.reaches(1);
-    let is_free = if parent == root { is_free } else { is_free.lagging(TURNS) };
+    // The root's data are free when it has started; a row is free when its blocks were forwarded two starts before.
+    let may_write = free.reaches(1);
+    let may_write = if parent == root { may_write } else { may_write.lagging(TURNS) };
     for (at, (above, below, bytes)) in pieces.into_iter().enumerate() {
-        let trigger = if at == 0 { is_free } else { started() };
-        part.copy(trigger, below, above, bytes).then(arrived[turn(me)].on(parent, 1)).then(sent.on(me, 1));
+        let trigger = if at == 0 { may_write } else { started() };
+        part.copy(trigger, below, above, bytes)
+            .then(arrived[child_index(me)].on(parent, 1))
+            .then(sent.on(me, 1));
     }
     if !children.is_empty() {
         part.join(sent.reaches(sends));

@@ -1,65 +1,65 @@
-//! Algorithms: each makes the part of one rank of a collective, from the shape alone. One file each.
+//! Collective algorithms: each computes the part of one rank from the shape alone.
 
 pub(crate) mod allgather;
 pub(crate) mod allreduce;
 pub(crate) mod alltoall;
 pub(crate) mod barrier;
 pub(crate) mod bcast;
+pub(crate) mod central_rank;
 pub(crate) mod copy_in_copy_out;
-pub(crate) mod flat;
 pub(crate) mod gather;
 pub(crate) mod layout;
-pub(crate) mod neighbours;
+pub(crate) mod neighbour_exchange;
 pub(crate) mod reduce;
 pub(crate) mod reduce_scatter;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod two_level;
-pub(crate) mod work;
+pub(crate) mod work_formulas;
 
 pub use alltoall::put_all;
-pub use bcast::session::streams;
-pub use neighbours::{GivenBlock, put_blocks};
-pub use work::{Load, Work};
+pub use bcast::session_mode::streams;
+pub use neighbour_exchange::{GivenBlock, put_blocks};
+pub use work_formulas::{Load, Work};
 
 use crate::selection::Selection;
 use crate::shape::{CollectiveKind, Shape};
 use crate::{RankPart, Schedule, StepEffect, started};
 
-/// A way to do a collective.
+/// A collective algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Algorithm {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
-    /// What it does.
+    /// The operation that it implements.
     pub operation: CollectiveKind,
-    /// Whether it does it for such a shape.
+    /// Returns true if the algorithm supports the shape.
     pub fits: fn(&Shape) -> bool,
-    /// CombineWith the part of a rank is made.
+    /// Computes the part of a rank.
     make: Make,
 }
 
-/// CombineWith the part of a rank is made.
+/// The function that computes the part of a rank.
 #[derive(Clone, Copy, Debug)]
 enum Make {
-    /// What moves, moves whole.
+    /// Moves data as a whole.
     Whole(fn(&Shape, &mut RankPart)),
-    /// It moves in so many segments.
+    /// Moves data in segments, whose number is the second argument.
     Cut(fn(&Shape, u64, &mut RankPart)),
 }
 
-/// All of them.
+/// All algorithms.
 pub const ALGORITHMS: &[Algorithm] = &[
     barrier::DISSEMINATION,
-    flat::BARRIER,
+    central_rank::BARRIER,
     two_level::BARRIER,
     bcast::tree::BINARY,
     bcast::tree::BINOMIAL,
     bcast::tree::CHAIN,
     bcast::tree::PIPELINED,
     bcast::scatter_allgather::SCATTER_ALLGATHER,
-    flat::STAGED,
-    flat::EAGER,
+    central_rank::STAGED,
+    central_rank::EAGER,
     bcast::trinaryx3::BUCKET,
     bcast::trinaryx3::TWO_PHASE,
     two_level::BCAST,
@@ -67,17 +67,17 @@ pub const ALGORITHMS: &[Algorithm] = &[
     allgather::DOUBLING,
     allgather::BRUCK,
     allgather::LISTS,
-    flat::ALLGATHER,
+    central_rank::ALLGATHER,
     two_level::ALLGATHER,
     reduce::TREE,
-    flat::REDUCE,
-    flat::REDUCE_DIRECT,
+    central_rank::REDUCE,
+    central_rank::REDUCE_DIRECT,
     two_level::REDUCE,
     allreduce::TREE,
     allreduce::DOUBLING,
     allreduce::RING,
     allreduce::RABENSEIFNER,
-    flat::ALLREDUCE,
+    central_rank::ALLREDUCE,
     two_level::ALLREDUCE,
     gather::BINOMIAL,
     gather::FLAT,
@@ -89,13 +89,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
     reduce_scatter::RING,
     scan::INCLUSIVE,
     scan::EXCLUSIVE,
-    neighbours::DIRECT,
+    neighbour_exchange::DIRECT,
     copy_in_copy_out::BCAST,
     copy_in_copy_out::SCATTER,
     copy_in_copy_out::GATHER,
     copy_in_copy_out::REDUCE,
     copy_in_copy_out::ALLREDUCE,
-    copy_in_copy_out::SHARED,
+    copy_in_copy_out::REDUCE_SCATTER_ALLGATHER,
     copy_in_copy_out::REDUCE_SCATTER,
     copy_in_copy_out::ALLGATHER,
     copy_in_copy_out::ALLTOALL,
@@ -105,7 +105,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     bcast::split_copy::BCAST,
 ];
 
-/// Steps that raise all of these, as soon as those before them in their queue have begun.
+/// Adds steps that apply all these effects, as soon as the steps before them in their queue have begun.
 fn signal_all(part: &mut RankPart, effects: impl Iterator<Item = StepEffect>) {
     let mut effects = effects;
     while let Some(effect) = effects.next() {
@@ -117,29 +117,29 @@ fn signal_all(part: &mut RankPart, effects: impl Iterator<Item = StepEffect>) {
     }
 }
 
-/// CombineWith often 1 must be doubled to be no less than that.
+/// The logarithm of `ranks` to base 2, rounded up.
 fn doublings(ranks: usize) -> usize {
     ranks.next_power_of_two().trailing_zeros() as usize
 }
 
 impl Algorithm {
-    /// What is taken for a shape where nothing was measured or forced, and each rank has a processor of its own.
+    /// The algorithm for a shape by the default parameters: one processor for each rank, nothing measured or forced.
     pub fn choose(shape: &Shape) -> &'static Algorithm {
         Selection::default().choose(shape)
     }
 
-    /// What it has to do for a shape, whole; `None` where that depends on more than the shape's sizes. Makes no
+    /// The work of the algorithm for a shape, without segments; `None` if it depends on more than the sizes. Builds no
     /// schedule.
     pub fn work(&self, shape: &Shape) -> Option<Work> {
-        work::of(self, shape)
+        work_formulas::of(self, shape)
     }
 
-    /// Whether it is for calls, and plans that each rank runs alone.
-    pub(super) fn is_for_calls(&self) -> bool {
+    /// Returns true if the algorithm is for inline execution: calls, and plans that each rank runs alone.
+    pub(super) fn is_inline(&self) -> bool {
         matches!(self.name, "copy in copy out" | "all to all" | "reduce scatter allgather" | "split copy")
     }
 
-    /// The schedule of a shape, cut into so many segments where the algorithm cuts.
+    /// The schedule for a shape. `segments` counts if the algorithm moves data in segments.
     pub fn schedule(&self, shape: &Shape, segments: u64) -> Schedule {
         let (make, of, for_contract) = (self.make, shape.clone(), shape.clone());
         let part = move |part: &mut RankPart| match make {

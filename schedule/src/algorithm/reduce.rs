@@ -1,8 +1,8 @@
-//! Reductions for one rank, up a tree.
+//! Reduce up a tree.
 //!
-//! Each rank combines its own values with those of each child, the nearest first, and hands the sum on. What comes in
-//! goes to a place of its own for each child, which two starts take in turns; a child writes there again when its
-//! parent has combined what it wrote two starts before.
+//! Each rank combines its own values with those of each child, the nearest first, and sends the result to its parent.
+//! The parent has a receive buffer for each child, in two copies that successive starts use in turn. A child writes to
+//! a copy again when the parent has combined what it wrote there two starts before.
 
 use super::{Algorithm, CollectiveKind, Make};
 use crate::algorithm::layout::leaders::Leaders;
@@ -10,54 +10,54 @@ use crate::algorithm::layout::tree::Tree;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, RankPart, SignalId, StepTrigger, started};
 
-/// Up a binomial tree. Where the order counts, to rank 0 and from there to the root.
+/// Up a binomial tree. If the order matters, to rank 0 and from there to the root.
 pub(super) const TREE: Algorithm =
     Algorithm { name: "tree", operation: CollectiveKind::Reduce, fits: |_| true, make: Make::Whole(tree) };
 
-/// Starts that an incoming place serves in turn.
+/// Number of copies of a receive buffer, used by successive starts in turn.
 const TURNS: u32 = 2;
 
 fn tree(shape: &Shape, part: &mut RankPart) {
     part.buffer("data", shape.bytes_of(0));
-    climb_to_root(shape, &Leaders::all(shape.ranks), started(), part);
+    reduce_to_root(shape, &Leaders::all(shape.ranks), started(), part);
 }
 
-/// Up a tree of ranks, and to the root. Each of these has its values when `had` says so; those of others have gone
-/// then.
-pub(super) fn climb_to_root(shape: &Shape, among: &Leaders, had: StepTrigger, part: &mut RankPart) {
+/// Adds a reduction up the tree of `among`, and from its root to the root of the shape. Members of `among` have their
+/// values once `values_ready` is met; other ranks have sent theirs by then.
+pub(super) fn reduce_to_root(shape: &Shape, among: &Leaders, values_ready: StepTrigger, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let number = if shape.in_order { 0 } else { among.node_of(shape.root) };
     let first = among.rank_of(number);
-    let up = Up::name(among, number, bytes, part);
+    let up = ReductionTree::declare(among, number, bytes, part);
     let is_direct = first == shape.root;
-    let given = part.signal("given", u64::from(me == first && !is_direct));
-    let handed = part.signal("handed", u64::from(me == first && !is_direct));
+    let may_overwrite = part.signal("may_overwrite", u64::from(me == first && !is_direct));
+    let result_sent = part.signal("result_sent", u64::from(me == first && !is_direct));
     let result = part.signal("result", u64::from(me == shape.root && !is_direct));
-    let is_one = among.number_of(me).is_some();
-    let summed = if is_one { up.climb(had, bytes, part) } else { None };
+    let is_member = among.number_of(me).is_some();
+    let summed = if is_member { up.add_steps(values_ready, bytes, part) } else { None };
     if me == shape.root && !is_direct {
-        // Its own values have gone: the result may take their place.
-        let gone = if is_one { up.sent.reaches(1) } else { had };
-        part.join(gone).then(given.on(first, 1));
+        // The root's own values have been sent, so the result may overwrite them.
+        let gone = if is_member { up.sent.reaches(1) } else { values_ready };
+        part.join(gone).then(may_overwrite.on(first, 1));
         part.finish(result.reaches(1));
     }
     let Some(summed) = summed else { return };
     if is_direct {
         part.finish(summed);
     } else {
-        part.join(given.reaches(1));
+        part.join(may_overwrite.reaches(1));
         part.copy(summed, DATA.on(me, 0), DATA.on(shape.root, 0), bytes)
             .then(result.on(shape.root, 1))
-            .then(handed.on(me, 1));
-        part.finish(handed.reaches(1));
+            .then(result_sent.on(me, 1));
+        part.finish(result_sent.reaches(1));
     }
 }
 
-/// A reduction up a binomial tree, as one rank has it.
-pub(super) struct Up {
-    /// The parent, and which of its children this is, the nearest first.
+/// One rank's part of a reduction up a binomial tree.
+pub(super) struct ReductionTree {
+    /// The parent, and the index of this rank among its children, the nearest first.
     parent: Option<(usize, usize)>,
-    /// The nearest first, so that what is combined comes in the order of ranks.
+    /// The children, the nearest first, so that values are combined in the order of ranks.
     pub(super) children: Vec<usize>,
     incoming: BufferId,
     free: SignalId,
@@ -66,9 +66,9 @@ pub(super) struct Up {
     arrived: Vec<SignalId>,
 }
 
-impl Up {
-    /// Names what it needs. The tree is that of ranks from number `root` on, around the end.
-    pub(super) fn name(among: &Leaders, root: usize, bytes: u64, part: &mut RankPart) -> Up {
+impl ReductionTree {
+    /// Declares the buffers and signals. The tree is rooted at member number `root`; numbers wrap around.
+    pub(super) fn declare(among: &Leaders, root: usize, bytes: u64, part: &mut RankPart) -> ReductionTree {
         let count = among.count();
         let rank_of = |place: usize| among.rank_of((place + root) % count);
         let place = among.number_of(part.rank()).map(|number| (number + count - root) % count);
@@ -85,12 +85,17 @@ impl Up {
         let sent = part.signal("sent", above);
         let arrived = (0..among.levels()).map(|at| part.signal("arrived", u64::from(at < children.len())));
         let arrived = arrived.collect();
-        Up { parent, children, incoming, free, summed, sent, arrived }
+        ReductionTree { parent, children, incoming, free, summed, sent, arrived }
     }
 
-    /// Combines what comes in with the own values, there when `had` says so, and hands it on. At the root: when all is
-    /// combined.
-    pub(super) fn climb(&self, had: StepTrigger, bytes: u64, part: &mut RankPart) -> Option<StepTrigger> {
+    /// Combines incoming values with the own values, which are present once `values_ready` is met, and sends the result to the
+    /// parent. At the root, returns the trigger that is met when all values are combined.
+    pub(super) fn add_steps(
+        &self,
+        values_ready: StepTrigger,
+        bytes: u64,
+        part: &mut RankPart,
+    ) -> Option<StepTrigger> {
         let me = part.rank();
         for (at, (&child, arrived)) in self.children.iter().zip(&self.arrived).enumerate() {
             let from = self.incoming.on(me, at as u64 * bytes);
@@ -100,11 +105,11 @@ impl Up {
                 step.then(self.summed.on(me, 1));
             }
         }
-        let summed = if self.children.is_empty() { had } else { self.summed.reaches(1) };
-        let Some((parent, turn)) = self.parent else { return Some(summed) };
+        let summed = if self.children.is_empty() { values_ready } else { self.summed.reaches(1) };
+        let Some((parent, child_index)) = self.parent else { return Some(summed) };
         part.join(self.free.reaches(1).lagging(TURNS));
-        part.copy(summed, DATA.on(me, 0), self.incoming.on(parent, turn as u64 * bytes), bytes)
-            .then(self.arrived[turn].on(parent, 1))
+        part.copy(summed, DATA.on(me, 0), self.incoming.on(parent, child_index as u64 * bytes), bytes)
+            .then(self.arrived[child_index].on(parent, 1))
             .then(self.sent.on(me, 1));
         part.finish(self.sent.reaches(1));
         None

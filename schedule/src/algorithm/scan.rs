@@ -1,8 +1,8 @@
-//! Scans: each rank's result is what the ranks up to it, or before it, come to.
+//! Scans: each rank gets the combined values of all ranks up to it (inclusive), or before it (exclusive).
 //!
-//! In round i a rank gives what it has come to, which is of the 2^i ranks up to itself, to the one 2^i after it, where
-//! it is combined in front of what that has. Values are combined into the place where they arrived, so what is sent is
-//! not changed while it is read.
+//! In round i, a rank sends its partial result, which covers up to 2^i ranks ending at itself, to the rank 2^i after
+//! it. The receiver combines it as the left operand with its own partial result, into the receive buffer. So data are
+//! not changed while they are sent.
 //!
 //! Source: Hillis, Steele, "Data parallel algorithms" (1986).
 
@@ -10,14 +10,14 @@ use super::{Algorithm, CollectiveKind, Make, doublings, signal_all};
 use crate::shape::{DATA, Shape};
 use crate::{Location, RankPart, StepTrigger, started};
 
-/// Up to each rank.
+/// Inclusive scan.
 pub(super) const INCLUSIVE: Algorithm = Algorithm {
     name: "doubling",
     operation: CollectiveKind::Scan,
     fits: |_| true,
     make: Make::Whole(inclusive),
 };
-/// Up to the one before each rank: that is a scan of the values of those before.
+/// Exclusive scan: an inclusive scan over the values of the rank before.
 pub(super) const EXCLUSIVE: Algorithm = Algorithm {
     name: "doubling",
     operation: CollectiveKind::Exscan,
@@ -25,7 +25,7 @@ pub(super) const EXCLUSIVE: Algorithm = Algorithm {
     make: Make::Whole(exclusive),
 };
 
-/// Starts that a place serves in turn.
+/// Number of copies of a receive buffer, used by successive starts in turn.
 const TURNS: u32 = 2;
 
 fn inclusive(shape: &Shape, part: &mut RankPart) {
@@ -39,35 +39,35 @@ fn exclusive(shape: &Shape, part: &mut RankPart) {
     part.buffer("data", bytes);
     let (has_before, has_next) = (u64::from(me > 0), u64::from(me + 1 < shape.ranks));
     let before = part.scratch("before", bytes * has_before, TURNS);
-    let came = part.signal("came", has_before);
-    let given = part.signal("given", has_next);
-    let taken = part.signal("taken", has_next);
+    let arrived_before = part.signal("arrived_before", has_before);
+    let sent_own = part.signal("sent_own", has_next);
+    let copied_out = part.signal("copied_out", has_next);
     if has_next == 1 {
-        part.join(taken.reaches(1).lagging(TURNS));
+        part.join(copied_out.reaches(1).lagging(TURNS));
         part.copy(started(), DATA.on(me, 0), before.on(me + 1, 0), bytes)
-            .then(came.on(me + 1, 1))
-            .then(given.on(me, 1));
-        part.finish(given.reaches(1));
+            .then(arrived_before.on(me + 1, 1))
+            .then(sent_own.on(me, 1));
+        part.finish(sent_own.reaches(1));
     }
     if has_before == 1 {
-        part.join(came.reaches(1));
+        part.join(arrived_before.reaches(1));
     }
     if has_next == 1 {
-        part.join(given.reaches(1)); // the result takes the place of the own values
+        part.join(sent_own.reaches(1)); // the result overwrites the own values
     }
     let done = rounds(shape, 1, before.on(me, 0), started(), part);
     if has_before == 1 {
         part.join(done);
-        part.join(started()).then(taken.on(me - 1, 1));
+        part.join(started()).then(copied_out.on(me - 1, 1));
     }
 }
 
-/// A scan among the ranks from `first` on, of what they have at `have` when `ready`; the result goes to the data. When
-/// the rank has done with `have`.
+/// Adds an inclusive scan among the ranks from `first` on. The values of each rank lie at `operand` once `ready` is met;
+/// the result goes to the data. Returns the trigger that is met when the rank no longer needs `operand`.
 fn rounds(
     shape: &Shape,
     first: usize,
-    have: Location,
+    operand: Location,
     ready: StepTrigger,
     part: &mut RankPart,
 ) -> StepTrigger {
@@ -79,26 +79,26 @@ fn rounds(
     let sources = (0..rounds).filter(|&round| has_source(round)).count() as u64;
     let targets = (0..rounds).filter(|&round| has_target(round)).count() as u64;
     let is_moved = takes_part && (first > 0 || sources > 0);
-    let places = part.scratch("places", bytes * sources, TURNS);
+    let incoming = part.scratch("incoming", bytes * sources, TURNS);
     let combined = part.signal("combined", sources);
     let sent = part.signal("sent", targets);
     let done = part.signal("done", u64::from(is_moved));
     let arrived: Vec<_> = (0..rounds).map(|round| part.signal("arrived", has_source(round).into())).collect();
     let free: Vec<_> = (0..rounds).map(|round| part.signal("free", has_target(round).into())).collect();
-    let (mut have, mut ready, mut count) = (have, ready, 0);
+    let (mut operand, mut ready, mut count) = (operand, ready, 0);
     for round in 0..rounds {
         let (target, at) = (me + (1 << round), round as u64 * bytes);
         if has_target(round) {
             part.join(free[round].reaches(1).lagging(TURNS));
-            part.copy(ready, have, places.on(target, at), bytes)
+            part.copy(ready, operand, incoming.on(target, at), bytes)
                 .then(arrived[round].on(target, 1))
                 .then(sent.on(me, 1));
         }
         if has_source(round) {
-            let into = places.on(me, at);
+            let into = incoming.on(me, at);
             part.join(ready);
-            part.reduce(arrived[round].reaches(1), have, into, bytes, false).then(combined.on(me, 1));
-            (have, count) = (into, count + 1);
+            part.reduce(arrived[round].reaches(1), operand, into, bytes, false).then(combined.on(me, 1));
+            (operand, count) = (into, count + 1);
             ready = combined.reaches(count);
         }
     }
@@ -109,7 +109,7 @@ fn rounds(
     if !is_moved {
         return started();
     }
-    part.copy(ready, have, DATA.on(me, 0), bytes).then(done.on(me, 1));
+    part.copy(ready, operand, DATA.on(me, 0), bytes).then(done.on(me, 1));
     part.join(done.reaches(1));
     let sources = (0..rounds).filter(|&round| has_source(round));
     signal_all(part, sources.map(|round| free[round].on(me - (1 << round), 1)));

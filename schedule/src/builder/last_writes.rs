@@ -1,40 +1,40 @@
-//! Who was the last to write which bytes.
+//! Finds the last step that wrote a range of bytes.
 
 use super::Region;
 use crate::step::BufferId;
 use std::collections::BTreeMap;
 
-/// The last writes of all buffers.
+/// The last writes to all buffers.
 #[derive(Default, Debug)]
 pub(super) struct Writes(BTreeMap<(u32, BufferId), WrittenRange>);
 
-/// The last writes of one buffer of one rank.
+/// The last writes to one buffer of one rank.
 #[derive(Debug)]
 struct WrittenRange {
-    /// The last one of all.
+    /// The last write of all.
     last: (Region, usize),
-    /// Bytes by where they begin: where they end, and the last step to write them. They do not overlap.
+    /// Maps the first byte of each range to its end and the last step that wrote it. Ranges do not overlap.
     bytes: BTreeMap<u64, (u64, usize)>,
 }
 
-fn home(region: &Region) -> (u32, BufferId) {
+fn buffer_of(region: &Region) -> (u32, BufferId) {
     (region.place.rank, region.place.buffer)
 }
 
-/// Where its bytes begin and end.
-fn ends(region: &Region) -> (u64, u64) {
+/// First byte, and end.
+fn byte_range(region: &Region) -> (u64, u64) {
     (region.place.offset, region.place.offset + region.bytes)
 }
 
 impl Writes {
-    /// A later step than all before writes there: some bytes.
+    /// Records that `step`, later than all before, writes to `region`, which is not empty.
     pub(super) fn add(&mut self, region: Region, step: usize) {
-        let (start, end) = ends(&region);
-        let fresh = || WrittenRange { last: (region, step), bytes: BTreeMap::new() };
-        let written = self.0.entry(home(&region)).or_insert_with(fresh);
+        let (start, end) = byte_range(&region);
+        let empty = || WrittenRange { last: (region, step), bytes: BTreeMap::new() };
+        let written = self.0.entry(buffer_of(&region)).or_insert_with(empty);
         written.last = (region, step);
         let bytes = &mut written.bytes;
-        // What sticks out of the region on either side stays.
+        // The parts of an older range outside the region stay.
         if let Some((&before, &(until, by))) =
             bytes.range(..start).next_back().filter(|(_, one)| one.0 > start)
         {
@@ -52,10 +52,10 @@ impl Writes {
         bytes.insert(start, (end, step));
     }
 
-    /// The last step to write into that region.
+    /// The last step that wrote to any byte of `region`.
     pub(super) fn last(&self, region: &Region) -> Option<usize> {
-        let (start, end) = ends(region);
-        let written = self.0.get(&home(region)).filter(|_| start < end)?;
+        let (start, end) = byte_range(region);
+        let written = self.0.get(&buffer_of(region)).filter(|_| start < end)?;
         if written.last.0.overlaps(region) {
             return Some(written.last.1);
         }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_is_that_of_a_look_through_all() {
+    fn the_last_write_is_that_found_by_a_full_search() {
         let mut number = 1_u64;
         let mut below = |limit: u64| {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -82,8 +82,9 @@ mod tests {
                 Region { place, bytes: shortest + below(30) }
             };
             let (read, write) = (region(0), region(1));
-            let judge = all.iter().rposition(|one: &Region| one.overlaps(&read)).filter(|_| read.bytes > 0);
-            assert_eq!(writes.last(&read), judge, "step {step}: {read:?}");
+            let expected =
+                all.iter().rposition(|one: &Region| one.overlaps(&read)).filter(|_| read.bytes > 0);
+            assert_eq!(writes.last(&read), expected, "step {step}: {read:?}");
             writes.add(write, step);
             all.push(write);
         }

@@ -1,13 +1,14 @@
-//! Schedules written down as a whole: who moves what, and what comes after what. The signals that say so, and those
-//! that say that a rank is ready, follow from it.
+//! Builds a schedule from a description of all ranks at once: the copies and reductions, and their order. The signals
+//! for the order and for readiness follow from it.
 //!
-//! A step is prepared by a rank, which tells those who wait for it when it is done. Whoever reads or writes in the
-//! memory of another rank waits until that has started, unless what it waits for says so already; a rank's start is
-//! over when all is done that reads or writes there, and all that it prepares: who runs a list for others is needed
-//! until then. So what is right in one start is right in any number of them. What is not said, two steps that write the
-//! same bytes in no order, say, the proof finds ([`Schedule::check`]).
+//! One rank prepares each step, and signals the ranks that wait for the step when it is done. A step that reads or
+//! writes the memory of another rank waits until that rank has started, unless an earlier step in its chain has waited
+//! for that. The start of a rank is over when all steps that read or write its memory and all steps that it prepares
+//! are done: a rank that runs steps for others is needed until then. So a schedule that is correct in one start is
+//! correct in any number of starts. Missing order, such as two unordered steps that write the same bytes, is found by
+//! [`Schedule::check`].
 
-mod emit;
+mod emit_parts;
 mod last_writes;
 mod rank_set;
 mod single_driver;
@@ -15,17 +16,17 @@ mod single_driver;
 use super::rank_part::{BufferDecl, BufferKind, RankPart};
 use super::step::{BufferId, Location, StepKind};
 use super::{Contract, Schedule};
-use emit::AllParts;
+use emit_parts::AllParts;
 use last_writes::Writes;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// A step that was written down.
+/// The identifier of a step of a builder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StepId(usize);
 
-/// Bytes of a buffer of one rank.
+/// A range of bytes in a buffer of one rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Region {
     place: Location,
@@ -40,14 +41,14 @@ pub struct NamedBuffer {
 }
 
 impl NamedBuffer {
-    /// All of it, on that rank.
+    /// The whole buffer on `rank`.
     pub fn on(self, rank: usize) -> Region {
         Region { place: self.buffer.on(rank, 0), bytes: self.bytes }
     }
 }
 
 impl Region {
-    /// Some of these bytes, counted from the first of them; no more than there are.
+    /// The bytes at these offsets within the region; offsets beyond its end are cut off.
     pub fn part(self, bytes: Range<u64>) -> Region {
         let end = bytes.end.min(self.bytes);
         let start = bytes.start.min(end);
@@ -55,7 +56,7 @@ impl Region {
         Region { place, bytes: end - start }
     }
 
-    /// How many bytes.
+    /// Size in bytes.
     pub fn bytes(self) -> u64 {
         self.bytes
     }
@@ -67,7 +68,7 @@ impl Region {
     }
 }
 
-/// A step, with who prepares it and what it comes after.
+/// A step under construction: the rank that prepares it, and the steps that it comes after.
 #[derive(Clone, Debug)]
 struct Draft {
     by: usize,
@@ -76,7 +77,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// Whose memory it reads or writes.
+    /// The ranks whose memory the step reads or writes.
     fn touches(&self) -> impl Iterator<Item = usize> + use<> {
         let ranks = match self.action {
             StepKind::Nothing => [None, None],
@@ -87,7 +88,8 @@ impl Draft {
         ranks.into_iter().flatten().map(|rank| rank as usize)
     }
 
-    /// Whose start is not over before it is done: who prepares it, and whose memory it reads or writes.
+    /// The ranks whose start is not over before the step is done: the rank that prepares it, and those whose memory it
+    /// touches.
     fn concerns(&self) -> impl Iterator<Item = usize> + use<> {
         let by = self.by;
         std::iter::once(by).chain(self.touches().filter(move |&rank| rank != by))
@@ -103,24 +105,24 @@ impl Draft {
     }
 }
 
-/// A schedule that is being written down.
+/// A schedule under construction.
 #[derive(Debug)]
 pub struct Builder {
     ranks: usize,
     first: usize,
     bytes: u64,
-    rooms: Vec<BufferDecl>,
+    buffers: Vec<BufferDecl>,
     drafts: Vec<Draft>,
     writes: Writes,
     by: Option<usize>,
 }
 
-/// The step that was written down last, to which something may be added.
+/// The step added last; further dependencies can be added to it.
 #[derive(Debug)]
 pub struct AddedStep<'b>(&'b mut Builder);
 
 impl AddedStep<'_> {
-    /// It begins when that has ended. More than one may be named, and none.
+    /// Makes the step begin after these steps have ended. Takes any number of steps, also none.
     pub fn after(self, step: impl IntoIterator<Item = StepId>) -> Self {
         if let Some(draft) = self.0.drafts.last_mut() {
             draft.after.extend(step.into_iter().map(|step| step.0));
@@ -128,8 +130,8 @@ impl AddedStep<'_> {
         self
     }
 
-    /// What others may come after.
-    pub fn written(self) -> StepId {
+    /// The identifier of the step, for later steps to come after.
+    pub fn id(self) -> StepId {
         StepId(self.0.drafts.len() - 1)
     }
 }
@@ -137,56 +139,58 @@ impl AddedStep<'_> {
 impl Builder {
     fn new(ranks: usize, first: usize, bytes: u64) -> Builder {
         let writes = Writes::default();
-        Builder { ranks, first, bytes, rooms: Vec::new(), drafts: Vec::new(), writes, by: None }
+        Builder { ranks, first, bytes, buffers: Vec::new(), drafts: Vec::new(), writes, by: None }
     }
 
-    /// All ranks, the first of them, who gives or gets where that is one, at the beginning.
+    /// All ranks, beginning with the root where the collective has one.
     pub fn ranks(&self) -> Vec<usize> {
         (0..self.ranks).map(|place| (self.first + place) % self.ranks).collect()
     }
 
-    /// Bytes that are asked for.
+    /// The size of the data in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A buffer of the program's, of so many bytes on each rank. The first one named is what a program writes and
-    /// reads.
+    /// Declares a buffer of the program with `bytes` bytes on each rank. The program writes and reads the buffer
+    /// declared first.
     pub fn buffer(&mut self, name: &'static str, bytes: u64) -> NamedBuffer {
-        self.room(name, bytes, BufferKind::User)
+        self.declare(name, bytes, BufferKind::User)
     }
 
-    /// A buffer of the schedule's own.
+    /// Declares a scratch buffer of the schedule with `bytes` bytes on each rank.
     pub fn scratch(&mut self, name: &'static str, bytes: u64) -> NamedBuffer {
-        self.room(name, bytes, BufferKind::Turns(1))
+        self.declare(name, bytes, BufferKind::Turns(1))
     }
 
-    fn room(&mut self, name: &'static str, bytes: u64, used: BufferKind) -> NamedBuffer {
-        self.rooms.push(BufferDecl { name: name.into(), bytes, used });
-        NamedBuffer { buffer: BufferId((self.rooms.len() - 1) as u32), bytes }
+    fn declare(&mut self, name: &'static str, bytes: u64, used: BufferKind) -> NamedBuffer {
+        self.buffers.push(BufferDecl { name: name.into(), bytes, used });
+        NamedBuffer { buffer: BufferId((self.buffers.len() - 1) as u32), bytes }
     }
 
-    /// Steps from here on are prepared by that rank, whoever has the memory; `None`: each by who has what is moved, or
-    /// what is combined. A copy between two others goes between them straight.
-    pub fn by(&mut self, rank: Option<usize>) {
+    /// Makes `rank` prepare the steps added from here on, wherever their memory is. `None`: the source's rank prepares
+    /// a copy, and the destination's rank a reduction. A copy between two other ranks moves the bytes directly between
+    /// them.
+    pub fn prepared_by(&mut self, rank: Option<usize>) {
         self.by = rank;
     }
 
-    /// Bytes are moved, as many as both regions have.
+    /// Adds a copy of the bytes of `from` to `to`, as many as both regions have.
     pub fn copy(&mut self, from: Region, to: Region) -> AddedStep<'_> {
         let bytes = from.bytes.min(to.bytes);
         let action = StepKind::Copy { from: from.place, to: to.place, bytes };
         self.draft(from.place.rank, if bytes > 0 { action } else { StepKind::Nothing })
     }
 
-    /// Values are combined with those at the destination, where the result stays: in front of those, or behind.
+    /// Adds a reduction: combines the values of `from` with those of `to`, which holds the result. `in_front` puts the
+    /// source values on the left.
     pub fn reduce(&mut self, from: Region, to: Region, in_front: bool) -> AddedStep<'_> {
         let bytes = from.bytes.min(to.bytes);
         let action = StepKind::Reduce { from: from.place, to: to.place, bytes, in_front };
         self.draft(to.place.rank, if bytes > 0 { action } else { StepKind::Nothing })
     }
 
-    /// A step of that rank that does nothing, for others to come after.
+    /// Adds a step of `rank` that moves no data, for others to come after.
     pub fn join(&mut self, rank: usize) -> AddedStep<'_> {
         self.draft(rank as u32, StepKind::Nothing)
     }
@@ -201,24 +205,25 @@ impl Builder {
         AddedStep(self)
     }
 
-    /// The step that was the last to write into that region; `None`: so far nobody has. Takes no longer the more was
-    /// written elsewhere.
+    /// The last step added that writes to `region`; `None` if there is none. The time does not depend on writes
+    /// elsewhere.
     pub fn last_write(&self, region: Region) -> Option<StepId> {
         self.writes.last(&region).map(StepId)
     }
 
-    fn is_ours(&self, draft: &Draft) -> bool {
+    fn names_known_ranks(&self, draft: &Draft) -> bool {
         draft.by < self.ranks && draft.touches().all(|rank| rank < self.ranks)
     }
 }
 
 impl Schedule {
-    /// A schedule that `write` writes down as a whole, among so many ranks, of which `first` is asked to give or get
-    /// where that is one; of so many bytes. `contract` says what each rank gives and gets. Written down once, when it
-    /// is first asked for: takes time and memory for all ranks, in chains and trees little more than in proportion to
-    /// the steps.
+    /// Creates a schedule that `write` describes for all ranks at once. The tuple holds the number of ranks, the root,
+    /// and the size of the data in bytes. `contract` returns the inputs and outputs of each rank. `write` runs once,
+    /// when the first part is asked for. It takes time and memory for all ranks; for chains and trees not much more
+    /// than in proportion to the steps.
     ///
-    /// A step of a rank that is not there is left out, which the proof finds.
+    /// A step that names a rank that does not exist is replaced by an empty one; [`Schedule::check`] reports what is
+    /// then missing.
     pub fn build(
         name: impl Into<String>,
         (ranks, first, bytes): (usize, usize, u64),
@@ -230,14 +235,14 @@ impl Schedule {
             let whole = whole.get_or_init(|| {
                 let mut builder = Builder::new(ranks, first, bytes);
                 write(&mut builder);
-                let is_wrong = |draft: &Draft| !builder.is_ours(draft);
+                let is_wrong = |draft: &Draft| !builder.names_known_ranks(draft);
                 let wrong: Vec<usize> =
                     (0..builder.drafts.len()).filter(|&number| is_wrong(&builder.drafts[number])).collect();
                 for number in wrong {
                     builder.drafts[number] =
                         Draft { by: 0, action: StepKind::Nothing, after: BTreeSet::new() };
                 }
-                AllParts::make(builder)
+                AllParts::emit(builder)
             });
             *part = whole.parts[part.rank()].clone();
         };
@@ -246,6 +251,6 @@ impl Schedule {
 }
 
 #[cfg(test)]
-mod acp_tests;
+mod acp_list_tests;
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,17 @@
-//! Sets of ranks of which many differ little from each other: a set and one with a rank more share what is the same,
-//! and one that nobody else has is changed in place. So what each step of a chain or a tree knows takes the memory of
-//! what is new to it.
+//! Persistent sets of ranks. Sets that differ little share most of their nodes, and a set without other owners is
+//! changed in place. So the sets of all steps of a chain or a tree take memory in proportion to their differences.
 
 use std::rc::Rc;
 
-/// Ranks of a leaf.
+/// Ranks in a leaf.
 const LEAF: usize = 64;
-/// Branches of a node.
+/// Children of an inner node.
 const FAN: usize = 16;
 
 /// A set of ranks.
 #[derive(Clone, Default, Debug)]
 pub(super) struct RankSet {
-    /// How many nodes there are from the top to a leaf, less one.
+    /// Number of levels above the leaves.
     height: u32,
     top: Option<Rc<SetNode>>,
 }
@@ -23,19 +22,19 @@ enum SetNode {
     Branch([Option<Rc<SetNode>>; FAN]),
 }
 
-/// Ranks below a node of that height.
+/// Number of ranks below a node of that height.
 fn span(height: u32) -> usize {
     LEAF * FAN.pow(height)
 }
 
 impl RankSet {
-    /// The empty set, of ranks below a limit.
+    /// Creates an empty set for ranks below `ranks`.
     pub(super) fn new(ranks: usize) -> RankSet {
         let height = (0..).find(|&height| span(height) >= ranks).unwrap_or(0);
         RankSet { height, top: None }
     }
 
-    /// Adds a rank. Whether it is new.
+    /// Adds a rank. Returns true if it was not in the set.
     pub(super) fn add(&mut self, rank: usize) -> bool {
         insert(&mut self.top, self.height, rank)
     }
@@ -48,12 +47,12 @@ impl RankSet {
     }
 }
 
-fn insert(place: &mut Option<Rc<SetNode>>, height: u32, rank: usize) -> bool {
-    let node = place.get_or_insert_with(|| {
+fn insert(slot: &mut Option<Rc<SetNode>>, height: u32, rank: usize) -> bool {
+    let node = slot.get_or_insert_with(|| {
         Rc::new(if height == 0 { SetNode::Leaf(0) } else { SetNode::Branch(Default::default()) })
     });
-    if has(node, height, rank) {
-        return false; // nothing is copied
+    if contains(node, height, rank) {
+        return false; // avoids a copy of the shared nodes
     }
     match Rc::make_mut(node) {
         SetNode::Leaf(bits) => {
@@ -67,7 +66,7 @@ fn insert(place: &mut Option<Rc<SetNode>>, height: u32, rank: usize) -> bool {
     }
 }
 
-fn has(mut node: &SetNode, mut height: u32, rank: usize) -> bool {
+fn contains(mut node: &SetNode, mut height: u32, rank: usize) -> bool {
     loop {
         match node {
             SetNode::Leaf(bits) => return bits >> (rank % LEAF) & 1 != 0,
@@ -82,10 +81,10 @@ fn has(mut node: &SetNode, mut height: u32, rank: usize) -> bool {
     }
 }
 
-/// Both have the same height.
-fn merge(place: &mut Option<Rc<SetNode>>, other: Rc<SetNode>) {
-    let Some(node) = place else {
-        *place = Some(other);
+/// Merges two nodes of equal height.
+fn merge(slot: &mut Option<Rc<SetNode>>, other: Rc<SetNode>) {
+    let Some(node) = slot else {
+        *slot = Some(other);
         return;
     };
     if Rc::ptr_eq(node, &other) {
@@ -94,10 +93,10 @@ fn merge(place: &mut Option<Rc<SetNode>>, other: Rc<SetNode>) {
     match (Rc::make_mut(node), &*other) {
         (SetNode::Leaf(bits), SetNode::Leaf(more)) => *bits |= more,
         (SetNode::Branch(below), SetNode::Branch(more)) => {
-            for (place, more) in
-                below.iter_mut().zip(more).filter_map(|(place, more)| Some((place, more.clone()?)))
+            for (slot, more) in
+                below.iter_mut().zip(more).filter_map(|(slot, more)| Some((slot, more.clone()?)))
             {
-                merge(place, more);
+                merge(slot, more);
             }
         }
         _ => {}
@@ -110,7 +109,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn they_are_sets() {
+    fn a_rank_set_behaves_as_a_btree_set() {
         for ranks in [1, 64, 65, 1024, 1025, 100_000] {
             let mut number = 1_usize;
             let mut sets = vec![(RankSet::new(ranks), BTreeSet::new()); 4];
@@ -118,17 +117,17 @@ mod tests {
                 number =
                     number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let (rank, at) = ((number >> 33) % ranks, (number >> 20) % 4);
-                let (known, judge) = &mut sets[at];
-                assert_eq!(known.add(rank), judge.insert(rank), "rank {rank} of {ranks}");
+                let (set, expected) = &mut sets[at];
+                assert_eq!(set.add(rank), expected.insert(rank), "rank {rank} of {ranks}");
                 if turn % 50 == 0 {
                     let (other, more) = sets[(at + 1) % 4].clone();
                     sets[at].0.add_all(other);
                     sets[at].1.extend(more);
                 }
             }
-            for (known, judge) in &mut sets {
-                let missing = (0..ranks).filter(|&rank| known.add(rank)).count();
-                assert_eq!(missing, ranks - judge.len(), "of {ranks}");
+            for (set, expected) in &mut sets {
+                let missing = (0..ranks).filter(|&rank| set.add(rank)).count();
+                assert_eq!(missing, ranks - expected.len(), "of {ranks}");
             }
         }
     }

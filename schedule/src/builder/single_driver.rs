@@ -1,10 +1,10 @@
-//! The same schedule by one list: one rank runs everybody's steps, by copies between others.
+//! Transforms a schedule so that one rank, the driver, runs the steps of all ranks.
 //!
-//! The steps that move something are put in a row, as one run of a start has them, round by round. A command of
-//! the list waits until all before it are done that read or wrote where it writes, or wrote where it reads; so what is
-//! there in the end is what that run leaves. Commands of a queue raise one signal in their order: a single signal,
-//! which counts what is done, says of all of them whether they are. A rank tells the one that runs the list when it has
-//! started, and is told when nothing is done in its memory any more.
+//! The steps that move data are put into one list, in the order of one run of a start, round by round. A command of the
+//! list waits until all earlier commands are done that read or wrote its destination, or wrote its source. So the list
+//! leaves the same bytes as that run. The commands of a queue apply their effects in queue order, so one signal that
+//! counts finished commands tells for each of them whether it is done. Each rank signals the driver when it has
+//! started; the driver signals each rank when no command touches its memory any more.
 
 use super::last_writes::Writes;
 use super::{Draft, Region};
@@ -16,35 +16,35 @@ use crate::step::{Location, SignalId, StepEffect, StepKind, StepTrigger};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-/// The queue of what the list cannot tell itself.
-const TOLD: u16 = 1;
+/// The queue of signals that the commands of the list cannot raise themselves.
+const SIGNAL_QUEUE: u16 = 1;
 
 /// A command of the list.
 struct ListEntry {
     action: StepKind,
-    /// So many, from the first one on, are done before it begins.
+    /// Number of commands, from the first one on, that must be done before this one begins.
     after: u64,
-    /// Who has nothing to wait for when it is done.
-    over: Option<u32>,
+    /// The rank whose start is over when this command is done.
+    ends_start_of: Option<u32>,
 }
 
-/// Ranks that are told when so many commands are done.
+/// Ranks that are signalled once `after` commands are done.
 struct SignalTo {
     after: u64,
     ranks: [Option<u32>; 2],
 }
 
-/// What one rank runs.
+/// The list of the driver.
 struct CommandList {
     entries: Vec<ListEntry>,
-    tells: Vec<SignalTo>,
-    /// Of each rank: whether the list waits for its start, and it for the list.
+    signals: Vec<SignalTo>,
+    /// For each rank: true if the list waits for its start, and its start waits for the list.
     takes_part: Vec<bool>,
-    /// How many do.
+    /// Number of ranks that take part.
     others: usize,
 }
 
-/// The last two commands that touch a rank's memory, by how many there are up to each; 0: none.
+/// The last two commands that touch a rank's memory, each by its number counted from 1; 0: none.
 #[derive(Clone, Copy, Default)]
 struct Touched {
     before: u64,
@@ -52,13 +52,13 @@ struct Touched {
 }
 
 impl Schedule {
-    /// The same, run by one rank: it has the commands of all, in one list, and the others only start. Bytes go straight
-    /// from rank to rank, as before; what travels besides is the news, to that rank and back. It may be one that
-    /// neither gives nor gets anything.
+    /// Returns a schedule in which rank `by` runs the steps of all ranks in one list; the other ranks only start. Bytes
+    /// still move directly between ranks; only signals travel to rank `by` and back. That rank need not have inputs or
+    /// outputs.
     ///
     /// ```
-    /// use crate::{Operation, Shape};
-    /// use crate::Builder;
+    /// use tasuki_schedule::{CollectiveKind, Shape};
+    /// use tasuki_schedule::Builder;
     ///
     /// fn chain(b: &mut Builder) {
     ///     let data = b.buffer("data", b.bytes());
@@ -67,22 +67,23 @@ impl Schedule {
     ///         b.copy(data.on(pair[0]), data.on(pair[1])).after(heard);
     ///     }
     /// }
-    /// let spread = Shape::new(Operation::Bcast, 5, 0, 8192).build("my chain", chain);
-    /// let rooted = spread.driven_by(2);
+    /// let original = Shape::new(CollectiveKind::Bcast, 5, 0, 8192).build("my chain", chain);
+    /// let rooted = original.driven_by(2);
     /// assert_eq!(rooted.check()?.depth, 4);
     /// assert!(rooted.part(2).steps().len() >= 4 && rooted.part(3).steps().len() == 1);
     /// # Ok::<(), Box<tasuki_schedule::Fault>>(())
     /// ```
     ///
-    /// Made of one run of a start when it is first asked for: takes time and memory for all ranks. What never happens
-    /// in that run is left out, and all of it where there is no rank `by`; the proof finds that.
+    /// The list is made from one run of a start, when the first part is asked for. It takes time and memory for all
+    /// ranks. Steps that do not happen in that run are left out, and all steps if there is no rank `by`;
+    /// [`Schedule::check`] reports that.
     ///
     /// Source: the collective interface of the ACP library, where one rank runs a list of copies.
     pub fn driven_by(&self, by: usize) -> Schedule {
-        let (spread, for_contract) = (self.clone(), self.clone());
+        let (original, for_contract) = (self.clone(), self.clone());
         let list: Arc<OnceLock<CommandList>> = Arc::default();
         let part = move |part: &mut RankPart| {
-            list.get_or_init(|| CommandList::new(&spread, by)).fill(&spread, by, part)
+            list.get_or_init(|| CommandList::new(&original, by)).fill(&original, by, part)
         };
         let name = format!("{} by rank {by}", self.name());
         Schedule::new(name, self.ranks(), part, move |rank| for_contract.contract(rank))
@@ -90,25 +91,29 @@ impl Schedule {
 }
 
 impl CommandList {
-    fn new(spread: &Schedule, by: usize) -> CommandList {
-        let ranks = spread.ranks();
-        let (mut list, touched) = CommandList::in_a_row(moves(spread), ranks);
+    fn new(original: &Schedule, by: usize) -> CommandList {
+        let ranks = original.ranks();
+        let (mut list, touched) = CommandList::in_order(moves(original), ranks);
         if by < ranks {
             let is_touched = |rank: usize| touched[rank].last > 0;
-            // What a contract says may be as long as all ranks: few are asked.
+            // A contract may be as long as the number of ranks, so only a few are read.
             let mut asked = (0..ranks).filter(|&rank| rank == by || !is_touched(rank));
-            let all_meet = asked.any(|rank| spread.contract(rank).meets);
+            let all_meet = asked.any(|rank| original.contract(rank).meets);
             list.takes_part = (0..ranks).map(|rank| rank != by && (all_meet || is_touched(rank))).collect();
             list.others = list.takes_part.iter().filter(|takes| **takes).count();
-            list.tell_all(&touched);
+            list.assign_signals(&touched);
         }
         list
     }
 
-    /// Each after those that it must come after.
-    fn in_a_row(moves: impl Iterator<Item = StepKind>, ranks: usize) -> (CommandList, Vec<Touched>) {
-        let mut list =
-            CommandList { entries: Vec::new(), tells: Vec::new(), takes_part: vec![false; ranks], others: 0 };
+    /// Orders the moves into a list, and finds for each the commands that it must come after.
+    fn in_order(moves: impl Iterator<Item = StepKind>, ranks: usize) -> (CommandList, Vec<Touched>) {
+        let mut list = CommandList {
+            entries: Vec::new(),
+            signals: Vec::new(),
+            takes_part: vec![false; ranks],
+            others: 0,
+        };
         let (mut reads, mut writes) = (Writes::default(), Writes::default());
         let mut touched = vec![Touched::default(); ranks];
         for action in moves {
@@ -127,35 +132,36 @@ impl CommandList {
                 let before = touched[rank].last;
                 touched[rank] = Touched { before, last: number as u64 + 1 };
             }
-            list.entries.push(ListEntry { action, after, over: None });
+            list.entries.push(ListEntry { action, after, ends_start_of: None });
         }
         (list, touched)
     }
 
-    /// Each rank that takes part is told once: by the last command that touches it, if all others that do are done when
-    /// that begins, and if it tells nobody else. Else by one that does nothing, which tells two.
-    fn tell_all(&mut self, touched: &[Touched]) {
+    /// Signals each rank that takes part once. The last command that touches its memory does so, if all others that
+    /// touch it are done when that command begins, and the command signals no other rank. Otherwise a command without
+    /// data signals two such ranks.
+    fn assign_signals(&mut self, touched: &[Touched]) {
         let mut others = Vec::new();
         for (rank, touched) in touched.iter().enumerate().filter(|(rank, _)| self.takes_part[*rank]) {
             let last = touched.last.checked_sub(1).and_then(|last| self.entries.get_mut(last as usize));
-            match last.filter(|last| last.over.is_none() && touched.before <= last.after) {
-                Some(last) if last.ends_at(rank as u32) => last.over = Some(rank as u32),
+            match last.filter(|last| last.ends_start_of.is_none() && touched.before <= last.after) {
+                Some(last) if last.may_signal(rank as u32) => last.ends_start_of = Some(rank as u32),
                 _ => others.push((touched.last, rank as u32)),
             }
         }
         others.sort_unstable();
         for pair in others.chunks(2) {
-            let ranks = [pair.first(), pair.get(1)].map(|told| told.map(|&(_, rank)| rank));
+            let ranks = [pair.first(), pair.get(1)].map(|entry| entry.map(|&(_, rank)| rank));
             let after = pair.iter().map(|&(after, _)| after).max().unwrap_or(0);
-            self.tells.push(SignalTo { after, ranks });
+            self.signals.push(SignalTo { after, ranks });
         }
     }
 
-    /// The part of one rank.
-    fn fill(&self, spread: &Schedule, by: usize, part: &mut RankPart) {
+    /// Fills in the part of one rank.
+    fn fill(&self, original: &Schedule, by: usize, part: &mut RankPart) {
         let me = part.rank();
-        for room in spread.part(me).rooms() {
-            // Nobody starts before all that the list does in its memory is done: one of each is enough.
+        for room in original.part(me).rooms() {
+            // No rank starts before all commands on its memory are done, so one copy of each buffer is enough.
             let used = if room.used == BufferKind::User { BufferKind::User } else { BufferKind::Turns(1) };
             part.room(BufferDecl { used, ..room.clone() });
         }
@@ -163,32 +169,32 @@ impl CommandList {
         let of_list = |count: usize| if me == by { count as u64 } else { 0 };
         let has_started = part.signal("ranks have started", of_list(others));
         let done = part.signal("commands are done", of_list(all));
-        let over = part.signal("the list is done here", self.takes_part[me].into());
+        let end = part.signal("the list is done here", self.takes_part[me].into());
         if me == by {
             let first = if others > 0 { has_started.reaches(others as u64) } else { started() };
-            self.run(part, first, done, over);
+            self.run(part, first, done, end);
         } else if self.takes_part[me] {
             part.join(started()).then(has_started.on(by, 1));
-            part.finish(over.reaches(1));
+            part.finish(end.reaches(1));
         }
     }
 
-    /// The list.
-    fn run(&self, part: &mut RankPart, first: StepTrigger, done: SignalId, over: SignalId) {
+    /// Adds the steps of the list.
+    fn run(&self, part: &mut RankPart, first: StepTrigger, done: SignalId, end: SignalId) {
         let me = part.rank();
         let when = |after: u64| if after > 0 { done.reaches(after) } else { first };
         for entry in &self.entries {
             let step = part.step(when(entry.after), entry.action);
             step.then(done.on(me, 1));
-            if let Some(rank) = entry.over {
-                step.then(over.on(rank as usize, 1));
+            if let Some(rank) = entry.ends_start_of {
+                step.then(end.on(rank as usize, 1));
             }
         }
-        part.in_queue(TOLD);
-        for tell in &self.tells {
-            let step = part.join(when(tell.after));
-            for rank in tell.ranks.into_iter().flatten() {
-                step.then(over.on(rank as usize, 1));
+        part.in_queue(SIGNAL_QUEUE);
+        for signal_to in &self.signals {
+            let step = part.join(when(signal_to.after));
+            for rank in signal_to.ranks.into_iter().flatten() {
+                step.then(end.on(rank as usize, 1));
             }
         }
         part.finish(when(self.entries.len() as u64));
@@ -196,8 +202,8 @@ impl CommandList {
 }
 
 impl ListEntry {
-    /// Whether bytes come to that rank, or none come to another one that is to be told.
-    fn ends_at(&self, rank: u32) -> bool {
+    /// Returns true if the command may signal the end to `rank`: it writes there.
+    fn may_signal(&self, rank: u32) -> bool {
         match self.action {
             StepKind::Copy { to, .. } | StepKind::Reduce { to, .. } => to.rank == rank,
             StepKind::Nothing => false,
@@ -205,30 +211,31 @@ impl ListEntry {
     }
 }
 
-/// Ranks that are under way, and those of their queues that can go on.
+/// The run of a start: the ranks still running, and those of their queues that are ready.
 struct ListRun {
     live: Vec<Option<Box<LiveRank>>>,
-    turns: VecDeque<(usize, u16)>,
-    /// What was raised in this round.
-    news: Vec<StepEffect>,
+    ready_queues: VecDeque<(usize, u16)>,
+    /// Effects of this round.
+    effects: Vec<StepEffect>,
 }
 
-/// What moves or combines something, as one run of a start has it, round by round: what is raised in a round is heard
-/// of in the next one. So what waits for much comes late, and little in the list waits for what comes just before it.
-fn moves(spread: &Schedule) -> impl Iterator<Item = StepKind> {
-    let ranks = spread.ranks();
-    let live = (0..ranks).map(|rank| Some(Box::new(LiveRank::new(&spread.part(rank))))).collect();
-    let mut running = ListRun { live, turns: VecDeque::new(), news: Vec::new() };
+/// The copies and reductions of a schedule in the order of one run of a start. Ranks observe the effects of a round in
+/// the next round. So steps that depend on many others come late in the list, and few commands wait for the one just
+/// before them.
+fn moves(original: &Schedule) -> impl Iterator<Item = StepKind> {
+    let ranks = original.ranks();
+    let live = (0..ranks).map(|rank| Some(Box::new(LiveRank::new(&original.part(rank))))).collect();
+    let mut running = ListRun { live, ready_queues: VecDeque::new(), effects: Vec::new() };
     for rank in 0..ranks {
         running.live[rank].iter_mut().for_each(|live| live.start());
-        running.look(rank);
+        running.enqueue_ready(rank);
     }
-    let is_there = move |place: Location| (place.rank as usize) < ranks;
+    let is_known = move |place: Location| (place.rank as usize) < ranks;
     std::iter::from_fn(move || {
         loop {
             match running.step()? {
                 action @ (StepKind::Copy { from, to, .. } | StepKind::Reduce { from, to, .. })
-                    if is_there(from) && is_there(to) =>
+                    if is_known(from) && is_known(to) =>
                 {
                     return Some(action);
                 }
@@ -239,44 +246,44 @@ fn moves(spread: &Schedule) -> impl Iterator<Item = StepKind> {
 }
 
 impl ListRun {
-    /// The next step; `None`: nothing can go on any more.
+    /// Runs the next step; `None` if no step can run any more.
     fn step(&mut self) -> Option<StepKind> {
-        if self.turns.is_empty() {
-            self.hear();
+        if self.ready_queues.is_empty() {
+            self.apply_effects();
         }
-        let (rank, lane) = self.turns.pop_front()?;
+        let (rank, lane) = self.ready_queues.pop_front()?;
         let live = self.live.get_mut(rank)?.as_mut()?;
         let step = live.begin(lane);
-        self.news.extend(step.effects());
+        self.effects.extend(step.effects());
         if live.ready(lane, Time::ZERO).is_some() {
             live.lanes[usize::from(lane)].waits = true;
-            self.turns.push_front((rank, lane)); // all that it can do in this round
+            self.ready_queues.push_front((rank, lane)); // a queue runs all that it can in this round
         } else if live.lanes.iter().all(|lane| lane.start == 1) {
             self.live[rank] = None;
         }
         Some(step.action)
     }
 
-    /// What was raised is heard of.
-    fn hear(&mut self) {
-        let news = std::mem::take(&mut self.news);
-        let mut ranks = Vec::with_capacity(news.len());
-        for effect in news {
+    /// Applies the effects of the round that has ended.
+    fn apply_effects(&mut self) {
+        let effects = std::mem::take(&mut self.effects);
+        let mut ranks = Vec::with_capacity(effects.len());
+        for effect in effects {
             if let Some(Some(live)) = self.live.get_mut(effect.rank as usize) {
                 live.raise(effect.signal, effect.amount);
                 ranks.push(effect.rank as usize);
             }
         }
-        ranks.into_iter().for_each(|rank| self.look(rank));
+        ranks.into_iter().for_each(|rank| self.enqueue_ready(rank));
     }
 
-    /// Those queues of a rank that can go on get their turn.
-    fn look(&mut self, rank: usize) {
+    /// Puts the queues of a rank that are ready into the list of ready_queues.
+    fn enqueue_ready(&mut self, rank: usize) {
         let Some(live) = &mut self.live[rank] else { return };
         for lane in 0..live.lanes.len() as u16 {
             if live.ready(lane, Time::ZERO).is_some() {
                 live.lanes[usize::from(lane)].waits = true;
-                self.turns.push_back((rank, lane));
+                self.ready_queues.push_back((rank, lane));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Lines, arrows and letters on a page; and which kind of thing has which colour.
+//! Drawing of lines, arrows and text on a page, and the colours of step kinds.
 
 use super::Kind;
 use crate::Error;
@@ -11,29 +11,29 @@ pub(super) const GREY: RGBColor = RGBColor(130, 130, 130);
 pub(super) const FAINT: RGBColor = RGBColor(222, 222, 222);
 pub(super) const BAND: RGBColor = RGBColor(246, 247, 249);
 
-/// Pixels of the page's head: title, remark, legend.
+/// Height in pixels of the page's head: title, remark and legend.
 pub(super) const HEAD: i32 = 96;
-/// Around everything.
+/// Pixels around the drawing.
 pub(super) const MARGIN: i32 = 24;
-/// Letters of the title, and of remark and legend, are about this wide.
+/// Estimated widths in pixels of a letter of the title, and of the remark and the legend.
 const TITLE_LETTER: i32 = 10;
 const LETTER: i32 = 7;
 const LEGEND_LETTER: i32 = 6;
-/// What a sign of the legend takes.
+/// Width in pixels of a symbol of the legend.
 const SIGN: i32 = 52;
-/// Parts of a pixel in which curves are drawn: whole pixels make them jagged.
+/// Subdivisions of a pixel for curves; whole pixels would make them jagged.
 const FINE: i32 = 8;
 
-/// A point of the page.
+/// A point of the page in pixels.
 pub(super) type Point = (i32, i32);
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// A page that is being drawn.
+/// A page under construction.
 pub(super) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
-/// A sign in the legend.
+/// A symbol in the legend.
 #[derive(Clone, Copy)]
 pub(super) enum Sign {
     Arrow(RGBColor),
@@ -44,7 +44,7 @@ pub(super) enum Sign {
     Ring,
 }
 
-/// Draws a page of that size.
+/// Draws a page of that size in pixels.
 pub(super) fn page(
     (width, height): (i32, i32),
     draw: impl FnOnce(&Canvas<'_>) -> Drawn,
@@ -59,12 +59,12 @@ pub(super) fn page(
         })
     };
     drawn.map_err(|error| Error::Drawing(error.to_string()))?;
-    // The page has the size that it says, and the parts of its pixels inside.
+    // The outer size is in pixels, the inner coordinates in subdivisions.
     let fine = format!("width=\"{}\" height=\"{}\"", width * FINE, height * FINE);
     Ok(svg.replacen(&fine, &format!("width=\"{width}\" height=\"{height}\""), 1))
 }
 
-/// The colour of a kind; told apart by people who see no difference of red and green.
+/// The colour of a kind of step, distinguishable without red-green vision.
 pub(super) fn colour(kind: Kind) -> RGBColor {
     match kind {
         Kind::Copy => RGBColor(31, 95, 160),
@@ -80,7 +80,7 @@ impl Canvas<'_> {
         self.curve(&points, colour, width)
     }
 
-    /// A line through points between pixels.
+    /// A line through points with fractional coordinates.
     pub(super) fn curve(&self, points: &[(f64, f64)], colour: RGBColor, width: u32) -> Drawn {
         let fine = |at: f64| (at * f64::from(FINE)).round() as i32;
         let points: Vec<Point> = points.iter().map(|&(x, y)| (fine(x), fine(y))).collect();
@@ -88,7 +88,7 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    /// A straight line of dashes.
+    /// A straight dashed line.
     pub(super) fn dashes(&self, from: Point, to: Point, colour: RGBColor, width: u32) -> Drawn {
         const DASH: f64 = 5.0;
         let length = f64::from(to.0 - from.0).hypot(f64::from(to.1 - from.1));
@@ -101,12 +101,12 @@ impl Canvas<'_> {
         (0..count).step_by(2).try_for_each(|dash| self.curve(&[at(dash), at(dash + 1)], colour, width))
     }
 
-    /// The head of an arrow that comes from there.
+    /// The head of an arrow that comes from `from` and ends at `to`.
     pub(super) fn head(&self, from: Point, to: Point, colour: RGBColor) -> Drawn {
         self.head_from((from.0.into(), from.1.into()), to, colour)
     }
 
-    /// The same, from between pixels.
+    /// The head of an arrow that comes from a point with fractional coordinates.
     pub(super) fn head_from(&self, from: (f64, f64), to: Point, colour: RGBColor) -> Drawn {
         let (dx, dy) = (f64::from(to.0) - from.0, f64::from(to.1) - from.1);
         let length = dx.hypot(dy).max(1.0);
@@ -133,17 +133,17 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    /// Letters around a point.
+    /// Text centred on a point.
     pub(super) fn centred(&self, words: &str, at: Point, size: u32, colour: RGBColor) -> Drawn {
         self.words(words, at, size, colour, Pos::new(HPos::Center, VPos::Center))
     }
 
-    /// Letters that end left of a point.
+    /// Text that ends at a point.
     pub(super) fn before(&self, words: &str, at: Point, size: u32, colour: RGBColor) -> Drawn {
         self.words(words, at, size, colour, Pos::new(HPos::Right, VPos::Center))
     }
 
-    /// Letters that begin at a point.
+    /// Text that begins at a point.
     pub(super) fn behind(&self, words: &str, at: Point, size: u32, colour: RGBColor) -> Drawn {
         self.words(words, at, size, colour, Pos::new(HPos::Left, VPos::Center))
     }
@@ -183,7 +183,7 @@ impl Canvas<'_> {
     }
 }
 
-/// How wide a head is.
+/// The width in pixels of a page's head.
 pub(super) fn head_width(title: &str, remark: &str, legend: &[(Sign, &str)]) -> i32 {
     let letters = |words: &str| words.chars().count() as i32;
     let legend: i32 = legend.iter().map(|(_, meaning)| SIGN + letters(meaning) * LEGEND_LETTER).sum();

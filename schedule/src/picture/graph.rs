@@ -1,4 +1,4 @@
-//! What waits for what: a column for each rank, steps from top to bottom.
+//! Draws the dependency graph: one column for each rank, steps from top to bottom.
 
 use super::canvas::{BAND, Canvas, Drawn, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page};
 use super::{Kind, action, size};
@@ -7,21 +7,21 @@ use crate::{Event, Graph};
 use plotters::style::{RGBColor, WHITE};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Columns of steps up to which steps have words in them.
+/// The most columns of steps for which steps are labelled.
 const WORDS_MAX: usize = 18;
-/// What a rank waits for of its own when its start ends: much of it, and all to be expected.
+/// The colour of arrows from a rank's own steps to the end of its start: there are many, and they are expected.
 const PALE: RGBColor = RGBColor(190, 196, 204);
-/// Pixels between ranks, and of their names.
+/// Pixels between ranks, and height of their names.
 const GAP: i32 = 14;
 const NAMES: i32 = 30;
 
-/// How large steps are.
+/// The sizes of steps in pixels.
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// Of a column of steps, and from level to level.
+    /// Width of a column of steps, and distance of levels.
     lane: i32,
     level: i32,
-    /// Half of a step that moves something.
+    /// Half the width and height of a step that moves data.
     half: Point,
     has_words: bool,
 }
@@ -32,20 +32,20 @@ const SMALL: Sizes = Sizes { lane: 34, level: 46, half: (12, 10), has_words: fal
 struct GraphPicture<'g> {
     graph: &'g Graph,
     sizes: Sizes,
-    /// Where each event is.
+    /// The position of each event.
     places: BTreeMap<Event, Point>,
-    /// Where the column of each rank begins and ends.
+    /// The left and right edge of the column of each rank.
     columns: Vec<(i32, i32)>,
     bottom: i32,
 }
 
-/// The picture.
+/// Draws the graph as SVG.
 pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, Error> {
     let picture = GraphPicture::new(graph);
     let count = graph.nodes.len() - 2 * graph.parts.len();
-    let inside = if picture.sizes.has_words { "" } else { "; in a step stands to whom it moves bytes" };
+    let inside = if picture.sizes.has_words { "" } else { "; each step shows the destination rank" };
     let remark = format!(
-        "{count} steps; arrows go from what happens to what waits for it, without what follows from others{inside}"
+        "{count} steps; arrows lead from a step to those that wait for it; implied ones are left out{inside}"
     );
     let legend = picture.legend();
     let right = picture.columns.last().map_or(0, |column| column.1);
@@ -106,7 +106,7 @@ impl<'g> GraphPicture<'g> {
             Kind::Reduce => (Sign::Square(colour(kind)), "combines at another rank"),
             Kind::Local => (Sign::Square(colour(kind)), "copies within a rank"),
             Kind::Sum => (Sign::Square(colour(kind)), "combines within a rank"),
-            Kind::Join => (Sign::Ring, "joins or tells"),
+            Kind::Join => (Sign::Ring, "joins or signals"),
         };
         let others = [(Sign::Dashes(GREY), "next in its queue"), (Sign::Beam(INK), "start, and its end")];
         kinds.into_iter().map(sign).chain(others).collect()
@@ -123,7 +123,7 @@ impl<'g> GraphPicture<'g> {
     }
 
     fn draw_edges(&self, canvas: &Canvas<'_>) -> Drawn {
-        for (number, causes) in needed(self.graph).into_iter().enumerate() {
+        for (number, causes) in direct_causes(self.graph).into_iter().enumerate() {
             let node = &self.graph.nodes[number];
             let to = self.above(node.event);
             if let Some(behind) = node.behind.filter(|_| matches!(node.event, Event::Step(..))) {
@@ -143,7 +143,7 @@ impl<'g> GraphPicture<'g> {
         Ok(())
     }
 
-    /// Half of how high an event is drawn.
+    /// Half of the height of an event.
     fn half(&self, event: Event) -> i32 {
         match action(self.graph, event) {
             None => 3,
@@ -195,20 +195,20 @@ fn rank_of(event: Event) -> usize {
     }
 }
 
-/// The causes of each node that do not follow from what else is before it.
-fn needed(graph: &Graph) -> Vec<Vec<Event>> {
+/// For each node the direct causes: those that no other predecessor implies.
+fn direct_causes(graph: &Graph) -> Vec<Vec<Event>> {
     let count = graph.nodes.len();
     let index: BTreeMap<Event, usize> =
         graph.nodes.iter().enumerate().map(|(number, node)| (node.event, number)).collect();
     let mut known: Vec<Vec<bool>> = Vec::with_capacity(count);
-    let mut needed = Vec::with_capacity(count);
+    let mut direct_causes = Vec::with_capacity(count);
     for node in &graph.nodes {
         let causes: BTreeSet<usize> = node.waits_for().into_iter().map(|event| index[&event]).collect();
         let before: BTreeSet<usize> =
             causes.iter().copied().chain(node.behind.map(|it| index[&it])).collect();
         let follows = |cause: usize| before.iter().any(|&other| known[other][cause]);
         let kept = causes.iter().filter(|&&cause| !follows(cause));
-        needed.push(kept.map(|&cause| graph.nodes[cause].event).collect());
+        direct_causes.push(kept.map(|&cause| graph.nodes[cause].event).collect());
         let mut own = vec![false; count];
         for &other in &before {
             own.iter_mut().zip(&known[other]).for_each(|(own, other)| *own |= other);
@@ -216,20 +216,20 @@ fn needed(graph: &Graph) -> Vec<Vec<Event>> {
         causes.iter().for_each(|&cause| own[cause] = true);
         known.push(own);
     }
-    needed
+    direct_causes
 }
 
-/// How far from the top each event is, and the farthest.
+/// The level of each event, counted from the top, and the deepest level.
 fn levels(graph: &Graph) -> (BTreeMap<Event, usize>, usize) {
     let mut levels: BTreeMap<Event, usize> = BTreeMap::new();
     for node in &graph.nodes {
         let before = node.waits_for().into_iter().chain(node.behind);
         let level = before.map(|before| levels[&before] + 1).max().unwrap_or(0);
-        // Where a start begins, nothing else does.
+        // Steps begin below the level of the starts.
         let is_step = matches!(node.event, Event::Step(..));
         levels.insert(node.event, level.max(usize::from(is_step)));
     }
-    // The end stands below what the rank does after it, for the starts to come.
+    // The end of a start stands below all steps of its rank, also those that only concern later starts.
     for rank in 0..graph.parts.len() {
         let own = levels.iter().filter(|(event, _)| matches!(event, Event::Step(whose, _) if *whose == rank));
         let last = own.map(|(_, &level)| level + 1).max().unwrap_or(0);
@@ -239,7 +239,7 @@ fn levels(graph: &Graph) -> (BTreeMap<Event, usize>, usize) {
     (levels, depth)
 }
 
-/// A line that leaves downwards and comes from above; around what lies between, where that is in one column.
+/// A curve that leaves downwards and arrives from above; it bypasses the steps between if both ends are in one column.
 fn curve(from: Point, to: Point, sizes: Sizes) -> Vec<(f64, f64)> {
     const PIECES: i32 = 32;
     let is_far = from.0 == to.0 && to.1 - from.1 > sizes.level;

@@ -1,8 +1,8 @@
-//! Plans as pictures: what waits for what, and who sends to whom when.
+//! Draws schedules: the dependency graph, and transfers over time.
 //!
 //! ```text
-//! graph    steps as nodes, in columns of ranks     time     transfers between lanes of ranks
-//! rounds   when everything happens                 canvas   lines, arrows, letters
+//! graph    dependencies, in columns of ranks       timeline  transfers between lanes of ranks
+//! rounds   the round in which each event begins    canvas    lines, arrows and text
 //! ```
 
 mod canvas;
@@ -13,21 +13,21 @@ mod timeline;
 use crate::Error;
 use crate::{Event, Graph, Schedule, StepKind};
 
-/// Which picture.
+/// The kind of picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
-    /// Steps as nodes, what waits for what as arrows.
+    /// Steps as nodes, dependencies as arrows.
     Graph,
     /// Ranks as lanes, transfers as arrows between them, time in rounds.
     Time,
 }
 
-/// Ranks of a picture at most.
+/// The most ranks in a picture.
 pub const RANKS_MAX: usize = 64;
-/// Steps of a picture at most: more of them are a carpet.
+/// The most steps in a picture: more are not readable.
 pub const STEPS_MAX: usize = 1500;
 
-/// Draws a schedule as SVG. Costs as much as [`Schedule::graph`], which is little for what is small enough.
+/// Draws a schedule as SVG. Takes as long as [`Schedule::graph`], which is short within the limits on ranks and steps.
 pub fn draw(schedule: &Schedule, title: &str, view: View) -> Result<String, Error> {
     look_at_size(schedule)?;
     let graph = schedule.graph().map_err(Error::Wrong)?;
@@ -46,22 +46,22 @@ fn look_at_size(schedule: &Schedule) -> Result<(), Error> {
     if steps > STEPS_MAX { Err(Error::Steps { asked: steps, max: STEPS_MAX }) } else { Ok(()) }
 }
 
-/// What a step does, by how it is drawn.
+/// The kind of a step, which decides how it is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
-    /// Bytes from one rank to another.
+    /// Copies bytes from one rank to another.
     Copy,
-    /// The same, combined with what is there.
+    /// Combines values of one rank with those of another.
     Reduce,
-    /// Bytes moved within a rank.
+    /// Copies bytes within a rank.
     Local,
-    /// Values combined within a rank.
+    /// Combines values within a rank.
     Sum,
-    /// Nothing but signals.
+    /// Moves no data, only raises signals.
     Join,
 }
 
-/// What an event does, where it is a step: how it is drawn, from whom, to whom, and bytes.
+/// The action of a step: its kind, source rank, destination rank, and bytes. `None` for other events.
 fn action(graph: &Graph, event: Event) -> Option<(Kind, usize, usize, u64)> {
     let Event::Step(rank, step) = event else { return None };
     let (is_sum, from, to, bytes) = match graph.parts[rank].steps()[step].action {
@@ -78,7 +78,7 @@ fn action(graph: &Graph, event: Event) -> Option<(Kind, usize, usize, u64)> {
     Some((kind, from, to, bytes))
 }
 
-/// Bytes in the largest unit in which they are whole.
+/// Formats a size in the largest unit that divides it.
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|&(shift, _)| bytes > 0 && bytes.trailing_zeros() >= shift);

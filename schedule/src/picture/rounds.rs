@@ -1,15 +1,15 @@
-//! When everything of a start happens where each message takes one round, and a rank sends one with bytes and receives
-//! one at a time: the model in which textbooks count rounds.
+//! Assigns rounds to the events of a start, in the model in which textbooks count rounds: each message takes one round,
+//! and a rank sends one message with data and receives one at a time.
 
 use super::{Kind, action};
 use crate::{Dependency, Event, Graph};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// When events begin, in rounds.
+/// The rounds in which events begin.
 pub(super) struct Rounds {
     pub(super) begin: BTreeMap<Event, usize>,
-    /// When the last one is over.
+    /// The round in which the last event ends.
     pub(super) end: usize,
 }
 
@@ -36,7 +36,7 @@ impl Rounds {
             if let Some((Kind::Copy | Kind::Reduce, from, to, _)) = action(graph, event) {
                 at = at.max(sends[from]).max(receives[to]);
                 if at > round {
-                    ready.push(Reverse((at, number))); // another one may come first
+                    ready.push(Reverse((at, number))); // another event may come first
                     continue;
                 }
                 (sends[from], receives[to]) = (at + 1, at + 1);
@@ -49,15 +49,15 @@ impl Rounds {
                     let node = &graph.nodes[other];
                     let behind = node.behind.map_or(0, |behind| rounds.begin[&behind]);
                     let behind = node.ended.map_or(behind, |ended| behind.max(rounds.begin[&ended] + 1));
-                    let told = node.causes.iter().map(|cause| rounds.arrival(graph, cause));
-                    ready.push(Reverse((told.fold(behind, usize::max), other)));
+                    let arrivals = node.causes.iter().map(|cause| rounds.arrival(graph, cause));
+                    ready.push(Reverse((arrivals.fold(behind, usize::max), other)));
                 }
             }
         }
         rounds
     }
 
-    /// When an effect has come.
+    /// The round in which an effect arrives.
     pub(super) fn arrival(&self, graph: &Graph, cause: &Dependency) -> usize {
         let begin = self.begin[&cause.event];
         let takes = match (action(graph, cause.event), cause.event) {
@@ -78,8 +78,8 @@ mod tests {
     use crate::algorithm::ALGORITHMS;
     use crate::shape::{CollectiveKind, Shape};
 
-    /// Rounds from when the root may send until the last transfer is over.
-    fn moving(name: &str, ranks: usize, segments: u64) -> usize {
+    /// Rounds from the first transfer until the last one is over.
+    fn transfer_rounds(name: &str, ranks: usize, segments: u64) -> usize {
         let is_it =
             |one: &&crate::algorithm::Algorithm| (one.name, one.operation) == (name, CollectiveKind::Bcast);
         let algorithm = ALGORITHMS.iter().find(is_it).unwrap();
@@ -95,9 +95,9 @@ mod tests {
     #[test]
     fn rounds_are_those_of_the_textbook() {
         for ranks in [2_usize, 4, 8, 16] {
-            assert_eq!(moving("binomial", ranks, 1), ranks.ilog2() as usize);
-            assert_eq!(moving("chain", ranks, 1), ranks - 1);
-            assert_eq!(moving("chain", ranks, 4), ranks - 1 + 3);
+            assert_eq!(transfer_rounds("binomial", ranks, 1), ranks.ilog2() as usize);
+            assert_eq!(transfer_rounds("chain", ranks, 1), ranks - 1);
+            assert_eq!(transfer_rounds("chain", ranks, 4), ranks - 1 + 3);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who sends to whom when: a lane for each rank, time from left to right.
+//! Draws the transfers over time: one lane for each rank, time from left to right.
 
 use super::canvas::{
     BAND, Canvas, Drawn, FAINT, GREY, HEAD, INK, MARGIN, Point, Sign, colour, head_width, page,
@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 /// Pixels left of the lanes, and below them.
 const LEFT: i32 = 96;
 const AXIS: i32 = 56;
-/// From lane to lane, and from round to round.
+/// Pixels between lanes, and between rounds.
 const LANE_MAX: i32 = 64;
 const LANE_MIN: i32 = 26;
 const LANES_HEIGHT: i32 = 520;
 const ROUND_MAX: i32 = 180;
 const ROUND_MIN: i32 = 36;
 const ROUNDS_WIDTH: i32 = 1150;
-/// Transfers whose bytes are written beside them.
+/// The most transfers for which sizes are shown.
 const LABELS_MAX: usize = 72;
 
 struct Timeline<'g> {
@@ -30,7 +30,7 @@ struct Timeline<'g> {
     round: i32,
 }
 
-/// The picture.
+/// Draws the timeline as SVG.
 pub(super) fn draw(graph: &Graph, title: &str) -> Result<String, Error> {
     let (rounds, ranks) = (Rounds::of(graph), graph.parts.len() as i32);
     let lane = (LANES_HEIGHT / ranks).clamp(LANE_MIN, LANE_MAX);
@@ -64,7 +64,7 @@ impl Timeline<'_> {
         self.transfers().map(|(_, _, bytes)| bytes).collect()
     }
 
-    /// Steps that move bytes between ranks: from where, to where, and how many.
+    /// Steps that move bytes between ranks: begin, end, and size.
     fn transfers(&self) -> impl Iterator<Item = (Point, Point, u64)> + '_ {
         self.graph.nodes.iter().filter_map(|node| match action(self.graph, node.event) {
             Some((Kind::Copy | Kind::Reduce, from, to, bytes)) => {
@@ -94,20 +94,20 @@ impl Timeline<'_> {
         let steps =
             self.graph.nodes.iter().filter_map(|node| Some((node.event, action(self.graph, node.event)?.0)));
         let is_seen =
-            |&(event, kind): &(Event, Kind)| kind != Kind::Join || self.told(event).next().is_some();
+            |&(event, kind): &(Event, Kind)| kind != Kind::Join || self.signalled(event).next().is_some();
         let kinds: BTreeSet<Kind> = steps.filter(is_seen).map(|(_, kind)| kind).collect();
         let sign = |kind| match kind {
             Kind::Copy => (Sign::Arrow(colour(kind)), "copies bytes"),
             Kind::Reduce => (Sign::Arrow(colour(kind)), "combines values at another rank"),
             Kind::Local => (Sign::Square(colour(kind)), "copies within a rank"),
             Kind::Sum => (Sign::Square(colour(kind)), "combines values"),
-            Kind::Join => (Sign::Dashes(colour(kind)), "tells, without bytes"),
+            Kind::Join => (Sign::Dashes(colour(kind)), "signals, without bytes"),
         };
         kinds.into_iter().map(sign).chain([(Sign::Bar(INK), "the start is over for the rank")]).collect()
     }
 
-    /// Other ranks whose signals a step raises.
-    fn told(&self, event: Event) -> impl Iterator<Item = usize> + '_ {
+    /// The other ranks whose signals a step raises.
+    fn signalled(&self, event: Event) -> impl Iterator<Item = usize> + '_ {
         let step = match event {
             Event::Step(rank, step) => Some((rank, &self.graph.parts[rank].steps()[step])),
             Event::Begin(_) | Event::End(_) => None,
@@ -150,7 +150,7 @@ impl Timeline<'_> {
             let (begin, ink) = (self.rounds.begin[&node.event], colour(kind));
             match kind {
                 Kind::Join => {
-                    for whose in self.told(node.event) {
+                    for whose in self.signalled(node.event) {
                         let (from, to) = ((self.x(begin), self.y(rank)), (self.x(begin + 1), self.y(whose)));
                         canvas.dashes(from, to, ink, 1)?;
                         canvas.head(from, to, ink)?;
@@ -182,7 +182,7 @@ impl Timeline<'_> {
         Ok(())
     }
 
-    /// Bytes beside arrows, where they differ or are few.
+    /// Shows sizes beside arrows if they differ or are few.
     fn draw_labels(&self, canvas: &Canvas<'_>) -> Drawn {
         let count = self.transfers().count();
         if count > LABELS_MAX || self.bytes().len() == 1 && count > LABELS_MAX / 3 {
@@ -192,7 +192,7 @@ impl Timeline<'_> {
         for (from, to, bytes) in self.transfers() {
             let words = size(bytes);
             let half = (words.chars().count() as i32 * 6 + 6) / 2;
-            // Near the sender, where arrows that cross are apart, and where nothing stands yet.
+            // Near the sender, where arrows that cross are apart, at a position not yet taken.
             let at = [26, 36, 18, 48, 62]
                 .map(|part| (from.0 + (to.0 - from.0) * part / 100, from.1 + (to.1 - from.1) * part / 100));
             let is_free = |at: &&Point| {

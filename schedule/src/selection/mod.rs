@@ -1,43 +1,46 @@
-//! Which algorithm is taken for a shape: the one that is forced, if it fits; else the one that the cost model finds the
-//! quickest here.
+//! Selects the algorithm for a shape: the forced algorithm if it supports the shape, otherwise the one that the cost
+//! model estimates to be the quickest.
 //!
 //! ```text
-//! costs      what things cost on a machine            cost       how long an algorithm takes, by them
-//! fit        costs from what was measured             calls      what calls take, and plans that nobody helps with
+//! cost_parameters   the parameters of the cost model    cost_model    the estimated time of an algorithm
+//! fitting           parameters from measurements        inline_calls  algorithms of inline calls and plans
+//! forced_algorithms the algorithms that the user has chosen
 //! ```
 //!
-//! What an algorithm has to do is in `algorithm/work.rs`, in closed form: to choose takes no schedule, however many
-//! ranks there are.
+//! The work of an algorithm is computed in closed form by `algorithm/work_formulas`, so a selection builds no schedule.
 
-mod calls;
-mod cost;
-mod costs;
-mod fit;
-mod forced;
+mod cost_model;
+mod cost_parameters;
+mod fitting;
+mod forced_algorithms;
+mod inline_calls;
 
 use crate::algorithm::{Algorithm, Work};
 use crate::shape::Shape;
 
-pub use calls::{BLOCKS_MAX, Cut, MEMBERS_MAX, PIECE, TOLD_MAX, VALUE_BYTES_MAX, for_calls, shown_for_calls};
-pub use costs::Costs;
-pub use fit::Measurement;
-pub use forced::Forced;
+pub use cost_parameters::Costs;
+pub use fitting::Measurement;
+pub use forced_algorithms::Forced;
+pub use inline_calls::{
+    BLOCKS_BYTES_MAX, CHUNK_BYTES, Chunks, MEMBERS_MAX, MESSAGE_BYTES_MAX, VALUE_BYTES_MAX, exposed_schedule,
+    inline_schedule,
+};
 
-/// What algorithms are chosen by. All members must have the same.
+/// The parameters of the selection. They must be equal on all members.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection {
-    /// What things cost.
+    /// The parameters of the cost model.
     pub costs: Costs,
-    /// What is taken wherever it fits, whatever it costs.
+    /// Algorithms that are used wherever they support the shape, whatever they cost.
     pub forced: Forced,
-    /// CombineWith many ranks of the job share a processor; 1: each has its own.
+    /// Number of ranks of the job that share a processor; 1 if each rank has its own.
     pub per_processor: usize,
-    /// Ranks reach each other's memory, and nobody but they themselves goes on with their plans: there is no helper.
+    /// True if ranks access each other's memory and no helper thread runs plans: only the ranks themselves do.
     pub has_no_helper: bool,
 }
 
 impl Default for Selection {
-    /// Each rank has a processor of its own, and there may be helpers.
+    /// One processor for each rank; helpers may run plans.
     fn default() -> Selection {
         Selection {
             costs: Costs::default(),
@@ -49,25 +52,25 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// What is taken for a shape. Takes no time worth speaking of.
+    /// Selects the algorithm for a shape. The time is negligible, however many ranks there are.
     pub fn choose(&self, shape: &Shape) -> &'static Algorithm {
-        if let Some(cut) = self.walk(shape, false) {
-            return calls::algorithm(&cut.one);
+        if let Some(chunks) = self.inline_chunks(shape, false) {
+            return inline_calls::algorithm(&chunks.shape);
         }
         let forced = self.forced.of(shape.operation).filter(|algorithm| (algorithm.fits)(shape));
-        forced.unwrap_or_else(|| match self.is_combined_there(shape) {
-            true => calls::named(shape.operation, "direct"),
+        forced.unwrap_or_else(|| match self.is_combined_in_place(shape) {
+            true => inline_calls::named(shape.operation, "direct"),
             false => self.quickest(shape),
         })
     }
 
-    /// CombineWith long a start takes by an algorithm, in ns; `None` where that depends on more than the shape's sizes.
+    /// The estimated time of a start, in ns; `None` if it depends on more than the sizes of the shape.
     pub fn estimate(&self, algorithm: &Algorithm, shape: &Shape) -> Option<f64> {
         algorithm.work(shape).map(|work| self.time(&work, shape.ranks))
     }
 
     fn quickest(&self, shape: &Shape) -> &'static Algorithm {
-        let is_one = |algorithm: &&Algorithm| (algorithm.fits)(shape) && !algorithm.is_for_calls();
+        let is_one = |algorithm: &&Algorithm| (algorithm.fits)(shape) && !algorithm.is_inline();
         let fitting = || shape.operation.algorithms().filter(is_one);
         let works = || fitting().filter_map(|one| one.work(shape).map(|work| (one, work)));
         let least = works().map(|(_, work)| work.scratch).fold(f64::INFINITY, f64::min);
@@ -76,7 +79,7 @@ impl Selection {
             let by_time = a.total_cmp(&b).then(one.scratch.total_cmp(&other.scratch));
             by_time.then(one.copied.longest.total_cmp(&other.copied.longest))
         };
-        let bearable = works().filter(|(_, work)| cost::is_bearable(work, shape.ranks, least));
+        let bearable = works().filter(|(_, work)| cost_model::is_candidate(work, shape.ranks, least));
         let quickest = bearable.min_by(|(_, one), (_, other)| rank(one, other)).map(|(one, _)| one);
         quickest.or_else(|| fitting().next()).expect("each operation has an algorithm for all shapes")
     }

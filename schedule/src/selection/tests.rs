@@ -1,17 +1,17 @@
-//! What is chosen, beside what was measured.
+//! Compares the selected algorithms with measurements.
 
 use super::*;
 use crate::CollectiveKind::{self, *};
 use crate::Placement;
 use crate::algorithm::ALGORITHMS;
-use crate::names::OPERATIONS;
+use crate::operation_names::OPERATIONS;
 
-/// As on a guest with two processors.
+/// The selection on a virtual machine with two processors.
 fn two_processors(ranks: usize) -> Selection {
     Selection { per_processor: ranks.div_ceil(2), ..Selection::default() }
 }
 
-/// What was the quickest on that guest, or as quick as the quickest to a tenth, with values written and read:
+/// The quickest algorithm on that machine, or one within a tenth of the quickest, with values written and read:
 /// operation, ranks, bytes (docs/design/schedules.md).
 const MEASURED: &[(CollectiveKind, usize, u64, &str)] = &[
     (Barrier, 2, 0, "dissemination"),
@@ -79,15 +79,15 @@ const MEASURED: &[(CollectiveKind, usize, u64, &str)] = &[
 ];
 
 #[test]
-fn what_was_measured_the_quickest_is_chosen() {
+fn the_measured_quickest_algorithm_is_selected() {
     for &(operation, ranks, bytes, name) in MEASURED {
         let chosen = two_processors(ranks).choose(&Shape::new(operation, ranks, 0, bytes));
         assert_eq!(chosen.name, name, "{operation:?} of {bytes} bytes among {ranks}");
     }
 }
 
-/// Where nobody helps: operation, ranks, bytes, and what was the quickest there.
-const UNAIDED: &[(CollectiveKind, usize, u64, &str)] = &[
+/// The quickest algorithm without helpers: operation, ranks, bytes.
+const MEASURED_WITHOUT_HELPER: &[(CollectiveKind, usize, u64, &str)] = &[
     (Bcast, 2, 8, "copy in copy out"),
     (Bcast, 2, 2048, "copy in copy out"),
     (Bcast, 2, 4 << 10, "binomial"),
@@ -110,8 +110,8 @@ const UNAIDED: &[(CollectiveKind, usize, u64, &str)] = &[
 ];
 
 #[test]
-fn where_nobody_helps_long_blocks_are_taken_where_they_lie() {
-    for &(operation, ranks, bytes, name) in UNAIDED {
+fn without_helpers_long_blocks_are_read_in_place() {
+    for &(operation, ranks, bytes, name) in MEASURED_WITHOUT_HELPER {
         let selection = Selection { has_no_helper: true, ..two_processors(ranks) };
         let chosen = selection.choose(&Shape::new(operation, ranks, 0, bytes));
         assert_eq!(chosen.name, name, "{} of {ranks} ranks, {bytes} bytes", operation.name());
@@ -119,7 +119,7 @@ fn where_nobody_helps_long_blocks_are_taken_where_they_lie() {
 }
 
 #[test]
-fn where_each_rank_has_a_processor_many_ranks_share_the_work() {
+fn with_a_processor_for_each_rank_scalable_algorithms_are_selected() {
     let chosen =
         |operation, ranks, bytes| Selection::default().choose(&Shape::new(operation, ranks, 0, bytes)).name;
     assert_eq!(chosen(Barrier, 1000, 0), "dissemination");
@@ -132,7 +132,7 @@ fn where_each_rank_has_a_processor_many_ranks_share_the_work() {
 }
 
 #[test]
-fn where_ranks_share_nodes_one_of_each_takes_part_between_them() {
+fn with_several_ranks_on_each_node_two_levels_are_selected() {
     let placed = |per_node, operation, ranks, bytes| {
         let placement = Placement { per_node, ..Placement::SPREAD };
         let shape = Shape { placement, ..Shape::new(operation, ranks, 0, bytes) };
@@ -140,7 +140,7 @@ fn where_ranks_share_nodes_one_of_each_takes_part_between_them() {
     };
     for operation in [Bcast, Reduce, Allreduce, Allgather] {
         assert_eq!(placed(12, operation, 768, 8), "two-level", "{operation:?}");
-        // On one node, or with nothing known of nodes, nothing is between them.
+        // On one node, or with an unknown placement, there is no work between nodes.
         for bytes in [8, 1024, 1 << 20] {
             let usual = Selection::default().choose(&Shape::new(operation, 16, 0, bytes)).name;
             assert_eq!((placed(16, operation, 16, bytes), placed(1, operation, 16, bytes)), (usual, usual));
@@ -151,7 +151,7 @@ fn where_ranks_share_nodes_one_of_each_takes_part_between_them() {
 }
 
 #[test]
-fn there_is_one_for_every_shape_and_it_takes_some_time() {
+fn every_shape_has_an_algorithm_with_a_finite_estimate() {
     for (_, operation) in OPERATIONS.iter().filter(|(_, operation)| *operation != Neighbours) {
         for ranks in [1, 2, 3, 8, 33, 100, 1 << 24] {
             for bytes in [0, 8, 4096, 1 << 24] {
@@ -170,7 +170,7 @@ fn there_is_one_for_every_shape_and_it_takes_some_time() {
 }
 
 #[test]
-fn more_costly_things_take_longer() {
+fn higher_costs_give_longer_estimates() {
     let dear = |name| Selection { costs: Costs::default().with(name, 1).unwrap(), ..two_processors(8) };
     let shape = Shape::new(Allreduce, 8, 0, 1 << 16);
     for algorithm in Allreduce.algorithms().filter(|algorithm| algorithm.work(&shape).is_some()) {
@@ -182,7 +182,7 @@ fn more_costly_things_take_longer() {
 }
 
 #[test]
-fn what_is_forced_is_taken_where_it_fits() {
+fn a_forced_algorithm_is_selected_where_it_fits() {
     for algorithm in ALGORITHMS.iter().filter(|one| one.operation != Neighbours) {
         let text = format!("{}={}", algorithm.operation.name(), algorithm.name);
         let forced = Selection { forced: text.parse().unwrap(), ..Selection::default() };

@@ -311,12 +311,12 @@ fn list_of_an_outsider(ranks: usize, by: usize, bytes: u64) -> Schedule {
     let members = move || (0..ranks).filter(move |&rank| rank != by);
     let write = move |b: &mut Builder| {
         let data = b.buffer("data", bytes);
-        b.by(Some(by));
+        b.prepared_by(Some(by));
         let places: Vec<_> = members().map(|rank| data.on(rank)).collect();
         let mut arrived = vec![None]; // the root has its bytes already
         for child in 1..places.len() {
             let parent = (child - 1) / 2;
-            arrived.push(Some(b.copy(places[parent], places[child]).after(arrived[parent]).written()));
+            arrived.push(Some(b.copy(places[parent], places[child]).after(arrived[parent]).id()));
         }
     };
     let contract = move |rank: usize| {

@@ -3,8 +3,8 @@
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::did_you_mean::nearest;
 use tasuki_schedule::algorithm::Algorithm;
-use tasuki_schedule::names::OPERATIONS;
-pub(crate) use tasuki_schedule::names::typed;
+use tasuki_schedule::operation_names::OPERATIONS;
+pub(crate) use tasuki_schedule::operation_names::typed;
 use tasuki_schedule::shape::CollectiveKind;
 
 /// Operations whose blocks may differ.

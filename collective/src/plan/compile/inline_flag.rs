@@ -67,7 +67,7 @@ pub(crate) fn open(worker: &Worker, own: &PlacedPart, part: &RankPart) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasuki_schedule::selection::for_calls;
+    use tasuki_schedule::selection::inline_schedule;
     use tasuki_schedule::{CollectiveKind, Shape};
 
     fn sealed(
@@ -76,7 +76,7 @@ mod tests {
         bytes: u64,
         rank: u32,
     ) -> Option<(FlaggedBuffer, RankPart)> {
-        let schedule = for_calls(&Shape::new(operation, ranks, 0, bytes));
+        let schedule = inline_schedule(&Shape::new(operation, ranks, 0, bytes));
         let parts = AllParts::new(&schedule).expect("one rank raises each signal");
         Some((FlaggedBuffer::of(&parts, rank)?, parts.of(rank).clone()))
     }

@@ -19,7 +19,7 @@ use tasuki_core::queue::reduction::{Operator, Reduction};
 use tasuki_core::segment::check_available;
 use tasuki_message::Continuation;
 use tasuki_schedule::BufferId;
-use tasuki_schedule::selection::Cut;
+use tasuki_schedule::selection::Chunks;
 
 /// What passes through a plan in a start.
 pub(crate) struct CallData {
@@ -109,9 +109,9 @@ impl CallBuffer {
 }
 
 impl CallData {
-    pub(crate) fn new(bytes: [u64; 2], cut: &Cut, how: Combining) -> CallData {
-        let Cut { count, one } = cut;
-        CallData { bytes, pieces: *count, piece: one.bytes_of(0), value_bytes: one.value_bytes, how }
+    pub(crate) fn new(bytes: [u64; 2], chunks: &Chunks, how: Combining) -> CallData {
+        let Chunks { count, shape } = chunks;
+        CallData { bytes, pieces: *count, piece: shape.bytes_of(0), value_bytes: shape.value_bytes, how }
     }
 
     /// Into how many pieces it is cut.

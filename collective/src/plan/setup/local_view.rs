@@ -212,7 +212,7 @@ impl Communicator {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use tasuki_schedule::neighbours::NeighbourGraph;
+    use tasuki_schedule::neighbour_graph::NeighbourGraph;
     use tasuki_schedule::shape::{CollectiveKind, Counts, Shape};
 
     /// What members know once each has lengths its partners.

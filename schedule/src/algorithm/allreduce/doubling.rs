@@ -1,7 +1,7 @@
-//! Recursive doubling: in round i a rank exchanges all that it has with the one 2^i away, and both combine.
+//! Recursive doubling: in round i, a rank exchanges its partial result with the rank 2^i away, and both combine.
 //!
-//! What a rank has come to it combines *into* the place where its partner's values arrived, so what it sends is never
-//! changed while it is read, and no round waits for what was sent to be gone.
+//! A rank combines its partial result *into* the receive buffer with its partner's values. So it never changes data
+//! while they are sent, and no round waits until the data of earlier rounds have been sent.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005).
 
@@ -17,43 +17,43 @@ pub(in super::super) const DOUBLING: Algorithm = algorithm("recursive doubling",
 fn doubling(shape: &Shape, part: &mut RankPart) {
     let bytes = shape.bytes_of(0);
     part.buffer("data", bytes);
-    let doubling = Doubling::name(Leaders::all(shape.ranks), bytes, part);
+    let doubling = Doubling::declare(Leaders::all(shape.ranks), bytes, part);
     match doubling.fold.role(part.rank()) {
-        Role::Out(to) => doubling.fold.hand_out(to, started(), part),
-        Role::In(number, folded) => {
+        Role::Folded(to) => doubling.fold.send_values(to, started(), part),
+        Role::Active(number, folded) => {
             let (have, ready) = doubling.exchange((number, folded), started(), part);
-            let done = doubling.keep(have, ready, part);
+            let done = doubling.copy_result(have, ready, part);
             if let Some(other) = folded {
-                doubling.fold.hand_back(other, done, (DATA.on(part.rank(), 0), DATA), part);
+                doubling.fold.send_result(other, done, (DATA.on(part.rank(), 0), DATA), part);
             }
         }
     }
 }
 
-/// Recursive doubling among some ranks, as one has it.
+/// One rank's part of recursive doubling.
 pub(in super::super) struct Doubling {
     pub(in super::super) fold: Fold,
     bytes: u64,
-    /// A place for what comes in a round.
+    /// One receive buffer for each round.
     places: BufferId,
     combined: SignalId,
     sent: SignalId,
     done: SignalId,
-    /// One a round.
+    /// One signal for each round.
     arrived: Vec<SignalId>,
 }
 
 impl Doubling {
-    /// Names what it needs.
-    pub(in super::super) fn name(among: Leaders, bytes: u64, part: &mut RankPart) -> Doubling {
+    /// Declares the buffers and signals.
+    pub(in super::super) fn declare(among: Leaders, bytes: u64, part: &mut RankPart) -> Doubling {
         let me = among.number_of(part.rank()).map(|_| part.rank());
-        let fold = Fold::name(among, bytes, TURNS, part);
-        let rounds = doublings(fold.whole);
+        let fold = Fold::declare(among, bytes, TURNS, part);
+        let rounds = doublings(fold.active_ranks);
         let (before, sends) = match me.map(|me| fold.role(me)) {
-            Some(Role::In(_, folded)) => (u64::from(folded.is_some()), rounds as u64),
+            Some(Role::Active(_, folded)) => (u64::from(folded.is_some()), rounds as u64),
             _ => (0, 0),
         };
-        let places = part.scratch("places", bytes * sends, TURNS);
+        let places = part.scratch("incoming", bytes * sends, TURNS);
         let combined = part.signal("combined", before + sends);
         let sent = part.signal("sent", sends);
         let done = part.signal("done", u64::from(sends > 0));
@@ -61,24 +61,26 @@ impl Doubling {
         Doubling { fold, bytes, places, combined, sent, done, arrived }
     }
 
-    /// Where the result lies on a rank that goes on, where there are rounds: it arrived there, and was combined.
+    /// Location of the result on a rank that takes part in the rounds, if there are any: the receive buffer of the last
+    /// round.
     pub(in super::super) fn result_on(&self, rank: usize) -> Location {
         self.places.on(rank, (self.arrived.len() as u64 - 1) * self.bytes)
     }
 
-    /// All rounds, for a rank that goes on: where the result is, and when.
+    /// Adds all rounds, for a rank that takes part in them. Returns the location of the result, and the trigger that is
+    /// met when it is there.
     pub(in super::super) fn exchange(
         &self,
         (number, folded): (usize, Option<usize>),
-        had: StepTrigger,
+        values_ready: StepTrigger,
         part: &mut RankPart,
     ) -> (Location, StepTrigger) {
         let me = part.rank();
         let before = u64::from(folded.is_some());
         if folded.is_some() {
-            self.fold.take_in(self.combined, part);
+            self.fold.combine_folded(self.combined, part);
         }
-        let after = |counted: u64| if counted > 0 { self.combined.reaches(counted) } else { had };
+        let after = |counted: u64| if counted > 0 { self.combined.reaches(counted) } else { values_ready };
         let mut have = DATA.on(me, 0);
         for (round, arrived) in self.arrived.iter().enumerate() {
             let partner = self.fold.rank_of(number ^ (1 << round));
@@ -94,8 +96,9 @@ impl Doubling {
         (have, after(before + self.arrived.len() as u64))
     }
 
-    /// Brings the result to the data, when what was sent from there has gone. When that is done.
-    pub(in super::super) fn keep(
+    /// Copies the result to the data, when the values there have been sent. Returns the trigger that is met when that
+    /// is done.
+    pub(in super::super) fn copy_result(
         &self,
         have: Location,
         ready: StepTrigger,

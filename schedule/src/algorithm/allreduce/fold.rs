@@ -1,85 +1,85 @@
-//! Any number of ranks as a power of two: of the first few pairs, the lower rank hands its values to the higher one,
-//! which goes on for both and hands the result back.
+//! Folding: reduces any number of ranks to a power of two. Of the first few pairs, the lower rank sends its values to
+//! the higher one, which takes part in the rounds for both and sends the result back.
 
 use crate::algorithm::layout::leaders::Leaders;
 use crate::shape::DATA;
 use crate::{BufferId, Location, RankPart, SignalId, StepTrigger};
 
-/// CombineWith ranks are folded, as one of them has it.
+/// One rank's part of the folding.
 pub(in super::super) struct Fold {
     among: Leaders,
     bytes: u64,
-    /// CombineWith many go on.
-    pub(in super::super) whole: usize,
-    /// So many pairs become one each.
+    /// Number of ranks that take part in the rounds.
+    pub(in super::super) active_ranks: usize,
+    /// Number of pairs that are folded.
     pairs: usize,
     incoming: BufferId,
     folded: SignalId,
-    /// What was handed out came back as the result.
+    /// Raised when the result has been sent back.
     pub(in super::super) result: SignalId,
     handed: SignalId,
 }
 
-/// What becomes of a rank.
+/// The role of a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum Role {
-    /// It hands its values to that rank, and gets the result from there.
-    Out(usize),
-    /// It goes on with that number, for that other rank, too.
-    In(usize, Option<usize>),
+    /// Sends its values to that rank, and gets the result from it.
+    Folded(usize),
+    /// Takes part in the rounds with that number, also for the other rank, if there is one.
+    Active(usize, Option<usize>),
 }
 
 impl Fold {
-    /// Names what it needs among these, each of which has so many bytes. Incoming values lie in turns.
-    pub(super) fn name(among: Leaders, bytes: u64, turns: u32, part: &mut RankPart) -> Fold {
+    /// Declares the buffers and signals for `bytes` bytes. The receive buffer has `turns` copies.
+    pub(super) fn declare(among: Leaders, bytes: u64, turns: u32, part: &mut RankPart) -> Fold {
         let count = among.count();
-        let whole = if count.is_power_of_two() { count } else { count.next_power_of_two() / 2 };
-        let pairs = count - whole;
+        let active_ranks = if count.is_power_of_two() { count } else { count.next_power_of_two() / 2 };
+        let pairs = count - active_ranks;
         let number = among.number_of(part.rank()).filter(|&number| number < 2 * pairs);
         let is_in = number.is_some_and(|number| !number.is_multiple_of(2));
         let is_out = number.is_some_and(|number| number.is_multiple_of(2));
         let incoming = part.scratch("folded", if is_in { bytes } else { 0 }, turns);
         let folded = part.signal("folded", is_in.into());
         let result = part.signal("result", is_out.into());
-        let handed = part.signal("handed", (is_in || is_out).into());
-        Fold { among, bytes, whole, pairs, incoming, folded, result, handed }
+        let handed = part.signal("result_sent", (is_in || is_out).into());
+        Fold { among, bytes, active_ranks, pairs, incoming, folded, result, handed }
     }
 
-    /// What becomes of that rank, one of these.
+    /// The role of a member.
     pub(in super::super) fn role(&self, rank: usize) -> Role {
         let rank_of = |number: usize| self.among.rank_of(number);
         match self.among.node_of(rank) {
-            number if number >= 2 * self.pairs => Role::In(number - self.pairs, None),
-            number if number.is_multiple_of(2) => Role::Out(rank_of(number + 1)),
-            number => Role::In(number / 2, Some(rank_of(number - 1))),
+            number if number >= 2 * self.pairs => Role::Active(number - self.pairs, None),
+            number if number.is_multiple_of(2) => Role::Folded(rank_of(number + 1)),
+            number => Role::Active(number / 2, Some(rank_of(number - 1))),
         }
     }
 
-    /// Which rank goes on with that number.
+    /// The rank that takes part in the rounds with that number.
     pub(super) fn rank_of(&self, number: usize) -> usize {
         let place = if number < self.pairs { 2 * number + 1 } else { number + self.pairs };
         self.among.rank_of(place)
     }
 
-    /// What a rank that does not go on does: hands its values out when it has them, and gets the result.
-    pub(in super::super) fn hand_out(&self, to: usize, had: StepTrigger, part: &mut RankPart) {
+    /// Adds the steps of a rank that is folded: it sends its values once `values_ready` is met, and waits for the result.
+    pub(in super::super) fn send_values(&self, to: usize, values_ready: StepTrigger, part: &mut RankPart) {
         let me = part.rank();
-        part.copy(had, DATA.on(me, 0), self.incoming.on(to, 0), self.bytes)
+        part.copy(values_ready, DATA.on(me, 0), self.incoming.on(to, 0), self.bytes)
             .then(self.folded.on(to, 1))
             .then(self.handed.on(me, 1));
         part.finish(self.handed.reaches(1));
         part.finish(self.result.reaches(1));
     }
 
-    /// Combines what another handed out with the own values; `combined` counts it.
-    pub(super) fn take_in(&self, combined: SignalId, part: &mut RankPart) {
+    /// Combines the values of the folded rank with the own values, and raises `combined`.
+    pub(super) fn combine_folded(&self, combined: SignalId, part: &mut RankPart) {
         let me = part.rank();
         let (from, to) = (self.incoming.on(me, 0), DATA.on(me, 0));
         part.reduce(self.folded.reaches(1), from, to, self.bytes, true).then(combined.on(me, 1));
     }
 
-    /// Hands the result back when it is there, to that buffer of the other.
-    pub(in super::super) fn hand_back(
+    /// Sends the result, present once `when` is met, to the buffer `into` of the folded rank.
+    pub(in super::super) fn send_result(
         &self,
         to: usize,
         when: StepTrigger,

@@ -1,4 +1,4 @@
-//! Reductions for all ranks. In place: the result stands where a rank's own values were.
+//! Allreduce algorithms: all ranks get the combined values, in place.
 
 mod doubling;
 mod fold;
@@ -24,6 +24,6 @@ const fn algorithm(
     Algorithm { name, operation: CollectiveKind::Allreduce, fits, make: Make::Whole(make) }
 }
 
-/// Starts that a place for what comes in serves in turn: who writes there again has heard of the start in between that
-/// its owner was through with the one before.
+/// Number of copies of a receive buffer, used by successive starts in turn. Two suffice: a rank that writes to a copy
+/// again has heard in the start in between that its owner was done with the start before.
 const TURNS: u32 = 2;

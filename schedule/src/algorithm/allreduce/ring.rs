@@ -1,6 +1,6 @@
-//! Around a ring, twice: each part of the values is combined from rank to rank, then handed on from rank to rank.
+//! Ring: each part of the values is combined from rank to rank around the ring, then distributed from rank to rank.
 //!
-//! Parts are combined beginning at different ranks, so the operation must commute.
+//! Different parts are combined beginning at different ranks, so the operation must commute.
 //!
 //! Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (2009).
 
@@ -15,7 +15,7 @@ fn ring(shape: &Shape, part: &mut RankPart) {
     let steps = ranks - 1;
     let (next, count) = ((me + 1) % ranks, steps as u64);
     part.buffer("data", bytes);
-    let places = part.scratch("places", if steps > 0 { bytes } else { 0 }, TURNS);
+    let incoming = part.scratch("incoming", if steps > 0 { bytes } else { 0 }, TURNS);
     let arrived = part.signal("arrived", count);
     let combined = part.signal("combined", count);
     let gathered = part.signal("gathered", count);
@@ -25,11 +25,11 @@ fn ring(shape: &Shape, part: &mut RankPart) {
     for step in 0..steps {
         let ready = if step == 0 { started() } else { combined.reaches(step as u64) };
         let (at, len) = part_of((me + ranks - step) % ranks);
-        part.copy(ready, DATA.on(me, at), places.on(next, at), len)
+        part.copy(ready, DATA.on(me, at), incoming.on(next, at), len)
             .then(arrived.on(next, 1))
             .then(sent.on(me, 1));
         let (at, len) = part_of((me + 2 * ranks - step - 1) % ranks);
-        part.reduce(arrived.reaches(step as u64 + 1), places.on(me, at), DATA.on(me, at), len, true)
+        part.reduce(arrived.reaches(step as u64 + 1), incoming.on(me, at), DATA.on(me, at), len, true)
             .then(combined.on(me, 1));
     }
     for step in 0..steps {

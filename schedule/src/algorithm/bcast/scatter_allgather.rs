@@ -1,7 +1,8 @@
-//! A broadcast in two: the root's bytes are scattered down a binomial tree, a part for each rank, and the parts are
-//! gathered around a ring. Nobody sends the whole more than about twice.
+//! Scatter and allgather: the root's bytes are scattered down a binomial tree, a part for each rank, and the parts are
+//! gathered around a ring. No rank sends much more than twice the message.
 //!
-//! Parts lie where they belong from the beginning. The root begins when all ranks are ready, which climbs the tree.
+//! Parts are received at their final location. The root begins when all ranks are ready; readiness signals climb the
+//! tree.
 //!
 //! Source: van de Geijn, "Global combine operations" (1994), as in Thakur, Rabenseifner, Gropp, "Optimization of
 //! collective communication operations in MPICH" (2005).
@@ -11,7 +12,7 @@ use crate::algorithm::{Algorithm, CollectiveKind, Make};
 use crate::shape::{DATA, Shape};
 use crate::{RankPart, started};
 
-/// The two.
+/// Scatter, then allgather.
 pub(crate) const SCATTER_ALLGATHER: Algorithm = Algorithm {
     name: "scatter+allgather",
     operation: CollectiveKind::Bcast,
@@ -23,7 +24,7 @@ fn scatter_allgather(shape: &Shape, part: &mut RankPart) {
     let (ranks, me, bytes) = (shape.ranks, part.rank(), shape.bytes_of(0));
     let tree = SubtreeBlocks { shape, row: DATA };
     let (place, parent, children) = (tree.place(me), tree.parent(me), tree.children(me));
-    // The parts of so many places from one on.
+    // Offset and size of the parts of `count` positions from `place` on.
     let cut = |place: usize| shape.cut(bytes, ranks as u64, place as u64);
     let parts = |place: usize, count: usize| (cut(place), cut(place + count) - cut(place));
     let (below, steps) = (children.len() as u64, ranks as u64 - 1);

@@ -1,23 +1,23 @@
 //! Broadcasts down a tree.
 //!
-//! Ready climbs the tree first: a rank reports to its parent when its own buffer is free and all below have reported.
-//! So the root alone waits for it, and a segment that is on its way meets nobody who is not ready.
+//! Readiness signals climb the tree first: a rank signals its parent when its own buffer is free and all its children
+//! have signalled. So only the root waits, and a segment on its way never meets a rank that is not ready.
 
 use crate::algorithm::layout::tree::Tree;
 use crate::algorithm::{Algorithm, CollectiveKind, Make};
 use crate::shape::{DATA, Shape};
 use crate::{RankPart, started};
 
-/// Down a binary tree, whole.
+/// Binary tree, whole message.
 pub(crate) const BINARY: Algorithm =
     algorithm("binary", Make::Whole(|shape, part| down(shape, 1, part, Tree::Binary)));
-/// Down a binomial tree, whole.
+/// Binomial tree, whole message.
 pub(crate) const BINOMIAL: Algorithm =
     algorithm("binomial", Make::Whole(|shape, part| down(shape, 1, part, Tree::Binomial)));
-/// Along a chain, in segments.
+/// Chain, in segments.
 pub(crate) const CHAIN: Algorithm =
     algorithm("chain", Make::Cut(|shape, segments, part| down(shape, segments, part, Tree::Chain)));
-/// Down a binary tree, in segments.
+/// Binary tree, in segments.
 pub(crate) const PIPELINED: Algorithm =
     algorithm("pipelined", Make::Cut(|shape, segments, part| down(shape, segments, part, Tree::Binary)));
 
@@ -37,7 +37,7 @@ fn down(shape: &Shape, segments: u64, part: &mut RankPart, tree: Tree) {
     let ready = part.signal("ready", below);
     let sent = part.signal("sent", below * segments);
 
-    // Its own buffer is free, as it has started.
+    // A rank's buffer is free when the rank has started.
     let is_ready = if below > 0 { ready.reaches(below) } else { started() };
     if let Some(parent) = parent {
         part.join(is_ready).then(ready.on(rank_of(parent), 1));

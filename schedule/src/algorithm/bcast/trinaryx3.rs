@@ -1,31 +1,31 @@
-//! Trinaryx3: a broadcast along three trees through a three-dimensional torus, each with an engine of its own, for a
-//! third of the message each. No two of them use the same link in the same direction.
+//! Trinaryx3: a broadcast along three trees through a three-dimensional torus. Each tree carries a third of the message
+//! and has an engine of its own. No two trees use the same link in the same direction.
 //!
-//! **The trees.** Places are counted from the root, upward in each dimension. The first tree has the order X, Y, Z: it
-//! goes along X from the root; from those nodes along Y; from those along Z. But it leaves the root along X only: the
-//! nodes above the root's own place in X (x = 0) are reached from their neighbours at x = 1. The second tree does the
-//! same in the order Y, Z, X, the third in Z, X, Y. So at each node the three trees come in along three different
-//! dimensions, and no link is used twice. A node has at most three children in a tree, whence the name.
+//! **The trees.** Coordinates are relative to the root, upward in each dimension. The first tree has the order X, Y, Z:
+//! it goes along X from the root; from those nodes along Y; from those along Z. But it leaves the root along X only:
+//! the nodes at the root's own coordinate x = 0 are reached from their neighbours at x = 1. The second tree does this
+//! in the order Y, Z, X, the third in Z, X, Y. So the three trees reach each node along three different dimensions, and
+//! no link is used twice. A node has at most three children in a tree, hence the name.
 //!
 //! **Depth.** The sum of the largest hop counts of the dimensions, (X - 1) + (Y - 1) + (Z - 1), as rings are not used
-//! backward; one more where a dimension has two nodes, for those behind the way back to 0.
+//! backward; one more if a dimension has two nodes, for the nodes reached by the way back to 0.
 //!
-//! **Few dimensions.** In a mesh with k dimensions of more than one node a corner has k links, so no more than k trees
-//! that share none can reach it; the third tree of a torus would have to go around its rings the other way, which would
-//! make it as deep again. So there are k trees, and the three paths take them in turn: those that have the same one
-//! share its links. On one node there is none, and the paths have the copies inside only.
+//! **Few dimensions.** In a mesh with k dimensions of more than one node, a corner has k links, so at most k trees
+//! without common links can reach it. A third tree of a two-dimensional torus would have to go around its rings
+//! backward, which would double the depth. So there are k trees, and the three paths use them in turn: paths with the
+//! same tree share its links. On one node there is no tree, and the paths only copy inside the node.
 
 use crate::RankPart;
-use crate::algorithm::bcast::session::{Inner, PROGRESS_MAX, Paths, Session};
+use crate::algorithm::bcast::session_mode::{Inner, PROGRESS_MAX, Paths, Session};
 use crate::algorithm::{Algorithm, CollectiveKind, Make};
 use crate::shape::Shape;
 
-/// With bucket relay inside the nodes.
+/// Bucket relay inside the nodes.
 pub(crate) const BUCKET: Algorithm = algorithm(
     "trinaryx3 bucket",
     Make::Cut(|shape, segments, part| make(shape, segments, part, Inner::Bucket)),
 );
-/// In two phases: between nodes, then inside.
+/// Two phases: between nodes, then inside.
 pub(crate) const TWO_PHASE: Algorithm = algorithm(
     "trinaryx3 two-phase",
     Make::Cut(|shape, segments, part| make(shape, segments, part, Inner::TwoPhase)),
@@ -47,7 +47,7 @@ fn make(shape: &Shape, segments: u64, part: &mut RankPart, inner: Inner) {
     Session { shape, paths: &paths, inner, segments, progress_max: PROGRESS_MAX }.prepare(part);
 }
 
-/// A place, counted from the root's.
+/// The coordinates of a node relative to the root.
 type Coordinates = [usize; 3];
 
 /// The trees of a torus.
@@ -58,7 +58,7 @@ struct Torus {
     root: usize,
 }
 
-/// Paths, however many trees there are.
+/// Number of paths, whatever the number of trees.
 const PATHS: usize = 3;
 
 impl Torus {
@@ -81,7 +81,7 @@ impl Torus {
         node
     }
 
-    /// The dimensions of a path in their order: those with more than one node.
+    /// The dimensions with more than one node, in the order of a path.
     fn order(&self, path: usize) -> Vec<usize> {
         let mut long: Vec<usize> = (0..3).filter(|&dimension| self.sides[dimension] > 1).collect();
         if !long.is_empty() {
@@ -159,7 +159,7 @@ mod tests {
                     assert_eq!(torus.node(torus.place(node)), node);
                     let parents: Vec<_> = (0..PATHS).map(|path| torus.parent(path, node)).collect();
                     assert!(parents.iter().all(|parent| parent.is_none() == (node == root)));
-                    // The link by which a tree comes in is told by where it comes from.
+                    // A tree's link into a node is identified by the parent.
                     let distinct: BTreeSet<_> = parents.iter().collect();
                     assert!(node == root || distinct.len() == long.min(PATHS), "{sides:?}: {parents:?}");
                     for (path, parent) in parents.into_iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Ranks that take part in an algorithm: all of them, one of each node, or those of a node.
+//! The members of an algorithm: all ranks, one rank of each node, or the ranks of a node.
 
 use crate::algorithm::doublings;
 use std::ops::Range;
 
-/// Ranks one after the other on nodes, each of which has a leader. Where a node has one rank, all are leaders.
+/// Consecutive ranks on nodes, each of which has a leader. If a node has one rank, all ranks are leaders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaders {
     first: usize,
@@ -14,12 +14,12 @@ pub(crate) struct Leaders {
 }
 
 impl Leaders {
-    /// All of so many ranks.
+    /// All of `ranks` ranks.
     pub(crate) fn all(ranks: usize) -> Leaders {
         Leaders { first: 0, ranks, per_node: 1, root: 0, levels: doublings(ranks) }
     }
 
-    /// The first rank of each node of so many, but on the root's node the root.
+    /// One leader for each node: the root on its node, the first rank on other nodes.
     pub(crate) fn of_nodes(ranks: usize, per_node: usize, root: usize) -> Leaders {
         let levels = doublings(ranks.div_ceil(per_node));
         Leaders { first: 0, ranks, per_node, root, levels }
@@ -32,17 +32,17 @@ impl Leaders {
         Leaders { first, ranks: ranks.len(), per_node: 1, root: first, levels }
     }
 
-    /// CombineWith many there are: as many as nodes.
+    /// Number of leaders, which is the number of nodes.
     pub(crate) fn count(&self) -> usize {
         self.ranks.div_ceil(self.per_node)
     }
 
-    /// CombineWith often 1 must be doubled to be no less than that; on a node, than any node's.
+    /// The logarithm of that number to base 2, rounded up. For the ranks of a node: of the largest node.
     pub(crate) fn levels(&self) -> usize {
         self.levels
     }
 
-    /// The node of a rank, and the number of its leader.
+    /// The node of a rank, which is the number of its leader.
     pub(crate) fn node_of(&self, rank: usize) -> usize {
         (rank - self.first) / self.per_node
     }
@@ -63,18 +63,18 @@ impl Leaders {
         self.rank_of(self.node_of(rank))
     }
 
-    /// The ranks of a node. The last one may have fewer than others.
+    /// The ranks of a node. The last node may have fewer ranks.
     pub(crate) fn ranks_of(&self, node: usize) -> Range<usize> {
         let first = node * self.per_node;
         first..self.ranks.min(first + self.per_node)
     }
 
-    /// The ranks of a leader's node but itself.
+    /// The other ranks of a leader's node.
     pub(crate) fn followers(&self, leader: usize) -> impl Iterator<Item = usize> + Clone + use<> {
         self.ranks_of(self.node_of(leader)).filter(move |&rank| rank != leader)
     }
 
-    /// The place of a rank on its node.
+    /// The index of a rank on its node.
     pub(crate) fn slot_of(&self, rank: usize) -> usize {
         rank % self.per_node
     }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_node_has_one_and_the_root_is_one() {
+    fn each_node_has_one_leader_and_the_root_is_a_leader() {
         for (ranks, per_node) in [(1, 1), (5, 2), (8, 4), (9, 4), (33, 8)] {
             for root in 0..ranks {
                 let nodes = Leaders::of_nodes(ranks, per_node, root);

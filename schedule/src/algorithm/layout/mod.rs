@@ -1,4 +1,4 @@
-//! What several algorithms build on: who takes part, trees over ranks, and where blocks lie.
+//! Building blocks of several algorithms: members, trees over ranks, and the layout of blocks.
 
 pub(crate) mod leaders;
 pub(crate) mod subtree_blocks;

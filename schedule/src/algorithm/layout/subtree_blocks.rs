@@ -1,40 +1,39 @@
-//! Blocks of a subtree, one behind the other in the order of places in a binomial tree, as gathers and scatters pass
-//! them on.
+//! The blocks of subtrees of a binomial tree, stored in the order of tree positions, for gather and scatter.
 
 use crate::algorithm::layout::tree::Tree;
 use crate::shape::{DATA, Shape};
 use crate::{BufferId, Location};
 
-/// The binomial tree of a shape's ranks, from its root on around the end, with its blocks.
+/// The binomial tree of a shape's ranks, rooted at its root, with the blocks of the ranks.
 pub(crate) struct SubtreeBlocks<'s> {
     pub(crate) shape: &'s Shape,
-    /// Where ranks but the root have the blocks of their subtree, their own first.
+    /// The buffer in which ranks other than the root hold the blocks of their subtree, their own first.
     pub(crate) row: BufferId,
 }
 
 impl SubtreeBlocks<'_> {
-    /// The place of a rank in the tree.
+    /// The position of a rank in the tree.
     pub(crate) fn place(&self, rank: usize) -> usize {
         (rank + self.shape.ranks - self.shape.root) % self.shape.ranks
     }
 
-    /// Which rank has a place.
+    /// The rank at a position.
     pub(crate) fn rank(&self, place: usize) -> usize {
         (place + self.shape.root) % self.shape.ranks
     }
 
-    /// The rank above.
+    /// The parent of a rank.
     pub(crate) fn parent(&self, rank: usize) -> Option<usize> {
         Tree::Binomial.parent(self.place(rank)).map(|place| self.rank(place))
     }
 
-    /// The ranks below, the one with most below it first.
+    /// The children of a rank, the one with the largest subtree first.
     pub(crate) fn children(&self, rank: usize) -> Vec<usize> {
         let children = Tree::Binomial.children(self.place(rank), self.shape.ranks);
         children.into_iter().map(|place| self.rank(place)).collect()
     }
 
-    /// CombineWith many ranks a subtree has.
+    /// Number of ranks in the subtree of a rank.
     pub(crate) fn size(&self, rank: usize) -> usize {
         match self.place(rank) {
             0 => self.shape.ranks,
@@ -42,7 +41,7 @@ impl SubtreeBlocks<'_> {
         }
     }
 
-    /// Bytes of the blocks of so many places from that of a rank on.
+    /// Bytes of the blocks of `places` positions, from that of `rank` on.
     pub(crate) fn bytes(&self, rank: usize, places: usize) -> u64 {
         let first = self.place(rank);
         if let crate::shape::Counts::Equal(bytes) = self.shape.counts {
@@ -51,13 +50,14 @@ impl SubtreeBlocks<'_> {
         (first..first + places).map(|place| self.shape.bytes_of(self.rank(place))).sum()
     }
 
-    /// Bytes of a rank's row.
+    /// Size in bytes of a rank's row.
     pub(crate) fn row_bytes(&self, rank: usize) -> u64 {
         if rank == self.shape.root { 0 } else { self.bytes(rank, self.size(rank)) }
     }
 
-    /// The blocks of a child's subtree in pieces that lie in a row both at the child, as `own` says of its first block
-    /// and the rest, and at its parent: place at the parent, place at the child, bytes. At least one.
+    /// Divides the blocks of a child's subtree into pieces that are contiguous both at the child and at its parent.
+    /// `own` is the buffer of the child's first block; the others are in its row. Each piece is (location at the
+    /// parent, location at the child, bytes). Returns at least one piece.
     pub(crate) fn pieces(&self, child: usize, own: BufferId) -> Vec<(Location, Location, u64)> {
         let parent = self.parent(child).unwrap_or(self.shape.root);
         let (first, size) = (self.place(child), self.size(child));
@@ -83,7 +83,7 @@ impl SubtreeBlocks<'_> {
     }
 }
 
-/// Whether bytes at `next` lie right behind so many at `one`.
+/// Returns true if `next` follows directly after `len` bytes at `one`.
 fn follows(one: &Location, len: u64, next: &Location) -> bool {
     (one.rank, one.buffer, one.offset + len) == (next.rank, next.buffer, next.offset)
 }

@@ -1,19 +1,20 @@
-//! Places that each two ranks swap, where each rank gives something of its own to each other one.
+//! Staging buffers that each pair of ranks swaps at each start, for algorithms in which each rank sends something to
+//! each other rank.
 //!
-//! What a rank lays out for another lies where it has taken something of that one: in its caches, if it is in any. And
-//! who comes to lay something there has taken what was there itself, so nobody needs to tell that it is free.
+//! A rank writes for another one where it has read that one's data before, which may still be in its caches. A rank
+//! that writes has read the buffer itself, so no rank needs to signal that it is free.
 
 use crate::shape::Shape;
 use crate::{BufferId, Location, RankPart};
 
-/// A buffer for each rank; for the rank itself one of nothing.
+/// One buffer for each other rank, and an empty one for the rank itself.
 pub(crate) struct SwapBuffers(Vec<BufferId>);
 
 impl SwapBuffers {
-    /// Of blocks of the shape. None: they are not all as long.
-    pub(crate) fn set(shape: &Shape, part: &mut RankPart) -> Option<SwapBuffers> {
+    /// Declares buffers for blocks of the shape; `None` if the blocks differ in size.
+    pub(crate) fn declare(shape: &Shape, part: &mut RankPart) -> Option<SwapBuffers> {
         let (me, ranks) = (part.rank(), shape.ranks);
-        // Two ranks know theirs by the sum of their numbers.
+        // Two ranks identify their buffer by the sum of their numbers.
         let place = |sum: usize| match (sum + ranks - me) % ranks {
             with if with == me => part.scratch("own", 0, 1),
             with => part.swapped("pair", shape.block(me, with), with),
@@ -21,8 +22,8 @@ impl SwapBuffers {
         shape.is_even().then(|| SwapBuffers((0..ranks).map(place).collect()))
     }
 
-    /// FaultSite `from` lays out something for another rank.
-    pub(crate) fn place(&self, from: usize, to: usize) -> Location {
+    /// The location where `from` writes for `to`.
+    pub(crate) fn location(&self, from: usize, to: usize) -> Location {
         self.0[(from + to) % self.0.len()].on(from, 0)
     }
 }

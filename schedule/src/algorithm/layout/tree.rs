@@ -1,18 +1,18 @@
-//! Trees over places 0 to size - 1, of which place 0 is the root.
+//! Trees over positions 0 to size - 1; position 0 is the root.
 
-/// A tree, by where the parent and the children of a place are.
+/// The shape of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tree {
-    /// Each place has the next one as its child.
+    /// The child of each position is the next one.
     Chain,
-    /// Two children: 2p + 1 and 2p + 2.
+    /// The children of p are 2p + 1 and 2p + 2.
     Binary,
-    /// In each round every place that has the data has one more child, twice as far away.
+    /// In each round, every position that has the data sends to one more child, at twice the distance.
     Binomial,
 }
 
 impl Tree {
-    /// Whose child a place is.
+    /// The parent of a position.
     pub(crate) fn parent(self, place: usize) -> Option<usize> {
         let place = std::num::NonZero::new(place)?;
         Some(match self {
@@ -22,7 +22,7 @@ impl Tree {
         })
     }
 
-    /// The children of a place among so many, the one with most places below it first.
+    /// The children of a position in a tree of `size` positions, the one with the largest subtree first.
     pub(crate) fn children(self, place: usize, size: usize) -> Vec<usize> {
         let candidates: Vec<usize> = match self {
             Tree::Chain => vec![place + 1],

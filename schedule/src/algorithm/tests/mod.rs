@@ -1,4 +1,4 @@
-//! What holds for all algorithms: they are proven, take what textbooks say, and work when one rank runs all steps.
+//! Tests of all algorithms: they are proven, take the work that textbooks state, and also work when driven by one rank.
 
 mod alternating_roots;
 mod proofs;

@@ -1,21 +1,21 @@
-//! Every algorithm is proven: for all numbers of ranks up to 33, for what all differ in, and those whose proof grows
-//! slowly for many ranks. Odd sizes divide into nothing. A proof takes memory and time that grow with the square of the
-//! steps, some with the cube, so the larger the number of ranks the fewer the cases.
+//! Proves every algorithm: for all numbers of ranks up to 33 with all variations, and for many ranks if the proof grows
+//! slowly. Odd sizes make uneven cuts. Memory and time of a proof grow with the square of the steps, some with the
+//! cube, so larger numbers of ranks have fewer cases.
 
 use crate::algorithm::*;
-use crate::neighbours::NeighbourGraph;
+use crate::neighbour_graph::NeighbourGraph;
 use crate::shape::{Counts, Placement};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Bytes and segments.
 const SIZES: [(u64, u64); 5] = [(0, 1), (1, 4), (333, 3), (1000, 1), (4097, 4)];
-/// A proof that takes less is one of those that every root has.
+/// A proof that takes less memory runs for every root.
 const CHEAP_BYTES: u64 = 1 << 21;
-/// A proof that takes more is left to fewer ranks.
+/// A proof that takes more memory is left out.
 const LARGE_BYTES: u64 = 1 << 28;
 
-/// Shapes of an operation of blocks that are equal, of that size.
+/// Shapes of an operation with equal blocks of `bytes` bytes.
 fn equal(operation: CollectiveKind, ranks: usize, roots: &[usize], bytes: u64) -> Vec<Shape> {
     let roots = if operation.is_rooted() { roots } else { &roots[..1] };
     let orders = if operation.combines() { &[false, true][..] } else { &[false] };
@@ -26,7 +26,7 @@ fn equal(operation: CollectiveKind, ranks: usize, roots: &[usize], bytes: u64) -
     roots.iter().flat_map(shape).collect()
 }
 
-/// Shapes of blocks that differ, and graphs of neighbours.
+/// Shapes with uneven blocks, and graphs of neighbours.
 fn uneven(operation: CollectiveKind, ranks: usize) -> Vec<Shape> {
     let odd = |at: usize| (at * 37 % 5 * 8) as u64;
     let shape = |counts| Shape { counts, ..Shape::new(operation, ranks, ranks / 2, 8) };
@@ -49,7 +49,7 @@ fn graphs(ranks: usize) -> impl Iterator<Item = NeighbourGraph> {
     let grids = [([1, ranks], [true, true]), ([ranks, 1], [false, false])];
     let grids =
         grids.map(|(dims, wraps)| NeighbourGraph::cartesian(&dims, &wraps, 24).expect("there are ranks"));
-    // Each gives to all that it divides, more than once where it is even; blocks may be empty.
+    // Rank r sends to each rank t where r + 1 divides t + 1, twice if r is even; blocks may be empty.
     let targets = |rank: usize| -> Vec<(usize, u64)> {
         let all = (0..ranks).filter(|to| (to + 1).is_multiple_of(rank + 1));
         all.flat_map(|to| vec![(to, 8 * (to % 3) as u64); 1 + (rank + 1) % 2]).collect()
@@ -62,7 +62,7 @@ fn graphs(ranks: usize) -> impl Iterator<Item = NeighbourGraph> {
     grids.into_iter().chain([NeighbourGraph::graph(&gives, &gets).expect("they fit")])
 }
 
-/// Proves it, if the algorithm does that. Whether it does.
+/// Proves the algorithm for a shape that it supports. Returns true if it supports the shape.
 fn prove(algorithm: &Algorithm, shape: &Shape, segments: u64) -> bool {
     if !(algorithm.fits)(shape) {
         return false;
@@ -73,7 +73,7 @@ fn prove(algorithm: &Algorithm, shape: &Shape, segments: u64) -> bool {
     true
 }
 
-/// All algorithms among so many ranks, in shapes of so many sizes.
+/// Proves all algorithms for `ranks` ranks and these sizes.
 fn prove_all(ranks: usize, sizes: &[(u64, u64)]) {
     for algorithm in ALGORITHMS {
         let operation = algorithm.operation;
@@ -97,24 +97,24 @@ fn prove_all(ranks: usize, sizes: &[(u64, u64)]) {
 }
 
 #[test]
-fn all_are_right_among_few() {
+fn all_algorithms_are_proven_up_to_17_ranks() {
     (1..=17).for_each(|ranks| prove_all(ranks, &SIZES));
 }
 
 #[test]
-fn all_are_right_among_more() {
+fn all_algorithms_are_proven_for_even_ranks_up_to_32() {
     (18..=32).step_by(2).for_each(|ranks| prove_all(ranks, &SIZES[2..]));
 }
 
 #[test]
-fn all_are_right_among_more_of_odd_number() {
+fn all_algorithms_are_proven_for_odd_ranks_up_to_33() {
     (19..=33).step_by(2).for_each(|ranks| prove_all(ranks, &SIZES[2..]));
 }
 
-/// Ranks that share nodes: all placements that tell those apart which look at it.
+/// Ranks on each node, chosen to distinguish the algorithms that use the placement.
 const PER_NODE: [usize; 4] = [2, 3, 4, 8];
 
-/// Those that look at nodes, with that many ranks on each, as the others are proven.
+/// Proves the algorithms that use the placement, with `per_node` ranks on each node.
 fn prove_on_nodes(ranks: usize, per_node: usize, sizes: &[u64]) {
     let placement = Placement { per_node, ..Placement::SPREAD };
     for algorithm in ALGORITHMS.iter().filter(|one| one.name == "two-level") {
@@ -131,7 +131,7 @@ fn prove_on_nodes(ranks: usize, per_node: usize, sizes: &[u64]) {
 }
 
 #[test]
-fn those_of_two_levels_are_right_on_nodes_of_any_size() {
+fn two_level_algorithms_are_proven_for_nodes_of_any_size() {
     for per_node in PER_NODE {
         (per_node + 1..=17).for_each(|ranks| prove_on_nodes(ranks, per_node, &[0, 1, 333]));
         (18..=33).for_each(|ranks| prove_on_nodes(ranks, per_node, &[1000, 4097]));
@@ -142,7 +142,7 @@ fn those_of_two_levels_are_right_on_nodes_of_any_size() {
 }
 
 #[test]
-fn all_are_right_among_some_dozens() {
+fn algorithms_are_proven_for_some_dozens_of_ranks() {
     let mut proven = 0;
     for algorithm in ALGORITHMS.iter().filter(|one| one.operation != CollectiveKind::Neighbours) {
         for (ranks, segments) in [(47, 1), (64, 2)] {
@@ -156,7 +156,7 @@ fn all_are_right_among_some_dozens() {
     assert!(proven > ALGORITHMS.len(), "{proven}");
 }
 
-/// Those of few steps for each rank, up to as many ranks as take some seconds.
+/// Algorithms with few steps for each rank, with the number of ranks that a proof of some seconds allows.
 const SLOW_GROWTH: &[(CollectiveKind, &str, usize)] = &[
     (CollectiveKind::Barrier, "dissemination", 512),
     (CollectiveKind::Barrier, "central", 1024),
@@ -180,7 +180,7 @@ const SLOW_GROWTH: &[(CollectiveKind, &str, usize)] = &[
     (CollectiveKind::Exscan, "doubling", 128),
 ];
 
-/// Proves these among the most ranks that they are proven for, less so many.
+/// Proves these for `fewer` ranks less than their largest number.
 fn prove_large(fewer: usize, bytes: u64, segments: u64) {
     for &(operation, name, most) in SLOW_GROWTH {
         let is_it = |one: &&Algorithm| one.operation == operation && one.name == name;
@@ -192,11 +192,11 @@ fn prove_large(fewer: usize, bytes: u64, segments: u64) {
 }
 
 #[test]
-fn those_that_grow_slowly_are_right_among_a_thousand() {
+fn slowly_growing_proofs_hold_for_a_thousand_ranks() {
     prove_large(0, 4096, 2);
 }
 
 #[test]
-fn those_that_grow_slowly_are_right_among_nearly_a_thousand() {
+fn slowly_growing_proofs_hold_for_nearly_a_thousand_ranks() {
     prove_large(1, 999, 2);
 }

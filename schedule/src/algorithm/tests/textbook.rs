@@ -1,9 +1,8 @@
-//! Each algorithm beside what textbooks say of it: the longest chain of steps that move or combine something, and the
-//! most bytes that one rank sends, or receives.
+//! Compares each algorithm with textbook values: the longest chain of steps that copy or combine, and the most bytes
+//! that one rank sends or receives.
 //!
-//! `p` ranks; `n` bytes of a broadcast, reduction or scan, of a block otherwise; `l` and `c` the logarithm of p to the
-//! base of 2, rounded down and up. What arrives and is combined is two steps of a chain, where textbooks count a
-//! message.
+//! `p` ranks; `n` bytes of a broadcast, reduction or scan, or of a block otherwise; `l` and `c` are the logarithm of p
+//! to base 2, rounded down and up. A message that is combined on arrival counts as two steps here, as one in textbooks.
 //!
 //! Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005), for all
 //! that is named as there; Patarasuk, Yuan (2009), rings of reductions; Bruck et al. (1997); Hillis, Steele (1986),
@@ -14,22 +13,22 @@ use crate::algorithm::*;
 use crate::shape::Placement;
 use std::collections::BTreeSet;
 
-/// Sizes that all of a formula is in.
+/// The sizes that formulas use.
 #[derive(Clone, Copy)]
 struct TextbookSizes {
     p: usize,
     n: u64,
-    /// Rounded down, and up.
+    /// Logarithm of p, rounded down and up.
     l: usize,
     c: usize,
-    /// Two ranks at least become one before the rounds: their number is no power of two. That is up to three steps
-    /// more, as many as its ranks are in each other's way.
-    folds: bool,
+    /// True if p is no power of two, so that ranks are folded before the rounds. That adds up to three steps, depending
+    /// on how much the folded ranks delay each other.
+    is_folded: bool,
 }
 
 impl TextbookSizes {
     fn of(p: usize, n: u64) -> TextbookSizes {
-        TextbookSizes { p, n, l: p.ilog2() as usize, c: doublings(p), folds: !p.is_power_of_two() }
+        TextbookSizes { p, n, l: p.ilog2() as usize, c: doublings(p), is_folded: !p.is_power_of_two() }
     }
 
     fn others(&self) -> u64 {
@@ -37,13 +36,13 @@ impl TextbookSizes {
     }
 }
 
-/// Depth and bytes of the busiest rank.
+/// Depth, and bytes of the busiest rank.
 fn textbook(operation: CollectiveKind, name: &str, sizes: TextbookSizes) -> Option<(usize, u64)> {
     use CollectiveKind::*;
-    let TextbookSizes { p, n, l, c, folds } = sizes;
+    let TextbookSizes { p, n, l, c, is_folded } = sizes;
     let others = sizes.others();
     let children = if p > 2 { 2 } else { 1 };
-    let fold = if folds { (3, n) } else { (0, 0) };
+    let fold = if is_folded { (3, n) } else { (0, 0) };
     Some(match (operation, name) {
         (Barrier, _) => (0, 0),
         (Bcast, "binary" | "pipelined") => (l, children * n),
@@ -52,9 +51,9 @@ fn textbook(operation: CollectiveKind, name: &str, sizes: TextbookSizes) -> Opti
         (Bcast, "staged") => (2, others * n),
         (Bcast, "eager") => (2, others * n),
         (Bcast | Gather | Allgather | Reduce, "copy in copy out") => (2, others * n),
-        // One block is laid after the other.
+        // One block is copied in after the other.
         (Scatter | Alltoall, "copy in copy out") => (p, others * n),
-        // The values of the first rank are copied where two ranks or more come behind it.
+        // The values of rank 0 are copied by ranks with at least two ranks before them.
         (Allreduce | ReduceScatter | Scan | Exscan, "copy in copy out") => {
             (if p > 2 { 3 } else { 2 }, others * n)
         }
@@ -91,26 +90,26 @@ fn textbook(operation: CollectiveKind, name: &str, sizes: TextbookSizes) -> Opti
     })
 }
 
-/// The same of those of two levels, where so many ranks share a node: steps and bytes of a form among nodes, and inside
-/// those of a tree before, or of a copy, and one copy behind.
+/// Depth and bytes of the two-level algorithms with `per_node` ranks on a node: the part between nodes, a tree or a
+/// copy inside the nodes before, and one copy after.
 fn two_levels(
     operation: CollectiveKind,
     per_node: usize,
     TextbookSizes { p, n, .. }: TextbookSizes,
 ) -> (usize, u64) {
     let nodes = p.div_ceil(per_node);
-    let TextbookSizes { l, c, folds, .. } = TextbookSizes::of(nodes, n);
+    let TextbookSizes { l, c, is_folded, .. } = TextbookSizes::of(nodes, n);
     let followers = per_node as u64 - 1;
-    let fold = if folds { (3, n) } else { (0, 0) };
+    let fold = if is_folded { (3, n) } else { (0, 0) };
     let inner = TextbookSizes::of(per_node, n);
     match operation {
-        // The root's own node waits for one copy more, the others for that of the last leader's.
+        // The root's own node waits for one more copy, the other nodes for the last leader's copy.
         CollectiveKind::Bcast => (l + 1, (followers + c as u64) * n),
         CollectiveKind::Reduce => {
-            // The longest chain begins at a leaf of the leaders' tree; the last node is the only one so deep, if all
-            // places are taken, and has fewer ranks.
+            // The longest chain begins at a leaf of the leaders' tree. If the tree is complete, only the last node is
+            // so deep, and it has fewer ranks.
             let last = (p - 1) % per_node + 1;
-            let least = if folds { inner.l } else { (last.ilog2() as usize).max(inner.l - 1) };
+            let least = if is_folded { inner.l } else { (last.ilog2() as usize).max(inner.l - 1) };
             (2 * l + 2 * least, (inner.c + c) as u64 * n)
         }
         CollectiveKind::Allreduce => (2 * inner.l + 2 * l + 1 + fold.0, (followers + l as u64) * n + fold.1),
@@ -119,8 +118,8 @@ fn two_levels(
     }
 }
 
-/// The longest chain of a scan's rounds: each is two steps, but the last only combines, unless the rank that it comes
-/// from has been through all the others, too.
+/// The depth of a scan's rounds: each is two steps, but the last one only combines, unless its source has been through
+/// all other rounds, too.
 fn scan_steps(ranks: usize) -> usize {
     2 * doublings(ranks) - usize::from(!ranks.is_power_of_two())
 }
@@ -135,7 +134,7 @@ fn depth_and_bytes_are_those_of_the_textbook() {
     for ranks in 2..=33 {
         for algorithm in ALGORITHMS {
             let shape = Shape::new(algorithm.operation, ranks, 0, bytes(ranks));
-            let Some(wanted) =
+            let Some(expected) =
                 textbook(algorithm.operation, algorithm.name, TextbookSizes::of(ranks, bytes(ranks)))
             else {
                 continue; // it has tests of its own
@@ -146,13 +145,13 @@ fn depth_and_bytes_are_those_of_the_textbook() {
             let checked = algorithm.schedule(&shape, 1).check();
             let what = format!("{:?} by {} among {ranks}", algorithm.operation, algorithm.name);
             let checked = checked.unwrap_or_else(|fault| panic!("{what}: {fault}"));
-            assert_eq!(checked.busiest_bytes, wanted.1, "{what}");
+            assert_eq!(checked.busiest_bytes, expected.1, "{what}");
             let folded =
                 ["recursive doubling", "rabenseifner"].contains(&algorithm.name) && !ranks.is_power_of_two();
             if folded {
-                assert!((wanted.0 - 2..=wanted.0).contains(&checked.depth), "{what}: {}", checked.depth);
+                assert!((expected.0 - 2..=expected.0).contains(&checked.depth), "{what}: {}", checked.depth);
             } else {
-                assert_eq!(checked.depth, wanted.0, "{what}");
+                assert_eq!(checked.depth, expected.0, "{what}");
             }
         }
     }
@@ -168,19 +167,19 @@ fn depth_and_bytes_of_two_levels_are_those_of_the_textbook() {
             if per_node >= ranks {
                 continue;
             }
-            let wanted = two_levels(algorithm.operation, per_node, TextbookSizes::of(ranks, bytes(ranks)));
+            let expected = two_levels(algorithm.operation, per_node, TextbookSizes::of(ranks, bytes(ranks)));
             let checked = algorithm.schedule(&shape, 1).check();
             let what = format!("{:?} among {ranks}, {per_node} on a node", algorithm.operation);
             let checked = checked.unwrap_or_else(|fault| panic!("{what}: {fault}"));
-            assert_eq!(checked.busiest_bytes, wanted.1, "{what}");
+            assert_eq!(checked.busiest_bytes, expected.1, "{what}");
             let is_folded = algorithm.operation == CollectiveKind::Allreduce
                 && !ranks.div_ceil(per_node).is_power_of_two();
-            let least = if is_folded { wanted.0 - 2 } else { wanted.0 };
+            let least = if is_folded { expected.0 - 2 } else { expected.0 };
             assert!(
-                (least..=wanted.0).contains(&checked.depth),
+                (least..=expected.0).contains(&checked.depth),
                 "{what}: {} not {}",
                 checked.depth,
-                wanted.0
+                expected.0
             );
         }
     }

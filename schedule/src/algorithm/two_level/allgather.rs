@@ -1,8 +1,9 @@
-//! Each rank lays its block out at its leader; leaders exchange what their nodes have at distances that double, as in
-//! Bruck's algorithm; each rank copies all from its leader.
+//! Each rank writes its block to its leader; leaders exchange the blocks of their nodes at doubling distances, as in
+//! Bruck's algorithm; each rank copies all blocks from its leader.
 //!
-//! A leader's row has the blocks from its own node's on, around the end. Two starts take it in turn: who brings a block
-//! again has all of the start in between, so everybody has brought for that, and was through with the one before.
+//! A leader's row begins with the blocks of its own node and wraps around. Successive starts use two copies of it in
+//! turn. A rank that writes a block again has all blocks of the start in between, so all ranks have written for that
+//! start and were done with the one before.
 
 use super::super::{doublings, signal_all};
 use super::{Algorithm, CollectiveKind, TURNS, algorithm, leaders};
@@ -19,8 +20,8 @@ fn allgather(shape: &Shape, part: &mut RankPart) {
     let is_leader = me == leader;
     part.buffer("data", shape.rooms(me)[0]);
     let blocks = part.scratch("row", if is_leader { shape.bytes_of_all() } else { 0 }, TURNS);
-    let there = row.nodes.ranks_of(node).len() as u64;
-    let come = part.signal("come", if is_leader { there } else { 0 });
+    let node_ranks = row.nodes.ranks_of(node).len() as u64;
+    let arrived_on_node = part.signal("entered", if is_leader { node_ranks } else { 0 });
     let given = part.signal("given", 1);
     let full = part.signal("full", u64::from(!is_leader));
     let pieces = row.pieces(node);
@@ -32,11 +33,11 @@ fn allgather(shape: &Shape, part: &mut RankPart) {
     let (own, first) = (shape.offset_of(me), row.nodes.ranks_of(node).start);
     let at = own - shape.offset_of(first);
     part.copy(started(), DATA.on(me, own), blocks.on(leader, at), shape.bytes_of(me))
-        .then(come.on(leader, 1))
+        .then(arrived_on_node.on(leader, 1))
         .then(given.on(me, 1));
     let mut ready = full.reaches(1);
     if is_leader {
-        ready = row.exchange(blocks, come.reaches(there), (&arrived, sent), part);
+        ready = row.exchange(blocks, arrived_on_node.reaches(node_ranks), (&arrived, sent), part);
         part.join(ready);
         signal_all(part, row.nodes.followers(me).map(|rank| full.on(rank, 1)));
         part.finish(sent.reaches(rounds as u64));
@@ -55,19 +56,19 @@ struct NodeBlocks<'s> {
 }
 
 impl NodeBlocks<'_> {
-    /// Where the data of a node begin among those of all; of the one behind the last: their end.
+    /// Offset of the blocks of a node among the blocks of all ranks; for the node number after the last: their end.
     fn offset(&self, node: usize) -> u64 {
         self.shape.offset_of(self.nodes.ranks_of(node).start.min(self.shape.ranks))
     }
 
-    /// Bytes of so many nodes from that one on, around the end.
+    /// Bytes of the blocks of `count` nodes from `node` on, wrapping around.
     fn bytes(&self, node: usize, count: usize) -> u64 {
         let (nodes, end) = (self.nodes.count(), node + count);
         let around = self.offset(end.saturating_sub(nodes).min(node));
         self.offset(end.min(nodes)) - self.offset(node) + around
     }
 
-    /// What a rank of a node copies: from where in the row, to where, how much.
+    /// The copies that a rank of a node makes from the row to its data: (source offset, destination offset, bytes).
     fn pieces(&self, node: usize) -> Vec<(u64, u64, u64)> {
         let (own, all) = (self.offset(node), self.shape.bytes_of_all());
         let mut pieces = vec![(0, own, all - own)];
@@ -77,7 +78,7 @@ impl NodeBlocks<'_> {
         pieces
     }
 
-    /// Leaders exchange what they have. When this one has all.
+    /// Adds the exchange between leaders. Returns the trigger that is met when this leader has all blocks.
     fn exchange(
         &self,
         blocks: BufferId,
@@ -87,17 +88,17 @@ impl NodeBlocks<'_> {
     ) -> StepTrigger {
         let (me, nodes) = (part.rank(), self.nodes.count());
         let node = self.nodes.node_of(me);
-        let mut heard = first;
+        let mut ready = first;
         for (round, arrived) in arrived.iter().enumerate() {
             let have = 1 << round;
             let to = (node + nodes - have) % nodes;
             let bytes = self.bytes(node, have.min(nodes - have));
-            let there = self.nodes.rank_of(to);
-            part.copy(heard, blocks.on(me, 0), blocks.on(there, self.bytes(to, have)), bytes)
-                .then(arrived.on(there, 1))
+            let partner = self.nodes.rank_of(to);
+            part.copy(ready, blocks.on(me, 0), blocks.on(partner, self.bytes(to, have)), bytes)
+                .then(arrived.on(partner, 1))
                 .then(sent.on(me, 1));
-            heard = arrived.reaches(1);
+            ready = arrived.reaches(1);
         }
-        heard
+        ready
     }
 }

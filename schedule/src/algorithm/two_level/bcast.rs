@@ -1,9 +1,9 @@
-//! Down a binomial tree of leaders, and each rank copies from where its leader got the bytes; the root lays them out
-//! for its node.
+//! The bytes go down a binomial tree of leaders, and each rank copies them from its leader; the root copies them into a
+//! staging buffer for its node.
 //!
-//! Bytes come to places of a leader's own, which starts take in turn, so nobody waits for a rank to be ready. A leader
-//! lets its parent write there again when all of its node have copied, and all below it have been sent to: in a queue
-//! of its own, so that a slow one keeps nobody but the start that would write there.
+//! Leaders receive into scratch buffers, which successive starts use in turn, so no sender waits for a rank to be
+//! ready. A leader allows its parent to write a copy again when all ranks of its node have copied and it has sent to
+//! all its children. It does so in a queue of its own, so a slow rank delays only the start that would write this copy.
 
 use super::super::{doublings, signal_all};
 use super::{Algorithm, CollectiveKind, TURNS, algorithm, leaders};
@@ -17,72 +17,84 @@ pub(in super::super) const BCAST: Algorithm = algorithm(CollectiveKind::Bcast, b
 fn bcast(shape: &Shape, part: &mut RankPart) {
     let (me, bytes) = (part.rank(), shape.bytes_of(0));
     let nodes = leaders(shape, shape.root);
-    let down = Down::name(shape, nodes, part);
+    let tree = BroadcastTree::declare(shape, nodes, part);
     if me == shape.root {
-        down.send(started(), part);
-        down.lay(part);
+        tree.send(started(), part);
+        tree.copy_in(part);
         return;
     }
     if me == nodes.leader_of(me) {
-        let there = down.there.reaches(1);
-        down.send(there, part);
-        down.tell(there, part);
-        part.copy(there, down.place.on(me, 0), DATA.on(me, 0), bytes).then(down.taken.on(me, 1));
-        down.let_go(part);
+        let there = tree.there.reaches(1);
+        tree.send(there, part);
+        tree.signal_node(there, part);
+        part.copy(there, tree.place.on(me, 0), DATA.on(me, 0), bytes).then(tree.copied_out.on(me, 1));
+        tree.signal_free(part);
     } else {
         let leader = nodes.leader_of(me);
-        part.copy(down.told.reaches(1), down.place.on(leader, 0), DATA.on(me, 0), bytes)
-            .then(down.taken.on(me, 1))
-            .then(down.copied[nodes.slot_of(me)].on(leader, 1));
+        part.copy(tree.available.reaches(1), tree.place.on(leader, 0), DATA.on(me, 0), bytes)
+            .then(tree.copied_out.on(me, 1))
+            .then(tree.copied[nodes.slot_of(me)].on(leader, 1));
     }
-    part.finish(down.taken.reaches(1));
+    part.finish(tree.copied_out.reaches(1));
 }
 
-/// As one rank has it.
-struct Down {
+/// One rank's part of the broadcast.
+struct BroadcastTree {
     nodes: Leaders,
     root: usize,
     bytes: u64,
-    /// Whom a leader sends to, and which of its children each is: the one with most below it first.
+    /// The children of a leader, each with its index: the child with the largest subtree comes first.
     children: Vec<(usize, usize)>,
     place: BufferId,
-    /// The bytes are there.
+    /// Raised when the bytes have arrived in `place`.
     there: SignalId,
-    told: SignalId,
-    taken: SignalId,
+    available: SignalId,
+    copied_out: SignalId,
     sent: SignalId,
-    /// Of each rank of the node: it has copied.
+    /// For each rank of the node: raised when it has copied.
     copied: Vec<SignalId>,
-    /// Of each child: its place is free.
+    /// For each child: raised when its buffer is free.
     free: Vec<SignalId>,
 }
 
-impl Down {
-    fn name(shape: &Shape, nodes: Leaders, part: &mut RankPart) -> Down {
+impl BroadcastTree {
+    fn declare(shape: &Shape, nodes: Leaders, part: &mut RankPart) -> BroadcastTree {
         let (me, root, bytes) = (part.rank(), shape.root, shape.bytes_of(0));
         let is_leader = nodes.leader_of(me) == me;
         let followers = if is_leader { nodes.followers(me).count() } else { 0 };
         let has_place = is_leader && (me != root || followers > 0);
         part.buffer("data", bytes);
-        let place = part.scratch("place", if has_place { bytes } else { 0 }, TURNS);
+        let place = part.scratch("incoming", if has_place { bytes } else { 0 }, TURNS);
         let (count, first) = (nodes.count(), nodes.node_of(root));
         let at = (nodes.node_of(me) + count - first) % count;
         let children = if is_leader { Tree::Binomial.children(at, count) } else { Vec::new() };
         let number = |child: usize| (nodes.rank_of((child + first) % count), child.trailing_zeros() as usize);
         let children: Vec<(usize, usize)> = children.into_iter().map(number).collect();
         let there = part.signal("there", u64::from(has_place));
-        let told = part.signal("available", u64::from(!is_leader));
-        let taken = part.signal("taken", u64::from(me != root));
+        let available = part.signal("available", u64::from(!is_leader));
+        let copied_out = part.signal("copied_out", u64::from(me != root));
         let sent = part.signal("sent", children.len() as u64);
         let (own, on_node) = (nodes.slot_of(me), nodes.ranks_of(nodes.node_of(me)).len());
         let of = |slot: usize| u64::from(is_leader && slot != own && slot < on_node);
         let copied = (0..shape.placement.per_node).map(|slot| part.signal("copied", of(slot))).collect();
         let of = |number: usize| u64::from(children.iter().any(|child| child.1 == number));
         let free = (0..doublings(count)).map(|number| part.signal("free", of(number))).collect();
-        Down { nodes, root, bytes, children, place, there, told, taken, sent, copied, free }
+        BroadcastTree {
+            nodes,
+            root,
+            bytes,
+            children,
+            place,
+            there,
+            available,
+            copied_out,
+            sent,
+            copied,
+            free,
+        }
     }
 
-    /// Sends to all below, when the bytes are there.
+    /// Sends to all children, once the bytes have arrived.
     fn send(&self, ready: StepTrigger, part: &mut RankPart) {
         let me = part.rank();
         let from = if me == self.root { DATA } else { self.place };
@@ -94,17 +106,17 @@ impl Down {
         }
     }
 
-    /// Tells the node that the bytes are there.
-    fn tell(&self, there: StepTrigger, part: &mut RankPart) {
+    /// Signals the ranks of the node that the bytes have arrived.
+    fn signal_node(&self, there: StepTrigger, part: &mut RankPart) {
         let followers = self.nodes.followers(part.rank());
         if followers.clone().next().is_some() {
             part.join(there);
-            signal_all(part, followers.map(|rank| self.told.on(rank, 1)));
+            signal_all(part, followers.map(|rank| self.available.on(rank, 1)));
         }
     }
 
-    /// The root lays its bytes out for its node.
-    fn lay(&self, part: &mut RankPart) {
+    /// Copies the root's bytes into the staging buffer for its node.
+    fn copy_in(&self, part: &mut RankPart) {
         let me = part.rank();
         let followers = self.nodes.followers(me);
         if followers.clone().next().is_some() {
@@ -112,14 +124,14 @@ impl Down {
                 part.join(self.copied[self.nodes.slot_of(rank)].reaches(1).lagging(TURNS));
             }
             part.copy(started(), DATA.on(me, 0), self.place.on(me, 0), self.bytes).then(self.there.on(me, 1));
-            self.tell(self.there.reaches(1), part);
+            self.signal_node(self.there.reaches(1), part);
             part.finish(self.there.reaches(1));
         }
         part.finish(self.sent.reaches(self.children.len() as u64));
     }
 
-    /// Tells the parent that a leader's place is free, when all have read it.
-    fn let_go(&self, part: &mut RankPart) {
+    /// Signals the parent that a leader's buffer is free, when all readers are done.
+    fn signal_free(&self, part: &mut RankPart) {
         let me = part.rank();
         let (count, first) = (self.nodes.count(), self.nodes.node_of(self.root));
         let at = (self.nodes.node_of(me) + count - first) % count;
@@ -132,6 +144,6 @@ impl Down {
         if !self.children.is_empty() {
             part.join(self.sent.reaches(self.children.len() as u64));
         }
-        part.join(self.taken.reaches(1)).then(self.free[at.trailing_zeros() as usize].on(parent, 1));
+        part.join(self.copied_out.reaches(1)).then(self.free[at.trailing_zeros() as usize].on(parent, 1));
     }
 }

@@ -1,12 +1,12 @@
-//! Two levels: between nodes one rank of each, its leader, takes part in the proper tree, doubling or exchange; inside
-//! a node memory is shared.
+//! Two-level algorithms: one rank of each node, its leader, takes part in the exchange between nodes; the ranks of a
+//! node use shared memory.
 //!
-//! Between nodes a hand-over is dear, and all ranks of a node that exchange with those of another share what leads
-//! there: so no more than one of them does. Inside, each rank copies what it gets from where its leader has it, so all
-//! that wait copy side by side; values are combined up a tree, by all that are in its way.
+//! A hand-over between nodes is expensive, and all ranks of a node that communicate with other nodes share its link. So
+//! only one rank of each node does. Inside a node, each rank copies its data from its leader's memory, so all ranks
+//! copy in parallel; values are combined up a tree.
 //!
-//! The leader is the root on the root's node, the first rank elsewhere. Ranks of a node are consecutive: combined by
-//! node and then over nodes, values are combined in the order of ranks.
+//! The leader is the root on the root's node, and the first rank on other nodes. The ranks of a node are consecutive:
+//! combining first by node and then over nodes keeps the order of ranks.
 //!
 //! Sources: Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, "Exploiting hierarchy in parallel computer networks
 //! to optimize collective operation performance" (2000); Traff, "Efficient allgather for regular SMP-clusters" (2006).
@@ -20,40 +20,40 @@ mod allreduce;
 mod barrier;
 mod bcast;
 mod reduce;
-mod work;
+mod work_formulas;
 
 pub(super) use allgather::ALLGATHER;
 pub(super) use allreduce::ALLREDUCE;
 pub(super) use barrier::BARRIER;
 pub(super) use bcast::BCAST;
 pub(super) use reduce::REDUCE;
-pub(super) use work::of as work_of;
+pub(super) use work_formulas::of as work_of;
 
 use super::{Algorithm, CollectiveKind, Make};
 use crate::RankPart;
 use crate::algorithm::layout::leaders::Leaders;
-use crate::algorithm::reduce::Up;
+use crate::algorithm::reduce::ReductionTree;
 use crate::shape::Shape;
 
 const fn algorithm(operation: CollectiveKind, make: fn(&Shape, &mut RankPart)) -> Algorithm {
     Algorithm { name: "two-level", operation, fits, make: Make::Whole(make) }
 }
 
-/// Starts that a place serves in turn.
+/// Number of copies of a buffer, used by successive starts in turn.
 const TURNS: u32 = 2;
 
-/// Several ranks share each of several nodes.
+/// Returns true if several ranks share each of several nodes.
 fn fits(shape: &Shape) -> bool {
     shape.placement.shares_nodes(shape.ranks)
 }
 
-/// Names what a node's values go up by, a binomial tree from its leader on.
-fn name_up(nodes: &Leaders, bytes: u64, part: &mut RankPart) -> Up {
+/// Declares the buffers and signals of the reduction within a node: a binomial tree rooted at its leader.
+fn declare_node_tree(nodes: &Leaders, bytes: u64, part: &mut RankPart) -> ReductionTree {
     let node = nodes.on_node(nodes.node_of(part.rank()));
-    Up::name(&node, node.node_of(nodes.leader_of(part.rank())), bytes, part)
+    ReductionTree::declare(&node, node.node_of(nodes.leader_of(part.rank())), bytes, part)
 }
 
-/// The leaders, one of which is that rank.
+/// The leaders, one of which is `root`.
 fn leaders(shape: &Shape, root: usize) -> Leaders {
     Leaders::of_nodes(shape.ranks, shape.placement.per_node, root)
 }

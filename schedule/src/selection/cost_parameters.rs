@@ -1,31 +1,31 @@
-//! What things cost on a machine: the measured parameters of the model.
+//! The parameters of the cost model, measured on a machine.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What things cost. Whole numbers, so that all members reckon with the same ones, however they were told.
+/// The parameters of the cost model. Whole numbers, so that all members calculate with identical values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Costs {
-    /// From what a rank writes to another's seeing it, each on a processor of its own, in ns.
+    /// Time from a write of one rank until another rank sees it, each on a processor of its own, in ns.
     pub hand_over_ns: u64,
-    /// The same where the other is on another node, in ns.
+    /// The same time between ranks on different nodes, in ns.
     pub between_ns: u64,
-    /// A rank's turn on a processor that it shares: it is let on, looks around, and offers it to the next, in ns.
+    /// The turn of a rank on a shared processor: it is scheduled, polls, and yields to the next rank, in ns.
     pub turn_ns: u64,
-    /// A step of a program, beside the bytes that it moves, in ns.
+    /// A step of compiled commands, without the bytes that it moves, in ns.
     pub step_ns: u64,
     /// Bytes that a rank copies in a microsecond.
     pub copied_per_us: u64,
-    /// Bytes that a rank combines with others in a microsecond.
+    /// Bytes that a rank combines in a microsecond.
     pub combined_per_us: u64,
-    /// Bytes that go out of a node, or into it, in a microsecond.
+    /// Bytes that a node sends or receives in a microsecond.
     pub carried_per_us: u64,
 }
 
-/// A parameter: its name, and where it is.
+/// A parameter: its name, and access to its field.
 type Parameter = (&'static str, fn(&mut Costs) -> &mut u64);
 
-/// CombineWith many there are.
+/// Number of parameters.
 pub(super) const COUNT: usize = 7;
 const PARAMETERS: [Parameter; COUNT] = [
     ("hand_over_ns", |costs| &mut costs.hand_over_ns),
@@ -36,13 +36,13 @@ const PARAMETERS: [Parameter; COUNT] = [
     ("between_ns", |costs| &mut costs.between_ns),
     ("carried_per_us", |costs| &mut costs.carried_per_us),
 ];
-/// Larger values are slips of the pen.
+/// The largest value accepted; a larger one must be a typing error.
 const MOST: u64 = 1_000_000_000;
 
 impl Default for Costs {
-    /// Fitted to 270 figures of 2 to 16 ranks on a guest with two processors (docs/design/schedules.md).
-    /// What is between nodes is assumed, as nothing was measured there: three hops of the simulated network's 100 ns,
-    /// and one of its links (`crate::network::Parameters`).
+    /// Fitted to 270 measurements of 2 to 16 ranks on a virtual machine with two processors (docs/design/schedules.md).
+    /// The parameters between nodes are assumed, not measured: three hops of the simulated network's 100 ns, and the
+    /// rate of one of its links (`crate::network::Parameters`).
     fn default() -> Costs {
         Costs {
             hand_over_ns: 70,
@@ -57,13 +57,13 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// All of them by name.
+    /// All parameters with their names.
     pub fn named(mut self) -> [(&'static str, u64); PARAMETERS.len()] {
         PARAMETERS.map(|(name, place)| (name, *place(&mut self)))
     }
 
-    /// The price of one of each, in ns: a hand-over, one between nodes, a turn, a step, a byte copied, a byte combined,
-    /// a byte carried.
+    /// The price of each cost, in ns: a hand-over, a hand-over between nodes, a turn, a step, a byte copied, a byte
+    /// combined, a byte carried.
     pub(super) fn prices(self) -> [f64; COUNT] {
         let [hand_over, between, turn, step] =
             [self.hand_over_ns, self.between_ns, self.turn_ns, self.step_ns].map(|ns| ns as f64);
@@ -72,7 +72,7 @@ impl Costs {
         [hand_over, between, turn, step, copied, combined, carried]
     }
 
-    /// Costs at such prices, each brought into what is allowed.
+    /// The parameters for these prices, each clamped to the accepted range.
     pub(super) fn at(prices: [f64; COUNT]) -> Costs {
         let whole = |value: f64| value.round().clamp(1.0, MOST as f64) as u64;
         let [hand_over, between, turn, step, copied, combined, carried] = prices;
@@ -87,7 +87,9 @@ impl Costs {
         }
     }
 
-    /// These, with one of them changed. The error says what there is, or what is allowed.
+    /// Returns the parameters with one of them changed.
+    ///
+    /// Errors: no parameter has that name (the message lists the names), or the value is out of range.
     pub fn with(mut self, name: &str, value: u64) -> Result<Costs, String> {
         let names = || PARAMETERS.map(|(name, _)| name).join(", ");
         let found = PARAMETERS.iter().find(|(known, _)| *known == name);
@@ -103,7 +105,7 @@ impl Costs {
 impl FromStr for Costs {
     type Err = String;
 
-    /// What is not named is as it is by default.
+    /// Parameters that are not named keep their defaults.
     fn from_str(text: &str) -> Result<Costs, String> {
         text.split(',').filter(|pair| !pair.is_empty()).try_fold(Costs::default(), |costs, pair| {
             let read = pair.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
@@ -125,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_are_written_and_read() {
+    fn parameters_are_formatted_and_parsed() {
         let costs = Costs { turn_ns: 77, ..Costs::default() };
         assert_eq!(costs.to_string().parse(), Ok(costs));
         assert_eq!("turn_ns=77".parse(), Ok(costs));

@@ -1,52 +1,52 @@
-//! What each algorithm has to do, in closed form: what textbooks say of it, and what its schedule adds to that.
+//! The work of each algorithm in closed form: the textbook formulas, and the overhead of the schedules.
 //!
-//! `p` ranks, `o` others; `n` bytes of a broadcast, reduction or scan, of a block otherwise; `l` and `c` the logarithm
-//! of p to the base of 2, rounded down and up. Counts of steps, bytes and memory are those of the schedules, and the
-//! tests hold them against these. Rounds where ranks share processors are no more than a rule that fits what was
-//! measured: whoever comes last runs what is left of the others, so up a tree takes fewer rounds than levels.
+//! `p` ranks, `o` others; `n` bytes of a broadcast, reduction or scan, or of a block otherwise; `l` and `c` are the
+//! logarithm of p to base 2, rounded down and up. The tests compare steps, bytes and memory with those of the
+//! schedules. The numbers of rounds on shared processors are a rule fitted to measurements: the rank that comes last
+//! runs the remaining steps of others, so a reduction up a tree takes fewer rounds than levels.
 //!
-//! Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005), for all
-//! that is named as there; Patarasuk, Yuan (2009), rings of reductions; Bruck et al. (1997); Hillis, Steele (1986),
-//! scans; Hensgen, Finkel, Manber (1988), the barrier; the collective interface of ACP, figure 6, lists.
+//! Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (2005), for the
+//! algorithms named there; Patarasuk, Yuan (2009), rings of reductions; Bruck et al. (1997); Hillis, Steele (1986),
+//! scans; Hensgen, Finkel, Manber (1988), the barrier; the collective interface of ACP, figure 6, command lists.
 
 mod inter_node;
 
 use crate::algorithm::{Algorithm, CollectiveKind, doublings, two_level};
 use crate::shape::{Counts, Shape};
 
-/// So much of something.
+/// An amount of work.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Load {
-    /// What is done one after the other, where each rank has a processor of its own.
+    /// On the critical path, if each rank has a processor of its own.
     pub longest: f64,
-    /// What all ranks do.
+    /// Of all ranks together.
     pub all: f64,
 }
 
-/// What an algorithm has to do in a start.
+/// The work of an algorithm in one start.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Work {
-    /// Hand-overs one after the other, where each rank has a processor of its own.
+    /// Hand-overs on the critical path, if each rank has a processor of its own.
     pub hops: f64,
-    /// Those of them that lead from one node to another, where several ranks share each of several nodes.
+    /// Those of them between nodes, if several ranks share each of several nodes; 0 otherwise.
     pub between: f64,
-    /// Bytes that go out of the busiest node, or into it, there.
+    /// Bytes that the busiest node sends or receives then.
     pub carried: f64,
-    /// CombineWith often all ranks that share a processor must have had their turn.
+    /// Number of turns that each rank needs, if ranks share processors.
     pub rounds: f64,
-    /// Steps; the longest: of the rank with most, or along the longest chain.
+    /// Steps. `longest`: of the rank with the most steps, or on the critical path.
     pub steps: Load,
-    /// Bytes that are copied.
+    /// Bytes copied.
     pub copied: Load,
-    /// Bytes that are combined with others.
+    /// Bytes combined.
     pub combined: Load,
-    /// Bytes of memory beside the program's on the rank with most.
+    /// Bytes of scratch memory on the rank with the most.
     pub scratch: f64,
-    /// Whether each rank has a signal for each other one.
-    pub knows_all: bool,
+    /// True if a rank has a signal for each other rank.
+    pub has_signal_per_rank: bool,
 }
 
-/// Sizes that all of a formula is in.
+/// The sizes that formulas use.
 #[derive(Clone, Copy)]
 struct Sizes {
     p: f64,
@@ -54,12 +54,12 @@ struct Sizes {
     n: f64,
     l: f64,
     c: f64,
-    /// The largest power of two that is no more than p, and how many ranks become one with another before the rounds.
+    /// The largest power of two not above p, and the number of ranks folded into others.
     whole: f64,
     folded: f64,
-    /// Bits that are set in all numbers below p: how often blocks are handed on in rounds of doubling distance.
+    /// Number of bits set in all numbers below p: how often blocks are forwarded in rounds of doubling distance.
     ones: f64,
-    /// Ranks of the largest subtree below the root of a binomial tree.
+    /// Ranks in the largest subtree below the root of a binomial tree.
     subtree: f64,
 }
 
@@ -92,48 +92,48 @@ impl Sizes {
     }
 }
 
-/// Work that waits so often, with so many steps, the most and all, that copy so many bytes.
+/// Work with these hand-overs and rounds, steps (longest and all), and bytes copied (longest and all).
 pub(crate) fn work((hops, rounds): (f64, f64), steps: (f64, f64), copied: (f64, f64)) -> Work {
     let load = |(longest, all)| Load { longest, all };
     Work { hops, rounds, steps: load(steps), copied: load(copied), ..Work::default() }
 }
 
 impl Work {
-    /// The same, which also combines so many bytes.
+    /// Adds bytes combined.
     pub(crate) fn combining(self, longest: f64, all: f64) -> Work {
         Work { combined: Load { longest, all }, ..self }
     }
 
-    /// The same with so many bytes of memory.
-    pub(crate) fn within(self, scratch: f64) -> Work {
+    /// Adds bytes of scratch memory.
+    pub(crate) fn with_scratch(self, scratch: f64) -> Work {
         Work { scratch, ..self }
     }
 
-    /// The same, of which so many hand-overs and so many bytes pass between nodes.
+    /// Adds hand-overs and bytes between nodes.
     pub(crate) fn between(self, between: f64, carried: f64) -> Work {
         Work { between, carried, ..self }
     }
 
-    /// The same with a signal for each other rank.
-    fn knowing_all(self) -> Work {
-        Work { knows_all: true, ..self }
+    /// Marks work with a signal for each other rank.
+    fn with_signal_per_rank(self) -> Work {
+        Work { has_signal_per_rank: true, ..self }
     }
 }
 
-/// What an algorithm has to do for a shape. None where that depends on more than its sizes.
+/// The work of an algorithm for a shape; `None` if it depends on more than the sizes.
 pub(crate) fn of(algorithm: &Algorithm, shape: &Shape) -> Option<Work> {
     if algorithm.name == two_level::BCAST.name {
         return two_level::work_of(shape);
     }
     let sizes = Sizes::of(shape);
-    if algorithm.is_for_calls() {
-        return Some(laid(algorithm, sizes)); // among ranks that share a node
+    if algorithm.is_inline() {
+        return Some(inline(algorithm, sizes)); // among ranks that share a node
     }
     let work = on_one_level(algorithm, sizes)?;
     Some(inter_node::with(work, sizes.n, algorithm, shape))
 }
 
-/// The same, wherever ranks are.
+/// The work without regard to the placement.
 fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
     use CollectiveKind::*;
     match algorithm.operation {
@@ -141,7 +141,7 @@ fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
         Bcast => bcast(algorithm.name, sizes),
         Reduce => reduce(algorithm.name, sizes),
         Allreduce => allreduce(algorithm.name, sizes),
-        Gather | Scatter => rooted(algorithm.operation, algorithm.name, sizes),
+        Gather | Scatter => gather_scatter(algorithm.operation, algorithm.name, sizes),
         Allgather => allgather(algorithm.name, sizes),
         Alltoall => alltoall(algorithm.name, sizes),
         ReduceScatter => reduce_scatter(algorithm.name, sizes),
@@ -151,45 +151,51 @@ fn on_one_level(algorithm: &Algorithm, sizes: Sizes) -> Option<Work> {
     }
 }
 
-/// Everybody lays out what it gives, and takes what it gets.
-fn laid(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
+/// The work of the algorithms for inline execution.
+fn inline(algorithm: &Algorithm, Sizes { p, o, n, .. }: Sizes) -> Work {
     use CollectiveKind::*;
     let is_pair = p == 2.0;
-    let (once, told) = ((1.0, 1.0), 1.5 * o); // two are told in a step, and each is waited for
+    let (once, signals) = ((1.0, 1.0), 1.5 * o); // a step signals two ranks, and each signal is waited for
     let places = if is_pair { 1.0 } else { 4.0 };
     match algorithm.operation {
         Barrier => work(once, (o / 2.0, p * p / 2.0), (0.0, 0.0)),
         Bcast if algorithm.name == "split copy" => work((2.0, 2.0), (2.0, 4.0), (n / 2.0, n)),
-        Bcast => work(once, (told + 2.5, 4.5 * p), (2.0 * n, p * n)).within(places * n),
-        Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).within(places * p * n),
-        Gather => work(once, (told + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).within(places * n),
-        Reduce => work(once, (told + 2.0, 5.5 * o), (n, o * n)).combining(o * n, o * n).within(places * n),
+        Bcast => work(once, (signals + 2.5, 4.5 * p), (2.0 * n, p * n)).with_scratch(places * n),
+        Scatter => work(once, (4.0 * o, 7.0 * o), (p * n, 2.0 * o * n)).with_scratch(places * p * n),
+        Gather => work(once, (signals + 2.0, 5.5 * o), (p * n, 2.0 * o * n)).with_scratch(places * n),
+        Reduce => {
+            work(once, (signals + 2.0, 5.5 * o), (n, o * n)).combining(o * n, o * n).with_scratch(places * n)
+        }
         Allreduce if algorithm.name == "reduce scatter allgather" => {
             let copied = 2.0 * o + 1.0 + 2.0 * (p - 2.0) / p;
             work((2.0, 2.0), (6.0 * o, 6.0 * o * p), (copied / p * n, copied * n))
                 .combining(o / p * n, o * n)
-                .within(if is_pair { n } else { 2.0 * n * (p + 1.0) / p })
+                .with_scratch(if is_pair { n } else { 2.0 * n * (p + 1.0) / p })
         }
-        Allreduce => work(once, (told + 4.0, p * (told + 4.0)), (2.0 * n, 2.0 * o * n))
+        Allreduce => work(once, (signals + 4.0, p * (signals + 4.0)), (2.0 * n, 2.0 * o * n))
             .combining(o * n, p * o * n)
-            .within(2.0 * n),
-        ReduceScatter => work(once, (told + 4.0, p * (told + 4.0)), ((p + 1.0) * n, (p * p + p - 2.0) * n))
-            .combining(o * n, p * o * n)
-            .within(2.0 * p * n),
-        Allgather => work(once, (told + 2.5, p * (told + 2.5)), (p * n, p * p * n)).within(2.0 * n),
+            .with_scratch(2.0 * n),
+        ReduceScatter => {
+            work(once, (signals + 4.0, p * (signals + 4.0)), ((p + 1.0) * n, (p * p + p - 2.0) * n))
+                .combining(o * n, p * o * n)
+                .with_scratch(2.0 * p * n)
+        }
+        Allgather => {
+            work(once, (signals + 2.5, p * (signals + 2.5)), (p * n, p * p * n)).with_scratch(2.0 * n)
+        }
         Alltoall => {
             let own = 2.0 * o + 1.0;
-            work(once, (4.0 * o + 1.0, p * (4.0 * o + 1.0)), (own * n, p * own * n)).within(o * n)
+            work(once, (4.0 * o + 1.0, p * (4.0 * o + 1.0)), (own * n, p * own * n)).with_scratch(o * n)
         }
         Scan => {
             let copied = if is_pair { n } else { 2.0 * o * n };
-            work(once, (told + 5.0, p * (told + 5.0)), (2.0 * n, copied))
+            work(once, (signals + 5.0, p * (signals + 5.0)), (2.0 * n, copied))
                 .combining(o * n, p * o / 2.0 * n)
-                .within(4.0 * n)
+                .with_scratch(4.0 * n)
         }
-        Exscan => work(once, (told + 5.0, p * (told + 4.0)), (2.0 * n, 2.0 * o * n))
+        Exscan => work(once, (signals + 5.0, p * (signals + 4.0)), (2.0 * n, 2.0 * o * n))
             .combining((o - 1.0) * n, o * (o - 1.0) / 2.0 * n)
-            .within(4.0 * n),
+            .with_scratch(4.0 * n),
         Neighbours => Work::default(),
     }
 }
@@ -204,21 +210,23 @@ fn barrier(name: &str, Sizes { p, c, .. }: Sizes) -> Option<Work> {
 
 fn bcast(name: &str, Sizes { p, o, n, l, c, ones, .. }: Sizes) -> Option<Work> {
     let children = o.min(2.0);
-    let down = c.max(2.0); // ready must have climbed before
+    let down = c.max(2.0); // the readiness signals climb the tree before
     Some(match name {
         "binary" | "pipelined" => {
             work((2.0 * l, down), (children * l + 1.0, 2.0 * o), (children * l * n, o * n))
         }
         "binomial" => work((2.0 * l, down), (c, 2.0 * o), (c * n, o * n)),
-        // Ranks that take turns in their order pass many places of a chain in one round.
+        // Ranks that take turns in their order pass many hops of a chain in one round.
         "chain" => work((2.0 * o, down), (o, 2.0 * o), (o * n, o * n)),
         "scatter+allgather" => {
             work((2.0 * l + o, p / 2.0 + 1.0), (c + o, o * (p + 2.0)), (2.0 * n / p * o, (o + ones / p) * n))
         }
-        "staged" => {
-            work((1.0, 1.0), (1.5 * p + 1.0, 2.5 * p), (2.0 * n, p * n)).within(4.0 * n).knowing_all()
+        "staged" => work((1.0, 1.0), (1.5 * p + 1.0, 2.5 * p), (2.0 * n, p * n))
+            .with_scratch(4.0 * n)
+            .with_signal_per_rank(),
+        "eager" => {
+            work((1.0, 1.0), (o, 2.0 * o), (p * n, 2.0 * o * n)).with_scratch(4.0 * n).with_signal_per_rank()
         }
-        "eager" => work((1.0, 1.0), (o, 2.0 * o), (p * n, 2.0 * o * n)).within(4.0 * n).knowing_all(),
         _ => return None,
     })
 }
@@ -227,63 +235,63 @@ fn reduce(name: &str, Sizes { p, o, n, l, c, .. }: Sizes) -> Option<Work> {
     Some(match name {
         "flat" => work((1.0, 1.0), (o, 2.0 * o), (n, o * n))
             .combining(o * n, o * n)
-            .within(4.0 * p * n)
-            .knowing_all(),
+            .with_scratch(4.0 * p * n)
+            .with_signal_per_rank(),
         "direct" => work((2.0, 2.0), (o, 2.0 * o), (0.0, 0.0)).combining(o * n, o * n),
         "tree" => work((l, (c + 1.0) / 2.0), (c + 1.0, 3.0 * o), (l * n, o * n))
             .combining(c * n, o * n)
-            .within(2.0 * c * n),
+            .with_scratch(2.0 * c * n),
         _ => return None,
     })
 }
 
 fn allreduce(name: &str, sizes: Sizes) -> Option<Work> {
     let Sizes { p, o, n, l, c, whole, folded, .. } = sizes;
-    // What those take on who become one with another before the rounds, and hand the result back.
+    // Folding adds the exchanges before and after the rounds.
     let fold = if folded > 0.0 { 1.0 } else { 0.0 };
     Some(match name {
         "flat" => work((2.0, 2.0), (2.0 * o, 3.0 * o), (p * n, 2.0 * o * n))
             .combining(o * n, o * n)
-            .within(p * n)
-            .knowing_all(),
+            .with_scratch(p * n)
+            .with_signal_per_rank(),
         "tree" => work((2.0 * l, c + 0.5), (2.0 * c, 4.0 * o), ((l + c) * n, 2.0 * o * n))
             .combining(c * n, o * n)
-            .within(2.0 * c * n),
+            .with_scratch(2.0 * c * n),
         "recursive doubling" => {
             let (steps, all) = (2.0 * l + 2.0 + 2.0 * fold, whole * (2.0 * l + 2.0) + 3.0 * folded);
             let copied = ((l + 1.0 + 2.0 * fold) * n, (whole * (l + 1.0) + 2.0 * folded) * n);
             work((l + 2.0 * fold, 1.5 * c), (steps, all), copied)
                 .combining((l + fold) * n, (whole * l + folded) * n)
-                .within(2.0 * (l + fold) * n)
+                .with_scratch(2.0 * (l + fold) * n)
         }
         "ring" => work((2.0 * o, 0.75 * p), (3.0 * o, 3.0 * p * o), (2.0 * n / p * o, 2.0 * o * n))
             .combining(n / p * o, o * n)
-            .within(2.0 * n),
+            .with_scratch(2.0 * n),
         "rabenseifner" => {
             let part = (whole - 1.0) / whole * n;
             let (steps, all) = (3.0 * l + 2.0 * fold, whole * 3.0 * l + 3.0 * folded);
             let copied = (2.0 * part + 2.0 * fold * n, 2.0 * o * n);
             work((2.0 * l + 2.0 * fold, 1.5 * c), (steps, all), copied)
                 .combining(part + fold * n, o * n)
-                .within(2.0 * (part + fold * n))
+                .with_scratch(2.0 * (part + fold * n))
         }
         _ => return None,
     })
 }
 
 /// Gathers and scatters.
-fn rooted(operation: CollectiveKind, name: &str, sizes: Sizes) -> Option<Work> {
+fn gather_scatter(operation: CollectiveKind, name: &str, sizes: Sizes) -> Option<Work> {
     let Sizes { p, o, n, l, c, ones, subtree, .. } = sizes;
     Some(match (operation, name) {
         (CollectiveKind::Gather, "flat") => work((2.0, 1.0), (p / 2.0, 1.5 * p - 1.0), (n, o * n)),
         (CollectiveKind::Gather, "binomial") => {
             let row = if subtree > 1.0 { 2.0 * subtree * n } else { 0.0 };
-            work((l + 2.0, c), (c + 4.0, 3.0 * p), (o * n, ones * n)).within(row)
+            work((l + 2.0, c), (c + 4.0, 3.0 * p), (o * n, ones * n)).with_scratch(row)
         }
         (CollectiveKind::Scatter, "flat") => work((2.0, (0.75 * c).max(1.0)), (o, 2.0 * o), (o * n, o * n)),
         (CollectiveKind::Scatter, "binomial") => {
             let steps = (2.0 * c + 3.0, 7.0 * o);
-            work((l, (c + 1.0) / 3.0), steps, (p * n, (ones + o) * n)).within(2.0 * subtree * n)
+            work((l, (c + 1.0) / 3.0), steps, (p * n, (ones + o) * n)).with_scratch(2.0 * subtree * n)
         }
         _ => return None,
     })
@@ -293,13 +301,13 @@ fn allgather(name: &str, Sizes { p, o, n, l, c, .. }: Sizes) -> Option<Work> {
     let (one, all) = (o * n, p * o * n);
     Some(match name {
         "flat" => work((2.0, 2.0), (p + 1.0, 2.0 * p), ((p * p + 1.0) * n, (p * p + p) * n))
-            .within(2.0 * p * n)
-            .knowing_all(),
+            .with_scratch(2.0 * p * n)
+            .with_signal_per_rank(),
         "ring" => work((p, (p + 1.0) / 2.0), (p + 1.0, p * (p + 1.0)), (one, all)),
         "recursive doubling" => work((c + 1.0, 1.2 * c), (3.0 * c - 1.0, p * (3.0 * c - 1.0)), (one, all)),
         "bruck" => {
             let each = 2.0 * o + 1.0;
-            work((c, c), (p + c, p * (p + c)), (each * n, p * each * n)).within(2.0 * p * n)
+            work((c, c), (p + c, p * (p + c)), (each * n, p * each * n)).with_scratch(2.0 * p * n)
         }
         "command lists" => {
             let steps = o + 2.0 * c + 2.0;
@@ -314,7 +322,7 @@ fn alltoall(name: &str, Sizes { p, n, c, ones, .. }: Sizes) -> Option<Work> {
         "pairwise" => work((2.0, 1.5 * c), (1.5 * p, 1.5 * p * p), (p * n, p * p * n)),
         "bruck" => {
             let (steps, copies) = (ones + p + 2.0 * c, 2.0 * ones + p);
-            work((c, c), (steps, p * steps), (copies * n, p * copies * n)).within(4.0 * ones * n)
+            work((c, c), (steps, p * steps), (copies * n, p * copies * n)).with_scratch(4.0 * ones * n)
         }
         _ => return None,
     })
@@ -323,14 +331,14 @@ fn alltoall(name: &str, Sizes { p, n, c, ones, .. }: Sizes) -> Option<Work> {
 fn reduce_scatter(name: &str, Sizes { p, o, n, c, .. }: Sizes) -> Option<Work> {
     let same = |waits| work(waits, (2.0 * o, 2.0 * p * o), (o * n, p * o * n)).combining(o * n, p * o * n);
     Some(match name {
-        "pairwise" => same((1.0, c)).within(2.0 * o * n).knowing_all(),
-        "ring" => same((o, 0.75 * p)).within(2.0 * p * n),
+        "pairwise" => same((1.0, c)).with_scratch(2.0 * o * n).with_signal_per_rank(),
+        "ring" => same((o, 0.75 * p)).with_scratch(2.0 * p * n),
         _ => return None,
     })
 }
 
 fn scan(operation: CollectiveKind, Sizes { p, o, n, c, .. }: Sizes) -> Work {
-    // Values that come in among so many, in so many rounds.
+    // Number of values received by `ranks` ranks in all rounds.
     let come = |ranks: f64| {
         let rounds = f64::from((ranks as u64).next_power_of_two().trailing_zeros());
         (ranks * rounds - (ranks as u64).next_power_of_two() as f64 + 1.0).max(0.0)
@@ -342,7 +350,7 @@ fn scan(operation: CollectiveKind, Sizes { p, o, n, c, .. }: Sizes) -> Work {
         ((c + 1.0 + first) * n, (come + o + first * o) * n),
     )
     .combining(c * n, come * n)
-    .within(2.0 * (c + first) * n)
+    .with_scratch(2.0 * (c + first) * n)
 }
 
 #[cfg(test)]
@@ -352,7 +360,8 @@ mod tests {
     use crate::shape::Placement;
     use crate::{BufferKind, StepKind};
 
-    /// What the schedule of a shape does: steps of the rank with most, and of all; bytes copied, and combined; memory.
+    /// Counts the work of a schedule: steps of the rank with the most, and of all; bytes copied, and combined; scratch
+    /// memory.
     fn counted(algorithm: &Algorithm, shape: &Shape) -> [f64; 5] {
         let schedule = algorithm.schedule(shape, 1);
         let mut all = [0.0; 5];
@@ -376,7 +385,7 @@ mod tests {
         all
     }
 
-    /// Bytes that go out of a node, or into it, of that which has most.
+    /// Bytes that the busiest node sends or receives.
     fn carried(algorithm: &Algorithm, shape: &Shape) -> f64 {
         let per_node = shape.placement.per_node;
         let mut carried = vec![[0.0; 2]; shape.ranks.div_ceil(per_node)];
@@ -399,30 +408,30 @@ mod tests {
     }
 
     #[test]
-    fn bytes_between_nodes_are_those_of_the_schedules() {
+    fn inter_node_bytes_match_the_schedules() {
         for (ranks, per_node) in [(8, 2), (16, 4), (24, 4), (27, 3), (33, 8), (48, 12), (64, 16)] {
             let placement = Placement { per_node, ..Placement::SPREAD };
             let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
-            for algorithm in ALGORITHMS.iter().filter(|one| !one.is_for_calls()) {
+            for algorithm in ALGORITHMS.iter().filter(|one| !one.is_inline()) {
                 let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
                 let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
                     continue;
                 };
-                let (told, counted) = (work.carried, carried(algorithm, &shape));
+                let (formula, counted) = (work.carried, carried(algorithm, &shape));
                 let what = format!(
-                    "{:?} by {} among {ranks}, {per_node} on a node: {told} and not {counted}, in {bytes}",
+                    "{:?} by {} among {ranks}, {per_node} on a node: {formula} and not {counted}, in {bytes}",
                     algorithm.operation, algorithm.name
                 );
                 let exact = algorithm.name == "two-level";
-                assert!(told == counted || !exact, "{what}");
-                assert!(2.0 * told >= counted && told <= 2.0 * counted, "{what}");
+                assert!(formula == counted || !exact, "{what}");
+                assert!(2.0 * formula >= counted && formula <= 2.0 * counted, "{what}");
                 assert!((0.0..=work.hops).contains(&work.between), "{what}");
             }
         }
     }
 
     #[test]
-    fn closed_forms_are_those_of_the_schedules() {
+    fn closed_forms_match_the_schedules() {
         let placed =
             [1, 2, 3, 4, 8].into_iter().flat_map(|per_node| (2..=33).map(move |ranks| (ranks, per_node)));
         for (ranks, per_node) in placed {
@@ -431,7 +440,7 @@ mod tests {
             let bytes = 64 * ranks as u64 * usize::next_power_of_two(ranks) as u64;
             for algorithm in ALGORITHMS {
                 if per_node > 1 && algorithm.name != "two-level" {
-                    continue; // it does not look at nodes
+                    continue; // it ignores the placement
                 }
                 let shape = Shape { placement, ..Shape::new(algorithm.operation, ranks, 0, bytes) };
                 let Some(work) = algorithm.work(&shape).filter(|_| (algorithm.fits)(&shape)) else {
@@ -439,14 +448,14 @@ mod tests {
                 };
                 let counted = counted(algorithm, &shape);
                 let Work { steps, copied, combined, scratch, .. } = work;
-                let told = [steps.longest, steps.all, copied.all, combined.all, scratch];
+                let formula = [steps.longest, steps.all, copied.all, combined.all, scratch];
                 let what = format!("{:?} by {} among {ranks}", algorithm.operation, algorithm.name);
-                // Steps to half as many, and a few; bytes to a tenth; memory to twice as much.
-                for (at, (told, counted)) in told.into_iter().zip(counted).enumerate() {
+                // Tolerances: steps to a half and a few; bytes to a tenth; memory to twice as much.
+                for (at, (formula, counted)) in formula.into_iter().zip(counted).enumerate() {
                     let (share, few) = [(0.5, 4.0), (0.5, 6.0), (0.1, 0.0), (0.1, 0.0), (1.0, 0.0)][at];
-                    let is_more = at == 0 && told > counted; // a chain leads through several ranks
-                    let is_near = is_more || (told - counted).abs() <= share * counted + few;
-                    assert!(is_near, "{what}, number {at}: {told} and not {counted}");
+                    let is_more = at == 0 && formula > counted; // a chain leads through several ranks
+                    let is_near = is_more || (formula - counted).abs() <= share * counted + few;
+                    assert!(is_near, "{what}, number {at}: {formula} and not {counted}");
                 }
             }
         }

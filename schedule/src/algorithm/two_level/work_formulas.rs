@@ -1,13 +1,13 @@
-//! What the forms of two levels have to do, in closed form: what those among nodes have, and what comes inside.
+//! The work of the two-level algorithms in closed form: that between nodes, and that inside nodes.
 //!
-//! `k` ranks of a node, `m` of them without its leader, `p` of all; `nodes`, and `l` and `c` the logarithm of their
-//! number to the base of 2, rounded down and up; `n` bytes as in `work.rs`.
+//! `k` ranks of a node, `m` of them without its leader, `p` of all; `nodes` nodes; `l` and `c` are the logarithm of
+//! `nodes` to base 2, rounded down and up; `n` bytes as in `algorithm/work_formulas/mod.rs`.
 
 use super::super::doublings;
-use crate::algorithm::work::{Work, work};
+use crate::algorithm::work_formulas::{Work, work};
 use crate::shape::{CollectiveKind, Shape};
 
-/// Of a shape for which there is such a form.
+/// The work for a shape; `None` if there is no two-level algorithm for it.
 pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
     if !super::fits(shape) {
         return None;
@@ -17,7 +17,7 @@ pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
     let whole = (1 << count.ilog2()) as f64;
     let (p, k, nodes) = (ranks as f64, per_node as f64, count as f64);
     let (m, led, folded) = (k - 1.0, p - nodes, nodes - whole);
-    // Of a tree inside a node.
+    // The depth of the tree inside a node.
     let (inner_l, inner_c) = (f64::from(per_node.ilog2()), doublings(per_node) as f64);
     let (l, c) = (f64::from(count.ilog2()), doublings(count) as f64);
     let fold = if folded > 0.0 { 1.0 } else { 0.0 };
@@ -31,7 +31,7 @@ pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
             let steps = (2.0 * c + 1.5 * m + 2.0, 3.5 * led + 5.0 * nodes);
             work((l + 1.0, l + 1.0), steps, ((c + 1.0) * n, (p + nodes - 1.0) * n))
                 .between(l, c * n)
-                .within(2.0 * n)
+                .with_scratch(2.0 * n)
         }
         CollectiveKind::Reduce => {
             let (levels, most) = (inner_l + l, inner_c + c);
@@ -39,7 +39,7 @@ pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
             work((levels, (most + 1.0) / 2.0), steps, (levels * n, (p - 1.0) * n))
                 .combining(most * n, (p - 1.0) * n)
                 .between(l, c * n)
-                .within(2.0 * most * n)
+                .with_scratch(2.0 * most * n)
         }
         CollectiveKind::Allreduce => {
             let steps = inner_c + m / 2.0 + 2.0 * l + 3.0 + 2.0 * fold;
@@ -50,14 +50,14 @@ pub(in super::super) fn of(shape: &Shape) -> Option<Work> {
             work((longest, rounds), (steps, all), (longest * n, copied * n))
                 .combining((inner_c + l + fold) * n, (led + whole * l + folded) * n)
                 .between(l + 2.0 * fold, (l + fold) * n)
-                .within(2.0 * (inner_c + l + fold) * n)
+                .with_scratch(2.0 * (inner_c + l + fold) * n)
         }
         CollectiveKind::Allgather => {
             let steps = (c + m / 2.0 + 5.0, 3.5 * p + nodes * (c + 1.0));
             let others = (nodes - 1.0) * k * n;
             work((c + 2.0, c + 2.0), steps, (n + others + p * n, (nodes + p) * p * n))
                 .between(c, others)
-                .within(2.0 * p * n)
+                .with_scratch(2.0 * p * n)
         }
         _ => return None,
     })

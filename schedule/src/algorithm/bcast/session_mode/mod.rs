@@ -1,19 +1,20 @@
-//! Broadcasts over nodes by queues in session mode: each queue holds its commands from the start, and what arrives says
-//! how many more of them may begin.
+//! Broadcasts over nodes by queues in session mode: each queue holds its commands from the start on, and each arrival
+//! tells how many more of them may begin.
 //!
-//! A queue's scheduling pointer is a signal, its *credit*: command i of the queue waits until that has counted i + 1. A
-//! put that arrives carries a *session progress step*, the number of commands that it lets begin, of at most so many,
-//! as the interface has few bits for it; more need further puts, which carry nothing else.
+//! The scheduling pointer of a queue is a signal, its *credit*: command i of the queue waits until the credit has
+//! counted i + 1. A put that arrives carries a *session progress step*: the number of commands that may begin. The
+//! interface has few bits for it; a larger number needs further puts that carry nothing else.
 //!
-//! The ranks of a node are served by one of them, the root or else the first: its queues run the paths between nodes,
-//! one each, and the copies inside. Ready climbs each path: a node reports when all its ranks have started and all
-//! below it have reported; so the root lets a path go only when nobody there still uses what the start before brought.
+//! One rank serves the ranks of a node: the root on its node, the first rank on others. Its queues run the paths
+//! between nodes, one queue each, and the copies inside. Readiness signals climb each path: a node signals when all its
+//! ranks have started and all its children have signalled. So the root starts a path only when no rank there still uses
+//! the data of the start before.
 //!
 //! Source: Morie, Hatanaka, Takagi, Hori, Ishikawa, on a persistent broadcast inside and between nodes run by the
 //! network interface: bucket relay and two-phase.
 
 #[cfg(test)]
-mod formulas;
+mod formula_tests;
 mod node_chain;
 #[cfg(test)]
 mod tests;
@@ -23,57 +24,57 @@ pub use node_chain::streams;
 use crate::shape::{DATA, Shape};
 use crate::{RankPart, SignalId, started};
 
-/// Engines of a node.
+/// Number of engines of a node.
 pub(crate) const ENGINES: usize = 4;
-/// What a session progress step counts to at most: it has four bits.
+/// The largest session progress step: it has four bits.
 pub(crate) const PROGRESS_MAX: u64 = 15;
 
-/// Where queues that report readiness begin, behind all others.
+/// The first queue for readiness signals, after all others.
 pub(crate) const READY_QUEUE: u16 = 32;
 
 /// The trees along which segments go from node to node.
 pub(crate) trait Paths {
-    /// CombineWith many there are; each carries an equal share of the message.
+    /// Number of paths; each carries an equal share of the message.
     fn count(&self) -> usize;
 
-    /// From which node a node gets what comes along that path; the root's node from nobody.
+    /// The node from which `node` receives along `path`; `None` at the root's node.
     fn parent(&self, path: usize, node: usize) -> Option<usize>;
 
-    /// The most children that a node has.
+    /// The most children of a node.
     fn children_max(&self) -> u64;
 
-    /// The nodes to which it hands it on.
+    /// The nodes to which `node` forwards along `path`.
     fn children(&self, path: usize, node: usize) -> Vec<usize>;
 }
 
-/// CombineWith the other ranks of a node get it.
+/// The distribution inside a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Inner {
-    /// Each segment is copied when it has come, by the last engine, which has a queue for each path.
+    /// Copies each segment when it has arrived, by the last engine, which has a queue for each path.
     Bucket,
-    /// All is copied when all has come, by all engines, a part each.
+    /// Copies the whole message when all of it has arrived; each engine copies a part.
     TwoPhase,
 }
 
-/// A broadcast that is to be prepared.
+/// The parameters of a broadcast in session mode.
 pub(crate) struct Session<'s> {
     pub(crate) shape: &'s Shape,
     pub(crate) paths: &'s dyn Paths,
     pub(crate) inner: Inner,
-    /// Segments of a path.
+    /// Number of segments of a path.
     pub(crate) segments: u64,
-    /// The most that a session progress step says.
+    /// The largest session progress step.
     pub(crate) progress_max: u64,
 }
 
 /// The signals of a rank.
 struct Signals {
-    /// Of each path.
+    /// One for each path.
     credit: Vec<SignalId>,
     ready: Vec<SignalId>,
-    /// Of each queue inside the node.
+    /// One for each queue inside the node.
     inner: Vec<SignalId>,
-    /// Other ranks of the node that have started.
+    /// Counts the other ranks of the node that have started.
     free: SignalId,
     sent: SignalId,
     arrived: SignalId,
@@ -111,7 +112,7 @@ impl Session<'_> {
         self.shape.placement.per_node
     }
 
-    /// Other ranks of a node.
+    /// Number of other ranks of a node.
     fn others(&self) -> u64 {
         self.per_node() as u64 - 1
     }
@@ -143,7 +144,7 @@ impl Session<'_> {
         }
     }
 
-    /// In how many pieces a rank gets the message from its node's.
+    /// Number of pieces in which a rank gets the message from the rank that serves its node.
     fn pieces(&self) -> u64 {
         match self.inner {
             Inner::Bucket => self.paths.count() as u64 * self.segments,
@@ -151,13 +152,13 @@ impl Session<'_> {
         }
     }
 
-    /// Copies that a node's rank makes, to other nodes and inside.
+    /// Number of copies that a node's serving rank makes, to other nodes and inside.
     fn sends(&self, node: usize) -> u64 {
         let children = (0..self.paths.count()).map(|path| self.paths.children(path, node).len() as u64);
         children.sum::<u64>() * self.segments + self.pieces() * self.others()
     }
 
-    /// Commands that follow the forwards of a segment in a path's queue: what starts the copies inside the node.
+    /// Number of commands after the forwards of a segment in a path's queue, which start the copies inside the node.
     fn tail(&self, is_last: bool) -> u64 {
         match self.inner {
             _ if self.others() == 0 => 0,
@@ -172,29 +173,29 @@ impl Session<'_> {
         }
     }
 
-    /// Commands of a path's queue at a node for a segment: forwards, each with as many puts as the progress step of the
-    /// child needs, and what follows them.
+    /// Number of commands in the queue of a path at a node for one segment: the forwards, each with as many puts as the
+    /// progress step of the child needs, and the commands that follow them.
     fn commands(&self, path: usize, node: usize, is_last: bool) -> u64 {
         let (children, tail) = (self.paths.children(path, node), self.tail(is_last));
         if self.paths.children_max() + tail <= self.progress_max {
-            return children.len() as u64 + tail; // one put is enough everywhere
+            return children.len() as u64 + tail; // one put is enough for each child
         }
         let puts = |child: usize| self.credit(path, child, is_last).div_ceil(self.progress_max);
         children.into_iter().map(puts).sum::<u64>() + tail
     }
 
-    /// What a segment's arrival adds to the credit of a path at a node. One where it lets nothing begin, which then
-    /// counts that it has come.
+    /// The credit that the arrival of a segment adds to a path at a node. At least one: if no command may begin, the
+    /// credit just counts the arrival.
     fn credit(&self, path: usize, node: usize, is_last: bool) -> u64 {
         self.commands(path, node, is_last).max(1)
     }
 
-    /// What all segments together add.
+    /// The credit that all segments together add.
     fn credits(&self, path: usize, node: usize) -> u64 {
         (self.segments - 1) * self.credit(path, node, false) + self.credit(path, node, true)
     }
 
-    /// Ready climbs the path; the root's host then lets all of it begin.
+    /// Adds the readiness signals that climb the path; at the root's node they start the whole path.
     fn report(&self, path: usize, node: usize, signals: &Signals, part: &mut RankPart) {
         part.in_queue(READY_QUEUE + path as u16);
         part.join(started());
@@ -207,7 +208,7 @@ impl Session<'_> {
         part.join(signals.ready[path].reaches(below)).then(effect);
     }
 
-    /// Segments go on along a path, and start what is to happen inside the node.
+    /// Adds the forwards of segments along a path, and the commands that start the copies inside the node.
     fn forward(&self, path: usize, node: usize, signals: &Signals, part: &mut RankPart) {
         let (me, credit) = (part.rank(), signals.credit[path]);
         part.in_queue(path as u16);
@@ -237,7 +238,7 @@ impl Session<'_> {
                     }
                 }
                 Inner::TwoPhase if is_last => {
-                    // The path's own engine last: its copies would stand before what is to be told to others.
+                    // The path's own engine comes last: its copies would delay the signals to the other engines.
                     let (before, after) = signals.inner.split_at(signals.inner.len().min(path + 1));
                     for inner in after.iter().chain(before) {
                         part.join(next()).then(inner.on(me, 1));
@@ -248,14 +249,14 @@ impl Session<'_> {
         }
     }
 
-    /// Where a segment of a path begins and ends.
+    /// Begin and end of a segment of a path, as offsets in bytes.
     fn span(&self, path: usize, segment: u64) -> (u64, u64) {
         let bytes = self.shape.rooms(self.shape.root)[0];
         let (all, place) = (self.paths.count() as u64 * self.segments, path as u64 * self.segments + segment);
         (self.shape.cut(bytes, all, place), self.shape.cut(bytes, all, place + 1))
     }
 
-    /// A number of commands as progress steps.
+    /// Splits a number of commands into progress steps.
     fn split(&self, commands: u64) -> Vec<u64> {
         let (whole, rest) = (commands / self.progress_max, commands % self.progress_max);
         let mut steps = vec![self.progress_max; whole as usize];
@@ -263,7 +264,7 @@ impl Session<'_> {
         steps
     }
 
-    /// The queues of the last engine: a segment's copies begin when its path says that it has come.
+    /// Fills the queues of the last engine: the copies of a segment begin when its path signals the arrival.
     fn copy_segments(&self, node: usize, signals: &Signals, part: &mut RankPart) {
         for (path, inner) in signals.inner.iter().enumerate() {
             part.in_queue((ENGINES - 1 + path * ENGINES) as u16);
@@ -278,8 +279,8 @@ impl Session<'_> {
         }
     }
 
-    /// A queue of each engine: a command that does nothing for each path but the last to end, then those that let the
-    /// copies begin, then these.
+    /// Fills a queue of each engine: an empty command for each path but the last one to end, the commands that release
+    /// the copies, then the copies.
     fn copy_all(&self, node: usize, signals: &Signals, part: &mut RankPart) {
         let (me, bytes) = (part.rank(), self.shape.rooms(part.rank())[0]);
         for (engine, inner) in signals.inner.iter().enumerate() {
@@ -300,7 +301,7 @@ impl Session<'_> {
         }
     }
 
-    /// What each of the commands that let a queue's copies begin adds: each but the last lets the next one begin, too.
+    /// The credits that the releasing commands of a queue add: each but the last also releases the next one.
     fn released(&self) -> Vec<u64> {
         let mut triggers = 1;
         while triggers * self.progress_max < triggers - 1 + self.others() {

@@ -1,4 +1,4 @@
-//! What was written down becomes parts: signals are named, and steps wait for them and raise them.
+//! Turns drafts into parts: declares the signals, and gives each step its triggers and effects.
 
 use super::rank_set::RankSet;
 use super::{Builder, Draft};
@@ -7,68 +7,68 @@ use crate::step::{EFFECTS_MAX, SignalId, StepEffect, StepTrigger};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
-/// The queue of what steps cannot tell themselves.
-const TOLD: u16 = 1;
+/// The queue of steps that signal more ranks than a step has effects.
+const SIGNAL_QUEUE: u16 = 1;
 
-/// All parts of a schedule that was written down as a whole.
+/// All parts of a schedule that a builder described.
 pub(super) struct AllParts {
     pub(super) parts: Vec<RankPart>,
 }
 
-/// Who is told of what: a step or a start, and the rank that waits for it.
+/// A source of signals: the start of a rank, or the end of a step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Source {
     Start(usize),
     Step(usize),
 }
 
-/// Parts that are being made of drafts.
+/// Parts under construction.
 struct Emitter {
     parts: Vec<RankPart>,
-    /// The signal of a rank that says that something has happened.
+    /// For each source and rank: the signal of that rank that the source raises.
     signals: BTreeMap<(Source, usize), SignalId>,
-    /// Who is told of each.
-    told: BTreeMap<Source, Vec<usize>>,
+    /// For each source: the ranks that it signals.
+    signalled: BTreeMap<Source, Vec<usize>>,
 }
 
 impl AllParts {
-    pub(super) fn make(builder: Builder) -> AllParts {
+    pub(super) fn emit(builder: Builder) -> AllParts {
         let waits = all_waits(&builder);
         let ranks = builder.ranks;
-        let mut making = Emitter { parts: Vec::new(), signals: BTreeMap::new(), told: BTreeMap::new() };
+        let mut emitter = Emitter { parts: Vec::new(), signals: BTreeMap::new(), signalled: BTreeMap::new() };
         for rank in 0..ranks {
             let mut part = RankPart::new(rank);
-            for room in &builder.rooms {
+            for room in &builder.buffers {
                 part.room(room.clone());
             }
-            making.parts.push(part);
+            emitter.parts.push(part);
         }
         for (draft, waits) in builder.drafts.iter().zip(&waits) {
-            waits.iter().for_each(|&news| making.tell(news, draft.by));
+            waits.iter().for_each(|&source| emitter.declare_signal(source, draft.by));
         }
         for (number, draft) in builder.drafts.iter().enumerate() {
-            draft.concerns().for_each(|rank| making.tell(Source::Step(number), rank));
+            draft.concerns().for_each(|rank| emitter.declare_signal(Source::Step(number), rank));
         }
         for rank in 0..ranks {
-            making.say(Source::Start(rank), rank, started());
+            emitter.emit_signals(Source::Start(rank), rank, started());
         }
         for (number, (draft, waits)) in builder.drafts.iter().zip(&waits).enumerate() {
-            making.step(number, draft, waits);
+            emitter.step(number, draft, waits);
         }
         for (number, draft) in builder.drafts.iter().enumerate() {
             for rank in draft.concerns() {
-                let told = making.signals[&(Source::Step(number), rank)].reaches(1);
-                making.parts[rank].finish(told);
+                let signalled = emitter.signals[&(Source::Step(number), rank)].reaches(1);
+                emitter.parts[rank].finish(signalled);
             }
         }
-        AllParts { parts: making.parts }
+        AllParts { parts: emitter.parts }
     }
 }
 
-/// What each step waits for: the steps that it comes after, and starts of ranks whose memory it touches, unless a step
-/// before it has waited for these.
+/// Returns for each step what it waits for: the steps named by `after`, and the starts of the ranks whose memory it
+/// touches, unless an earlier step in its chain has waited for these.
 fn all_waits(builder: &Builder) -> Vec<BTreeSet<Source>> {
-    // What a step knows is handed on to the last one that comes after it: a chain has one set at a time.
+    // The set of a step moves to the last step that comes after it, so a chain has one set at a time.
     let mut followers = vec![0_usize; builder.drafts.len()];
     builder.drafts.iter().flat_map(|draft| &draft.after).for_each(|&before| followers[before] += 1);
     let mut known: Vec<RankSet> = Vec::new();
@@ -95,33 +95,33 @@ fn all_waits(builder: &Builder) -> Vec<BTreeSet<Source>> {
 }
 
 impl Emitter {
-    /// That rank is to be told of it.
-    fn tell(&mut self, news: Source, rank: usize) {
-        if self.signals.contains_key(&(news, rank)) {
+    /// Declares that `source` signals `rank`.
+    fn declare_signal(&mut self, source: Source, rank: usize) {
+        if self.signals.contains_key(&(source, rank)) {
             return;
         }
-        let name = match news {
+        let name = match source {
             Source::Start(of) => format!("rank {of} has started"),
             Source::Step(number) => format!("step {number} is done"),
         };
         let signal = self.parts[rank].signal(name, 1);
-        self.signals.insert((news, rank), signal);
-        self.told.entry(news).or_default().push(rank);
+        self.signals.insert((source, rank), signal);
+        self.signalled.entry(source).or_default().push(rank);
     }
 
-    /// Who is told of it.
-    fn effects(&self, news: Source) -> Vec<StepEffect> {
-        let told = self.told.get(&news).map_or(&[][..], Vec::as_slice);
-        told.iter().map(|&rank| self.signals[&(news, rank)].on(rank, 1)).collect()
+    /// The effects that signal the ranks waiting for `source`.
+    fn effects(&self, source: Source) -> Vec<StepEffect> {
+        let signalled = self.signalled.get(&source).map_or(&[][..], Vec::as_slice);
+        signalled.iter().map(|&rank| self.signals[&(source, rank)].on(rank, 1)).collect()
     }
 
-    /// Tells all who are to be told of something, when it has happened as the trigger says.
-    fn say(&mut self, news: Source, by: usize, when: StepTrigger) {
-        let effects = self.effects(news);
-        self.say_so(&effects, by, when);
+    /// Signals all ranks that wait for `source`, once `when` is met.
+    fn emit_signals(&mut self, source: Source, by: usize, when: StepTrigger) {
+        let effects = self.effects(source);
+        self.emit_effects(&effects, by, when);
     }
 
-    fn say_so(&mut self, effects: &[StepEffect], by: usize, when: StepTrigger) {
+    fn emit_effects(&mut self, effects: &[StepEffect], by: usize, when: StepTrigger) {
         for pair in effects.chunks(2) {
             let step = self.parts[by].join(when);
             for &effect in pair {
@@ -130,27 +130,28 @@ impl Emitter {
         }
     }
 
-    /// A step, behind what it waits for, and those that tell of it if they are more than it can tell itself.
+    /// Emits a step: first joins for all triggers but the last, then the step, then further joins if it signals more
+    /// ranks than a step has effects.
     fn step(&mut self, number: usize, draft: &Draft, waits: &BTreeSet<Source>) {
         let mut triggers: Vec<StepTrigger> =
-            waits.iter().map(|&news| self.signals[&(news, draft.by)].reaches(1)).collect();
+            waits.iter().map(|&source| self.signals[&(source, draft.by)].reaches(1)).collect();
         let last = triggers.pop().unwrap_or(started());
         for trigger in triggers {
             self.parts[draft.by].join(trigger);
         }
         let mut effects = self.effects(Source::Step(number));
-        effects.sort_by_key(|effect| effect.rank as usize != draft.by); // it is told itself, first
+        effects.sort_by_key(|effect| effect.rank as usize != draft.by); // the signal of its own rank comes first
         let rest = effects.split_off(EFFECTS_MAX.min(effects.len()));
         let step = self.parts[draft.by].step(last, draft.action);
         for effect in effects {
             step.then(effect);
         }
         if !rest.is_empty() {
-            // Not in its own queue, where the next step would wait until this one is done. What is told waits for
-            // earlier steps alone, which wait for none of what is told after them.
-            self.parts[draft.by].in_queue(TOLD);
+            // A second queue: in the queue of the step, the next step would wait until this step is done. This cannot
+            // deadlock: the joins wait only for earlier steps, and these wait for no later join.
+            self.parts[draft.by].in_queue(SIGNAL_QUEUE);
             let done = self.signals[&(Source::Step(number), draft.by)].reaches(1);
-            self.say_so(&rest, draft.by, done);
+            self.emit_effects(&rest, draft.by, done);
             self.parts[draft.by].in_queue(0);
         }
     }

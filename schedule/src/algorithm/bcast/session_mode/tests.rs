@@ -1,4 +1,4 @@
-//! Commands counted, paths that are late, and schedules with one thing wrong that must be refused.
+//! Tests of command counts and of late paths, and faulty schedules that must be refused.
 
 use super::node_chain::NodeChain;
 use super::*;
@@ -6,13 +6,13 @@ use crate::shape::{CollectiveKind, Placement};
 use crate::{Fault, Schedule, Step, StepKind, StepTrigger};
 
 const PATHS: usize = 3;
-/// Signals are named in this order, after the one of the start.
+/// Indices of signals in the order of declaration, after the start signal.
 const CREDIT: usize = 1;
 const INNER: usize = CREDIT + 2 * PATHS;
 
-/// What is asked for in these tests.
+/// The parameters of a test.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct SessionParameters {
     pub(crate) row: NodeChain,
     pub(crate) per_node: usize,
     pub(crate) inner: Inner,
@@ -21,10 +21,10 @@ pub(crate) struct Asked {
     pub(crate) progress_max: u64,
 }
 
-impl Asked {
-    fn new(nodes: usize, per_node: usize, inner: Inner) -> Asked {
+impl SessionParameters {
+    fn new(nodes: usize, per_node: usize, inner: Inner) -> SessionParameters {
         let row = NodeChain { nodes, paths: PATHS };
-        Asked { row, per_node, inner, bytes: 24, segments: 2, progress_max: PROGRESS_MAX }
+        SessionParameters { row, per_node, inner, bytes: 24, segments: 2, progress_max: PROGRESS_MAX }
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -33,14 +33,14 @@ impl Asked {
         Shape { placement, value_bytes: 1, ..shape }
     }
 
-    /// The schedule, each part changed.
+    /// The schedule, with `change` applied to each part's steps and signal totals.
     pub(crate) fn schedule(
         self,
         change: impl Fn(&mut Vec<Step>, &mut Vec<u64>) + Send + Sync + 'static,
     ) -> Schedule {
         let (shape, contract) = (self.shape(), self.shape());
         let part = move |part: &mut RankPart| {
-            let Asked { row, inner, segments, progress_max, .. } = self;
+            let SessionParameters { row, inner, segments, progress_max, .. } = self;
             let mut made = RankPart::new(part.rank());
             Session { shape: &shape, paths: &row, inner, segments, progress_max }.prepare(&mut made);
             let mut steps = made.steps().to_vec();
@@ -64,34 +64,35 @@ impl Asked {
         Schedule::new("session", contract.ranks, part, move |rank| contract.contract(rank))
     }
 
-    pub(crate) fn right(self) -> Schedule {
+    pub(crate) fn unchanged(self) -> Schedule {
         self.schedule(|_, _| ())
     }
 }
 
-/// CombineWith many steps a rank has in a queue.
+/// Number of steps of a rank in a queue.
 fn count(schedule: &Schedule, rank: usize, queue: u16) -> u64 {
     schedule.part(rank).steps().iter().filter(|step| step.queue.0 == queue).count() as u64
 }
 
 #[test]
-fn bucket_relay_has_as_many_commands_as_it_should() {
-    for (per_node, kicks) in [(2, 1), (3, 1), (4, 1), (17, 2), (32, 3)] {
-        let asked = Asked { segments: 4, ..Asked::new(3, per_node, Inner::Bucket) };
-        let schedule = asked.right();
+fn bucket_relay_has_the_expected_number_of_commands() {
+    for (per_node, releases) in [(2, 1), (3, 1), (4, 1), (17, 2), (32, 3)] {
+        let parameters =
+            SessionParameters { segments: 4, ..SessionParameters::new(3, per_node, Inner::Bucket) };
+        let schedule = parameters.unchanged();
         let others = per_node as u64 - 1;
         for (node, children) in [(0, 1), (1, 1), (2, 0)] {
             for path in 0..PATHS as u16 {
-                assert_eq!(count(&schedule, node * per_node, path), 4 * (children + kicks));
+                assert_eq!(count(&schedule, node * per_node, path), 4 * (children + releases));
                 assert_eq!(count(&schedule, node * per_node, 3 + 4 * path), 4 * others);
             }
         }
-        // The put that arrives lets as many begin as the node has for a segment.
+        // The put that arrives releases all commands that the node has for a segment.
         let part = schedule.part(0);
         let puts = part.steps().iter().filter(|step| step.queue.0 == 0 && step.action != StepKind::Nothing);
         assert!(
             puts.map(|step| step.effects().next())
-                .all(|effect| effect.map(|one| one.amount) == Some(1 + kicks))
+                .all(|effect| effect.map(|one| one.amount) == Some(1 + releases))
         );
         schedule.check().unwrap_or_else(|fault| panic!("{per_node} ranks of a node: {fault}"));
     }
@@ -99,13 +100,15 @@ fn bucket_relay_has_as_many_commands_as_it_should() {
 
 #[test]
 fn larger_progress_steps_are_split() {
-    // Sixteen others by twos: 8 kicks at the last node, for which its parent needs 4 puts, and so on.
-    let asked = Asked { progress_max: 2, segments: 2, ..Asked::new(3, 17, Inner::Bucket) };
-    let schedule = asked.right();
+    // 16 other ranks in steps of 2: 8 releasing commands at the last node, for which its parent needs 4 puts, and so
+    // on.
+    let parameters =
+        SessionParameters { progress_max: 2, segments: 2, ..SessionParameters::new(3, 17, Inner::Bucket) };
+    let schedule = parameters.unchanged();
     assert_eq!([0, 17, 34].map(|rank| count(&schedule, rank, 0)), [2 * (6 + 8), 2 * (4 + 8), 2 * 8]);
     schedule.check().unwrap();
-    // In two phases, 16 copies by fifteens: two that let them begin, of which the first lets the second.
-    let schedule = Asked::new(2, 17, Inner::TwoPhase).right();
+    // Two phases: 16 copies in steps of 15 need two releasing commands; the first also releases the second.
+    let schedule = SessionParameters::new(2, 17, Inner::TwoPhase).unchanged();
     for engine in 0..4 {
         assert_eq!(count(&schedule, 0, 4 + engine), 2 + 2 + 16);
     }
@@ -120,7 +123,9 @@ fn larger_progress_steps_are_split() {
 #[test]
 fn two_phase_counts_only_forwards_until_the_last_segment() {
     for per_node in [2, 3, 4, 17, 32] {
-        let schedule = Asked { segments: 4, ..Asked::new(3, per_node, Inner::TwoPhase) }.right();
+        let schedule =
+            SessionParameters { segments: 4, ..SessionParameters::new(3, per_node, Inner::TwoPhase) }
+                .unchanged();
         for (node, children) in [(0, 1), (1, 1), (2, 0)] {
             for path in 0..PATHS as u16 {
                 assert_eq!(count(&schedule, node * per_node, path), 4 * children + ENGINES as u64);
@@ -130,9 +135,9 @@ fn two_phase_counts_only_forwards_until_the_last_segment() {
     }
 }
 
-/// Lets a schedule happen with paths preferred in an order: the steps of a later one only when nothing else can happen.
-/// Who copied bytes that had not come; and whether all steps happened.
-fn happen(schedule: &Schedule, order: [u16; PATHS], bytes: usize) -> (Option<usize>, bool) {
+/// Runs a schedule with a preference among paths: the steps of a later path happen only when no other step can. Returns
+/// the first rank that copied bytes before they arrived, and true if all steps happened.
+fn run_preferring(schedule: &Schedule, order: [u16; PATHS], bytes: usize) -> (Option<usize>, bool) {
     let parts: Vec<RankPart> = (0..schedule.ranks()).map(|rank| schedule.part(rank)).collect();
     let mut counts: Vec<Vec<u64>> = parts.iter().map(|part| vec![0; part.counters().len()]).collect();
     counts.iter_mut().for_each(|counts| counts[0] = 1);
@@ -151,18 +156,18 @@ fn happen(schedule: &Schedule, order: [u16; PATHS], bytes: usize) -> (Option<usi
                 && counts[rank][step.trigger.signal.index()] >= step.trigger.count
                 && !before.iter().enumerate().any(waits)
         };
-        // Of those alike the one furthest from the root.
+        // Among equals, the step furthest from the root.
         let key = |&(rank, _, step): &(usize, usize, &Step)| (rank_of(step.queue.0), std::cmp::Reverse(rank));
         all.filter(is_next).min_by_key(key).map(|(rank, number, _)| (rank, number))
     };
-    let mut wrong = None;
+    let mut early_copy = None;
     while let Some((rank, number)) = next(&counts, &done) {
         done[rank][number] = true;
         let step = parts[rank].steps()[number];
         if let StepKind::Copy { from, to, bytes } = step.action {
             let span = from.offset as usize..(from.offset + bytes) as usize;
             if has[from.rank as usize][span.clone()].contains(&false) {
-                wrong = wrong.or(Some(rank));
+                early_copy = early_copy.or(Some(rank));
             }
             has[to.rank as usize][span].fill(true);
         }
@@ -170,35 +175,39 @@ fn happen(schedule: &Schedule, order: [u16; PATHS], bytes: usize) -> (Option<usi
             counts[effect.rank as usize][effect.signal.index()] += effect.amount;
         }
     }
-    (wrong, done.iter().flatten().all(|&done| done) && has.iter().flatten().all(|&has| has))
+    (early_copy, done.iter().flatten().all(|&done| done) && has.iter().flatten().all(|&has| has))
 }
 
 const ORDERS: [[u16; PATHS]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 #[test]
-fn whatever_path_is_late_nothing_is_copied_early_and_all_is_copied() {
+fn a_late_path_causes_no_early_and_no_missing_copy() {
     for inner in [Inner::Bucket, Inner::TwoPhase] {
         for per_node in [2, 3, 4, 17, 32] {
-            let schedule = Asked::new(2, per_node, inner).right();
+            let schedule = SessionParameters::new(2, per_node, inner).unchanged();
             for order in ORDERS {
-                assert_eq!(happen(&schedule, order, 24), (None, true), "{inner:?}, {per_node}, {order:?}");
+                assert_eq!(
+                    run_preferring(&schedule, order, 24),
+                    (None, true),
+                    "{inner:?}, {per_node}, {order:?}"
+                );
             }
         }
     }
 }
 
-/// Whether that fault is about bytes that are used before they have come.
+/// Returns true if the fault is a use of bytes before they arrive.
 fn is_early(fault: &Fault) -> bool {
     matches!(fault, Fault::Race { .. } | Fault::Overtaken { .. })
 }
 
 #[test]
 fn one_queue_for_the_copies_of_all_paths_is_refused() {
-    let asked = Asked::new(2, 3, Inner::Bucket);
-    let twin = asked.schedule(move |steps, sums| {
+    let parameters = SessionParameters::new(2, 3, Inner::Bucket);
+    let mutant = parameters.schedule(move |steps, sums| {
         let is_inner = |step: &Step| [3, 7, 11].contains(&step.queue.0);
         let (mut inner, rest): (Vec<Step>, Vec<Step>) = steps.iter().copied().partition(is_inner);
-        // Segment by segment, and in each path by path.
+        // By segments, and within a segment by paths.
         inner.sort_by_key(|step| ((step.trigger.count - 1) / 2, step.queue));
         for (number, step) in inner.iter_mut().enumerate() {
             step.queue.0 = 3;
@@ -213,12 +222,12 @@ fn one_queue_for_the_copies_of_all_paths_is_refused() {
         steps.extend(inner);
         sums[INNER] += std::mem::take(&mut sums[INNER + 1]) + std::mem::take(&mut sums[INNER + 2]);
     });
-    let fault = twin.check().expect_err("a kick of one path lets the copies of another begin");
+    let fault = mutant.check().expect_err("a release of one path lets the copies of another begin");
     assert!(is_early(&fault), "{fault}");
-    assert!(ORDERS.iter().any(|&order| happen(&twin, order, 24).0.is_some()));
+    assert!(ORDERS.iter().any(|&order| run_preferring(&mutant, order, 24).0.is_some()));
 }
 
-/// A trigger on the signal of that number.
+/// A trigger on the signal with that index.
 fn signal(number: usize) -> StepTrigger {
     let mut part = RankPart::new(0);
     let named = (0..number).map(|_| part.signal("any", 0)).last();
@@ -227,19 +236,19 @@ fn signal(number: usize) -> StepTrigger {
 
 #[test]
 fn a_join_of_two_of_three_paths_is_refused() {
-    let twin = Asked::new(2, 3, Inner::TwoPhase).schedule(|steps, _| {
+    let mutant = SessionParameters::new(2, 3, Inner::TwoPhase).schedule(|steps, _| {
         let is_first = |step: &Step| step.queue.0 == 4 && step.trigger.count == 1;
         steps.retain(|step| !is_first(step));
         steps.iter_mut().filter(|step| step.queue.0 == 4).for_each(|step| step.trigger.count -= 1);
     });
-    let fault = twin.check().expect_err("the third path may come after the copies");
+    let fault = mutant.check().expect_err("the third path may come after the copies");
     assert!(is_early(&fault), "{fault}");
-    assert!(ORDERS.iter().any(|&order| happen(&twin, order, 24).0.is_some()));
+    assert!(ORDERS.iter().any(|&order| run_preferring(&mutant, order, 24).0.is_some()));
 }
 
 #[test]
 fn a_join_in_the_queue_of_a_path_is_refused() {
-    let twin = Asked::new(3, 3, Inner::TwoPhase).schedule(|steps, sums| {
+    let mutant = SessionParameters::new(3, 3, Inner::TwoPhase).schedule(|steps, sums| {
         let (mut inner, rest): (Vec<Step>, Vec<Step>) =
             steps.iter().copied().partition(|step| step.queue.0 == 4);
         inner.iter_mut().for_each(|step| {
@@ -255,7 +264,7 @@ fn a_join_in_the_queue_of_a_path_is_refused() {
         }
         sums[CREDIT] += std::mem::take(&mut sums[INNER]);
     });
-    let fault = twin.check().expect_err("a faster path lets forwards of a slower one begin");
+    let fault = mutant.check().expect_err("a faster path lets forwards of a slower one begin");
     assert!(is_early(&fault), "{fault}");
-    assert!(ORDERS.iter().any(|&order| happen(&twin, order, 24).0.is_some()));
+    assert!(ORDERS.iter().any(|&order| run_preferring(&mutant, order, 24).0.is_some()));
 }

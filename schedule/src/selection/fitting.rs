@@ -1,46 +1,46 @@
-//! Costs from what was measured: those at which the model's estimates are nearest to it.
+//! Fits the cost parameters to measurements.
 //!
-//! An estimate is a sum of shares times prices, so the nearest prices are those with the least sum of squares, here of
-//! relative errors: a barrier of 100 ns counts as much as a broadcast of a millisecond. A little is added for prices
-//! that lie far from the built-in ones, so that one that no measurement tells of stays where it is.
+//! An estimate is a sum of shares times prices. The fit minimizes the sum of squared relative errors, so a barrier of
+//! 100 ns counts as much as a broadcast of a millisecond. A small penalty for the distance from the built-in prices
+//! keeps a price at its default if no measurement depends on it.
 
-use super::cost::Shares;
-use super::costs::COUNT;
+use super::cost_model::Shares;
+use super::cost_parameters::COUNT;
 use super::{Costs, Selection};
 use crate::{Algorithm, Shape};
 
-/// CombineWith long a start took.
+/// The measured time of a start.
 #[derive(Clone, Debug)]
 pub struct Measurement<'m> {
-    /// By which algorithm.
+    /// The algorithm.
     pub algorithm: &'m Algorithm,
-    /// Of what.
+    /// The shape of the collective.
     pub shape: Shape,
-    /// CombineWith many ranks shared a processor.
+    /// Number of ranks that shared a processor.
     pub per_processor: usize,
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     pub ns: f64,
 }
 
-/// What a price that is twice the built-in one counts, beside an estimate that is twice what was measured.
-const PULL: f64 = 0.005;
-/// Prices are no less than this part of the built-in ones, and no more than so many times as high.
-const LEAST: f64 = 0.05;
-/// Each price in turn, so often: many more than it takes.
+/// The penalty of a price twice the built-in one, relative to the error of an estimate twice the measured time.
+const DEFAULT_PENALTY: f64 = 0.005;
+/// The lowest price relative to the built-in one; its reciprocal is the highest.
+const LOWEST_RATIO: f64 = 0.05;
+/// Passes over all prices, many more than convergence takes.
 const SWEEPS: usize = 500;
 
 impl Costs {
-    /// The costs that explain these figures best.
+    /// The cost parameters that explain these measurements best.
     pub fn fitted(figures: &[Measurement<'_>]) -> Costs {
         let rows: Vec<Shares> = figures.iter().filter_map(relative).collect();
         let built_in = Costs::default().prices();
-        // In units of the built-in prices.
+        // Prices in units of the built-in ones.
         let rows: Vec<Shares> =
             rows.into_iter().map(|row| std::array::from_fn(|at| row[at] * built_in[at])).collect();
         let mut prices = [1.0; COUNT];
         for _ in 0..SWEEPS {
             for at in 0..prices.len() {
-                let (mut above, mut below) = (PULL, PULL);
+                let (mut above, mut below) = (DEFAULT_PENALTY, DEFAULT_PENALTY);
                 for row in &rows {
                     let others: f64 = (0..prices.len())
                         .filter(|other| *other != at)
@@ -49,14 +49,14 @@ impl Costs {
                     above += row[at] * (1.0 - others);
                     below += row[at] * row[at];
                 }
-                prices[at] = (above / below).clamp(LEAST, 1.0 / LEAST);
+                prices[at] = (above / below).clamp(LOWEST_RATIO, 1.0 / LOWEST_RATIO);
             }
         }
         Costs::at(std::array::from_fn(|at| prices[at] * built_in[at]))
     }
 }
 
-/// The shares of a figure, for each nanosecond that it took.
+/// The shares of a measurement, divided by the measured time.
 fn relative(figure: &Measurement<'_>) -> Option<Shares> {
     let selection = Selection { per_processor: figure.per_processor, ..Selection::default() };
     let work = figure.algorithm.work(&figure.shape).filter(|_| figure.ns > 0.0)?;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::CollectiveKind;
 
-    /// What a machine with such costs would measure.
+    /// The times that a machine with these parameters would measure.
     fn figures(costs: Costs, crowds: &[usize]) -> Vec<Measurement<'static>> {
         let mut all = Vec::new();
         for &per_processor in crowds {
@@ -87,17 +87,17 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_found_from_what_they_lead_to() {
+    fn a_fit_recovers_the_parameters_behind_its_measurements() {
         let costs = "hand_over_ns=200,turn_ns=3000,step_ns=60,copied_per_us=6000,combined_per_us=2000";
         let costs: Costs = costs.parse().unwrap();
         let found = Costs::fitted(&figures(costs, &[1, 2]));
-        for ((name, wanted), (_, found)) in costs.named().into_iter().zip(found.named()) {
-            assert!(found.abs_diff(wanted) * 10 <= wanted, "{name}: {found} and not {wanted}");
+        for ((name, expected), (_, found)) in costs.named().into_iter().zip(found.named()) {
+            assert!(found.abs_diff(expected) * 10 <= expected, "{name}: {found} and not {expected}");
         }
     }
 
     #[test]
-    fn what_nothing_tells_of_stays() {
+    fn an_unmeasured_parameter_keeps_its_default() {
         let costs = Costs { hand_over_ns: 300, ..Costs::default() };
         let found = Costs::fitted(&figures(costs, &[1]));
         assert!(found.hand_over_ns > 250 && found.turn_ns == Costs::default().turn_ns, "{found}");

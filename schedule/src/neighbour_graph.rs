@@ -1,46 +1,46 @@
-//! Who exchanges with whom, where it is not everybody.
+//! Neighbour graphs: the pairs of ranks that exchange blocks.
 
-/// A block that a rank gives.
+/// A block that a rank sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge {
-    /// To whom.
+    /// The receiver.
     pub to: usize,
-    /// Which of the blocks that one gets it is there.
+    /// Index of the block among those that the receiver gets.
     pub slot: usize,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// A block that a rank gets.
+/// A block that a rank receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Got {
-    /// From whom.
+    /// The sender.
     pub from: usize,
-    /// Which of the blocks that one gives.
+    /// Index of the block among those that the sender sends.
     pub number: usize,
-    /// Where it begins among those.
+    /// Offset in the send buffer, in bytes.
     pub there: u64,
-    /// Where it begins among those that are got.
+    /// Offset in the receive buffer, in bytes.
     pub at: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// Who exchanges blocks with whom. Each rank gives one block for each of its edges, one behind the other, and gets one
-/// for each edge that leads to it, one behind the other.
+/// The graph of ranks that exchange blocks. Each rank sends one block for each of its outgoing edges and receives one
+/// for each incoming edge. Blocks lie one behind the other in both buffers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeighbourGraph {
     gives: Vec<Vec<Edge>>,
-    /// From whom each block comes, which of those it gives it is there, and its bytes.
+    /// For each block received: the sender, the index of the block at the sender, and its size in bytes.
     gets: Vec<Vec<(usize, usize, u64)>>,
-    /// The most blocks that a rank gives. Kept, because every part asks for it.
+    /// The largest number of blocks that any rank sends. Stored, because every part needs it.
     most: usize,
 }
 
 impl NeighbourGraph {
-    /// A graph: for each rank whom it gives a block, and of how many bytes; and from whom it gets one, in the order in
-    /// which they are to lie. Of several blocks between the same two the first given is the first got. `None`: the two
-    /// do not fit together, or name ranks that are not there.
+    /// Creates a graph. `gives[rank]` lists the receivers of a rank with the sizes of the blocks in bytes; `gets[rank]`
+    /// lists the senders of a rank in the order in which their blocks are to lie. Several blocks between the same two
+    /// ranks keep their order. Returns `None` if the two lists do not match, or name a rank that does not exist.
     pub fn graph(gives: &[Vec<(usize, u64)>], gets: &[Vec<usize>]) -> Option<NeighbourGraph> {
         let ranks = gives.len();
         if gets.len() != ranks {
@@ -60,9 +60,10 @@ impl NeighbourGraph {
         all.then(|| NeighbourGraph::of_edges(edges))
     }
 
-    /// A grid of ranks, the last dimension changing fastest; each exchanges `bytes` with the one before and the one
-    /// after it along each dimension, around the end where that is `periodic`. Blocks lie in that order: before and
-    /// after along the first dimension, then the second. `None`: no ranks.
+    /// Creates a Cartesian grid of ranks whose last dimension changes fastest. Each rank exchanges `bytes` bytes with
+    /// the rank before and the rank after it along each dimension, around the end where the dimension is `periodic`.
+    /// Blocks lie in this order: before and after along the first dimension, then along the second. Returns `None` if
+    /// there are no ranks.
     ///
     /// Source: MPI-4, neighbourhood collectives on Cartesian topologies.
     pub fn cartesian(dims: &[usize], periodic: &[bool], bytes: u64) -> Option<NeighbourGraph> {
@@ -94,17 +95,17 @@ impl NeighbourGraph {
         NeighbourGraph { gives, gets, most }
     }
 
-    /// CombineWith many ranks there are.
+    /// The number of ranks.
     pub fn ranks(&self) -> usize {
         self.gives.len()
     }
 
-    /// The most blocks that a rank gives.
+    /// The largest number of blocks that any rank sends.
     pub fn given_max(&self) -> usize {
         self.most
     }
 
-    /// What a rank gives: the edge, and where its block begins among all.
+    /// The blocks that a rank sends, each with its offset in the send buffer.
     pub fn given(&self, rank: usize) -> impl Iterator<Item = (Edge, u64)> + '_ {
         self.gives[rank].iter().scan(0, |at, &edge| {
             *at += edge.bytes;
@@ -112,7 +113,7 @@ impl NeighbourGraph {
         })
     }
 
-    /// What a rank gets.
+    /// The blocks that a rank receives.
     pub fn got(&self, rank: usize) -> impl Iterator<Item = Got> + '_ {
         self.gets[rank].iter().scan(0, |at, &(from, number, bytes)| {
             *at += bytes;
@@ -121,20 +122,20 @@ impl NeighbourGraph {
         })
     }
 
-    /// Where a block begins among those that a rank gets.
+    /// Offset of the block with index `slot` in the receive buffer of `rank`.
     pub fn slot_offset(&self, rank: usize, slot: usize) -> u64 {
         self.gets[rank][..slot].iter().map(|&(_, _, bytes)| bytes).sum()
     }
 
-    /// Bytes that a rank gives, and that it gets.
+    /// Bytes that a rank sends, and bytes that it receives.
     pub fn bytes(&self, rank: usize) -> [u64; 2] {
         let given = self.gives[rank].iter().map(|edge| edge.bytes).sum();
         [given, self.gets[rank].iter().map(|&(_, _, bytes)| bytes).sum()]
     }
 }
 
-/// The blocks of a rank of a grid, by dimension and side: twice the dimension, and one more for the side after it; and
-/// whom each is for. A block sent to one side is got from the other.
+/// The neighbours of a rank in a grid, each as (side, neighbour). The side is twice the dimension, plus one for the
+/// neighbour after the rank. A block sent to one side is received from the opposite side.
 pub fn sides(dims: &[usize], periodic: &[bool], rank: usize) -> Vec<(usize, usize)> {
     let mut sides = Vec::new();
     let mut stride = dims.iter().product::<usize>();
@@ -156,9 +157,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn around_two_ranks_each_gets_from_the_other_side() {
+    fn in_a_ring_of_two_each_rank_receives_from_the_opposite_side() {
         let ring = NeighbourGraph::cartesian(&[2], &[true], 8).expect("there are ranks");
-        // What goes before comes from after.
+        // The block for the rank before arrives there from the rank after.
         let given: Vec<(usize, usize)> = ring.given(0).map(|(edge, _)| (edge.to, edge.slot)).collect();
         assert_eq!(given, [(1, 1), (1, 0)]);
         let got: Vec<(usize, u64)> = ring.got(1).map(|got| (got.from, got.there)).collect();
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_must_fit_together() {
+    fn mismatched_graphs_are_refused() {
         assert!(NeighbourGraph::graph(&[vec![(1, 5)], vec![]], &[vec![], vec![0]]).is_some());
         assert!(NeighbourGraph::graph(&[vec![(1, 5)], vec![]], &[vec![], vec![]]).is_none(), "not expected");
         assert!(NeighbourGraph::graph(&[vec![], vec![]], &[vec![], vec![0]]).is_none(), "not given");

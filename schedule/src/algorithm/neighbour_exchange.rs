@@ -1,11 +1,11 @@
-//! Exchanges among neighbours: each puts its blocks where they belong as soon as all of its neighbours are ready.
+//! Neighbour exchange: each rank writes its blocks to their receivers as soon as these are ready.
 
 use super::{Algorithm, CollectiveKind, Make, signal_all};
 use crate::RankPart;
-use crate::neighbours::Edge;
+use crate::neighbour_graph::Edge;
 use crate::shape::{Counts, DATA, RESULT, Shape};
 
-/// Straight to each.
+/// Writes each block directly to its receiver.
 pub(super) const DIRECT: Algorithm = Algorithm {
     name: "direct",
     operation: CollectiveKind::Neighbours,
@@ -30,26 +30,26 @@ fn direct(shape: &Shape, part: &mut RankPart) {
     put_blocks(part, &gives, &gets, neighbours.given_max());
 }
 
-/// A block that is given.
+/// A block to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GivenBlock {
-    /// To whom.
+    /// The receiver.
     pub to: usize,
-    /// Where it begins in [`DATA`] here.
+    /// Offset in the sender's [`DATA`], in bytes.
     pub from: u64,
-    /// Where it begins in [`RESULT`] there.
+    /// Offset in the receiver's [`RESULT`], in bytes.
     pub into: u64,
-    /// Its length in bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// Gives those blocks, each as soon as who gets it is ready, and gets others: from whom, and which of the blocks that
-/// one gives. No rank whose signals are named gives more than `most`.
+/// Sends the blocks `gives`, each as soon as its receiver is ready, and receives the blocks `gets`, each given by its
+/// sender and its index among the blocks of the sender. `most` is the largest number of blocks that any rank sends.
 pub fn put_blocks(part: &mut RankPart, gives: &[GivenBlock], gets: &[(usize, usize)], most: usize) {
     let me = part.rank();
     let arrived = part.signal("arrived", gets.len() as u64);
     let sent = part.signal("sent", gives.len() as u64);
-    // One for each block that is given: one neighbour that is ahead would stand for another.
+    // One signal for each block sent: in a sum, a neighbour that is ahead would count for another.
     let ready: Vec<_> = (0..most).map(|at| part.signal("ready", u64::from(at < gives.len()))).collect();
     signal_all(part, gets.iter().map(|&(from, number)| ready[number].on(from, 1)));
     for (&GivenBlock { to, from, into, bytes }, ready) in gives.iter().zip(&ready) {

@@ -1,6 +1,6 @@
-//! What somebody wants taken, whatever the model says.
+//! Algorithms that the user has chosen, regardless of the cost model.
 
-use crate::names::{OPERATIONS, typed};
+use crate::operation_names::{OPERATIONS, typed};
 use crate::{Algorithm, CollectiveKind};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct Forced(BTreeMap<CollectiveKind, &'static str>);
 
 impl Forced {
-    /// What is wanted of an operation.
+    /// The algorithm chosen for an operation.
     pub fn of(&self, operation: CollectiveKind) -> Option<&'static Algorithm> {
         let name = self.0.get(&operation)?;
         operation.algorithms().find(|algorithm| algorithm.name == *name)
@@ -21,7 +21,7 @@ impl Forced {
 impl FromStr for Forced {
     type Err = String;
 
-    /// The error says what there is.
+    /// The error lists the accepted names.
     fn from_str(text: &str) -> Result<Forced, String> {
         let mut all = BTreeMap::new();
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -55,14 +55,14 @@ impl fmt::Display for Forced {
     }
 }
 
-/// The name that `word` was most likely meant to be, if one is near enough to be worth saying.
+/// The name most similar to `word`, if one is similar enough to suggest.
 fn nearest<'n>(word: &str, names: &'n [String]) -> Option<&'n str> {
     let limit = (word.chars().count() / 3).max(1);
     let rated = names.iter().map(|name| (strsim::osa_distance(word, name), name.as_str()));
     rated.filter(|(distance, _)| *distance <= limit).min().map(|(_, name)| name)
 }
 
-/// There is no such thing; but there are these.
+/// The text of the error for an unknown name, with a suggestion and all known names.
 fn none(kind: &str, word: &str, names: Vec<String>) -> String {
     let meant = nearest(word, &names);
     let meant = meant.map_or(String::new(), |right| format!(" (did you mean '{right}'?)"));
@@ -74,23 +74,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_is_read_and_written() {
-        let wanted: Forced = "bcast=Scatter+Allgather, allreduce=recursive doubling,".parse().unwrap();
-        assert_eq!(wanted.to_string(), "bcast=scatter+allgather,allreduce=recursive-doubling");
-        assert_eq!(wanted.to_string().parse(), Ok(wanted.clone()));
-        assert_eq!(wanted.of(CollectiveKind::Bcast).map(|one| one.name), Some("scatter+allgather"));
-        assert!(wanted.of(CollectiveKind::Scan).is_none());
+    fn forced_algorithms_are_parsed_and_formatted() {
+        let expected: Forced = "bcast=Scatter+Allgather, allreduce=recursive doubling,".parse().unwrap();
+        assert_eq!(expected.to_string(), "bcast=scatter+allgather,allreduce=recursive-doubling");
+        assert_eq!(expected.to_string().parse(), Ok(expected.clone()));
+        assert_eq!(expected.of(CollectiveKind::Bcast).map(|one| one.name), Some("scatter+allgather"));
+        assert!(expected.of(CollectiveKind::Scan).is_none());
         assert_eq!("".parse(), Ok(Forced::default()));
     }
 
     #[test]
-    fn what_there_is_not_is_told_with_what_there_is() {
+    fn an_unknown_name_is_reported_with_the_known_ones() {
         let fault = |text: &str| text.parse::<Forced>().unwrap_err();
         let text = fault("bcats=binomial");
         assert!(text.contains("'bcast'?") && text.contains("allreduce, gather"), "{text}");
         let text = fault("barrier=tree");
-        let wanted = "there is no algorithm for barrier 'tree': there are dissemination, central";
-        assert!(text.starts_with(wanted), "{text}");
+        let expected = "there is no algorithm for barrier 'tree': there are dissemination, central";
+        assert!(text.starts_with(expected), "{text}");
         assert!(fault("bcast").contains("OPERATION=ALGORITHM"));
         assert!(fault("bcast=chain,bcast=chain").contains("twice"));
     }

@@ -1,10 +1,10 @@
-//! What is simulated, beside what the formulas of the study say: within one per cent at every size.
+//! Compares simulated times with the formulas of the study: within one per cent at every size.
 //!
-//! The formulas know of one stream, or of three that never meet, along so many hops; of no readiness, which is not
-//! counted here, either; and of no link that is taken, so links cost nothing here.
+//! The formulas assume one stream, or three streams without common links, along a number of hops. They ignore readiness
+//! signals, which are not counted here either, and contention, so links cost nothing here.
 
 use super::node_chain::NodeChain;
-use super::tests::Asked;
+use super::tests::SessionParameters;
 use super::{Inner, PROGRESS_MAX};
 use crate::network::{Grid, Network, Parameters, Time, Topology};
 use crate::{Step, StepKind};
@@ -15,7 +15,7 @@ const GAP: f64 = 1.0e-9;
 const HOPS: f64 = 4.0;
 const ENGINES: f64 = 4.0;
 
-/// Sizes with their numbers of segments.
+/// Message sizes, each with the number of segments.
 fn sizes() -> impl Iterator<Item = (u64, u64)> {
     let segments = |exponent| match exponent {
         10..=15 => 1,
@@ -28,16 +28,16 @@ fn sizes() -> impl Iterator<Item = (u64, u64)> {
     (10..=30).map(move |exponent| (1 << exponent, segments(exponent)))
 }
 
-fn seconds(asked: Asked, change: impl Fn(&mut Vec<Step>) + Send + Sync + 'static) -> f64 {
-    let schedule = asked.schedule(move |steps, _| change(steps));
+fn seconds(session: SessionParameters, change: impl Fn(&mut Vec<Step>) + Send + Sync + 'static) -> f64 {
+    let schedule = session.schedule(move |steps, _| change(steps));
     let parameters = Parameters { link_byte: Time::ZERO, ..Parameters::default() };
-    let topology = Topology::Grid(Grid::mesh(&[asked.row.nodes as u64]));
-    let network = Network { topology, parameters, per_node: asked.per_node as u64 };
+    let topology = Topology::Grid(Grid::mesh(&[session.row.nodes as u64]));
+    let network = Network { topology, parameters, per_node: session.per_node as u64 };
     let simulated = schedule.simulate(&network).expect("it does not get stuck");
     (simulated.time - simulated.moves_from).as_seconds()
 }
 
-/// Copies within a node move so many times fewer bytes.
+/// Divides the size of copies within a node by `times`.
 fn shrink(steps: &mut [Step], per_node: u32, times: u64) {
     for step in steps {
         if let StepKind::Copy { from, to, bytes } = &mut step.action
@@ -54,32 +54,49 @@ fn assert_near(simulated: f64, formula: f64, what: &str) {
 }
 
 #[test]
-fn bucket_relay_takes_what_its_formula_says() {
+fn bucket_relay_time_matches_its_formula() {
     for (bytes, segments) in sizes() {
         for per_node in [2, 3, 4] {
             let row = NodeChain { nodes: HOPS as usize + 1, paths: 1 };
-            let asked =
-                Asked { row, per_node, inner: Inner::Bucket, bytes, segments, progress_max: PROGRESS_MAX };
+            let session = SessionParameters {
+                row,
+                per_node,
+                inner: Inner::Bucket,
+                bytes,
+                segments,
+                progress_max: PROGRESS_MAX,
+            };
             let (m, n, others) = (bytes as f64 / segments as f64, segments as f64, per_node as f64 - 1.0);
             let formula = (HOPS + 1.0) * (L + m * G) + (n * others - 1.0) * (m * G + GAP);
-            assert_near(seconds(asked, |_| ()), formula, &format!("{bytes} bytes, {per_node} ranks a node"));
+            assert_near(
+                seconds(session, |_| ()),
+                formula,
+                &format!("{bytes} bytes, {per_node} ranks a node"),
+            );
         }
     }
 }
 
-/// The outer part, so many bytes a segment.
+/// Time of the inter-node part, with `segment` bytes a segment.
 fn outer(segment: f64, segments: f64) -> f64 {
     (HOPS + 1.0) * (L + segment * G) + (segments - 1.0) * (segment * G + GAP)
 }
 
 #[test]
-fn two_phase_takes_what_each_reading_of_its_formula_says() {
+fn two_phase_time_matches_each_reading_of_its_formula() {
     for (bytes, segments) in sizes() {
         for per_node in [2, 3, 4] {
             let of = |paths| {
-                // The formulas have hops + 1 outer terms besides the one for the copies.
+                // The formulas have hops + 1 inter-node terms besides the one for the copies.
                 let row = NodeChain { nodes: HOPS as usize + 2, paths };
-                Asked { row, per_node, inner: Inner::TwoPhase, bytes, segments, progress_max: PROGRESS_MAX }
+                SessionParameters {
+                    row,
+                    per_node,
+                    inner: Inner::TwoPhase,
+                    bytes,
+                    segments,
+                    progress_max: PROGRESS_MAX,
+                }
             };
             let (m, n, others) = (bytes as f64, segments as f64, per_node as f64 - 1.0);
             let inner = |bytes: f64| L + bytes * G + GAP;
@@ -94,8 +111,8 @@ fn two_phase_takes_what_each_reading_of_its_formula_says() {
             let simulated = seconds(of(3), move |steps| shrink(steps, ranks, 3));
             assert_near(simulated, drawn, &what("drawn"));
 
-            let honest = outer(m / n / 3.0, n) + inner(others * m / ENGINES);
-            assert_near(seconds(of(3), |_| ()), honest, &what("honest"));
+            let complete = outer(m / n / 3.0, n) + inner(others * m / ENGINES);
+            assert_near(seconds(of(3), |_| ()), complete, &what("honest"));
         }
     }
 }
@@ -110,7 +127,7 @@ fn formulas_give_the_bandwidths_of_the_study() {
     let drawn =
         [1.0, 2.0, 3.0].map(|others| rate(outer(m / 1536.0, 512.0) + L + others * m / 12.0 * G + GAP));
     assert_eq!(drawn.map(|rate| (rate * 10.0).round() / 10.0), [22.8, 19.0, 16.3]);
-    let honest =
+    let complete =
         [1.0, 2.0, 3.0].map(|others| rate(outer(m / 1536.0, 512.0) + L + others * m / 4.0 * G + GAP));
-    assert_eq!(honest.map(|rate| (rate * 10.0).round() / 10.0), [16.3, 11.4, 8.8]);
+    assert_eq!(complete.map(|rate| (rate * 10.0).round() / 10.0), [16.3, 11.4, 8.8]);
 }

@@ -1,7 +1,7 @@
-//! Schedules whose parts are written down: from a file, or by a program that has them all.
+//! Explicit schedules: all parts are given, by a file or by a program.
 //!
-//! Nothing that is written down is believed: what a schedule cannot be is an error with its place, before anything is
-//! computed from it. Whether it does what it is to do, and stays inside of its buffers, is for the proof to say.
+//! Parts are validated before anything is computed from them: an impossible schedule is an error that names the place.
+//! [`Schedule::check`] then proves whether it fulfils its contract and stays within its buffers.
 
 use super::{
     BufferDecl, BufferId, Contract, EFFECTS_MAX, Location, RankPart, Schedule, SignalDecl, Span, StepEffect,
@@ -10,49 +10,49 @@ use super::{
 use super::{BufferKind, Step, StepTrigger};
 use std::fmt;
 
-/// The part of one rank, written down.
+/// The explicit part of one rank.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExplicitPart {
-    /// Its buffers.
+    /// The buffers.
     pub rooms: Vec<BufferDecl>,
-    /// Its signals, the first of which is [`START`](super::START).
+    /// The signals; the first one is [`START`](super::START).
     pub counters: Vec<SignalDecl>,
-    /// Its steps.
+    /// The steps.
     pub steps: Vec<ExplicitStep>,
-    /// When its start is over.
+    /// The completion conditions.
     pub finish: Vec<StepTrigger>,
-    /// What it gives and gets.
+    /// The inputs and outputs of the rank.
     pub contract: Contract,
 }
 
-/// A step, written down, with as many effects as somebody wrote.
+/// An explicit step. The number of effects is validated later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExplicitStep {
-    /// In which of the rank's queues.
+    /// The queue of the rank.
     pub queue: u16,
-    /// What it waits for.
+    /// The condition that the step waits for.
     pub trigger: StepTrigger,
-    /// What it does.
+    /// The action.
     pub action: StepKind,
-    /// What it raises then.
+    /// The signals that the step raises.
     pub effects: Vec<StepEffect>,
 }
 
-/// Bytes of a buffer at most: a rank has no more addresses.
+/// The largest buffer in bytes: a rank has no more addresses.
 pub const BYTES_MAX: u64 = 1 << 40;
-/// What a signal counts in a start at most. Sums of it over all steps stay below 2^64.
+/// The largest count of a signal in a start. Sums over all steps stay below 2^64.
 pub const COUNT_MAX: u64 = 1 << 32;
-/// Starts that a trigger looks back at most.
+/// The most starts that a trigger may look back.
 pub const LAG_MAX: u32 = 16;
 
-/// Why what is written down is no schedule.
+/// Why explicit parts form no valid schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidSchedule {
-    /// Whose part; `None`: the whole.
+    /// The rank with the invalid part; `None` if the fault concerns all parts.
     pub rank: Option<usize>,
-    /// Which of its steps, if it is one.
+    /// The index of the invalid step, if a step is invalid.
     pub step: Option<usize>,
-    /// What is wrong.
+    /// The reason.
     pub why: String,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for InvalidSchedule {
 impl std::error::Error for InvalidSchedule {}
 
 impl RankPart {
-    /// The part as it would be written down, with its contract.
+    /// The part in its explicit form, with its contract.
     pub fn listed(&self, contract: Contract) -> ExplicitPart {
         let step = |step: &Step| ExplicitStep {
             queue: step.queue.0,
@@ -88,10 +88,10 @@ impl RankPart {
 }
 
 impl Schedule {
-    /// The schedule of these parts, of rank 0 and the ranks after it.
+    /// Creates a schedule of explicit parts; `parts[rank]` is the part of that rank.
     ///
-    /// Errors: no part at all; a rank, buffer or signal that is named and is not there; more than [`EFFECTS_MAX`]
-    /// effects; offsets, counts and lags beyond [`BYTES_MAX`], [`COUNT_MAX`] and [`LAG_MAX`].
+    /// Errors: no parts; a rank, buffer or signal that does not exist; more than [`EFFECTS_MAX`] effects; offsets,
+    /// counts and lags beyond [`BYTES_MAX`], [`COUNT_MAX`] and [`LAG_MAX`].
     pub fn from_parts(
         name: impl Into<String>,
         parts: Vec<ExplicitPart>,
@@ -109,7 +109,7 @@ impl Schedule {
     }
 }
 
-/// The part of a list that was looked at.
+/// Builds the part of a rank from validated input.
 fn make(rank: usize, listed: ExplicitPart) -> (RankPart, Contract) {
     let mut part = RankPart::new(rank);
     for room in listed.rooms {
@@ -261,14 +261,14 @@ fn no_rank(rank: usize, ranks: usize) -> String {
 }
 
 impl BufferId {
-    /// The one of that number, in the order in which buffers are named.
+    /// The buffer with that index in the order of declaration.
     pub fn numbered(number: usize) -> Option<BufferId> {
         number.try_into().ok().map(BufferId)
     }
 }
 
 impl super::SignalId {
-    /// The one of that number, in the order in which signals are named; 0 is [`START`](super::START).
+    /// The signal with that index in the order of declaration; 0 is [`START`](super::START).
     pub fn numbered(number: usize) -> Option<super::SignalId> {
         number.try_into().ok().map(super::SignalId)
     }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_down_is_the_same_schedule() {
+    fn an_explicit_schedule_equals_its_source() {
         for algorithm in ALGORITHMS {
             let shape = Shape::new(algorithm.operation, 8, 0, 64);
             if !(algorithm.fits)(&shape) {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_schedule_can_be_is_refused() {
+    fn invalid_parts_are_refused() {
         let refused = |what: &str, change: &dyn Fn(&mut Vec<ExplicitPart>)| {
             let mut parts = three();
             change(&mut parts);

@@ -1,17 +1,17 @@
-//! The broadcast of ACP's collective interface: one list of copies, `[to, from, after]`, that one rank runs, which may
-//! be none of those that get the data.
+//! The broadcast of ACP's collective interface: a list of copies, `[to, from, after]`, that one rank runs. That rank
+//! need not be one of those that get the data.
 
 use super::*;
 use crate::rank_part::RankPart;
 use crate::step::StepTrigger;
 use crate::{Fault, Origin, Span};
 
-/// The list for 7 ranks, a binary tree, as it is printed.
+/// The published list for 7 ranks, a binary tree.
 const TREE_OF_7: [(usize, usize, Option<usize>); 6] =
     [(1, 0, None), (2, 0, None), (3, 1, Some(0)), (4, 1, Some(0)), (5, 2, Some(1)), (6, 2, Some(1))];
 const BYTES: u64 = 40;
 
-/// A broadcast from the first member to all, by a list that one rank runs, among all ranks of a group.
+/// A broadcast from the first member of a group to all members, by a list that rank `by` runs.
 fn listed(
     ranks: usize,
     by: usize,
@@ -21,7 +21,7 @@ fn listed(
     let places = members.clone();
     let write = move |b: &mut Builder| {
         let data = b.buffer("data", BYTES);
-        b.by(Some(by));
+        b.prepared_by(Some(by));
         write(b, &places.iter().map(|&rank| data.on(rank)).collect::<Vec<_>>());
     };
     let contract = move |rank: usize| {
@@ -34,24 +34,24 @@ fn listed(
     Schedule::build("list", (ranks, 0, BYTES), write, contract)
 }
 
-/// The list as it is printed.
+/// Builds the published list.
 fn tree_of_7(b: &mut Builder, data: &[Region]) {
-    let mut written = Vec::new();
+    let mut added = Vec::new();
     for (to, from, after) in TREE_OF_7 {
-        written.push(b.copy(data[from], data[to]).after(after.map(|step| written[step])).written());
+        added.push(b.copy(data[from], data[to]).after(after.map(|step| added[step])).id());
     }
 }
 
-/// A binary tree of any size, what comes after what found out.
+/// Builds a binary tree of any size; the dependencies follow from the writes.
 fn tree(b: &mut Builder, data: &[Region]) {
     for child in 1..data.len() {
         let parent = (child - 1) / 2;
-        let heard = b.last_write(data[parent]);
-        b.copy(data[parent], data[child]).after(heard);
+        let last = b.last_write(data[parent]);
+        b.copy(data[parent], data[child]).after(last);
     }
 }
 
-/// The moves of a part as such a list: to and from whom, and after which of them.
+/// The copies of a part in the form of the published list: (receiver, sender, index of the copy that it comes after).
 fn list(part: &RankPart) -> Vec<(usize, usize, Option<usize>)> {
     let name = |trigger: StepTrigger| part.counters()[trigger.signal.index()].name.clone();
     let number = |name: &str| name.strip_prefix("step ")?.strip_suffix(" is done")?.parse().ok();
@@ -68,17 +68,17 @@ fn list(part: &RankPart) -> Vec<(usize, usize, Option<usize>)> {
 }
 
 #[test]
-fn j9_the_tree_of_7_is_that_of_the_paper() {
+fn j9_the_tree_of_7_ranks_is_the_published_one() {
     let members: Vec<usize> = (0..7).collect();
     for by in 0..8 {
-        let printed = listed(8, by, members.clone(), tree_of_7);
+        let published = listed(8, by, members.clone(), tree_of_7);
         let found = listed(8, by, members.clone(), tree);
         for rank in 0..8 {
-            let wanted = if rank == by { &TREE_OF_7[..] } else { &[] };
-            assert_eq!(list(&printed.part(rank)), wanted, "rank {rank}, by {by}");
-            assert_eq!(printed.part(rank), found.part(rank), "rank {rank}, by {by}");
+            let expected = if rank == by { &TREE_OF_7[..] } else { &[] };
+            assert_eq!(list(&published.part(rank)), expected, "rank {rank}, by {by}");
+            assert_eq!(published.part(rank), found.part(rank), "rank {rank}, by {by}");
         }
-        printed.check().unwrap_or_else(|fault| panic!("by rank {by}: {fault}"));
+        published.check().unwrap_or_else(|fault| panic!("by rank {by}: {fault}"));
     }
 }
 
@@ -95,28 +95,29 @@ fn j9_a_rank_outside_of_the_group_runs_the_list() {
     }
 }
 
-/// Whoever hands on before it has got: the first of two that come after a copy holds the second up, too, so both are
-/// left out. And each copy is needed.
+/// Without the order of copy 0 or 1, a rank forwards data before it has received them. The first of the two copies that
+/// depend on another one also delays the second, so the order of both is removed. Without any one copy, bytes are
+/// missing.
 #[test]
-fn j9_a_list_with_anything_left_out_is_refused() {
-    let left_out = |order: Option<usize>, copy: Option<usize>| {
+fn j9_a_list_with_any_order_or_copy_removed_is_refused() {
+    let without = |order: Option<usize>, copy: Option<usize>| {
         let write = move |b: &mut Builder, data: &[Region]| {
-            let mut written = Vec::new();
+            let mut added = Vec::new();
             for (number, (to, from, after)) in TREE_OF_7.into_iter().enumerate() {
                 let copied = if Some(number) == copy { b.join(7) } else { b.copy(data[from], data[to]) };
-                let after = after.filter(|_| after != order).map(|before| written[before]);
-                written.push(copied.after(after).written());
+                let after = after.filter(|_| after != order).map(|before| added[before]);
+                added.push(copied.after(after).id());
             }
         };
         listed(8, 7, (0..7).collect(), write).check().err().map(|fault| *fault)
     };
-    assert_eq!(left_out(None, None), None);
+    assert_eq!(without(None, None), None);
     for before in 0..2 {
-        let fault = left_out(Some(before), None);
+        let fault = without(Some(before), None);
         assert!(matches!(fault, Some(Fault::Race { .. })), "after {before}: {fault:?}");
     }
     for copy in 0..TREE_OF_7.len() {
-        let fault = left_out(None, Some(copy));
+        let fault = without(None, Some(copy));
         assert!(matches!(fault, Some(Fault::WrongBytes { .. })), "{copy}: {fault:?}");
     }
 }

@@ -1,10 +1,10 @@
-//! Nodes in a row, with one stream along it or several: what the formulas of the study are about.
+//! A chain of nodes with one or several streams along it: the case that the formulas of the study describe.
 
 use super::{Inner, PROGRESS_MAX, Paths, Session};
 use crate::Schedule;
 use crate::shape::Shape;
 
-/// All paths go from one node to the next.
+/// Paths that all go from each node to the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeChain {
     pub(crate) nodes: usize,
@@ -29,8 +29,8 @@ impl Paths for NodeChain {
     }
 }
 
-/// A broadcast from rank 0 along the X side of the shape's placement, in so many streams of so many segments, each with
-/// an engine of its own: inside the nodes by bucket relay, or in two phases.
+/// A broadcast from rank 0 along the X side of the shape's placement, in `paths` streams of `segments` segments, each
+/// with an engine of its own. Inside the nodes it uses two phases, or bucket relay.
 pub fn streams(shape: &Shape, paths: usize, segments: u64, two_phase: bool) -> Schedule {
     let (of, for_contract) = (shape.clone(), shape.clone());
     let row = NodeChain { nodes: shape.placement.torus[0], paths };

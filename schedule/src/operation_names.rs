@@ -1,9 +1,9 @@
-//! Operations and algorithms as they are typed.
+//! Names of operations and algorithms, as a user types them.
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::shape::CollectiveKind;
 
-/// All operations, each with what it is called.
+/// All operations with their names.
 pub const OPERATIONS: [(&str, CollectiveKind); 12] = [
     ("barrier", CollectiveKind::Barrier),
     ("bcast", CollectiveKind::Bcast),
@@ -20,18 +20,18 @@ pub const OPERATIONS: [(&str, CollectiveKind); 12] = [
 ];
 
 impl CollectiveKind {
-    /// The one that is called so.
+    /// Finds the operation of that name.
     pub fn named(word: &str) -> Option<CollectiveKind> {
         OPERATIONS.iter().find(|(name, _)| *name == word).map(|(_, operation)| *operation)
     }
 
-    /// Its algorithms.
+    /// The algorithms of this operation.
     pub fn algorithms(self) -> impl Iterator<Item = &'static Algorithm> {
         ALGORITHMS.iter().filter(move |algorithm| algorithm.operation == self)
     }
 }
 
-/// A name of several words as one.
+/// Joins a name of several words by hyphens, in lower case.
 pub fn typed(name: &str) -> String {
     name.to_lowercase().replace([' ', '_'], "-")
 }

@@ -1,16 +1,17 @@
-//! What passes between nodes, of algorithms that do not look at them: hand-overs of the longest chain, and bytes of the
-//! busiest node, where several ranks share each of several nodes. Elsewhere nothing is known of nodes, and it is zero.
+//! Inter-node work of algorithms that ignore the placement: hand-overs between nodes on the critical path, and bytes of
+//! the busiest node. Both are zero unless several ranks share each of several nodes.
 //!
-//! Distances that double are inside a node as long as blocks of so many ranks divide it; those from each rank to one
-//! so much further on leave it at its end, and a chain of them once. Of a ring the hops between the last rank of a node
-//! and the first one of the next leave it. All others are taken to.
+//! Exchanges at doubling distances between halves of blocks stay inside a node as long as the block size divides the
+//! ranks of the node. Exchanges from each rank to the one at a doubling distance after it leave a node at its end, and
+//! a chain of them leaves it once. In a ring, the hops from the last rank of a node to the first one of the next leave
+//! the node. All other hand-overs are assumed to leave it.
 //!
-//! `p` ranks, `k` on each of `nodes`; `n` bytes as in `work.rs`.
+//! `p` ranks, `k` on each of `nodes` nodes; `n` bytes as in `work/mod.rs`.
 
 use crate::algorithm::{Algorithm, CollectiveKind, Work, doublings};
 use crate::shape::Shape;
 
-/// The work with what passes between nodes.
+/// Adds the inter-node part to some work.
 pub(crate) fn with(work: Work, bytes: f64, algorithm: &Algorithm, shape: &Shape) -> Work {
     let (ranks, per_node) = (shape.ranks, shape.placement.per_node);
     if !shape.placement.shares_nodes(ranks) {
@@ -20,19 +21,19 @@ pub(crate) fn with(work: Work, bytes: f64, algorithm: &Algorithm, shape: &Shape)
     work.between(work.hops * levels.share(algorithm.name), bytes * levels.carried(algorithm))
 }
 
-/// Levels of doubling distances.
+/// Rounds with doubling distances.
 struct Levels {
     p: f64,
     k: f64,
     nodes: f64,
-    /// Of all.
+    /// All rounds.
     c: f64,
-    /// Of those that leave a node, from each rank to one so much further on, or between halves of blocks.
+    /// Rounds that leave a node: from each rank to the one at that distance after it, and between halves of blocks.
     around: f64,
     far: f64,
-    /// Of those inside a node that are not where some ranks became one with others before.
+    /// Rounds inside a node that leave it because some ranks were folded before.
     crossed: f64,
-    /// Blocks of a node that stay inside.
+    /// Groups of a node's ranks within which all exchanges at doubling distances stay.
     parts: f64,
 }
 
@@ -52,7 +53,7 @@ impl Levels {
         }
     }
 
-    /// Which share of the hand-overs one after the other leads to another node.
+    /// The share of the hand-overs on the critical path that leads to another node.
     fn share(&self, name: &str) -> f64 {
         match name {
             "ring" | "chain" => self.nodes / self.p,
@@ -67,7 +68,7 @@ impl Levels {
         }
     }
 
-    /// CombineWith many times its bytes, or blocks, go out of the busiest node, or into it, one after the other.
+    /// The bytes that the busiest node sends or receives, in units of the message or block size.
     fn carried(&self, algorithm: &Algorithm) -> f64 {
         use CollectiveKind::{Allgather, Allreduce, Alltoall, Bcast, ReduceScatter};
         let Levels { p, k, nodes, around, far, crossed, parts, .. } = *self;

@@ -1,0 +1,159 @@
+//! Algorithms for inline execution: collective calls, and plans whose members each run their own part. The choice goes
+//! by sizes alone, because no member may access the data of another.
+
+use super::Selection;
+use crate::Schedule;
+use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::shape::{CollectiveKind, Counts, Shape};
+
+/// The largest value, in bytes, of a reduction that members run inline; the executor has no room for more.
+pub const VALUE_BYTES_MAX: u64 = 4096;
+/// The most members for algorithms in which each member exchanges with all others.
+pub const MEMBERS_MAX: usize = 32;
+/// Up to this number of bytes, one of two members sends the data in a message instead of a staging buffer.
+pub const MESSAGE_BYTES_MAX: u64 = 48;
+/// Size in bytes of a chunk, where data can be cut.
+pub const CHUNK_BYTES: u64 = 256 << 10;
+/// Bytes of all blocks together up to which they pass through the staging buffers at once.
+pub const BLOCKS_BYTES_MAX: u64 = 4 << 20;
+/// The smallest segment in bytes: readers copy the first segment out while the next is copied in. For two members, and
+/// for more, each of which must be signalled.
+const SEGMENT_BYTES_MIN: [u64; 2] = [4 << 10, 16 << 10];
+/// The most segments.
+const SEGMENTS_MAX: u64 = 8;
+/// Bytes of all members' values up to which each member combines all of them itself, rather than a share.
+const COMBINE_ALL_BYTES_MAX: u64 = 32 << 10;
+
+/// Block size in bytes from which plans that only move blocks use compiled commands on data that others can access: one
+/// copy instead of two, but more signals. First for a root and one other member, which also applies to values that the
+/// root combines; then for all other cases.
+const ONE_COPY_MIN: [u64; 2] = [4 << 10, 256 << 10];
+/// Bytes of values from which a root of three or more ranks that share processors combines them in place: staging
+/// buffers would fill the caches.
+const IN_PLACE_BYTES_MIN: u64 = 32 << 10;
+/// Bytes from which two members may expose their call buffers to each other: for fewer it takes longer.
+const EXPOSED_BYTES_MIN: u64 = 128 << 10;
+/// The most ranks of a broadcast in one copy: in a deeper tree, ranks wait for their turns on the processor.
+const ONE_COPY_BCAST_MAX: usize = 4;
+
+/// A collective cut into chunks that members run inline, one after the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chunks {
+    /// Number of chunks.
+    pub count: u64,
+    /// The shape of one chunk.
+    pub shape: Shape,
+}
+
+impl Chunks {
+    /// Returns `None` if the shape is too large or moves nothing.
+    fn of(shape: &Shape) -> Option<Chunks> {
+        let Counts::Equal(bytes) = shape.counts else { return None };
+        let (value, ranks) = (shape.value_bytes, shape.ranks as u64);
+        if !(1..=VALUE_BYTES_MAX).contains(&value) || !bytes.is_multiple_of(value) {
+            return None;
+        }
+        if !shape.operation.is_divisible() {
+            let is_some = bytes > 0 || shape.operation == CollectiveKind::Barrier;
+            let is_little = bytes.saturating_mul(ranks) <= BLOCKS_BYTES_MAX;
+            return (is_some && is_little).then(|| Chunks { count: 1, shape: shape.clone() });
+        }
+        let (values, count) = (bytes / value, bytes.div_ceil(CHUNK_BYTES));
+        let values_each = if count > 0 { values.div_ceil(count) } else { return None };
+        let chunk = Shape { counts: Counts::Equal(values_each * value), ..shape.clone() };
+        Some(Chunks { count: values.div_ceil(values_each), shape: chunk })
+    }
+
+    /// The schedule of one chunk.
+    pub fn schedule(&self) -> Schedule {
+        inline_schedule(&self.shape)
+    }
+}
+
+impl Selection {
+    /// The chunks in which members run a plan inline, each its own steps in its own calls. Returns `None` if helpers
+    /// run the plan too, if another algorithm is forced, if long blocks are better read in place, or if the shape is
+    /// too large or moves nothing.
+    ///
+    /// A plan with a user-defined operation always runs inline: a panic of the operation then concerns only the member
+    /// that called it.
+    pub fn inline_chunks(&self, shape: &Shape, has_user_operation: bool) -> Option<Chunks> {
+        let is_free_choice = self.forced.of(shape.operation).is_none_or(|forced| !(forced.fits)(shape));
+        let is_among_few = (2..=MEMBERS_MAX).contains(&shape.ranks);
+        let can_be = self.has_no_helper
+            && is_free_choice
+            && is_among_few
+            && shape.operation != CollectiveKind::Neighbours;
+        let uses_commands = is_copied_once(shape) || self.is_combined_in_place(shape) && !has_user_operation;
+        (can_be && !uses_commands).then(|| Chunks::of(shape)).flatten()
+    }
+
+    /// What a plan of a shape runs with built-in operations: its schedule, and the number of chunks if the ranks run it
+    /// inline in their own calls; the schedule then moves one chunk.
+    pub fn schedule(&self, shape: &Shape) -> (Schedule, Option<u64>) {
+        match self.inline_chunks(shape, false) {
+            Some(chunks) => (chunks.schedule(), Some(chunks.count)),
+            None => (self.choose(shape).schedule(shape, 1), None),
+        }
+    }
+
+    /// The second algorithm that repeated inline calls of a shape try: two members expose their buffers to each other.
+    /// Returns `None` if there is none for the shape.
+    pub fn tried_by_calls(shape: &Shape) -> Option<&'static Algorithm> {
+        let is_equal = matches!(shape.counts, Counts::Equal(_));
+        let is_tried = is_equal && shape.ranks == 2 && exposed_schedule(shape).is_some();
+        is_tried.then(|| named(shape.operation, "split copy"))
+    }
+
+    /// Returns true if the root combines the values of a plan where they lie.
+    pub(super) fn is_combined_in_place(&self, shape: &Shape) -> bool {
+        let least = match shape.ranks {
+            2 => ONE_COPY_MIN[0],
+            _ if self.per_processor > 1 => IN_PLACE_BYTES_MIN,
+            _ => return false, // many ranks combine faster than one
+        };
+        self.has_no_helper && shape.operation == CollectiveKind::Reduce && shape.bytes_of(0) >= least
+    }
+}
+
+/// Returns true if a plan moves its blocks in one copy.
+fn is_copied_once(shape: &Shape) -> bool {
+    let is_between_two = shape.ranks == 2 && shape.operation.is_rooted();
+    let least = ONE_COPY_MIN[usize::from(!is_between_two)];
+    let is_long = matches!(shape.counts, Counts::Equal(bytes) if bytes >= least);
+    let is_among_few = shape.operation != CollectiveKind::Bcast || shape.ranks <= ONE_COPY_BCAST_MAX;
+    is_long && is_among_few && !shape.operation.combines()
+}
+
+/// The schedule of inline calls of a shape.
+pub fn inline_schedule(shape: &Shape) -> Schedule {
+    let least = SEGMENT_BYTES_MIN[usize::from(shape.ranks > 2)];
+    algorithm(shape).schedule(shape, (shape.bytes_of(0) / least).clamp(1, SEGMENTS_MAX))
+}
+
+/// The schedule of inline calls of two members that expose their call buffers to each other. Returns `None` if too
+/// little is moved, or there is no such algorithm.
+pub fn exposed_schedule(shape: &Shape) -> Option<Schedule> {
+    let split_copy =
+        (shape.operation == CollectiveKind::Bcast).then(|| named(shape.operation, "split copy"))?;
+    ((split_copy.fits)(shape) && shape.bytes_of(0) >= EXPOSED_BYTES_MIN)
+        .then(|| split_copy.schedule(shape, 1))
+}
+
+/// The algorithm of inline calls of a shape.
+pub(super) fn algorithm(shape: &Shape) -> &'static Algorithm {
+    let name = match shape.operation {
+        CollectiveKind::Barrier => "all to all",
+        CollectiveKind::Allreduce if shape.bytes_of(0) * shape.ranks as u64 > COMBINE_ALL_BYTES_MAX => {
+            "reduce scatter allgather"
+        }
+        _ => "copy in copy out",
+    };
+    named(shape.operation, name)
+}
+
+/// The algorithm of that name; panics if there is none.
+pub(super) fn named(operation: CollectiveKind, name: &str) -> &'static Algorithm {
+    let found = ALGORITHMS.iter().find(|one| (one.operation, one.name) == (operation, name));
+    found.expect("the algorithm of that name")
+}

@@ -1,6 +1,8 @@
 //! The cases, as they are typed and listed.
 
-use super::{overlap, overlap_coll, pressure};
+use crate::cases::overlap::collective_overlap;
+use crate::cases::overlap::copy_overlap;
+use crate::cases::queue_contention;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,7 +11,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, Serialize, Deserialize)]
 #[value(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Case {
+pub(crate) enum Case {
     /// What bare loops reach: hand-over, remote load and add, memcpy by one and by two
     Limit,
     /// 8 bytes and their signal in one cache line, one way
@@ -90,7 +92,7 @@ pub(super) enum Case {
 
 /// Who plays a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Bare loops only.
     Limit,
     /// Two ranks that move words.
@@ -107,12 +109,12 @@ pub(super) enum Kind {
 
 impl Case {
     /// All, in the order in which they are measured and shown.
-    pub(super) fn all() -> &'static [Case] {
+    pub(crate) fn all() -> &'static [Case] {
         Case::value_variants()
     }
 
     /// Who plays it.
-    pub(super) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         match self {
             Case::Limit => Kind::Limit,
             Case::PutNear | Case::Put | Case::Get | Case::Atomic => Kind::Words,
@@ -134,12 +136,12 @@ impl Case {
     }
 
     /// How many ranks it has, if the user says nothing.
-    pub(super) fn ranks(self) -> &'static [usize] {
+    pub(crate) fn ranks(self) -> &'static [usize] {
         match self.kind() {
             _ if self == Case::Startup => &[64],
-            _ if self == Case::Pressure => &[pressure::RANKS],
-            _ if self == Case::Thirdparty => &[overlap::THIRDPARTY_RANKS],
-            _ if self == Case::OverlapColl => &[overlap_coll::RANKS],
+            _ if self == Case::Pressure => &[queue_contention::RANKS],
+            _ if self == Case::Thirdparty => &[copy_overlap::THIRDPARTY_RANKS],
+            _ if self == Case::OverlapColl => &[collective_overlap::RANKS],
             _ if self == Case::Memory => &[4, 64, 1024], // the last are simulated
             Kind::Whole => &[4],
             _ if self == Case::Rooted => &[2, 4, 8, 16],
@@ -149,23 +151,23 @@ impl Case {
     }
 
     /// Whether two ranks, each on a processor of its own, play it against each other and the limits.
-    pub(super) fn is_for_two(self) -> bool {
+    pub(crate) fn is_for_two(self) -> bool {
         matches!(self.kind(), Kind::Limit | Kind::Words | Kind::Blocks)
     }
 
     /// Whether `--ranks` has a meaning for it.
-    pub(super) fn has_ranks(self) -> bool {
+    pub(crate) fn has_ranks(self) -> bool {
         matches!(self.kind(), Kind::Collective | Kind::Whole) && self != Case::OverlapColl
     }
 
     /// Whether `--sizes` has a meaning for it.
-    pub(super) fn has_sizes(self) -> bool {
+    pub(crate) fn has_sizes(self) -> bool {
         let has_no_block = matches!(self, Case::Barrier | Case::Fuzzy | Case::FuzzyHidden);
         matches!(self.kind(), Kind::Limit | Kind::Blocks | Kind::Collective) && !has_no_block
     }
 
     /// Whether other libraries can play it, too.
-    pub(super) fn has_peers(self) -> bool {
+    pub(crate) fn has_peers(self) -> bool {
         let is_of_words = matches!(self, Case::Message | Case::Posted | Case::Rate | Case::Handler);
         let is_put = self == Case::BandwidthPut;
         let is_call = self.kind() == Kind::Collective && self != Case::Rooted;
@@ -173,12 +175,12 @@ impl Case {
     }
 
     /// Whether it is shown beside other libraries: also where they have nothing like it.
-    pub(super) fn is_shown_beside(self) -> bool {
+    pub(crate) fn is_shown_beside(self) -> bool {
         self.has_peers() || matches!(self, Case::Post | Case::Chain)
     }
 
     /// What `--list` says.
-    pub(super) fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         let value = self.to_possible_value();
         value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }

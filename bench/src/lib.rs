@@ -1,80 +1,31 @@
 //! `tasuki bench`: how fast it is here, beside what the machine can do.
 //!
 //! ```text
-//! case, plan, sizes      what is asked for                  bar, comparison     what it should be, and beside what
-//! run                    takes all of it: by ranks, figures of ranks that take turns; by whole, those of whole jobs
-//! part                   what the processes are that they start: this program with a hidden subcommand
-//! pair, crew             the ranks that take turns, two or several; session, turns, measure, link    how they do it
-//! latency, message, rate, remote, commands, handler, blocks/, collective, prepared,
-//! pressure, overlap, overlap_coll, stencil, crowd, startup, waiting, idle, death, memory        the cases
-//! peers/                 other libraries, measured by programs of their own, a repetition at a time
-//! limit/                 what bare loops reach: the only files that may go below the library
-//! figure, group, row, library, repetition    what was measured, by whom, and what of it counts
-//! tuning                                     which way is quicker here, for later jobs
-//! table, beside, plot/, sink                 what is shown and written
+//! case, sizes, run    what is asked for; run takes all of it
+//! cases/              what is measured, through the crate `tasuki` only
+//! harness/            how it is measured: processes, ranks that take turns, repetitions
+//! peers/              other libraries, measured by programs of their own, a repetition at a time
+//! limit/              what bare loops reach: these files may go below the library
+//! result/             figures, comparisons, rows, tables
+//! plot/               the figures as a picture
+//! tuning/             which way is quicker here, for later jobs
+//! machine, system_info    the machine that was measured
 //! ```
 
-mod bar;
-mod beside;
-mod blocks;
 mod case;
-mod chain;
-mod clock;
-mod collective;
-mod commands;
-mod comparison;
-mod crew;
-mod crowd;
-mod death;
-mod figure;
-pub mod fitting;
-mod fuzzy;
-mod group;
-mod handler;
-mod idle;
-mod latency;
-mod library;
+mod cases;
+mod harness;
 mod limit;
-mod link;
 mod machine;
-mod measure;
-mod memory;
-mod message;
-mod overlap;
-mod overlap_coll;
-mod pair;
-mod part;
 mod peers;
-mod plan;
-mod planned;
 mod plot;
-mod prepared;
-mod pressure;
-mod prices;
-mod processes;
-mod progress;
-mod ranks;
-mod rate;
-mod remote;
-mod repetition;
-mod rooted;
-mod row;
+mod result;
 mod run;
-mod session;
 mod sizes;
-mod startup;
-mod state;
-mod stencil;
-mod table;
-mod talking;
-pub mod this_machine;
-mod tuning;
-pub mod tuning_file;
-mod turns;
-mod waiting;
-mod whole;
+mod system_info;
+pub mod tuning;
 
-pub use part::{PartArgs, SUBCOMMAND, play};
+pub use harness::process_role::{PartArgs, SUBCOMMAND, play};
 
 use case::Case;
 use clap::ValueEnum;
@@ -166,14 +117,14 @@ pub fn command(args: &Args) -> anyhow::Result<u8> {
         return Ok(0);
     }
     if args.tune {
-        return tuning::command(&Machine::this()?);
+        return tuning::command::command(&Machine::this()?);
     }
     let wanted = Wanted::new(args)?;
     let open = |path: &Option<PathBuf>| path.as_deref().map(Sink::open).transpose();
     let (json, plot) = (open(&args.json)?, open(&args.plot)?);
     let machine = Machine::this()?;
     let taken = wanted.take(&machine)?;
-    print(&table::show(&taken.rows, wanted.cases.contains(&Case::Limit), &taken.around))?;
+    print(&result::table::show(&taken.rows, wanted.cases.contains(&Case::Limit), &taken.around))?;
     if let Some(json) = json {
         let lines: Result<Vec<String>, _> = taken.rows.iter().map(serde_json::to_string).collect();
         json.replace(&lines?.into_iter().map(|line| line + "\n").collect::<String>())?;

@@ -1,7 +1,7 @@
 //! The machine as a reader of figures needs to know it, and who else worked on it meanwhile.
 
-use super::sizes;
-use crate::this_machine;
+use crate::sizes;
+use crate::system_info;
 use rustix::thread::sched_getaffinity;
 use std::fmt;
 use std::fs;
@@ -14,25 +14,25 @@ const TICKS_PER_S: f64 = 100.0;
 
 /// What was measured on.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     processor: String,
     /// Processors that we may use, by number.
-    pub(super) processors: Vec<usize>,
+    pub(crate) processors: Vec<usize>,
     memory: u64,
     kernel: String,
 }
 
 impl Machine {
     /// This one.
-    pub(super) fn this() -> anyhow::Result<Machine> {
+    pub(crate) fn this() -> anyhow::Result<Machine> {
         let allowed = sched_getaffinity(None)?;
         Ok(Machine {
-            processor: this_machine::processor(),
+            processor: system_info::processor(),
             processors: (0..rustix::thread::CpuSet::MAX_CPU)
                 .filter(|&number| allowed.is_set(number))
                 .collect(),
-            memory: this_machine::memory(),
-            kernel: this_machine::kernel(),
+            memory: system_info::memory(),
+            kernel: system_info::kernel(),
         })
     }
 }
@@ -48,7 +48,7 @@ impl fmt::Display for Machine {
 
 /// Watches what others take of the processors from now on.
 #[derive(Debug)]
-pub(super) struct Others {
+pub(crate) struct Others {
     start: Instant,
     before: Ticks,
 }
@@ -66,12 +66,12 @@ struct Ticks {
 
 impl Others {
     /// Begins.
-    pub(super) fn watch() -> Others {
+    pub(crate) fn watch() -> Others {
         Others { start: Instant::now(), before: Ticks::now() }
     }
 
     /// What is to be said about others, if anything.
-    pub(super) fn remark(&self) -> Option<String> {
+    pub(crate) fn remark(&self) -> Option<String> {
         let (now, seconds) = (Ticks::now(), self.start.elapsed().as_secs_f64());
         let share = |ticks: f64| ticks / TICKS_PER_S / seconds;
         let (before, ours) = (self.before, now.ours - self.before.ours);

@@ -1,26 +1,26 @@
 //! A whole run of the bench: everything that was asked for, taken and compared.
 
 use super::Args;
-use super::case::{Case, Kind};
-use super::comparison::{self, Field, Off};
-use super::crew;
-use super::machine::{Machine, Others};
-use super::peers::{Invited, Opponents, Peer, home, too_bad, version};
-use super::plan::Effort;
-use super::progress::Progress;
-use super::ranks;
-use super::row::Row;
-use super::sizes;
-use super::state::State;
-use super::table::Circumstances;
-use super::whole::Whole;
-use crate::tuning_file::Tuning;
+use crate::case::{Case, Kind};
+use crate::cases::buffer_state::State;
+use crate::harness::interleaved_jobs;
+use crate::harness::measurement_plan::Effort;
+use crate::harness::progress_bar::Progress;
+use crate::harness::rank_group;
+use crate::harness::whole_jobs::Whole;
+use crate::machine::{Machine, Others};
+use crate::peers::{Invited, Opponents, Peer, home, too_bad, version};
+use crate::result::comparison::{self, Field, Off};
+use crate::result::row::Row;
+use crate::result::table::Circumstances;
+use crate::sizes;
+use crate::tuning::file::Tuning;
 use std::path::PathBuf;
 use tasuki_command::{misuse, warn};
 
 /// What is asked for, checked.
-pub(super) struct Wanted {
-    pub(super) cases: Vec<Case>,
+pub(crate) struct Wanted {
+    pub(crate) cases: Vec<Case>,
     ranks: Vec<usize>,
     sizes: Vec<u64>,
     peers: Vec<Peer>,
@@ -29,9 +29,9 @@ pub(super) struct Wanted {
 }
 
 /// What came of it.
-pub(super) struct Taken {
-    pub(super) rows: Vec<Row>,
-    pub(super) around: Circumstances,
+pub(crate) struct Taken {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) around: Circumstances,
     off: Vec<Off>,
 }
 
@@ -43,7 +43,7 @@ fn set<T: Ord>(mut all: Vec<T>) -> Vec<T> {
 }
 
 impl Wanted {
-    pub(super) fn new(args: &Args) -> anyhow::Result<Wanted> {
+    pub(crate) fn new(args: &Args) -> anyhow::Result<Wanted> {
         let cases = if args.cases.is_empty() { Case::all().to_vec() } else { args.cases.clone() };
         let named = args.against.iter().flat_map(|against| &against.0);
         let is_named = |peer: &Peer| named.clone().any(|named| named == peer);
@@ -102,7 +102,7 @@ impl Wanted {
             Kind::Blocks | Kind::Limit => groups * (1.0 + 4.0 * peers),
             Kind::Words => 1.0 + 20.0 * peers,
             Kind::Collective => {
-                let scenes = crew::scenes(&[case], &self.sizes).len() * self.ranks_of(case).len();
+                let scenes = rank_group::scenes(&[case], &self.sizes).len() * self.ranks_of(case).len();
                 scenes as f64 * (2.0 + 5.0 * peers)
             }
             Kind::Roles => 8.0,
@@ -115,7 +115,7 @@ impl Wanted {
         cases.iter().map(|&case| self.seconds(case)).sum()
     }
 
-    pub(super) fn take(&self, machine: &Machine) -> anyhow::Result<Taken> {
+    pub(crate) fn take(&self, machine: &Machine) -> anyhow::Result<Taken> {
         let tuning = Tuning::here()?;
         tuning.remark().iter().for_each(|remark| warn(remark));
         let others = Others::watch();
@@ -198,8 +198,8 @@ impl Wanted {
         let (home, sizes) = (self.home.clone(), self.sizes.clone());
         let invited = Invited { peers, home, processors, ranks, sizes, rounds: effort.rounds };
         let (sizes, processors) = (&self.sizes, &machine.processors);
-        let wanted = ranks::Wanted { cases, sizes, ranks, effort, processors, tune: None };
-        match ranks::take(&wanted, Opponents::new(invited), progress) {
+        let wanted = interleaved_jobs::Wanted { cases, sizes, ranks, effort, processors, tune: None };
+        match interleaved_jobs::take(&wanted, Opponents::new(invited), progress) {
             Ok(told) => {
                 // One hand-over is shown: that of two ranks, if they had one.
                 let has_one = taken.around.hand_over_way.is_some();

@@ -1,6 +1,6 @@
 //! Sizes as they are typed and shown: 8, 64K, 1M.
 
-use super::case::{Case, Kind};
+use crate::case::{Case, Kind};
 use std::collections::BTreeSet;
 
 const UNITS: [(&str, u64); 4] = [("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
@@ -14,17 +14,17 @@ const STREAM: &[u64] = &[64 << 10, 256 << 10, 1 << 20, 4 << 20];
 /// Below, a copy is over before another processor has taken much of it.
 const SHARED: &[u64] = &[1 << 20, 4 << 20, 16 << 20, 64 << 20];
 /// A word, and what no longer fits in a line.
-pub(super) const SHORT: &[u64] = &[8, 8 << 10];
+pub(crate) const SHORT: &[u64] = &[8, 8 << 10];
 /// What goes in one piece, or in several.
-pub(super) const SUMS: &[u64] = &[8, 8 << 10, 1 << 20];
-pub(super) const BROADCASTS: &[u64] = &[8, 8 << 10, 1 << 20, 8 << 20];
+pub(crate) const SUMS: &[u64] = &[8, 8 << 10, 1 << 20];
+pub(crate) const BROADCASTS: &[u64] = &[8, 8 << 10, 1 << 20, 8 << 20];
 /// Values are sent as words of this many bytes.
 const WORD: u64 = 8;
 /// More than this would not tell more.
 const MAX: u64 = 1 << 30;
 
 /// The sizes of a case: those that were asked for, or else its usual ones.
-pub(super) fn of(case: Case, asked: &[u64]) -> &[u64] {
+pub(crate) fn of(case: Case, asked: &[u64]) -> &[u64] {
     match case {
         _ if !case.has_sizes() => &[],
         _ if !asked.is_empty() => asked,
@@ -39,7 +39,7 @@ pub(super) fn of(case: Case, asked: &[u64]) -> &[u64] {
 }
 
 /// The sizes of one operation among those of [`Case::Persistent`].
-pub(super) fn of_prepared(operation: Case, asked: &[u64]) -> &[u64] {
+pub(crate) fn of_prepared(operation: Case, asked: &[u64]) -> &[u64] {
     match operation {
         Case::Barrier => &SHORT[..1],
         _ if !asked.is_empty() => asked,
@@ -49,13 +49,13 @@ pub(super) fn of_prepared(operation: Case, asked: &[u64]) -> &[u64] {
 }
 
 /// All sizes of some cases, in order.
-pub(super) fn of_all(cases: &[Case], asked: &[u64]) -> Vec<u64> {
+pub(crate) fn of_all(cases: &[Case], asked: &[u64]) -> Vec<u64> {
     let all: BTreeSet<u64> = cases.iter().flat_map(|&case| of(case, asked)).copied().collect();
     all.into_iter().collect()
 }
 
 /// One size: a number and K, M or G, which are powers of two.
-pub(super) fn parse(text: &str) -> Result<u64, String> {
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(at);
     let unit = unit.to_uppercase();
@@ -73,7 +73,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 }
 
 /// A size for people.
-pub(super) fn show(bytes: u64) -> String {
+pub(crate) fn show(bytes: u64) -> String {
     let unit = UNITS.iter().rev().find(|(_, factor)| bytes.is_multiple_of(*factor) && bytes >= *factor);
     match unit {
         Some((name, factor)) if *factor > 1 => format!("{} {name}iB", bytes / factor),

@@ -5,7 +5,7 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
-use tasuki_bench::tuning_file::{Tuning, costs};
+use tasuki_bench::tuning::file::{Tuning, costs};
 use tasuki_command::{misuse, warn};
 use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
 use tasuki_core::os::affinity;

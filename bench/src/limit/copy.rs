@@ -5,8 +5,8 @@
 //! accesses are volatile or by memcpy, through raw pointers: there are no references to the bytes.
 
 use super::Side;
-use super::memory::{COPY_START, Shared};
-use crate::clock::Stopwatch;
+use super::shared_memory::{COPY_START, Shared};
+use crate::harness::stopwatch::Stopwatch;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 use std::io;
@@ -268,7 +268,7 @@ fn now_ns() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::SharedFile;
+    use super::super::shared_memory::SharedFile;
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Hand-over: half a round trip of one word between two processors, in the quickest of four ways.
 
 use super::Side;
-use super::memory::Shared;
+use super::shared_memory::Shared;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -152,7 +152,7 @@ fn await_value<const PAUSE: bool>(word: &AtomicU64, value: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::SharedFile;
+    use super::super::shared_memory::SharedFile;
     use super::*;
 
     #[test]

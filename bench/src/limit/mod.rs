@@ -4,19 +4,19 @@
 
 mod copy;
 mod hand_over;
-mod memory;
-mod probe;
-mod remote;
+mod hand_over_probe;
+mod remote_access;
+mod shared_memory;
 
-pub(super) use copy::{Copies, CopyLimit};
-pub(super) use hand_over::{HandOver, Rounds};
-pub(super) use memory::{Shared, SharedFile};
-pub(super) use probe::{Probe, answer_probe};
-pub(super) use remote::{Access, RemoteLimit};
+pub(crate) use copy::{Copies, CopyLimit};
+pub(crate) use hand_over::{HandOver, Rounds};
+pub(crate) use hand_over_probe::{Probe, answer_probe};
+pub(crate) use remote_access::{Access, RemoteLimit};
+pub(crate) use shared_memory::{Shared, SharedFile};
 
 /// Which of the two processes this one is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// The one that begins, and holds the clock.
     Lead,
     /// The one that answers.
@@ -25,7 +25,7 @@ pub(super) enum Side {
 
 impl Side {
     /// 0 or 1: the place of this side's words and buffers.
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         match self {
             Side::Lead => 0,
             Side::Follow => 1,

@@ -1,9 +1,9 @@
 //! What each peer reached on the reference machine. One that falls far behind that was not measured as it should be.
 
 use crate::case::Case;
-use crate::comparison::Off;
-use crate::library::Library;
-use crate::row::Row;
+use crate::result::comparison::Off;
+use crate::result::library::Library;
+use crate::result::row::Row;
 use Library::{Intel, Mpich, Openmpi, Ucx};
 
 /// The hand-over there, in ns.
@@ -85,8 +85,8 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Key;
-    use crate::repetition::Summary;
+    use crate::harness::repetition::Summary;
+    use crate::result::figure::Key;
 
     fn row(library: Library, case: Case, median: f64) -> Row {
         let key = Key { library, ..Key::ours(case, "", 8) };

@@ -2,27 +2,27 @@
 //! once for each figure, asked for one repetition at a time, so that they and ours take turns on one machine.
 //!
 //! ```text
-//! launch       which settings of which library, and the command line of each
-//! running      a program that was started: its answers, its end
-//! opponents    who takes turns with a job of ours, in the best of its settings
-//! expected     what each is known to reach: one that falls far behind does not count
+//! launch          which settings of which library, and the command line of each
+//! peer_process    a program that was started: its answers, its end
+//! selection       who takes turns with a job of ours, in the best of its settings
+//! expected        what each is known to reach: one that falls far behind does not count
 //! ```
 
 mod expected;
 mod launch;
-mod opponents;
-mod running;
+mod peer_process;
+mod selection;
 
 pub(crate) use expected::too_bad;
 pub(crate) use launch::Peer;
-pub(crate) use opponents::{Invited, Opponents};
+pub(crate) use selection::{Invited, Opponents};
 
-use super::crowd;
-use super::message::Way;
-use super::part::Part;
+use crate::cases::message_latency::Way;
+use crate::cases::oversubscription;
+use crate::harness::process_role::Part;
 use anyhow::{Context, ensure};
 use launch::Order;
-use running::{Limits, Running};
+use peer_process::{Limits, Running};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -52,9 +52,15 @@ fn start(order: &Order, home: &Path) -> anyhow::Result<Running> {
 
 /// Starts our own ranks of which two exchange messages; they are spoken to in the same way.
 fn start_crowd(way: Way, rounds: u64, processors: &[usize]) -> anyhow::Result<Running> {
-    let bound: Vec<usize> = (0..crowd::RANKS).map(|rank| processors[rank % processors.len()]).collect();
-    let command = Part::Crowd(way, rounds).job(crowd::RANKS, &bound)?;
-    Running::start(command, format!("tasuki: crowd of {}", crowd::RANKS), crowd::RANKS, Limits::USUAL)
+    let bound: Vec<usize> =
+        (0..oversubscription::RANKS).map(|rank| processors[rank % processors.len()]).collect();
+    let command = Part::Crowd(way, rounds).job(oversubscription::RANKS, &bound)?;
+    Running::start(
+        command,
+        format!("tasuki: crowd of {}", oversubscription::RANKS),
+        oversubscription::RANKS,
+        Limits::USUAL,
+    )
 }
 
 /// A command as one would type it, with the variables that it sets.
@@ -69,7 +75,7 @@ fn line_of(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::State;
+    use crate::cases::buffer_state::State;
 
     #[test]
     fn a_peer_that_is_absent_says_how_to_install_it() {
@@ -80,7 +86,7 @@ mod tests {
 
     /// An executable script. The shell writes it: while this process has it open for writing, a child that another
     /// test starts at that moment has, too, and then nobody can execute it.
-    pub(super) fn script(path: &Path, text: &str) {
+    pub(crate) fn script(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", text]).arg(path);

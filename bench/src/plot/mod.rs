@@ -1,19 +1,19 @@
 //! The figures as a picture: words as bars beside their limits, blocks as lines over size with the limit dashed, and
 //! other libraries as marks or lines of their own.
 
-mod blocks;
+mod bandwidths;
 mod header;
-mod marks;
+mod latencies;
+mod library_marks;
 mod palette;
-mod words;
 
-use super::row::Row;
-use blocks::Blocks;
-use marks::Marks;
+use crate::result::row::Row;
+use bandwidths::Blocks;
+use latencies::Words;
+use library_marks::Marks;
 use palette::INK;
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use words::Words;
 
 /// Pixels.
 const WIDTH: u32 = 1000;
@@ -42,7 +42,7 @@ fn bands(rows: &[Row]) -> Vec<Band<'_>> {
 }
 
 /// The picture as SVG, or nothing if no figure among these can be drawn.
-pub(super) fn draw(rows: &[Row], machine: &str) -> anyhow::Result<Option<String>> {
+pub(crate) fn draw(rows: &[Row], machine: &str) -> anyhow::Result<Option<String>> {
     let bands = bands(rows);
     if bands.is_empty() {
         return Ok(None);
@@ -90,13 +90,13 @@ fn text(size: u32) -> TextStyle<'static> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Case, Kind};
-    use super::super::comparison::{Field, compare};
-    use super::super::figure::Key;
-    use super::super::library::Library;
-    use super::super::repetition::Summary;
-    use super::super::state::State;
     use super::*;
+    use crate::case::{Case, Kind};
+    use crate::cases::buffer_state::State;
+    use crate::harness::repetition::Summary;
+    use crate::result::comparison::{Field, compare};
+    use crate::result::figure::Key;
+    use crate::result::library::Library;
 
     fn row(key: Key, median: f64) -> Row {
         row_of(key, 2, median)

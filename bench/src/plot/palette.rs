@@ -1,6 +1,6 @@
 //! Who is drawn in which colour.
 
-use super::super::library::Library;
+use crate::result::library::Library;
 use plotters::style::RGBColor;
 
 /// Ours, and ours in another state.

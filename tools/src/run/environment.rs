@@ -2,7 +2,7 @@
 
 use super::options::{Options, Way};
 use std::ffi::{OsStr, OsString};
-use tasuki_bench::tuning_file::Tuning;
+use tasuki_bench::tuning::file::Tuning;
 use tasuki_command::misuse;
 use tasuki_core::bootstrap::Settings;
 use tasuki_core::bootstrap::environment_variables::{self as names, Environment, SetBy, VARIABLES};

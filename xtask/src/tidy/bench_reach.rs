@@ -6,7 +6,7 @@ use crate::tree::{File, Finding, Tree};
 
 const BENCH: &str = "bench/src/";
 /// The figures by which algorithms are chosen are no case.
-const TUNING: &[&str] = &["bench/src/fitting.rs", "bench/src/tuning_file.rs"];
+const TUNING: &[&str] = &["bench/src/tuning/cost_fit.rs", "bench/src/tuning/file.rs"];
 /// What the subcommands share is no way around the library.
 const SHARED: &str = "tasuki_command";
 const LIMIT: &str = "bench/src/limit";

@@ -1,0 +1,5 @@
+//! Bytes that a rank takes, against the formulas of docs/memory.md: alone, with messages, with plans.
+
+pub(crate) mod message_memory;
+pub(crate) mod plan_memory;
+pub(crate) mod rank_memory;

@@ -1,0 +1,285 @@
+//! What was measured on machines: a file of the user's, written by `tasuki bench --tune`, read by `tasuki run` and
+//! given to all ranks. Without it the built-in values hold.
+
+use crate::system_info;
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use tasuki_command::misuse;
+use tasuki_core::bootstrap::environment_variables::{self as names, Environment};
+use tasuki_schedule::Costs;
+
+/// The file: machines by processor and kernel.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Machines {
+    machines: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    processor: String,
+    kernel: String,
+    #[serde(flatten)]
+    values: Values,
+}
+
+/// What was measured on a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Values {
+    /// From how many bytes on a message into memory that its receiver merely owns is written there by its sender, with
+    /// the kernel's help; shorter ones go through a ring in memory that both have mapped. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct_from_bytes: Option<u64>,
+    /// What things cost, by which algorithms of plans are chosen. Absent: not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
+    pub costs: Option<Costs>,
+}
+
+/// Costs as an object of numbers by name.
+mod by_name {
+    use super::{BTreeMap, Costs};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(costs: &Option<Costs>, to: S) -> Result<S::Ok, S::Error> {
+        costs.map(|costs| costs.named().into_iter().collect::<BTreeMap<_, _>>()).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Costs>, D::Error> {
+        let named = BTreeMap::<String, u64>::deserialize(from)?;
+        let costs = named.iter().try_fold(Costs::default(), |costs, (name, value)| costs.with(name, *value));
+        costs.map(Some).map_err(D::Error::custom)
+    }
+}
+
+/// The variable that names the file.
+pub const VARIABLE: &str = names::TUNE;
+
+/// What holds for the jobs of this machine.
+#[derive(Clone, Debug)]
+pub enum Tuning {
+    /// Nothing was measured here.
+    BuiltIn,
+    /// The file has an entry for this machine.
+    Measured {
+        /// The file that they were read from.
+        file: PathBuf,
+        /// The figures.
+        values: Values,
+    },
+    /// There may be a file in the usual place, and it cannot be used.
+    Unusable {
+        /// The reason.
+        why: String,
+    },
+}
+
+impl Tuning {
+    /// As this process's environment says.
+    pub fn here() -> anyhow::Result<Tuning> {
+        Tuning::of(&Environment::current())
+    }
+
+    /// As the environment says. A file that was named must be there and be right. The usual one need not: nobody may
+    /// know of it, so what is wrong with it ends nothing.
+    pub fn of(environment: &Environment) -> anyhow::Result<Tuning> {
+        if let Some(file) = environment.get(names::TUNE).map(PathBuf::from) {
+            let remedy = "name a file that `tasuki bench --tune` wrote, or unset the variable";
+            let text = text_of(&file)
+                .map_err(|error| misuse(format!("{}={}: {error}; {remedy}", names::TUNE, file.display())))?;
+            return Ok(Tuning::found(file.clone(), entry(&file, &text)?));
+        }
+        let Some(file) = usual(environment) else { return Ok(Tuning::BuiltIn) };
+        let unusable = |why: String| Ok(Tuning::Unusable { why });
+        match text_of(&file) {
+            Ok(text) => match entry(&file, &text) {
+                Ok(values) => Ok(Tuning::found(file, values)),
+                Err(error) => unusable(format!("{error:#}")),
+            },
+            // HOME=/dev/null is how some systems say that a user has none.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(Tuning::BuiltIn)
+            }
+            Err(error) => unusable(format!("{}: {error}", file.display())),
+        }
+    }
+
+    fn found(file: PathBuf, values: Option<Values>) -> Tuning {
+        values.map_or(Tuning::BuiltIn, |values| Tuning::Measured { file, values })
+    }
+
+    /// What is to be said, if there may be a file and it is not used.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Tuning::Unusable { why } => {
+                Some(format!("{self} are used, because those measured here cannot be read: {why}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the ranks are told: variables with their values.
+    pub fn told(&self) -> Vec<(&'static str, String)> {
+        let Tuning::Measured { values, .. } = self else { return Vec::new() };
+        let direct = (names::TUNED, values.direct_from_bytes.unwrap_or(u64::MAX).to_string());
+        let costs = values.costs.map(|costs| (names::COSTS, costs.to_string()));
+        std::iter::once(direct).chain(costs).collect()
+    }
+
+    /// What things cost, as far as that is known here.
+    pub fn costs(&self) -> Option<Costs> {
+        match self {
+            Tuning::BuiltIn | Tuning::Unusable { .. } => None,
+            Tuning::Measured { values, .. } => values.costs,
+        }
+    }
+}
+
+impl fmt::Display for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tuning::BuiltIn | Tuning::Unusable { .. } => write!(f, "built-in values"),
+            Tuning::Measured { file, .. } => write!(f, "measured values of {}", file.display()),
+        }
+    }
+}
+
+/// Where the file lies, if nobody names another.
+fn usual(environment: &Environment) -> Option<PathBuf> {
+    let folder = match environment.get("XDG_CONFIG_HOME") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(environment.get("HOME")?).join(".config"),
+    };
+    Some(folder.join("tasuki").join("tune.json"))
+}
+
+/// What the file says of this machine.
+fn entry(file: &Path, text: &str) -> anyhow::Result<Option<Values>> {
+    let (processor, kernel) = (system_info::processor(), system_info::kernel());
+    let is_this = |entry: &&Entry| entry.processor == processor && entry.kernel == kernel;
+    Ok(parse(file, text)?.machines.iter().find(is_this).map(|entry| entry.values))
+}
+
+fn parse(file: &Path, text: &str) -> anyhow::Result<Machines> {
+    serde_json::from_str(text).map_err(|error| {
+        let remedy = "write it anew with `tasuki bench --tune`, or remove it";
+        misuse(format!("{}: {error}; {remedy}", file.display()))
+    })
+}
+
+/// Writes what was measured here into the file that the environment says, beside what it says of other machines. Where
+/// it went.
+pub fn write(environment: &Environment, values: Values) -> anyhow::Result<PathBuf> {
+    let nowhere = || format!("neither {} nor HOME says where to write it", names::TUNE);
+    let named = environment.get(names::TUNE).map(PathBuf::from);
+    let file = named.or_else(|| usual(environment)).with_context(nowhere)?;
+    write_to(&file, values)?;
+    Ok(file)
+}
+
+/// The same, as this process's environment says.
+pub fn write_here(values: Values) -> anyhow::Result<PathBuf> {
+    write(&Environment::current(), values)
+}
+
+/// The same, into that file.
+pub fn write_to(file: &Path, values: Values) -> anyhow::Result<()> {
+    let mut all = match text_of(file) {
+        Ok(text) => parse(file, &text)?,
+        Err(_) => Machines::default(),
+    };
+    let (processor, kernel) = (system_info::processor(), system_info::kernel());
+    all.machines.retain(|entry| entry.processor != processor || entry.kernel != kernel);
+    all.machines.push(Entry { processor, kernel, values });
+    let failed = || format!("{} could not be written", file.display());
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).with_context(failed)?;
+    }
+    let text = serde_json::to_string_pretty(&all)? + "\n";
+    // Whole or not at all: a launcher may be reading it.
+    let beside = file.with_extension(format!("{}.new", std::process::id()));
+    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside); // the error that counts is that of the write
+    }
+    written.with_context(failed)
+}
+
+/// The text of a file that is not larger than any that was written here: a device may never end.
+fn text_of(file: &Path) -> std::io::Result<String> {
+    const MOST: u64 = 1 << 20;
+    let mut text = String::new();
+    if fs::File::open(file)?.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+        return Err(std::io::Error::new(ErrorKind::InvalidData, "it has more than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// Costs on a line.
+const COSTS_ON_LINE: usize = 5;
+
+/// Costs for people.
+pub fn costs(named: &[(&'static str, u64)]) -> String {
+    let cost = |(name, value): &(&str, u64)| match name.split_once("_ns") {
+        Some((what, _)) => format!("{} {value} ns", what.replace('_', "-")),
+        None => format!("{} {value} B/us", name.trim_end_matches("_per_us")),
+    };
+    let line = |named: &[_]| named.iter().map(cost).collect::<Vec<_>>().join(", ");
+    named.chunks(COSTS_ON_LINE).map(line).collect::<Vec<_>>().join(",\n       ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(folder: &Path) -> Environment {
+        [("XDG_CONFIG_HOME", folder.to_str().unwrap())].into_iter().collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_other_machines_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = environment(folder.path());
+        assert!(matches!(Tuning::of(&environment).unwrap(), Tuning::BuiltIn));
+        let other = r#"{"machines":[{"processor":"another","kernel":"1","direct_from_bytes":7}]}"#;
+        fs::create_dir(folder.path().join("tasuki")).unwrap();
+        fs::write(folder.path().join("tasuki/tune.json"), other).unwrap();
+        assert!(matches!(Tuning::of(&environment).unwrap(), Tuning::BuiltIn));
+        let measured = Costs { turn_ns: 77, ..Costs::default() };
+        for (bytes, costs) in [(None, None), (Some(65536), Some(measured)), (Some(0), None)] {
+            let file = write(&environment, Values { direct_from_bytes: bytes, costs }).unwrap();
+            let tuning = Tuning::of(&environment).unwrap();
+            let told = tuning.told();
+            assert_eq!(told[0], (names::TUNED, bytes.unwrap_or(u64::MAX).to_string()));
+            assert_eq!(told.get(1).map(|(_, text)| text.parse()), costs.map(Ok));
+            assert_eq!(tuning.costs(), costs);
+            let text = fs::read_to_string(file).unwrap();
+            assert!(text.contains("another") && parse(Path::new(""), &text).unwrap().machines.len() == 2);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_named_must_be_there_and_make_sense() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mine.json");
+        let named: Environment = [(names::TUNE, file.to_str().unwrap())].into_iter().collect();
+        let told = Tuning::of(&named).unwrap_err().to_string();
+        assert!(told.contains("mine.json") && told.contains("bench --tune"), "{told}");
+        fs::write(&file, "{").unwrap();
+        let told = Tuning::of(&named).unwrap_err().to_string();
+        assert!(told.contains("mine.json") && told.contains("remove it"), "{told}");
+        let strange = r#"{"machines":[{"processor":"one","kernel":"1","costs":{"turns":5}}]}"#;
+        fs::write(&file, strange).unwrap();
+        let told = Tuning::of(&named).unwrap_err().to_string();
+        assert!(told.contains("no cost 'turns'") && told.contains("write it anew"), "{told}");
+        fs::write(&file, "{").unwrap();
+        assert!(
+            write(&named, Values { direct_from_bytes: None, costs: None }).is_err(),
+            "what is not ours stays"
+        );
+    }
+}

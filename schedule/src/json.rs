@@ -1,4 +1,4 @@
-//! A plan as a file: one JSON object that says all there is. docs/guide/plan-files.md describes it.
+//! Plan files: one JSON object that describes a schedule completely. docs/guide/plan-files.md describes the format.
 
 use crate::Error;
 use crate::{
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use std::io::{self, Write};
 
-/// What the object says it is.
+/// The value of the format field.
 const FORMAT: &str = "tasuki plan";
-/// How it says so. Another number means that readers of this one could misread it.
+/// The version of the format. It changes if readers of an older version could misread a file.
 const VERSION: u32 = 1;
 
-/// What must be known before the rest can be read.
+/// The fields that are checked before the rest is parsed.
 #[derive(Deserialize)]
 struct Head {
     format: String,
@@ -49,10 +49,10 @@ struct PartJson {
 struct BufferJson {
     name: String,
     bytes: u64,
-    /// How many of it there are, where it is the schedule's own.
+    /// The number of copies, for a scratch buffer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     turns: Option<u32>,
-    /// With which rank it is swapped with each start, if it is.
+    /// The rank with which the buffer is swapped at each start, if it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     swapped: Option<u32>,
 }
@@ -145,7 +145,7 @@ fn is_zero(lag: &u32) -> bool {
     *lag == 0
 }
 
-/// Writes a schedule, a step to a line, one part after the other.
+/// Writes a schedule: one step to a line, one part after the other.
 pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     let (name, ranks) = (json(&schedule.name())?, schedule.ranks());
     writeln!(
@@ -237,7 +237,7 @@ fn contract_json(contract: &Contract) -> ContractJson {
     }
 }
 
-/// Reads a schedule; what is wrong with the text is told with its place.
+/// Reads a schedule. Errors name the place in the text.
 pub fn parse(text: &str) -> Result<Schedule, Error> {
     read(text).map_err(Error::Text)
 }
@@ -266,7 +266,7 @@ fn read(text: &str) -> Result<Schedule, String> {
     Schedule::from_parts(file.name, parts).map_err(|unfit| unfit.to_string())
 }
 
-/// Names are shown in lines, and in pictures.
+/// Names are shown in lines and pictures, so they must not break lines.
 fn check_name(name: &str) -> Result<(), String> {
     match name.chars().find(|letter| letter.is_control()) {
         Some(letter) => Err(format!("the name {name:?} has the control character {letter:?}")),
@@ -278,7 +278,7 @@ fn ranks(count: usize) -> String {
     if count == 1 { "1 rank".into() } else { format!("{count} ranks") }
 }
 
-/// What serde says, in our words as far as it is about no more than the end.
+/// Describes a parse error: in own words for an early end, otherwise in those of serde.
 fn explain(error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Eof => format!("it ends too early, at line {} column {}", error.line(), error.column()),

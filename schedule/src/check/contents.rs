@@ -1,7 +1,7 @@
-//! That the bytes which each rank gets are the right ones. Where no two accesses race, each reads what was written last
-//! before it in whichever order, so any order of steps and starts gives the same bytes. One of them is that of starts
-//! one after the other ([`super::run`]), of which one is looked at. Bytes that were there before it count for
-//! nothing, so what is right in it is right in each: it was given, moved and combined in that very start.
+//! Checks that each rank gets the right bytes. Without races, each access reads what was written last before it in
+//! every order, so all orders of steps and starts give equal bytes. One of these orders runs the starts one after the
+//! other ([`super::dry_run`]); one such start is evaluated. Bytes left from before that start count as unknown, so a
+//! correct result was given, moved and combined in that very start.
 
 use super::dry_run::DryRun;
 use super::fault::Fault;
@@ -10,24 +10,25 @@ use crate::{BufferId, BufferKind, Location, Origin, Span, StepKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A contribution: the bytes that a rank gave, from a buffer.
+/// A contribution: an input byte of a rank, from a buffer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Provenance {
     rank: u32,
     buffer: BufferId,
-    /// Where the byte came from, less where it is.
+    /// Offset of the source byte, minus the offset where the byte is now.
     shift: i64,
 }
 
-/// What bytes are: contributions, combined in their order.
+/// The value of bytes: contributions, combined in their order.
 type Value = Rc<Vec<Provenance>>;
 
-/// Bytes of a buffer by where they begin: how many they are, and what. What is not there was never written.
+/// The bytes of a buffer: maps the first byte of each range to its length and value. Bytes that are missing were never
+/// written.
 #[derive(Default, Debug)]
 struct Memory(BTreeMap<u64, (u64, Value)>);
 
 impl Memory {
-    /// The values of some bytes: each with its offset and length.
+    /// The values of some bytes, each with offset and length.
     fn read(&self, offset: u64, bytes: u64) -> Vec<(u64, u64, Option<Value>)> {
         let end = offset + bytes;
         let mut values = Vec::new();
@@ -50,7 +51,7 @@ impl Memory {
         values
     }
 
-    /// Forgets some bytes.
+    /// Removes the values of some bytes.
     fn clear(&mut self, offset: u64, bytes: u64) {
         let end = offset + bytes;
         let first = self.0.range(..=offset).next_back().map_or(offset, |(&first, _)| first);
@@ -74,7 +75,7 @@ impl Memory {
     }
 }
 
-/// A buffer of a rank, in that copy in which it is there in a start.
+/// A buffer of a rank, in the copy that a start uses.
 type Home = (u32, BufferId);
 
 pub(super) fn compare(world: &Unrolled, run: &DryRun) -> Result<(), Box<Fault>> {
@@ -96,7 +97,7 @@ pub(super) fn compare(world: &Unrolled, run: &DryRun) -> Result<(), Box<Fault>> 
     Ok(())
 }
 
-/// The program has written what it gives; what else there was in its buffers counts for nothing.
+/// Writes the inputs of the program; other bytes of its buffers are unknown.
 fn give(world: &Unrolled, memories: &mut BTreeMap<Home, Memory>, rank: usize) {
     for (buffer, room) in world.parts[rank].rooms().iter().enumerate() {
         if room.used == BufferKind::User {
@@ -148,7 +149,7 @@ fn joined(front: &Value, back: &Value) -> Value {
     Rc::new(front.iter().chain(back.iter()).cloned().collect())
 }
 
-/// Compares what a rank gets with what it should.
+/// Compares the outputs of a rank with its contract.
 fn look_at(
     memory: &Memory,
     rank: usize,
@@ -184,7 +185,7 @@ fn look_at(
     Ok(())
 }
 
-/// Contributions in words: a few of them.
+/// Describes some contributions in words.
 fn show(value: &[Provenance], at: u64) -> String {
     const SHOWN: usize = 8;
     let one = |given: &Provenance| {

@@ -1,50 +1,50 @@
-//! One start by itself, in any order that its triggers allow, when all starts before it are over. Signals only grow, so
-//! what never happens in this one happens in none.
+//! Runs one start by itself, in any order that its triggers allow, with all earlier starts over. Signals only grow, so
+//! an event that never happens in this run happens in no run.
 //!
-//! That holds for any number of starts. When all starts before start k are over, each signal has counted k times what
-//! it counts in a start, so a trigger wants the same of start k, whatever k is; or nothing, where it looks back beyond
-//! the first start. So starts can happen one after the other, each in the order that is found here. In any other run
-//! of as many starts no less happens: what can happen can still happen when something else has happened before.
+//! That holds for any number of starts. When all starts before start k are over, each signal has counted k times its
+//! total of one start. So a trigger waits for the same additions of start k, whatever k is; or for none, if it looks
+//! back beyond the first start. So starts can run one after the other, each in the order found here. In any other run
+//! of as many starts, at least as much happens: an event that is possible stays possible when others happen first.
 
 use super::fault::Fault;
 use super::unrolled::{Event, Unrolled};
 use crate::{SignalId, StepTrigger, started};
 use std::collections::BTreeMap;
 
-/// An order in which everything of a start can happen.
+/// An order in which all events of a start can happen.
 #[derive(Debug)]
 pub(super) struct DryRun {
-    /// Events, as they came.
+    /// The events, in the order in which they happened.
     pub(super) order: Vec<usize>,
 }
 
-/// How far the run is.
+/// The state of the run.
 struct DryRunner<'w> {
     world: &'w Unrolled,
-    /// What each signal has counted in this start.
+    /// The count of each signal in this start.
     counts: BTreeMap<(usize, SignalId), u64>,
-    /// Each queue's and each program's events in their order, as far as they have happened.
+    /// The events of each queue and each program, in their order, as far as they have happened.
     lines: Vec<StepQueue>,
     order: Vec<usize>,
 }
 
-/// What happens one after the other: a queue, or the program of a rank.
+/// A sequence of events: a queue, or the program of a rank.
 struct StepQueue {
     events: Vec<usize>,
     done: usize,
 }
 
 impl StepQueue {
-    /// The event that is next.
+    /// The next event.
     fn next(&self) -> Option<usize> {
         self.events.get(self.done).copied()
     }
 }
 
-/// A trigger that is not met.
+/// An unmet trigger.
 struct UnmetTrigger {
     trigger: StepTrigger,
-    /// How far the signal has come, and how far it should, in the start that the trigger looks back to.
+    /// The count of the signal, and the count that it needs, in the start that the trigger looks back to.
     reached: u64,
     wanted: u64,
 }
@@ -85,7 +85,7 @@ fn lines_of_ranks(world: &Unrolled, lines: &[StepQueue]) -> Vec<Vec<usize>> {
 }
 
 impl DryRunner<'_> {
-    /// Lets the next event of a line happen, if it can: whose signals it raised.
+    /// Lets the next event of a line happen, if it can. Returns the ranks whose signals it raised.
     fn advance(&mut self, line: usize) -> Option<Vec<usize>> {
         let event = self.lines[line].next()?;
         if self.unmet(event).is_some() {
@@ -113,7 +113,7 @@ impl DryRunner<'_> {
         })
     }
 
-    /// Why not everything has happened: a trigger for which nobody adds enough, or else a circle.
+    /// The reason why not all events happened: a trigger whose count is never reached, or else a cycle.
     fn stuck(&self) -> Option<Fault> {
         let world = self.world;
         let waiting: Vec<usize> = self.lines.iter().filter_map(StepQueue::next).collect();
@@ -142,12 +142,12 @@ impl DryRunner<'_> {
         Some(Fault::Cycle { through: through.into_iter().map(|event| world.place(event, start)).collect() })
     }
 
-    /// An event that has not happened, and for which this one waits.
+    /// An event that has not happened and that this one waits for.
     fn waits_for(&self, event: usize) -> Option<usize> {
         let signal = self.unmet(event)?.trigger.signal;
         let rank = self.world.triggers(event).0;
         let additions = self.world.additions(rank, signal);
-        // The head of the line in which the addition is: that is what waits.
+        // The first waiting event of the line that holds the addition.
         let is_missing = |line: &&StepQueue| {
             additions.iter().any(|addition| line.events[line.done..].contains(&addition.event))
         };

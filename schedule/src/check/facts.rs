@@ -1,34 +1,34 @@
-//! What events know of others, for any start: one table.
+//! A table of what each event implies about other events, in any start.
 //!
-//! Everything that can be known of an event stays true: what has happened in start k has happened in all starts before
-//! it. So what event e of start k knows of a fact f is one number, the *lag*: f has happened in start k - lag, and
-//! in all starts before that one, if there were so many.
+//! A fact about an event stays true: what has happened in start k has happened in all starts before it. So the
+//! knowledge of event e of start k about a fact f is one number, the *lag*: f has happened in start k - lag, and in all
+//! starts before that one, if there were so many.
 
-/// For each event the lags of all facts.
+/// For each event, the lags of all facts.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// 0: nothing is known; else [`u8::MAX`] less the lag. So more is known where the number is larger.
+    /// 0 if nothing is known; otherwise [`u8::MAX`] minus the lag. So larger numbers mean more knowledge.
     known: Vec<u8>,
     row: usize,
 }
 
-/// What lies further back is not remembered: less is known then.
+/// The largest lag that is stored; larger ones count as unknown.
 pub(super) const LAG_MAX: u32 = u8::MAX as u32 - 1;
 
 impl Facts {
-    /// Nothing is known.
+    /// Creates a table without knowledge.
     pub(super) fn new(events: usize, facts: usize) -> Facts {
         Facts { known: vec![0; events * facts], row: facts }
     }
 
-    /// How many starts before that of the event a fact is known to have happened.
+    /// Number of starts before that of the event in which the fact is known to have happened.
     #[inline]
     pub(super) fn lag(&self, event: usize, fact: usize) -> Option<u32> {
         let known = self.known[event * self.row + fact];
         (known > 0).then(|| u32::from(u8::MAX - known))
     }
 
-    /// An event knows a fact. Returns true if it did not know as much.
+    /// Adds a fact to an event. Returns true if the event did not know as much.
     #[inline]
     pub(super) fn add(&mut self, event: usize, fact: usize, lag: u32) -> bool {
         let more = u8::MAX.saturating_sub(u8::try_from(lag).unwrap_or(u8::MAX));
@@ -38,10 +38,10 @@ impl Facts {
         is_new
     }
 
-    /// An event knows all that another one knew, which was so many starts before. Returns true if any of it is new.
+    /// Adds to an event all knowledge of another event, `lag` starts before. Returns true if any of it is new.
     pub(super) fn add_all(&mut self, event: usize, from: usize, lag: u32) -> bool {
         if event == from || lag > LAG_MAX {
-            return false; // what it knew itself, in an earlier start, is no more
+            return false; // knowledge of its own earlier start adds nothing
         }
         let (row, lag) = (self.row, lag as u8);
         let (low, high) = self.known.split_at_mut(event.max(from) * row);

@@ -1,18 +1,18 @@
-//! What can be wrong with a schedule.
+//! Faults of a schedule.
 
 use crate::{Location, Name};
 use std::fmt;
 
-/// An event of a schedule's starts.
+/// An event in a start of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultSite {
-    /// Whose.
+    /// The rank.
     pub rank: usize,
-    /// In which start, from 0.
+    /// The number of the start, from 0.
     pub start: usize,
-    /// Which of its steps, from 0; `None`: its program.
+    /// The index of the step; `None` for an event of the program.
     pub step: Option<usize>,
-    /// Of the program: where its start ends, not where it begins.
+    /// For the program: true for the end of its start, false for the beginning.
     pub is_end: bool,
 }
 
@@ -27,92 +27,93 @@ impl fmt::Display for FaultSite {
     }
 }
 
-/// Why a schedule is not to be run.
+/// Why a schedule is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A step or an end waits for a signal, or raises one, that is not there, or raises it by nothing.
+    /// A step or an end waits for a signal or raises a signal that does not exist, or raises it by 0.
     NoSignal {
-        /// Which.
+        /// The step or end.
         at: FaultSite,
     },
-    /// A step names bytes that are not there.
+    /// A step accesses bytes that do not exist.
     OutOfBuffer {
-        /// Which.
+        /// The step.
         at: FaultSite,
-        /// The place.
+        /// The location.
         place: Location,
-        /// Bytes from there.
+        /// Length in bytes.
         bytes: u64,
     },
-    /// A rank expects a signal to count something else than what is added to it in a start.
+    /// The total declared for a signal differs from what steps add to it in a start.
     WrongSum {
-        /// Whose.
+        /// The rank that owns the signal.
         rank: usize,
-        /// Which.
+        /// The signal.
         signal: Name,
-        /// What the rank says.
+        /// The declared total.
         said: u64,
-        /// What is added.
+        /// The sum of all additions.
         added: u64,
     },
-    /// What a step or an end waits for never comes: nobody adds so much.
+    /// A step or an end waits for a count that is never reached.
     NeverMet {
-        /// Which.
+        /// The step or end.
         at: FaultSite,
         /// The signal.
         signal: Name,
-        /// How far it comes.
+        /// The count that is reached.
         reached: u64,
-        /// How far it would have to.
+        /// The count that is needed.
         wanted: u64,
     },
-    /// Steps wait for each other.
+    /// Steps wait for each other in a cycle.
     Cycle {
         /// Each waits for the next, the last for the first.
         through: Vec<FaultSite>,
     },
-    /// A step may be let go on by additions of a later start, where in the start before it waits for something that is
+    /// Additions of a later start may meet the trigger of a step in place of an addition of the step's own start, which
+    /// may then be missing.
     /// then missing.
     Overtaken {
-        /// What is let go on too early.
+        /// The step that may begin too early.
         at: FaultSite,
         /// The signal.
         signal: Name,
-        /// What may be missing.
+        /// The addition that may be missing.
         missing: FaultSite,
-        /// By whose addition.
+        /// The event of a later start that adds in its place.
         by: FaultSite,
     },
-    /// Two accesses of the same bytes, of which one at least writes, in no order.
+    /// A race: two accesses of the same bytes without an order, at least one of which writes.
     Race {
-        /// One.
+        /// One access.
         one: FaultSite,
-        /// The other.
+        /// The other access.
         other: FaultSite,
         /// The first of the bytes.
         place: Location,
     },
-    /// A start may be over for one rank though another has not started.
+    /// A start may be over for one rank before another rank has started.
     NotMet {
-        /// Where it is over.
+        /// The end of the start.
         end: FaultSite,
-        /// What may not have happened.
+        /// The start that may not have happened.
         begin: FaultSite,
     },
-    /// Bytes that a rank gets are not those that it should.
+    /// A rank gets wrong bytes.
     WrongBytes {
-        /// The first.
+        /// The first wrong byte.
         place: Location,
-        /// In which start.
+        /// The start.
         start: usize,
-        /// What is there.
+        /// The value found.
         is: String,
-        /// What should be.
+        /// The value expected.
         should_be: String,
     },
 }
 
-/// The name of a buffer is known to the part only: its number does for a place.
+/// Only the part knows the name of a buffer, so a location shows its index.
 fn show(place: &Location) -> String {
     format!("byte {} of buffer {} of rank {}", place.offset, place.buffer.index(), place.rank)
 }

@@ -1,4 +1,4 @@
-//! What waits for what within one start, for those who draw it or hand it to others.
+//! The dependency graph of one start, for drawing and export.
 
 use super::dry_run::DryRun;
 use super::happens_before::HappensBefore;
@@ -6,32 +6,32 @@ use super::unrolled::{Event, Unrolled};
 use crate::RankPart;
 use std::collections::BTreeSet;
 
-/// One start as a graph.
+/// The dependency graph of one start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Graph {
-    /// What each rank contributes.
+    /// The part of each rank.
     pub parts: Vec<RankPart>,
-    /// What happens, in an order in which it can.
+    /// The events, in an order in which they can happen.
     pub nodes: Vec<EventNode>,
 }
 
-/// Something that happens, and what must have happened before.
+/// An event with its dependencies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventNode {
-    /// What.
+    /// The event.
     pub event: Event,
-    /// What must have begun before: the step before it in its queue; of an end, its beginning.
+    /// The event that must have begun before: the previous step in the queue; for an end, the beginning of the start.
     pub behind: Option<Event>,
-    /// Effects that must have come before; without those that what it is behind has waited for already.
+    /// Effects that must have arrived before, without those that `behind` has already waited for.
     pub causes: Vec<Dependency>,
-    /// What must have ended before: of a reduction, the one before it in its queue.
+    /// The event that must have ended before: for a reduction, the previous reduction in the queue.
     pub ended: Option<Event>,
-    /// Whether that is all that it waits for. It is not where a trigger counts whichever effects come first.
+    /// True if these are all dependencies; false if a trigger counts whichever effects arrive first.
     pub is_whole: bool,
 }
 
 impl EventNode {
-    /// Events that must be over, not only have begun, before this one: in their order, each once.
+    /// The events that must be over, not only have begun, before this one, sorted and without duplicates.
     pub fn waits_for(&self) -> BTreeSet<Event> {
         self.causes.iter().map(|cause| cause.event).chain(self.ended).collect()
     }
@@ -40,13 +40,13 @@ impl EventNode {
 /// An effect of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Dependency {
-    /// Whose.
+    /// The event.
     pub event: Event,
-    /// Which of its effects, from 0.
+    /// The index of the effect.
     pub effect: usize,
 }
 
-/// The graph of any start but the first ones, which wait for nobody who is still busy with an earlier one.
+/// The graph of any start but the first ones, in which steps need not wait for earlier starts.
 pub(super) fn find(world: &Unrolled, run: &DryRun, order: &HappensBefore) -> Graph {
     let nodes = run.order.iter().map(|&number| {
         let event = world.event(number);

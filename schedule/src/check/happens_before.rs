@@ -1,39 +1,42 @@
-//! What is known to have happened when an event happens, in whatever order the others come.
+//! Derives what must have happened before each event, in every possible order.
 //!
-//! A trigger tells no more than a sum. An addition *is implied* by it if all the others that may have come by then make
-//! less than what it waits for. Of those, the ones do not count that are known to come after the addition, or after the
-//! event itself; so what is known about one event helps with others, and this is done until nothing new is found.
+//! A trigger gives only a sum. It *implies* an addition if all other additions that may have arrived by then make less
+//! than the trigger needs. Additions known to come after the addition in question, or after the event itself, do not
+//! count. So a fact about one event helps to find others, and the rules are applied until nothing new is found.
 //!
-//! No starts are laid out: there may be any number of them. What is known says of an event in start k that a fact has
-//! happened in start k - lag, for every k of at least lag ([`super::facts`]).
+//! Starts are not unrolled: their number is unlimited. A fact says of an event in start k that another has happened in
+//! start k - lag, for every k of at least lag ([`super::facts`]).
 //!
-//! Facts are found by these rules:
+//! The rules:
 //!
-//! 1. An event has begun when it begins. What had happened when the step before it in its queue began, or its rank's
-//!    start, or (for a start) the end of the start before, has happened.
-//! 2. A reduction begins when the one before it in its queue has ended.
-//! 3. If an effect has come, so have those before it in its stream, and what had happened when its step began had.
-//! 4. *A trigger.* Say event e of start k waits until a signal has counted w, and addition a of start k - lag had not
-//!    come by then. Additions that are known to come after a or after the beginning of e have not come either; nor
-//!    has what is behind a in its stream. So of addition m no more starts than some number have been added: k + x, or
-//!    0 if that is less, where x follows from lags alone. If the amounts of all of them make less than w, that
-//!    cannot be. If for some m no bound is known nothing follows: it may be any number of starts ahead.
+//! 1. An event has begun when it begins. All facts known when the previous step in its queue began, or its rank's
+//! start, or (for a start) the end of the start before, hold.
 //!
-//! Two ranks often keep each other from getting ahead, so that neither fact can be found before the other. So rule 4
-//! is first applied as if there were no additions of starts after k. When nothing new is found, each of its results is
-//! looked at once more, with all starts and all facts: if one does not follow then, later starts may overtake
-//! an earlier one, which is a fault.
+//! 2. A reduction begins when the previous one in its queue has ended.
 //!
-//! *Why the facts hold in every run of any number of starts.* Suppose that one does not, and look at the first event of
-//! the run, in the order of time, of which one is not true. Rules 1 - 3 found it from facts about events that came
-//! sooner, which are true. Rule 4 found it from facts about additions that had come sooner, of whichever starts, which
-//! are true; so it is, too.
+//! 3. If an effect has arrived, so have those before it in its stream, and the facts known when its step began hold.
 //!
-//! In rule 4 w grows by what the signal counts in a start with each start, and the sum by no more, since all
-//! amounts make up what it counts in a start. So the least k for which there is a start k - lag is the worst one, and
-//! the only one that is looked at: k = lag. No lag is negative: starts can happen one after the other ([`super::run`]), so
-//! nothing waits for a later start. For the same reason, a trigger that looks back n starts says nothing of later ones
-//! than that (it may, if it waits for more than a signal counts in n starts: then less is found than could be).
+//! 4. *Triggers.* Suppose event e of start k waits until a signal has counted w, and addition a of start k - lag has
+//! not arrived by then. Then additions known to come after a, or after the beginning of e, have not arrived; nor has
+//! what is behind a in its stream. So the number of starts in which addition m has arrived is at most k + x, or 0 if
+//! that is less, where x follows from lags alone. If all of them together make less than w, this is a contradiction,
+//! and a has arrived. If some m has no known bound, nothing follows: it may be any number of starts ahead.
+//!
+//! Two ranks often keep each other from getting ahead, and neither fact can be found before the other. So rule 4 is
+//! first applied as if there were no additions of starts after k. When nothing new is found, each of its results is
+//! verified with all starts and all facts. If one does not follow then, later starts may overtake an earlier one, which
+//! is a fault.
+//!
+//! *Why the facts hold in every run of any number of starts.* Suppose that one does not, and take the first event of
+//! the run, in the order of time, with a false fact. Rules 1 - 3 derived it from facts about earlier events, which are
+//! true. Rule 4 derived it from facts about additions that arrived earlier, of whichever starts, which are true; so the
+//! fact is true, too.
+//!
+//! In rule 4, w grows with each start by the total of the signal in a start, and the sum grows by no more, since all
+//! amounts together make up that total. So the least k for which there is a start k - lag is the worst case, and the
+//! only one that is examined: k = lag. No lag is negative: starts can run one after the other ([`super::dry_run`]), so
+//! nothing waits for a later start. For the same reason, a trigger that looks back n starts implies nothing about later
+//! ones. (It may, if it waits for more than a signal counts in n starts; then less is found than could be.)
 
 use super::dry_run::DryRun;
 use super::facts::{self, Facts};
@@ -41,7 +44,7 @@ use super::fault::Fault;
 use super::unrolled::{Addition, Event, Unrolled};
 use crate::{EFFECTS_MAX, StepTrigger};
 
-/// What each event knows.
+/// The facts that hold before each event.
 #[derive(Debug)]
 pub(super) struct HappensBefore {
     facts: Facts,
@@ -50,37 +53,37 @@ pub(super) struct HappensBefore {
     pub(super) depth: usize,
 }
 
-/// Facts about an event: that it has begun, that each of its effects has come, and that it has ended.
+/// The facts about an event: it has begun, each of its effects has arrived, and it has ended.
 const FACTS: usize = 1 + EFFECTS_MAX + 1;
 const ENDED: usize = FACTS - 1;
 
-/// How far into a stream an event's trigger reaches: one more than the place of the last addition that is implied.
-/// Places are counted from the beginning of the event's own start; those of earlier starts are negative.
+/// How far a trigger reaches into a stream: one more than the position of the last addition implied. Positions count
+/// from the beginning of the event's own start; those of earlier starts are negative.
 type Reach = std::collections::BTreeMap<(usize, usize), i64>;
 
 struct Search<'w> {
     world: &'w Unrolled,
     facts: Facts,
-    /// By event, for each of its triggers and each stream; nothing where nothing is implied.
+    /// For each event, for each of its triggers and each stream; `None` if nothing is implied.
     reach: Vec<Reach>,
-    /// How many looks there were when an event was looked at, and when it knew something new.
+    /// The pass in which an event was examined last, and the pass in which it gained a fact.
     looks: usize,
     looked: Vec<usize>,
     changed: Vec<usize>,
 }
 
-/// A trigger of an event, and what adds to its signal.
+/// A trigger of an event, with the additions to its signal.
 #[derive(Clone, Copy)]
 struct Waits<'w> {
     event: usize,
     trigger: StepTrigger,
     per_start: u64,
     additions: &'w [Addition],
-    /// Whether additions of later starts are left out.
+    /// True if additions of later starts are ignored.
     is_last_start: bool,
 }
 
-/// Bytes that are taken to find out about so many events.
+/// Memory in bytes that the analysis of `events` events takes.
 pub(super) fn bytes(events: u64) -> u64 {
     events.saturating_mul(events).saturating_mul(FACTS as u64)
 }
@@ -97,18 +100,18 @@ pub(super) fn find(world: &Unrolled, run: &DryRun) -> Result<HappensBefore, Box<
 }
 
 impl HappensBefore {
-    /// After how many starts the bytes of one event are there for sure when the other begins.
+    /// Number of starts after which the bytes of one event must be there when the other begins.
     pub(super) fn is_over(&self, one: usize, other: usize) -> Option<u32> {
         (1..FACTS).filter_map(|fact| self.facts.lag(other, one * FACTS + fact)).min()
     }
 
-    /// After how many starts one event has begun for sure when the other does.
+    /// Number of starts after which one event must have begun when the other does.
     pub(super) fn has_begun(&self, one: usize, other: usize) -> Option<u32> {
         self.facts.lag(other, one * FACTS)
     }
 
-    /// The effects of its own start that an event waits for by its triggers, without those for which what is before it
-    /// in its queue has waited: event and effect. And whether they are all that its triggers wait for.
+    /// The effects of its own start that an event waits for by its triggers, as (event, effect), without those that its
+    /// predecessor in the queue has waited for; and true if its triggers wait for nothing else.
     pub(super) fn causes(&self, world: &Unrolled, event: usize) -> (Vec<(usize, usize)>, bool) {
         let before = world.before(event).filter(|&(_, in_last_start)| !in_last_start);
         let fact = |source: usize, slot: usize| source * FACTS + 1 + slot;
@@ -136,7 +139,7 @@ impl HappensBefore {
         (causes, is_whole)
     }
 
-    /// Ranks that are to meet do.
+    /// Checks that starts end only after all ranks have started, where the contract demands it.
     pub(super) fn meets(&self, world: &Unrolled) -> Result<(), Box<Fault>> {
         for rank in (0..world.ranks()).filter(|&rank| world.contracts[rank].meets) {
             let end = world.number(Event::End(rank));
@@ -153,13 +156,13 @@ impl HappensBefore {
     }
 }
 
-/// Those additions of a stream that belong to the event's own start, as far as it reaches.
+/// The additions of a stream that belong to the event's own start, as far as the trigger reaches.
 fn of_start(stream: &[(usize, usize)], reach: i64) -> &[(usize, usize)] {
     &stream[..reach.clamp(0, stream.len() as i64) as usize]
 }
 
 impl<'w> Search<'w> {
-    /// Looks at every event, in an order in which they can happen. Whether anything new was found.
+    /// Examines every event, in an order in which they can happen. Returns true if a fact was found.
     fn look_at_all(&mut self, run: &DryRun) -> bool {
         let mut news = false;
         for &event in &run.order {
@@ -174,7 +177,7 @@ impl<'w> Search<'w> {
         let mut news = self.facts.add(event, event * FACTS, 0);
         let (before, in_last_start) = self.before(event);
         news |= self.add_all(event, before, in_last_start.into(), false);
-        // Reductions of a queue come one after the other.
+        // Reductions of a queue run one after the other.
         if let Some((before, in_last_start)) = self.world.reduction_before(event) {
             let lag = in_last_start.into();
             news |=
@@ -194,13 +197,13 @@ impl<'w> Search<'w> {
         news
     }
 
-    /// An event knows what another one knew. Unless that is anew, only what the other one knows since the last look.
+    /// Adds the facts of another event to an event: all of them if `anew`, otherwise those found since the last pass.
     fn add_all(&mut self, event: usize, from: usize, lag: u32, is_anew: bool) -> bool {
         let is_over = !is_anew && self.looked[event] > self.changed[from];
         !is_over && self.facts.add_all(event, from, lag)
     }
 
-    /// What came before this in its line, and whether that belongs to the start before.
+    /// The predecessor of an event in its line, and true if it belongs to the start before.
     fn before(&self, event: usize) -> (usize, bool) {
         match self.world.event(event) {
             Event::Begin(rank) => (self.world.number(Event::End(rank)), true),
@@ -240,10 +243,10 @@ impl<'w> Search<'w> {
         news
     }
 
-    /// How far a trigger reaches into a stream, which is no less than was found before.
+    /// How far a trigger reaches into a stream, which is no less than found before.
     fn reaches(&self, waits: Waits<'_>, stream: usize, before: Option<i64>) -> Option<i64> {
         let len = self.world.streams[stream].len() as i64;
-        // A trigger says nothing of later starts than the one to which it looks back.
+        // A trigger implies nothing about starts later than the one to which it looks back.
         let end = len * (1 - i64::from(waits.trigger.lag));
         let first = -len * i64::from(facts::LAG_MAX);
         let is_implied = |place: i64| self.is_implied(waits, (stream, place));
@@ -261,14 +264,14 @@ impl<'w> Search<'w> {
         Some(below.max(from))
     }
 
-    /// That an addition at some place of a stream has come, and how many starts ago.
+    /// The addition at a position of a stream, and how many starts ago it was.
     fn fact(&self, stream: usize, place: i64) -> (usize, u32) {
         let len = self.world.streams[stream].len() as i64;
         let (event, slot) = self.world.streams[stream][place.rem_euclid(len) as usize];
         (event * FACTS + 1 + slot, -place.div_euclid(len) as u32)
     }
 
-    /// Whether the trigger cannot be met without that addition.
+    /// Returns true if the trigger cannot be met without that addition.
     fn is_implied(&self, waits: Waits<'_>, (stream, place): (usize, i64)) -> bool {
         let index = place.rem_euclid(self.world.streams[stream].len() as i64) as usize;
         let lag = self.fact(stream, place).1;
@@ -286,8 +289,8 @@ impl<'w> Search<'w> {
         others < wanted
     }
 
-    /// In how many starts, before the event's own and from it on, an addition may have come when the event begins, if
-    /// the one at that place of a stream had not. None: in any number.
+    /// The number of starts, before the event's own and from it on, in which an addition may have arrived when the
+    /// event begins, if the one at that position of a stream has not. `None` if there is no bound.
     fn ahead(
         &self,
         waits: Waits<'_>,
@@ -304,7 +307,7 @@ impl<'w> Search<'w> {
         [behind, after_it, after_event, last_start].into_iter().flatten().min()
     }
 
-    /// What triggers say they say as well if later starts are counted.
+    /// Checks that what triggers imply also holds if later starts are counted.
     fn look_at_later_starts(&self, run: &DryRun) -> Result<(), Box<Fault>> {
         for &event in &run.order {
             for (&(number, stream), &reach) in &self.reach[event] {
@@ -318,12 +321,12 @@ impl<'w> Search<'w> {
         Ok(())
     }
 
-    /// Some addition lets the event go on in place of the one that it is to wait for.
+    /// The fault that an addition meets the trigger in place of the one that the event must wait for.
     fn overtaken(&self, waits: Waits<'_>, stream: usize, reach: Option<i64>) -> Fault {
         let world = self.world;
         let Waits { event, trigger, .. } = waits;
         let len = world.streams[stream].len() as i64;
-        // FaultSite nothing is known at all: the last start of which it is to know.
+        // Where nothing is known at all: the last start about which the event must know.
         let place = reach.unwrap_or(-len * i64::from(trigger.lag));
         let (fact, lag) = self.fact(stream, place);
         let start = lag.max(1) as usize;
@@ -340,8 +343,8 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// The longest chain of steps that move something, each waiting for the one before it, in a start. What a
-    /// step's queue has waited for before it has waited for, too.
+    /// The longest chain of steps that move data, each waiting for the one before it, in a start. A step also waits for
+    /// what its queue has waited for before.
     fn depth(&self, run: &DryRun) -> usize {
         let world = self.world;
         let (mut waited, mut depths) = (vec![0; world.events()], vec![0; world.events()]);
@@ -367,8 +370,8 @@ impl Waits<'_> {
     }
 }
 
-/// The first place from `from` on, up to `end`, that is not implied. Whatever comes after an addition comes after those
-/// before it in its stream, too, so none behind that place is: it is looked for in strides that double, then halve.
+/// The first position from `from` on, up to `end`, that is not implied. What comes after an addition also comes after
+/// those before it in its stream, so no later position is implied: the search doubles its stride, then halves it.
 fn implied_until(from: usize, end: usize, is_implied: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut stride) = (from, 1);
     while low + stride <= end && is_implied(low + stride - 1) {

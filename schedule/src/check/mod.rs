@@ -1,12 +1,11 @@
-//! The proof that a schedule does what it is to do, whatever the order in which its steps happen.
+//! Proves that a schedule fulfils its contract, whatever the order in which its steps happen.
 //!
-//! One start is laid out ([`world`]) and run once by itself, in any order ([`run`]): signals only grow, so what never
-//! fires here never fires. Then comes what is known to have happened when a step begins, in its own start and in those
-//! before ([`order`], which has the argument why it holds for any number of starts); with it, that no two accesses
-//! of the same bytes, in whichever two starts, of which one writes may happen in either order ([`races`]). Since any
-//! order then gives the same bytes, starts might as well happen one after the other: the bytes of one such start are
-//! looked at, none of which may be left from an earlier one ([`contents`]). What is known also says what waits for
-//! what ([`graph`]).
+//! One start is unrolled ([`unrolled`]) and run once by itself, in any order ([`dry_run`]): signals only grow, so a
+//! step that never fires here never fires. Next come the facts that hold when a step begins, in its own start and in
+//! those before ([`happens_before`], which argues why they hold for any number of starts). With these, no two accesses
+//! to the same bytes, in any two starts, may happen in either order if one of them writes ([`races`]). Then every order
+//! gives equal bytes, so starts might as well run one after the other: the bytes of one such start are evaluated,
+//! without any bytes left from an earlier one ([`contents`]). The facts also give the dependency graph ([`graph`]).
 
 mod contents;
 mod dry_run;
@@ -26,18 +25,18 @@ pub use unrolled::Event;
 use super::Schedule;
 use unrolled::Unrolled;
 
-/// What was proven, in numbers.
+/// The size of a schedule that was proven.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckReport {
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: usize,
-    /// Steps of all ranks, of one start.
+    /// Steps of all ranks in one start.
     pub steps: usize,
-    /// The longest chain of steps each of which waits for the one before it, in one start.
+    /// The longest chain of steps in one start, each of which waits for the one before it.
     pub depth: usize,
-    /// Most bytes that one rank sends to others or receives from them, in one start.
+    /// The most bytes that one rank sends to others or receives from them in one start.
     pub busiest_bytes: u64,
-    /// Most steps in one queue.
+    /// The most steps in one queue.
     pub queue_steps_max: usize,
 }
 

@@ -1,7 +1,8 @@
-//! That whoever touches the same bytes does so in a known order, unless all of them read; in any two starts.
+//! Checks that accesses to the same bytes have a known order unless all of them read, in any two starts.
 //!
-//! What one event knows of another is a lag ([`super::facts`]): of accesses in starts k and j only k - j matters.
-//! So each pair of accesses is in no order for the differences of an interval, of which those count at which both
+//! The knowledge of one event about another is a lag ([`super::facts`]): for accesses in starts k and j, only k - j
+//! matters. So two accesses have no order for an interval of differences. Of these, only the differences count at which
+//! both accesses use the same copy of the buffer.
 //! lie in the same copy of the buffer.
 
 use super::dry_run::DryRun;
@@ -12,26 +13,26 @@ use crate::{BufferId, BufferKind, Location, StepKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Somebody's use of some bytes.
+/// An access to some bytes.
 #[derive(Clone, Debug)]
 struct Access {
     bytes: Range<u64>,
     writes: bool,
     by: usize,
-    /// The rank that the place names.
+    /// The rank that the location names.
     rank: u32,
 }
 
-/// Two accesses of the same bytes in no order.
+/// Two accesses to the same bytes without an order.
 #[derive(Clone, Copy, Debug)]
 struct Race<'a> {
     one: &'a Access,
     other: &'a Access,
-    /// The start of the one less that of the other.
+    /// The start of one access minus the start of the other.
     apart: i64,
 }
 
-/// A difference of starts that is never reached.
+/// A difference of starts that never occurs.
 const FAR: i64 = i64::MAX / 4;
 
 pub(super) fn find(world: &Unrolled, run: &DryRun, order: &HappensBefore) -> Result<(), Box<Fault>> {
@@ -49,7 +50,7 @@ pub(super) fn find(world: &Unrolled, run: &DryRun, order: &HappensBefore) -> Res
     }
     let mut nearest: Option<(Race<'_>, BufferId)> = None;
     for (&(owner, buffer), accesses) in &mut buffers {
-        accesses.sort_by_key(|access| access.bytes.start); // else as they came
+        accesses.sort_by_key(|access| access.bytes.start); // stable: otherwise in the order of events
         let used = world.used(&buffer.on(owner as usize, 0));
         for race in races(order, world, used, accesses) {
             if nearest.is_none_or(|(found, _)| race.rank(world) < found.rank(world)) {
@@ -63,10 +64,10 @@ pub(super) fn find(world: &Unrolled, run: &DryRun, order: &HappensBefore) -> Res
     }
 }
 
-/// What an event reads and writes: from where on, how many bytes, and whether it writes.
+/// The accesses of an event: range of bytes, and true for a write.
 fn accesses(world: &Unrolled, event: usize) -> Vec<(Location, u64, bool)> {
     match world.event(event) {
-        // The program may write anything of its own buffers before it starts.
+        // The program may write to any of its own buffers before it starts.
         Event::Begin(rank) => {
             let rooms = world.parts[rank].buffers();
             let own = rooms.filter(|(_, room)| room.used == BufferKind::User);
@@ -101,7 +102,7 @@ fn races<'a>(
     })
 }
 
-/// The difference of starts, the least, in which two accesses of the same bytes are in no order.
+/// The smallest difference of starts in which two accesses to the same bytes have no order.
 fn in_no_order(
     order: &HappensBefore,
     world: &Unrolled,
@@ -112,7 +113,7 @@ fn in_no_order(
     if !(one.writes || other.writes) {
         return None;
     }
-    // The one is over when the other begins if its start is that much earlier; and the reverse.
+    // One access is over when the other begins, if its start is that much earlier; and the reverse.
     let lag = |one: &Access, other: &Access| {
         let lag = match world.event(one.by) {
             Event::Step(..) => order.is_over(one.by, other.by),
@@ -123,12 +124,12 @@ fn in_no_order(
     let apart = 1 - lag(one, other)..=lag(other, one) - 1;
     let distance = if used.is_swapped() && one.rank != other.rank { 1 } else { 0 };
     let is_one_event = one.by == other.by;
-    // A step may name one place as both.
+    // A step may name one location as source and destination.
     let is_one_place = one.bytes == other.bytes && one.rank == other.rank;
     nearest(apart, distance, used.period() as i64, is_one_event && is_one_place)
 }
 
-/// The number nearest to zero in a range that is `rest` more than a multiple of `period`, and perhaps not zero.
+/// The number nearest to zero in a range that exceeds a multiple of `period` by `rest`, and perhaps must not be zero.
 fn nearest(range: std::ops::RangeInclusive<i64>, rest: i64, period: i64, but_zero: bool) -> Option<i64> {
     let (low, high) = (*range.start(), *range.end());
     let up = |from: i64| from + (rest - from).rem_euclid(period);
@@ -139,8 +140,8 @@ fn nearest(range: std::ops::RangeInclusive<i64>, rest: i64, period: i64, but_zer
 }
 
 impl Race<'_> {
-    /// Which race is told of, if there are several: one of steps rather than one with a program, one of the same start
-    /// rather than one of different ones.
+    /// The race to report, if there are several: one of two steps before one with a program, one in the same start
+    /// before one in different starts.
     fn rank(&self, world: &Unrolled) -> (bool, i64) {
         let is_step = |access: &Access| world.step(access.by).is_some();
         (!(is_step(self.one) && is_step(self.other)), self.apart.abs())
@@ -154,7 +155,7 @@ impl Race<'_> {
         let place = Location { rank: world.used(&named).home(one.rank, one_start as u64).0, ..named };
         let one = world.place(one.by, one_start as usize);
         let other = world.place(other.by, other_start as usize);
-        // What comes first in the schedule's order is named first.
+        // The event that comes first in the schedule's order is named first.
         let (one, other) = if one.start <= other.start { (one, other) } else { (other, one) };
         Fault::Race { one, other, place }
     }

@@ -1,11 +1,11 @@
-//! Small schedules that are right, and the same with one thing wrong.
+//! Small correct schedules, and variants with one fault each.
 
 use super::{Event, Fault};
 use crate::{Contract, LAG_MAX, Location, Origin, RankPart, Schedule, Span, StepKind, started};
 
 const BYTES: u64 = 1000;
 
-/// The root's bytes for everybody: rank 0 gives.
+/// A broadcast from rank 0.
 fn broadcast(name: &str, ranks: usize, part: impl Fn(&mut RankPart) + Send + Sync + 'static) -> Schedule {
     let contract = |rank| {
         let buffer = crate::BufferId(0);
@@ -17,7 +17,7 @@ fn broadcast(name: &str, ranks: usize, part: impl Fn(&mut RankPart) + Send + Syn
     Schedule::new(name, ranks, part, contract)
 }
 
-/// What to do differently.
+/// The variant to build.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Slip {
     None,
@@ -36,7 +36,7 @@ enum Slip {
     OutOfBuffer,
 }
 
-/// A chain in segments: ready climbs it, and then the segments go down.
+/// A chain in segments: readiness signals climb it, then the segments go down.
 fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
     broadcast("chain", ranks, move |part| {
         let (me, last) = (part.rank(), part.rank() + 1 == ranks);
@@ -52,13 +52,13 @@ fn chain(ranks: usize, segments: u64, slip: Slip) -> Schedule {
         let sent = part.signal("sent", if is_left_out { 0 } else { segments + u64::from(twice) });
         let length = |segment: u64| (segment * BYTES / segments, (segment + 1) * BYTES / segments);
         if !last {
-            // Its own buffer is free when it has started.
+            // A rank's own buffer is free when it has started.
             part.in_queue(2);
             part.join(started()).then(ready.on(me, 1));
             part.in_queue(0);
         }
         if me > 0 && slip != Slip::NoReadiness {
-            // A rank reports when its own buffer is free and the one behind it has reported.
+            // A rank signals when its own buffer is free and the next rank has signalled.
             let trigger = if last || ready_too { started() } else { ready.reaches(2) };
             let signal = if slip == Slip::ReadyAddedToData { arrived } else { ready };
             part.in_queue(1);
@@ -133,7 +133,7 @@ fn readiness_added_to_the_data_is_no_readiness() {
     assert!(matches!(fault, Fault::Race { .. } | Fault::Overtaken { .. }), "{fault}");
 }
 
-/// Rank 0 joins what the others tell it, who tell it in each start and wait for nobody: unless it lets them go on.
+/// Rank 0 waits for signals of the others. These signal in each start without waiting, unless rank 0 releases them.
 fn join(lets_go_on: bool) -> Schedule {
     let part = move |part: &mut RankPart| {
         let me = part.rank();
@@ -158,22 +158,22 @@ fn a_join_is_overtaken_by_the_next_start() {
     join(true).check().unwrap_or_else(|fault| panic!("{fault}"));
     let fault = fault_of(&join(false));
     let Fault::Overtaken { at, missing, by, .. } = &fault else { panic!("{fault}") };
-    // Rank 0 goes on, or ends, without one of the others, since the other has told it twice.
+    // Rank 0 goes on, or ends, without one of the others, since the other has signalled twice.
     assert_eq!((at.rank, missing.start), (0, at.start), "{fault}");
     assert!(missing.rank != by.rank && by.start > missing.start, "{fault}");
 }
 
-/// How two ranks lay out for each other what each gives.
+/// How two ranks exchange data by staging buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Swap {
     Swapped,
-    /// One place, which stays where it is.
+    /// One buffer, which stays where it is.
     Fixed,
-    /// A rank goes on before it has taken what the other has laid out.
+    /// A rank goes on before it has read what the other has written.
     GoesOn,
-    /// Another rank does so, too.
+    /// Another rank accesses the swapped buffer, too.
     Third,
-    /// The places have not the same length.
+    /// The buffers differ in length.
     Uneven,
 }
 
@@ -311,8 +311,8 @@ fn memory_of_the_proof_is_foreseen() {
     assert!((1..bytes).contains(&schedule.check_bytes(1)), "no more ranks are looked at than it takes");
 }
 
-/// Rank 0 copies into a place of rank 1, one of several that starts take in turn, which rank 1 copies on. Rank 0 waits
-/// until what it copied so many starts before was taken.
+/// Rank 0 copies into a buffer of rank 1 with several copies used in turn; rank 1 copies the bytes on. Rank 0 waits
+/// until what it copied a number of starts before has been read.
 fn relay(turns: u32, lag: Option<u32>) -> Schedule {
     let part = move |part: &mut RankPart| {
         let me = part.rank() as u64;
@@ -353,7 +353,7 @@ fn starts_that_share_a_copy_of_a_buffer_are_compared_however_many_turns_there_ar
     }
 }
 
-/// Rank 0 waits for the sum of what two others tell it, one of them much more at once.
+/// Rank 0 waits for the sum of the signals of two other ranks, one of which adds much more at once.
 fn weighed(amounts: [u64; 2], meets: bool) -> Schedule {
     let part = move |part: &mut RankPart| {
         let me = part.rank();
@@ -372,7 +372,7 @@ fn weighed(amounts: [u64; 2], meets: bool) -> Schedule {
     })
 }
 
-/// Who tells 1 at each start need only be ten starts ahead to stand for one who tells 10.
+/// A rank that adds 1 in each start need only be ten starts ahead to count for one that adds 10.
 #[test]
 fn many_starts_ahead_stand_for_one_that_tells_much() {
     for amounts in [[1, 1], [1, 2], [1, 10], [1000, 1]] {
@@ -383,7 +383,7 @@ fn many_starts_ahead_stand_for_one_that_tells_much() {
     }
 }
 
-/// Bytes that overlap, moved within a buffer: what comes depends on the order of the pieces.
+/// A copy within a buffer between overlapping ranges: the result depends on the order of the pieces.
 #[test]
 fn a_step_whose_places_overlap_is_a_race_with_itself() {
     let shift = |by: u64| {

@@ -1,4 +1,4 @@
-//! What happens in one start of a schedule, and who adds what to which signal. All starts are alike.
+//! The events of one start of a schedule, and their additions to signals. All starts are alike.
 
 use super::CheckReport;
 use super::fault::{Fault, FaultSite};
@@ -8,48 +8,49 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// What can happen in a start: numbers of one kind in a row.
+/// The events of a start; events of one kind have consecutive numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Event {
-    /// The program of that rank starts, having written what it gives.
+    /// The program of the rank starts, after it has written its inputs.
     Begin(usize),
-    /// The start is over for that rank, whose program reads what it got.
+    /// The start is over for the rank, whose program then reads its outputs.
     End(usize),
-    /// A step of that rank, by its place among them.
+    /// A step of the rank, by its index.
     Step(usize, usize),
 }
 
-/// Something that an event adds to a signal.
+/// An addition of an event to a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Addition {
-    /// Which event, within its start.
+    /// The event, within its start.
     pub(super) event: usize,
-    /// Which of its effects.
+    /// The index of the effect.
     pub(super) slot: usize,
-    /// How much.
+    /// The amount.
     pub(super) amount: u64,
-    /// Additions of one queue to one signal come in their order: which of those it belongs to.
+    /// The stream: additions of one queue to one signal happen in their order.
     pub(super) stream: usize,
-    /// The how manieth of them, in its start.
+    /// The position in the stream, within its start.
     pub(super) place: usize,
 }
 
-/// A start of a schedule.
+/// One start of a schedule.
 #[derive(Debug)]
 pub(super) struct Unrolled {
     pub(super) parts: Vec<RankPart>,
     pub(super) contracts: Vec<Contract>,
-    /// Where the steps of each rank begin among all.
+    /// The number of the first step of each rank.
     first_step: Vec<usize>,
     steps: usize,
-    /// Who adds to each signal, by rank and signal.
+    /// The additions to each signal, by rank and signal.
     additions: BTreeMap<(usize, SignalId), Vec<Addition>>,
-    /// Additions of each stream in a start: event and slot.
+    /// The additions of each stream in a start: event and effect.
     pub(super) streams: Vec<Vec<(usize, usize)>>,
-    /// The event before each step's in its queue, in the same start; and the last one of each queue.
+    /// For each step the previous event in its queue, in the same start; and the last step of each queue.
     before: Vec<Option<usize>>,
     last: BTreeMap<(usize, u16), usize>,
-    /// The same of reductions, which have no more than themselves to wait for: none for other steps.
+    /// The previous reduction in the queue, and true if it belongs to the start before; `None` for steps that are no
+    /// reductions. It is the step itself if its queue has no other reduction.
     reduction_before: Vec<Option<(usize, bool)>>,
 }
 
@@ -87,7 +88,7 @@ impl Unrolled {
         self.parts.len()
     }
 
-    /// Events of one start.
+    /// Number of events of one start.
     pub(super) fn events(&self) -> usize {
         2 * self.ranks() + self.steps
     }
@@ -101,7 +102,7 @@ impl Unrolled {
         }
     }
 
-    /// Which event has that number.
+    /// The event with that number.
     pub(super) fn event(&self, number: usize) -> Event {
         let ranks = self.ranks();
         if number < ranks {
@@ -115,7 +116,7 @@ impl Unrolled {
         Event::Step(rank, step - self.first_step[rank])
     }
 
-    /// The step that an event is, if it is one.
+    /// The step of an event, if it is one.
     pub(super) fn step(&self, number: usize) -> Option<&Step> {
         match self.event(number) {
             Event::Step(rank, step) => Some(&self.parts[rank].steps()[step]),
@@ -123,7 +124,7 @@ impl Unrolled {
         }
     }
 
-    /// What an event raises.
+    /// The effects of an event.
     pub(super) fn effects(&self, number: usize) -> Vec<StepEffect> {
         match self.event(number) {
             Event::Begin(rank) => vec![START.on(rank, 1)],
@@ -132,7 +133,7 @@ impl Unrolled {
         }
     }
 
-    /// What an event of that rank waits for.
+    /// The triggers of an event, with its rank.
     pub(super) fn triggers(&self, number: usize) -> (usize, &[StepTrigger]) {
         match self.event(number) {
             Event::Begin(rank) => (rank, &[]),
@@ -141,17 +142,17 @@ impl Unrolled {
         }
     }
 
-    /// How much a signal counts in each start.
+    /// The total that is added to a signal in each start.
     pub(super) fn per_start(&self, rank: usize, signal: SignalId) -> u64 {
         self.parts[rank].counters()[signal.index()].per_start
     }
 
-    /// Who adds to a signal in each start.
+    /// The additions to a signal in each start.
     pub(super) fn additions(&self, rank: usize, signal: SignalId) -> &[Addition] {
         self.additions.get(&(rank, signal)).map_or(&[], Vec::as_slice)
     }
 
-    /// The event before this in its queue, and whether it belongs to the start before.
+    /// The previous event in the queue, and true if it belongs to the start before.
     pub(super) fn before(&self, number: usize) -> Option<(usize, bool)> {
         let Event::Step(rank, step) = self.event(number) else { return None };
         let queue = self.parts[rank].steps()[step].queue.0;
@@ -161,12 +162,12 @@ impl Unrolled {
         })
     }
 
-    /// Who uses the buffer of that place.
+    /// The kind of the buffer at that location.
     pub(super) fn used(&self, place: &Location) -> BufferKind {
         self.parts[place.rank as usize].rooms()[place.buffer.index()].used
     }
 
-    /// Where an event is, for people.
+    /// Describes an event for a fault.
     pub(super) fn place(&self, number: usize, start: usize) -> FaultSite {
         match self.event(number) {
             Event::Begin(rank) => FaultSite { rank, start, step: None, is_end: false },
@@ -175,7 +176,7 @@ impl Unrolled {
         }
     }
 
-    /// Every name is there, and every place inside of its buffer.
+    /// Checks that all signals and buffers named exist, and that all locations lie within their buffers.
     fn check_names(&self) -> Result<(), Box<Fault>> {
         for (rank, part) in self.parts.iter().enumerate() {
             for (number, step) in part.steps().iter().enumerate() {
@@ -210,14 +211,14 @@ impl Unrolled {
         self.check_contracts()
     }
 
-    /// What ranks are to give and get has a place.
+    /// Checks that inputs and outputs lie within buffers.
     fn check_contracts(&self) -> Result<(), Box<Fault>> {
         for (rank, contract) in self.contracts.iter().enumerate() {
             let gives = contract.gives.iter().map(|span| (span, false));
             let gets = contract.gets.iter().map(|(span, _)| (span, true));
             for (&Span { buffer, offset, bytes }, is_end) in gives.chain(gets) {
                 let place = Location { rank: rank as u32, buffer, offset };
-                // The program has no buffers but its own.
+                // Only the program's own buffers hold inputs and outputs.
                 if bytes > 0 && !(self.is_there(rank, &place, bytes) && self.used(&place) == BufferKind::User)
                 {
                     let at = FaultSite { rank, start: 0, step: None, is_end };
@@ -228,7 +229,7 @@ impl Unrolled {
         Ok(())
     }
 
-    /// Whether that is there for a rank: a place that is swapped is so for the two that swap it.
+    /// Returns true if the bytes exist for the rank: only the two ranks that swap a buffer may access it.
     fn is_there(&self, by: usize, place: &Location, bytes: u64) -> bool {
         let room = |rank: u32| self.parts.get(rank as usize)?.rooms().get(place.buffer.index());
         let Some(used) = room(place.rank).map(|room| room.used) else { return false };
@@ -265,7 +266,7 @@ impl Unrolled {
         }
     }
 
-    /// The reduction before this one in its queue, and whether it belongs to the start before.
+    /// The previous reduction in the queue, and true if it belongs to the start before.
     pub(super) fn reduction_before(&self, number: usize) -> Option<(usize, bool)> {
         self.reduction_before.get(number.checked_sub(2 * self.ranks())?).copied().flatten()
     }
@@ -289,7 +290,7 @@ impl Unrolled {
         }
     }
 
-    /// What is added to a signal in a start is what its rank says of it.
+    /// Checks that the additions to a signal in a start make up the total that its rank declares.
     fn check_sums(&self) -> Result<(), Box<Fault>> {
         for (rank, part) in self.parts.iter().enumerate() {
             for (number, counter) in part.counters().iter().enumerate() {
@@ -307,7 +308,7 @@ impl Unrolled {
         Ok(())
     }
 
-    /// What is to be said of a schedule that is right.
+    /// The report about a correct schedule.
     pub(super) fn numbers(&self, depth: usize) -> CheckReport {
         let mut queues: BTreeMap<(usize, u16), usize> = BTreeMap::new();
         let mut moved = vec![[0_u64; 2]; self.ranks()];

@@ -1,17 +1,16 @@
-//! A schedule as GOAL operations, one rank at a time.
+//! Exports a schedule as GOAL operations, one rank at a time.
 //!
 //! The operations of a rank come from its own part and from those steps of other ranks that reach it: their bytes leave
-//! or arrive here, or they raise a signal here. A part does not say which steps of others reach it. So the parts of all
-//! ranks are looked through once for each *window* of ranks, and the steps that reach the window are kept. Memory is
+//! or arrive here, or they raise a signal here. A part does not name the steps of others that reach it. So the parts of
+//! all ranks are scanned once for each *window* of ranks, and the steps that reach the window are kept. Memory is
 //! bounded by the window and by the largest rank, whatever the number of ranks.
 //!
-//! *Tags.* A message has the number that it has among all messages from its sender to its receiver, ordered by the rank
-//! and the number of the step that it belongs to. Sender and receiver both see exactly these steps, so each counts the
-//! same number by itself.
+//! *Tags.* Messages from one rank to another are numbered, ordered by the rank and the number of the step that they
+//! belong to. Sender and receiver both see exactly these steps, so they agree on the numbers without communication.
 //!
-//! *Order.* An operation requires those additions to a signal without which its trigger cannot be met, whatever the
-//! order in which the others come. A rank sees all additions to its own signals, so it needs no proof for that. FaultSite
-//! these additions are not enough to meet the trigger, GOAL cannot express what it waits for.
+//! *Order.* An operation requires those additions to a signal without which its trigger cannot be met, in whatever
+//! order the others arrive. A rank sees all additions to its own signals, so this needs no proof. If these additions
+//! are not enough to meet the trigger, GOAL cannot express the dependency.
 
 use super::{Goal, GoalOp, OpKind};
 use crate::Error;
@@ -19,9 +18,9 @@ use crate::{RankPart, START, Schedule, Step, StepKind, StepTrigger};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes of a message that only tells: the simulator charges for one byte less than there are, so none is too few.
+/// Bytes of a message that only signals: the simulator charges for one byte less than the size, so none is too few.
 const WORD_BYTES: u64 = 1;
-/// Steps of others that are kept at a time, of some 140 bytes each. One rank may be reached by more.
+/// The most steps of others kept at a time, of some 140 bytes each. One rank may be reached by more.
 pub(super) const WINDOW_STEPS: u64 = 1 << 20;
 
 /// A step of another rank that reaches `at`.
@@ -32,7 +31,7 @@ struct Reaching {
     step: Step,
 }
 
-/// The operations of one start, in memory.
+/// Creates the operations of one start, in memory.
 pub fn make(schedule: &Schedule) -> Result<Goal, Error> {
     let mut goal = Goal::default();
     each_rank(schedule, WINDOW_STEPS, |_, operations| {
@@ -42,7 +41,7 @@ pub fn make(schedule: &Schedule) -> Result<Goal, Error> {
     Ok(goal)
 }
 
-/// Makes the operations of each rank, in the order of ranks, and hands them over.
+/// Computes the operations of each rank, in the order of ranks, and passes them on.
 pub(super) fn each_rank(
     schedule: &Schedule,
     window_steps: u64,
@@ -68,7 +67,7 @@ pub(super) fn each_rank(
     Ok(())
 }
 
-/// How many steps of others reach each rank.
+/// Number of steps of others that reach each rank.
 fn count(schedule: &Schedule) -> Result<Vec<u64>, Error> {
     let mut counts = vec![0_u64; schedule.ranks()];
     for rank in 0..schedule.ranks() {
@@ -84,7 +83,7 @@ fn count(schedule: &Schedule) -> Result<Vec<u64>, Error> {
     Ok(counts)
 }
 
-/// The steps of others that reach some ranks, rank by rank, in the order of who prepares them.
+/// The steps of others that reach some ranks, rank by rank, in the order of the preparing ranks.
 fn collect(schedule: &Schedule, ranks: Range<usize>, count: u64) -> Vec<Reaching> {
     let mut reaching = Vec::with_capacity(count as usize);
     for by in 0..schedule.ranks() {
@@ -98,7 +97,7 @@ fn collect(schedule: &Schedule, ranks: Range<usize>, count: u64) -> Vec<Reaching
     reaching
 }
 
-/// Other ranks that have something to do with a step, each once.
+/// The other ranks that a step concerns, each once.
 fn reached(by: usize, step: &Step) -> impl Iterator<Item = u32> {
     let moved = match step.action {
         StepKind::Nothing => [None; 2],
@@ -116,55 +115,55 @@ fn wrong(why: String) -> Error {
     Error::NoWords(why)
 }
 
-/// An operation: whose it is, and its number if it is one of the rank that is made.
+/// An operation: its rank, and its number if it is one of the rank being exported.
 type OpId = (usize, Option<usize>);
 
 /// An addition to a signal of the rank.
 #[derive(Clone, Copy)]
 struct Addition {
-    /// What all additions before it in its stream make.
+    /// The sum of all additions before it in its stream.
     before: u64,
     amount: u64,
     /// The number of the step.
     number: usize,
-    /// The operation with which it has come.
+    /// The operation with which it arrives.
     operation: usize,
 }
 
-/// Who adds: a rank, and which of its queues; none is the program's start. What one of these adds comes in its order.
+/// A source of additions: a rank and one of its queues; `None` is the program's start. Additions of one source arrive
+/// in order.
 type Adder = (usize, Option<u16>);
 
-/// A signal: who adds to it, what, and how much that makes.
+/// A signal: its sources with their additions, and the total.
 #[derive(Default)]
 struct SignalId {
     streams: BTreeMap<Adder, Vec<Addition>>,
     sum: u64,
 }
 
-/// A rank that is made.
+/// A rank being exported.
 struct FromSchedule {
     rank: usize,
     operations: Vec<GoalOp>,
-    /// How many messages have gone to each rank, and have come from it.
+    /// Number of messages sent to each rank, and received from it.
     sent: BTreeMap<usize, u32>,
     received: BTreeMap<usize, u32>,
     signals: Vec<SignalId>,
 }
 
-/// The operations of an own step that others may have to wait for: the first, and the one with which it is over as far
-/// as this rank knows.
+/// The first operation of an own step, and the last one that this rank sees: others may have to wait for them.
 #[derive(Clone, Copy)]
 struct Own {
     first: usize,
     over: usize,
 }
 
-/// A queue as far as it is made.
+/// A queue being exported.
 #[derive(Default)]
 struct Line {
     last: Option<usize>,
     reduction: Option<usize>,
-    /// How many additions of each stream its steps have waited for.
+    /// Number of additions of each stream that its steps have waited for.
     waited: BTreeMap<(usize, Adder), usize>,
 }
 
@@ -191,7 +190,7 @@ impl FromSchedule {
         Ok(making.operations)
     }
 
-    /// Adds what this rank does of a step. The first of its operations here, and the last.
+    /// Adds the operations of a step on this rank. Returns the first and the last of them.
     fn step(&mut self, by: usize, number: usize, step: &Step) -> Result<Own, Error> {
         let name = format!("r{by}s{number}");
         let (first, over, source) = match step.action {
@@ -227,8 +226,8 @@ impl FromSchedule {
         Ok(Own { first: here(&[first]), over: here(&[over, source, first]) })
     }
 
-    /// What moves bytes: the first operation, the one with which the bytes are there, and the one with which they have
-    /// been read.
+    /// Adds a copy or reduction. Returns the first operation, the one with which the bytes have arrived, and the one
+    /// with which they have been read.
     fn transfer(
         &mut self,
         by: usize,
@@ -237,7 +236,7 @@ impl FromSchedule {
         bytes: u64,
         is_sum: bool,
     ) -> Result<(OpId, OpId, OpId), Error> {
-        // The owner of the source moves the bytes. Another rank that prepares the step tells it to.
+        // The owner of the source moves the bytes. Another rank that prepares the step sends it a message.
         let order = if source == by {
             None
         } else {
@@ -265,7 +264,7 @@ impl FromSchedule {
         Ok((first, over, read))
     }
 
-    /// A message: both ends count it, whichever of them is made.
+    /// Adds a message: both ends count it, whichever of them is exported.
     fn message(
         &mut self,
         name: &str,
@@ -333,7 +332,7 @@ impl FromSchedule {
         }
     }
 
-    /// What each own step waits for.
+    /// The dependencies of each own step.
     fn order(&mut self, part: &RankPart, own: &[Own], begin: usize) -> Result<(), Error> {
         let mut lines: BTreeMap<u16, Line> = BTreeMap::new();
         for (number, step) in part.steps().iter().enumerate() {
@@ -370,8 +369,8 @@ impl FromSchedule {
         self.operations[operation].requires = requires;
     }
 
-    /// The operations with which a trigger must be met, without those that `waited` has waited for before. `at`: the
-    /// number and queue of the step that waits; none for the end of the start.
+    /// The operations without which a trigger cannot be met, except those that `waited` has waited for before. `at`:
+    /// the number and queue of the step that waits; `None` for the end of the start.
     fn causes(
         &self,
         part: &RankPart,
@@ -387,7 +386,7 @@ impl FromSchedule {
         let (Some(signal), Some(counter)) = (self.signals.get(index), part.counters().get(index)) else {
             return Err(wrong(format!("{} waits for a signal that is not there", what())));
         };
-        // What earlier starts have added has come; a trigger that looks back wants less of this one.
+        // Additions of earlier starts have arrived; a trigger that looks back needs less of this one.
         let past = counter.per_start.saturating_mul(trigger.lag.into());
         let wanted = trigger.count.saturating_sub(past);
         if wanted == 0 {
@@ -414,7 +413,7 @@ impl FromSchedule {
         let (mut causes, mut known) = (Vec::new(), 0_u64);
         for (adder, stream) in &signal.streams {
             let stream = &stream[..until(adder, stream)];
-            // One is needed if all others but those behind it in its stream are too few.
+            // An addition is required if all others, except those behind it in its stream, are too few.
             let others = all - sum_of(stream);
             let needed = stream.partition_point(|one| others + one.before < wanted);
             known += sum_of(&stream[..needed]);
@@ -436,7 +435,7 @@ impl FromSchedule {
     }
 }
 
-/// The next number of messages with a rank.
+/// The next number of messages to or from a rank.
 fn next(counts: &mut BTreeMap<usize, u32>, peer: usize) -> Option<u32> {
     let count = counts.entry(peer).or_default();
     let number = *count;

@@ -1,13 +1,13 @@
-//! One start of a plan as messages and computations, in the language of the simulator LogGOPSim.
+//! One start of a schedule as messages and computations, in GOAL, the language of the simulator LogGOPSim.
 //!
 //! Source: Hoefler, Siebert, Lumsdaine, "Group operation assembly language" (2009); the simulator: Hoefler, Schneider,
-//! Lumsdaine, "LogGOPSim" (2010). In GOAL an operation waits for others of its own rank alone, so what a rank hears of
-//! another one is a message. docs/guide/plan-files.md says what becomes of what.
+//! Lumsdaine, "LogGOPSim" (2010). In GOAL, an operation waits only for others of its own rank, so a signal from another
+//! rank becomes a message. docs/guide/plan-files.md describes the translation.
 //!
 //! ```text
-//! make    a schedule as operations               write   operations as text
-//! read    text as operations                     look    whether they fit each other
-//! simulate  what they take on a network
+//! from_schedule   a schedule as operations        write      operations as text
+//! parse           text as operations              validate   checks that operations match each other
+//! simulate        operations on a network
 //! ```
 
 mod from_schedule;
@@ -21,19 +21,19 @@ pub use parse::parse;
 pub use validate::GoalStats;
 pub use write::{export, write};
 
-/// Operations of all ranks.
+/// The operations of all ranks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Goal {
-    /// Those of each rank.
+    /// The operations of each rank.
     pub ranks: Vec<Vec<GoalOp>>,
 }
 
-/// An operation, by which others of its rank may be named.
+/// An operation, with a label for others of its rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GoalOp {
-    /// By what it is named; empty where it is not.
+    /// The label; empty if it has none.
     pub label: String,
-    /// What it does.
+    /// The action.
     pub does: OpKind,
     /// Operations of the same rank that must be over before, in any order.
     pub requires: Vec<usize>,
@@ -41,30 +41,30 @@ pub struct GoalOp {
     pub irequires: Vec<usize>,
 }
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpKind {
     /// Sends a message.
     Send {
-        /// Its bytes.
+        /// Size in bytes.
         bytes: u64,
-        /// To whom.
+        /// The receiver.
         to: usize,
-        /// What it is told apart by from others to that rank.
+        /// The tag, which distinguishes messages to that rank.
         tag: u32,
     },
-    /// Receives one.
+    /// Receives a message.
     Recv {
-        /// Its bytes.
+        /// Size in bytes.
         bytes: u64,
-        /// Who sends it.
+        /// The sender.
         from: usize,
-        /// What it is told apart by from others of that rank.
+        /// The tag, which distinguishes messages from that rank.
         tag: u32,
     },
     /// Computes.
     Calc {
-        /// For so long.
+        /// Duration.
         units: u64,
     },
 }

@@ -1,23 +1,23 @@
-//! GOAL text as operations. What is wrong is told with its line.
+//! Parses GOAL text. Errors name the line.
 
 use super::{Goal, GoalOp, OpKind};
 use crate::Error;
 use std::collections::HashMap;
 
-/// What is being read.
+/// The state of the parser.
 #[derive(Default)]
 struct GoalParser {
     goal: Goal,
-    /// How many ranks there are said to be.
+    /// The number of ranks that the text declares.
     ranks: Option<usize>,
-    /// Whether a rank is open, and in which line it was opened.
+    /// The line in which the open rank began; `None` if no rank is open.
     open: Option<usize>,
     /// Labels of the open rank.
     labels: HashMap<String, usize>,
     is_comment: bool,
 }
 
-/// Reads a text; what is wrong is told with its line.
+/// Parses a text. Errors name the line.
 pub fn parse(text: &str) -> Result<Goal, Error> {
     read(text).map_err(Error::Text)
 }
@@ -159,7 +159,7 @@ impl GoalParser {
     }
 }
 
-/// The tag among what stands behind an operation; none is 0, as in the simulator.
+/// The tag after an operation; 0 if there is none, as in the simulator.
 fn options(words: &[&str], has_tag: bool) -> Result<u32, String> {
     let mut tag = 0;
     for pair in words.chunks(2) {

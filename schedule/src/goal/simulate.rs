@@ -1,11 +1,12 @@
-//! What GOAL operations take on a network, in virtual time.
+//! Simulates GOAL operations on a network, in virtual time.
 //!
 //! **What is modelled**, as in LogGOPS without S (every message is sent at once, whether or not its receive waits).
-//! `calc N` takes N ns of its rank's processor. A `send` takes o of the processor, then m G + g of the rank's engine, and
-//! is over when its bytes have left. They pass the links and the receiver's engine as those of schedules do
-//! (`tasuki_schedule::network`). A `recv` is over when its message has come and o of the processor has passed. The processor
-//! of a rank does one operation at a time, the first that is ready first. The engine of a rank is the one with its place
-//! on the node, modulo the number of engines. Messages of one tag between two ranks are matched in the order of the text.
+//! `calc N` takes N ns of its rank's processor. A `send` takes o of the processor, then m G + g of the rank's engine,
+//! and is over when its bytes have left. They pass the links and the receiver's engine as those of schedules do
+//! (`crate::network`). A `recv` is over when its message has arrived and o of the processor has passed. The processor
+//! of a rank runs one operation at a time, the first that is ready first. The engine of a rank is the one with its
+//! place on the node, modulo the number of engines. Messages with one tag between two ranks are matched in the order of
+//! the text.
 
 use super::{Goal, OpKind};
 use crate::Error;
@@ -16,28 +17,28 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// Nothing is left to wait for.
+    /// All its dependencies are met.
     Ready,
-    /// It begins.
+    /// The operation begins.
     Begun,
     /// The engine takes a message.
     Leaves,
-    /// The message of a receive has come.
+    /// The message of a receive has arrived.
     Arrived,
-    /// It is over.
+    /// The operation is over.
     Over,
 }
 
-/// When, in which order of those at the same time, what, and to which operation.
+/// Time, order among events at that time, event, and operation.
 type Event = Reverse<(Time, u64, What, usize)>;
 
-/// An operation under way.
+/// The state of an operation.
 #[derive(Clone)]
 struct State {
     rank: u32,
-    /// Operations that it has to wait for.
+    /// Number of operations that it still waits for.
     left: u32,
-    /// Of a receive: whether it waits for its message, and whether that has come.
+    /// For a receive: true if it waits for its message, and true if that has arrived.
     is_posted: bool,
     has_come: bool,
     is_over: bool,
@@ -45,13 +46,13 @@ struct State {
 
 struct Run<'g> {
     network: &'g Network,
-    /// What each operation does, of all ranks in a row.
+    /// The actions of all operations, rank after rank.
     does: Vec<OpKind>,
     states: Vec<State>,
-    /// Who waits until an operation is over, and who until it has begun.
+    /// The operations that wait for the end of an operation, and those that wait for its beginning.
     behind: Vec<Vec<u32>>,
     behind_begun: Vec<Vec<u32>>,
-    /// Of each send: the receive.
+    /// For each send, its receive.
     receives: Vec<u32>,
     hosts: Vec<Time>,
     engines: Vec<Time>,
@@ -66,7 +67,7 @@ struct Run<'g> {
 }
 
 impl Goal {
-    /// Roughly the bytes that [`Goal::simulate`] takes besides the operations themselves.
+    /// Estimates the bytes that [`Goal::simulate`] takes besides the operations themselves.
     pub fn simulation_bytes(&self) -> u64 {
         const OPERATION_BYTES: u64 = 300;
         const RANK_BYTES: u64 = 200;
@@ -74,7 +75,9 @@ impl Goal {
         operations as u64 * OPERATION_BYTES + self.ranks.len() as u64 * RANK_BYTES
     }
 
-    /// What they take on a network; or what does not fit, or waits for ever.
+    /// Simulates the operations on a network.
+    ///
+    /// Errors: operations that do not match, or a deadlock.
     pub fn simulate(&self, network: &Network) -> Result<SimulationReport, Error> {
         let ranks = self.ranks.len() as u64;
         if ranks > network.ranks() {
@@ -155,7 +158,7 @@ impl<'g> Run<'g> {
         })
     }
 
-    /// FaultSite the operations of each rank begin.
+    /// The number of the first operation of each rank.
     fn starts(&self, goal: &Goal) -> Vec<usize> {
         let next = |next: &mut usize, own: &Vec<super::GoalOp>| {
             *next += own.len();
@@ -169,7 +172,7 @@ impl<'g> Run<'g> {
         self.events.push(Reverse((at, self.numbers, what, operation)));
     }
 
-    /// Takes a rank's processor for so long, as soon as it is free: from when.
+    /// Takes a rank's processor for a duration, as soon as it is free. Returns the beginning.
     fn compute(&mut self, rank: u32, lasts: Time) -> Time {
         let host = &mut self.hosts[rank as usize];
         let from = self.now.max(*host);
@@ -213,7 +216,7 @@ impl<'g> Run<'g> {
         }
     }
 
-    /// Ends a receive whose message has come.
+    /// Ends a receive whose message has arrived.
     fn receive(&mut self, operation: usize) {
         let State { rank, is_posted, has_come, .. } = self.states[operation];
         if is_posted && has_come {
@@ -251,7 +254,7 @@ impl<'g> Run<'g> {
         self.settle(arrives, What::Arrived, self.receives[operation] as usize);
     }
 
-    /// Those that have waited for it until it has begun, or is over.
+    /// Resolves the dependencies of those that waited for its beginning, or its end.
     fn let_go_on(&mut self, operation: usize, is_over: bool) {
         let behind = if is_over { &mut self.behind } else { &mut self.behind_begun };
         for next in std::mem::take(&mut behind[operation]) {
@@ -337,7 +340,7 @@ mod tests {
     use crate::shape::{CollectiveKind, Shape};
     use crate::{Step, StepKind};
 
-    /// L 10 ns a hop, of which there are two; o 3 ns, g 5 ns, G 2 ns; links that nobody waits for.
+    /// L 10 ns a hop, of which there are two; o 3 ns, g 5 ns, G 2 ns; links without contention.
     fn network(nodes: u64) -> Network {
         let parameters = Parameters {
             latency: Time::nanoseconds(10),
@@ -370,7 +373,7 @@ mod tests {
 
     #[test]
     fn many_senders_queue_at_one_receiver() {
-        // All first bytes come at o + 2 L. The receiver takes g + m G for each, the last one's bytes m G, then o.
+        // All first bytes arrive at o + 2 L. The receiver takes g + m G for each, for the last one m G, then o.
         for senders in [1_u64, 2, 7, 32] {
             let mut text = format!("num_ranks {}\nrank 0 {{\n", senders + 1);
             (1..=senders).for_each(|rank| text += &format!("recv 100b from {rank}\n"));
@@ -405,7 +408,7 @@ mod tests {
 
     #[test]
     fn exported_schedules_take_about_as_long_as_themselves() {
-        // Without o, and with all steps of a rank in one engine, the two models differ in the notices, which are
+        // Without o, and with all steps of a rank in one engine, the two models differ in the signals, which are
         // messages here, and in calculations.
         let mut network = network(16);
         network.parameters.overhead = Time::ZERO;
@@ -413,12 +416,12 @@ mod tests {
         let (mut far, mut compared) = (Vec::new(), 0);
         for algorithm in ALGORITHMS {
             let shape = Shape::new(algorithm.operation, 16, 0, 100_000);
-            // A barrier is nothing but notices.
+            // A barrier has only signals.
             if !(algorithm.fits)(&shape) || algorithm.operation == CollectiveKind::Barrier {
                 continue;
             }
             let schedule = algorithm.schedule(&shape, 4);
-            // What is read from another rank passes the reader's engine in a schedule, and the owner's in GOAL.
+            // Bytes read from another rank pass the reader's engine in a schedule, and the owner's in GOAL.
             let is_read = |rank: usize, step: &Step| match step.action {
                 StepKind::Nothing => false,
                 StepKind::Copy { from, .. } | StepKind::Reduce { from, .. } => from.rank as usize != rank,

@@ -1,21 +1,21 @@
-//! Whether operations fit each other: each message is sent and received once, and nothing waits for itself.
+//! Validates operations: each message is sent and received once, and there is no cycle.
 
 use super::{Goal, OpKind};
 use crate::Error;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// So many operations that wait for each other are named.
+/// The most operations of a cycle that are named.
 const CIRCLE_MAX: usize = 8;
 
-/// What there is in a text that fits.
+/// The size of a valid text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct GoalStats {
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: usize,
     /// Operations of all ranks.
     pub operations: usize,
-    /// Messages between and within them.
+    /// Messages between and within ranks.
     pub messages: usize,
     /// Bytes of all messages.
     pub bytes: u64,
@@ -26,7 +26,7 @@ pub struct GoalStats {
 /// Sender, receiver and tag.
 type MessageKey = (usize, usize, u32);
 
-/// A message: which operations send and receive it, by their numbers in their ranks, and its bytes.
+/// A message: the numbers of its send and receive in their ranks, and its bytes.
 struct Message {
     send: usize,
     recv: Option<usize>,
@@ -36,7 +36,7 @@ struct Message {
 type Messages = HashMap<MessageKey, Message>;
 
 impl Goal {
-    /// Numbers of what there is, or what does not fit.
+    /// Validates the operations, and returns their size.
     pub fn measure(&self) -> Result<GoalStats, Error> {
         self.measured().map_err(Error::InvalidSchedule)
     }
@@ -79,7 +79,7 @@ impl Goal {
         Ok(GoalStats { ranks: self.ranks.len(), operations, messages: sent.len(), bytes, depth })
     }
 
-    /// All messages, or one that is not sent and received once.
+    /// All messages. Errors: one that is not sent and received once.
     fn messages(&self) -> Result<Messages, String> {
         let mut all = Messages::new();
         for (rank, number, does) in self.operations() {
@@ -120,14 +120,14 @@ impl Goal {
         }
     }
 
-    /// All of them: the rank, the number in it, and what it does.
+    /// All operations with their rank and their number in it.
     fn operations(&self) -> impl Iterator<Item = (usize, usize, OpKind)> {
         self.ranks.iter().enumerate().flat_map(|(rank, own)| {
             own.iter().enumerate().map(move |(number, operation)| (rank, number, operation.does))
         })
     }
 
-    /// An operation, as it is told.
+    /// Describes an operation.
     pub(super) fn name(&self, rank: usize, number: usize) -> String {
         match self.ranks[rank][number].label.as_str() {
             "" => format!("operation {} of rank {rank}", number + 1),
@@ -136,7 +136,7 @@ impl Goal {
     }
 }
 
-/// The longest chain of what counts; or some that wait for each other: each for the next one, the last for the first.
+/// The longest chain of operations that count; or a cycle: each waits for the next one, the last for the first.
 fn depth(waits: &[Vec<usize>], counts: &[bool]) -> Result<usize, Vec<usize>> {
     let mut left: Vec<usize> = waits.iter().map(Vec::len).collect();
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
@@ -160,7 +160,7 @@ fn depth(waits: &[Vec<usize>], counts: &[bool]) -> Result<usize, Vec<usize>> {
     if done == waits.len() { Ok(depths.into_iter().max().unwrap_or(0)) } else { Err(circle(waits, &left)) }
 }
 
-/// Some that wait for each other, among those that have something left to wait for.
+/// A cycle among the operations that still wait for something.
 fn circle(waits: &[Vec<usize>], left: &[usize]) -> Vec<usize> {
     let mut way: Vec<usize> = left.iter().position(|&left| left > 0).into_iter().collect();
     let mut places = vec![None; waits.len()];
@@ -190,7 +190,7 @@ mod tests {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// Which event an operation of that rank belongs to.
+    /// The event that an operation of a rank belongs to.
     fn event(label: &str, rank: usize) -> Event {
         match label {
             "begin" => Event::Begin(rank),
@@ -205,12 +205,12 @@ mod tests {
 
     type Edges = BTreeSet<(Event, Event, bool)>;
 
-    /// What waits for what, and whether until it is over or until it has begun, as the text says.
+    /// The dependencies that the text states, each with true if it waits for the end and false for the beginning.
     fn edges_of_text(goal: &Goal) -> Edges {
         let mut edges = Edges::new();
         for (rank, own) in goal.ranks.iter().enumerate() {
             for operation in own {
-                // Operations behind the first of a step wait for others of their own step.
+                // Operations after the first of a step wait for others of their own step.
                 let to = event(&operation.label, rank);
                 for (before, is_over) in [(&operation.requires, true), (&operation.irequires, false)] {
                     let from = before.iter().map(|&other| event(&own[other].label, rank));
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Events before which others have ended for sure, or only begun, by the edges between them.
+    /// The events that must have ended, or only begun, before each event, by the edges between them.
     fn known(edges: &Edges) -> Edges {
         let mut behind: BTreeMap<Event, Vec<(Event, bool)>> = BTreeMap::new();
         edges.iter().for_each(|&(from, to, is_over)| behind.entry(from).or_default().push((to, is_over)));
@@ -274,7 +274,7 @@ mod tests {
                 let (found, wanted) = (edges_of_text(&again), edges_of_schedule(&schedule.graph().unwrap()));
                 let lost: Vec<_> = wanted.difference(&found).collect();
                 assert!(lost.is_empty(), "{what}: {lost:?}");
-                // A rank alone does not see what others have waited for already.
+                // A single rank does not know what others have waited for.
                 let all = known(&wanted);
                 let invented: Vec<_> = found.difference(&all).collect();
                 assert!(invented.is_empty(), "{what}: {invented:?}");
@@ -331,7 +331,7 @@ mod tests {
             Schedule::new("telling", 3, part, |_| Contract::default())
         };
         let said = |count, said| make(&schedule(count, said)).unwrap_err().to_string();
-        // Three of four: one of each rank is among them, but nobody knows which is the third.
+        // Three of four: one of each rank is among them, but which is the third is unknown.
         assert!(said(3, 4).contains("step 0 of rank 0 waits until signal \"told\" has counted 3 of 4"));
         assert!(said(1, 4).contains("whoever adds first"), "{}", said(1, 4));
         assert!(said(5, 4).contains("waits for 5 of signal \"told\", which counts 4"), "{}", said(5, 4));

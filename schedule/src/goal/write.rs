@@ -1,4 +1,4 @@
-//! Operations as text: a rank's operations, then what they wait for, since a label must stand before it is named.
+//! Writes operations as text: first a rank's operations, then their dependencies, since a label must precede its use.
 
 use super::from_schedule::{WINDOW_STEPS, each_rank};
 use super::{Goal, GoalOp, OpKind};
@@ -7,13 +7,14 @@ use crate::Schedule;
 use std::io::{self, Write};
 
 /// Writes one start of a schedule, rank by rank. Memory is that of the largest rank and of a window of ranks, some
+/// hundred megabytes at most; the parts of all ranks are computed several times.
 /// hundred megabytes at most; the parts of all ranks are made several times.
 pub fn export(schedule: &Schedule, remark: &str, out: &mut impl Write) -> Result<(), Error> {
     head(schedule.ranks(), remark, out).map_err(Error::Writing)?;
     each_rank(schedule, WINDOW_STEPS, |rank, operations| one(rank, &operations, out).map_err(Error::Writing))
 }
 
-/// Writes operations, with a remark.
+/// Writes operations, with a comment.
 pub fn write(goal: &Goal, remark: &str, out: &mut impl Write) -> io::Result<()> {
     head(goal.ranks.len(), remark, out)?;
     goal.ranks.iter().enumerate().try_for_each(|(rank, operations)| one(rank, operations, out))
@@ -23,7 +24,7 @@ fn head(ranks: usize, remark: &str, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "num_ranks {ranks}\n\n// {}", remark.replace(['\n', '\r'], " "))
 }
 
-/// A rank. Lines are not indented: the simulator's own reader stumbles over that.
+/// Writes a rank. Lines are not indented: the simulator's own reader does not accept that.
 fn one(rank: usize, operations: &[GoalOp], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nrank {rank} {{")?;
     for operation in operations {

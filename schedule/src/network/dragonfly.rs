@@ -1,11 +1,12 @@
-//! Dragonflies: groups of routers, all of a group linked with each other, each pair of groups by one link, whose ends
-//! are spread over the routers of both. Routes are minimal: to the router with the link, over it, and on to the node.
+//! Dragonflies: groups of routers. All routers of a group are linked with each other, and each pair of groups by one
+//! link; the ends of these links are spread over the routers of both groups. Routes are minimal: to the router with the
+//! link, over the link, and on to the node.
 //!
 //! Source: Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology" (2008).
 
 use std::fmt;
 
-/// Nodes at routers in groups.
+/// A dragonfly: nodes at routers in groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dragonfly {
     groups: u64,
@@ -14,33 +15,33 @@ pub struct Dragonfly {
 }
 
 impl Dragonfly {
-    /// So many groups of so many routers, each with so many nodes; none 0.
+    /// Creates a dragonfly of `groups` groups of `routers` routers with `nodes` nodes each; none may be 0.
     pub fn new(groups: u64, routers: u64, per_router: u64) -> Dragonfly {
         Dragonfly { groups, routers, per_router }
     }
 
-    /// Nodes.
+    /// Number of nodes.
     pub fn nodes(&self) -> u64 {
         self.groups * self.routers * self.per_router
     }
 
-    /// Where the links between routers of a group begin, behind two for each node.
+    /// Number of the first link between routers of a group; two links for each node come before.
     fn first_local(&self) -> u64 {
         2 * self.nodes()
     }
 
-    /// Where those between groups begin.
+    /// Number of the first link between groups.
     fn first_global(&self) -> u64 {
         let pairs = self.routers.saturating_mul(self.routers);
         self.first_local().saturating_add(pairs.saturating_mul(self.groups))
     }
 
-    /// Numbers of links are below this.
+    /// All link numbers are below this.
     pub(super) fn links(&self) -> u64 {
         self.first_global().saturating_add(self.groups.saturating_mul(self.groups))
     }
 
-    /// The router of a group that has the link to another.
+    /// The router of a group that has the link to another group.
     fn gateway(&self, group: u64, to: u64) -> u64 {
         (if to > group { to - 1 } else { to }) % self.routers
     }
@@ -127,7 +128,7 @@ mod tests {
         assert!(route(5, 5).is_empty());
         assert_eq!(route(0, 1), [0, 3]);
         assert_eq!(route(0, 2), [0, 24 + 1, 5]);
-        // Group 0 to 1 leaves at router 0 and comes in at router 0 of group 1: node 4 is there, node 6 is one on.
+        // Group 0 to 1 leaves at router 0 and arrives at router 0 of group 1: node 4 is there, node 6 is one hop on.
         assert_eq!(route(0, 4), [0, 36 + 1, 9]);
         assert_eq!(route(0, 6), [0, 36 + 1, 24 + 4 + 1, 13]);
         // Group 0 to 2 leaves at router 1.

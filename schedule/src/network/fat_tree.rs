@@ -1,12 +1,12 @@
-//! Fat trees: switches of so many ports down and as many up, in as many levels as it takes. The way up follows the
-//! digits of the destination, so that all traffic to a node comes down over the same links (D-mod-k).
+//! Fat trees: switches with equal numbers of ports down and up, in as many levels as needed. The way up follows the
+//! digits of the destination, so all traffic to a node comes down over the same links (D-mod-k).
 //!
 //! Source: Zahavi, "Fat-trees routing and node ordering providing contention free traffic for MPI global collectives"
 //! (2011), where the routing has that name.
 
 use std::fmt;
 
-/// Nodes below switches.
+/// A fat tree: nodes below switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FatTree {
     arity: u64,
@@ -14,7 +14,7 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// Switches with `arity` ports down, 2 or more, in as few levels as so many nodes need.
+    /// Creates a fat tree of switches with `arity` ports down, at least 2, with as few levels as `nodes` nodes need.
     pub fn new(arity: u64, nodes: u64) -> FatTree {
         let mut levels = 1;
         let mut below = arity;
@@ -25,22 +25,22 @@ impl FatTree {
         FatTree { arity, levels }
     }
 
-    /// Levels of switches.
+    /// Number of levels of switches.
     pub fn levels(&self) -> u32 {
         self.levels
     }
 
-    /// Ports down of a switch.
+    /// Number of ports down of a switch.
     pub fn arity(&self) -> u64 {
         self.arity
     }
 
-    /// Nodes that it has room for.
+    /// Number of nodes that the tree has room for.
     pub fn nodes(&self) -> u64 {
         self.arity.saturating_pow(self.levels)
     }
 
-    /// Numbers of links are below this: at each level as many up as there are nodes, and as many down.
+    /// All link numbers are below this: at each level there are as many links up as nodes, and as many down.
     pub(super) fn links(&self) -> u64 {
         self.nodes().saturating_mul(2 * u64::from(self.levels))
     }
@@ -49,7 +49,7 @@ impl FatTree {
         2 * u64::from(self.climb(from, to))
     }
 
-    /// Levels up to the lowest switch above both.
+    /// Number of levels up to the lowest switch above both nodes.
     fn climb(&self, from: u64, to: u64) -> u32 {
         let (mut from, mut to, mut levels) = (from, to, 0);
         while from != to {
@@ -58,8 +58,8 @@ impl FatTree {
         levels
     }
 
-    /// The link up at a level is one of those that leave the part of the tree in which the source is, by the last
-    /// digits of the destination; the way down is the destination's own.
+    /// The link up at a level leaves the subtree that holds the source, chosen by the last digits of the destination;
+    /// the way down is the destination's own.
     pub(super) fn route(&self, from: u64, to: u64, links: &mut Vec<u64>) {
         let (climb, mut part) = (self.climb(from, to), 1);
         for level in 0..climb {
@@ -101,8 +101,8 @@ mod tests {
         };
         assert!(route(3, 3).is_empty());
         assert_eq!(route(0, 1), [0, 8 + 1]);
-        // 0 to 6: up from node 0; among the two above nodes 0 and 1 the one of an even destination; among the four
-        // above 0 to 3 that of 6 % 4; then down.
+        // 0 to 6: up from node 0; of the two links above nodes 0 and 1 the one for even destinations; of the four above
+        // nodes 0 to 3 that of 6 % 4; then down.
         assert_eq!(route(0, 6), [0, 16, 32 + 2, 40 + 6, 24 + 6, 8 + 6]);
     }
 

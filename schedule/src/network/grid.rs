@@ -1,20 +1,20 @@
 //! Tori and meshes of any number of dimensions. Each node has a link to its neighbour in both directions of each
-//! dimension; routes go along the first dimension to their end, then along the next (dimension order), in a torus the
-//! shorter way around, upward where both are as long.
+//! dimension. Routes go along the first dimension to their end, then along the next (dimension order). In a torus they
+//! take the shorter way around, and go upward if both ways are equal.
 
 use std::fmt;
 
-/// Most dimensions: Tofu's six, and as many again.
+/// The most dimensions: twice Tofu's six.
 pub const DIMENSIONS_MAX: usize = 12;
 
-/// Nodes in a torus or mesh, the first dimension changing fastest from one node to the next.
+/// Nodes in a torus or mesh; the first dimension changes fastest from one node to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grid {
     sides: Vec<u64>,
     wraps: bool,
 }
 
-/// A step along a route.
+/// A hop of a route.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     hops: u64,
@@ -22,18 +22,18 @@ struct Way {
 }
 
 impl Grid {
-    /// A torus with those sides, 1 to [`DIMENSIONS_MAX`] of them, none 0.
+    /// Creates a torus with these sides: 1 to [`DIMENSIONS_MAX`] of them, none 0.
     pub fn torus(sides: &[u64]) -> Grid {
         Grid { sides: sides.to_vec(), wraps: true }
     }
 
-    /// A mesh: the same without the links that close the rings.
+    /// Creates a mesh: a torus without the links that close the rings.
     pub fn mesh(sides: &[u64]) -> Grid {
         Grid { sides: sides.to_vec(), wraps: false }
     }
 
-    /// A three-dimensional torus for at least so many nodes: of those whose sides differ little, the one with fewest
-    /// nodes, and of these that with the shortest sides.
+    /// Creates a three-dimensional torus for at least `nodes` nodes: among those whose sides differ little, the one
+    /// with the fewest nodes, and among these the one with the shortest sides.
     pub fn near_cubic(nodes: u64) -> Grid {
         let root = (nodes as f64).cbrt();
         let mut best: Option<(u64, u64, [u64; 3])> = None;
@@ -50,22 +50,22 @@ impl Grid {
         Grid::torus(&best.map_or([1, 1, nodes], |(_, _, sides)| sides))
     }
 
-    /// Its sides.
+    /// The sides.
     pub fn sides(&self) -> &[u64] {
         &self.sides
     }
 
-    /// Whether its rings are closed.
+    /// Returns true if the rings are closed.
     pub fn is_torus(&self) -> bool {
         self.wraps
     }
 
-    /// Nodes.
+    /// Number of nodes.
     pub fn nodes(&self) -> u64 {
         self.sides.iter().product()
     }
 
-    /// Numbers of links are below this.
+    /// All link numbers are below this.
     pub(super) fn links(&self) -> u64 {
         self.nodes() * 2 * self.sides.len() as u64
     }
@@ -79,7 +79,7 @@ impl Grid {
         hops
     }
 
-    /// How to go along one dimension.
+    /// The hops along one dimension.
     fn way(&self, from: u64, to: u64, side: u64) -> Way {
         let upward = (to + side - from) % side;
         let downward = side - upward;
@@ -93,7 +93,7 @@ impl Grid {
         }
     }
 
-    /// A link belongs to the node that it leaves: so many to each, two for each dimension, the upward one first.
+    /// The number of a link that leaves a node: each node has two for each dimension, the upward one first.
     pub(super) fn route(&self, from: u64, to: u64, links: &mut Vec<u64>) {
         let (mut node, mut rest, mut stride) = (from, to, 1);
         for (dimension, &side) in self.sides.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Grid {
         }
     }
 
-    /// A link in words.
+    /// Describes a link.
     pub(super) fn name(&self, link: u64) -> String {
         let sides = self.sides.len() as u64;
         let (dimension, node) = (link / 2 % sides, link / 2 / sides);
@@ -153,11 +153,11 @@ mod tests {
 
     #[test]
     fn a_torus_goes_the_shorter_way_around_and_a_mesh_cannot() {
-        // Nodes 0 to 4 in a ring: 0 to 4 is one hop down, link 1; in a row four hops up, links 0, 2, 4, 6.
+        // Nodes 0 to 4 in a ring: 0 to 4 is one hop down, link 1; in a mesh four hops up, links 0, 2, 4, 6.
         assert_eq!(route(&Grid::torus(&[5]), 0, 4), [1]);
         assert_eq!(route(&Grid::mesh(&[5]), 0, 4), [0, 2, 4, 6]);
         assert_eq!(route(&Grid::mesh(&[5]), 4, 2), [9, 7]);
-        // As long both ways: up.
+        // Both ways are equal: up.
         assert_eq!(route(&Grid::torus(&[4]), 1, 3), [2, 4]);
     }
 

@@ -1,12 +1,12 @@
-//! Links in use. A transfer passes the links of its route one after the other; where one is taken, it waits, and so
-//! does what comes behind it out of the same engine, because nothing in between has room to keep it. What waits for the
-//! last link alone, behind others to the same receiver, has left its engine: it is kept in front of that link. Else one
-//! receiver with two senders at a time would keep a sender from its other receivers, and these would wait in turn.
+//! Links in use. A transfer passes the links of its route one after the other. If a link is taken, the transfer waits,
+//! and so do later transfers of its engine, because no switch has room to keep it. A transfer that waits for the last
+//! link only, behind others to its receiver, has left its engine: it is kept in front of that link. Otherwise a
+//! receiver with two senders would also keep a sender from its other receivers, and these would wait in turn.
 
 use super::model::Network;
 use super::time::Time;
 
-/// The state of the links that were used so far, in pages that are made when first touched.
+/// The state of the links used so far, in pages that are allocated when first touched.
 #[derive(Debug)]
 pub struct Links {
     pages: Vec<Option<Box<[Link; PAGE]>>>,
@@ -15,36 +15,36 @@ pub struct Links {
 
 const PAGE: usize = 256;
 
-/// A link.
+/// The state of a link.
 #[derive(Clone, Copy, Default, Debug)]
 struct Link {
-    /// When what passes it now has passed.
+    /// The time when the link is free again.
     free: Time,
     bytes: u64,
 }
 
-/// How a transfer went.
+/// The times of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passage {
-    /// When its last byte is there.
+    /// When the last byte has arrived.
     pub arrives: Time,
-    /// When its engine is free for the next command.
+    /// When the engine is free for the next command.
     pub leaves: Time,
 }
 
-/// How much a link was used.
+/// The use of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Used {
-    /// Which.
+    /// The number of the link.
     pub link: u64,
-    /// Bytes that went over it.
+    /// Bytes carried.
     pub bytes: u64,
-    /// How long it carried them.
+    /// Time in use.
     pub busy: Time,
 }
 
 impl Links {
-    /// None of them in use.
+    /// Creates the state with all links free.
     pub fn new(network: &Network) -> Links {
         let pages = network.topology.links().div_ceil(PAGE as u64);
         let mut all = Vec::new();
@@ -52,9 +52,9 @@ impl Links {
         Links { pages: all, route: Vec::new() }
     }
 
-    /// Carries bytes from one rank to another: the head leaves at `from_time` and passes a link each L once the one
-    /// before has let it go; the last byte comes m G after the head. Transfers are to be asked for in the order in
-    /// which they begin: who asks first passes first, at all links.
+    /// Carries bytes from one rank to another. The first byte leaves at `from_time` and passes a link each L, once the
+    /// link is free; the last byte arrives m G after the first. Transfers must be requested in the order in which they
+    /// begin: the first request passes first, at all links.
     pub fn carry(&mut self, network: &Network, from: u64, to: u64, bytes: u64, from_time: Time) -> Passage {
         let costs = &network.parameters;
         let (from, to) = (network.node_of(from), network.node_of(to));
@@ -81,7 +81,7 @@ impl Links {
         Passage { arrives, leaves: from_time + held + costs.occupied(hops, bytes) }
     }
 
-    /// The link over which most went; of several, the first.
+    /// The link that carried the most bytes; of several, the first.
     pub fn busiest(&self, network: &Network) -> Option<Used> {
         let links = self.pages.iter().enumerate().flat_map(|(page, links)| {
             let links = links.iter().flat_map(|links| links.iter().enumerate());
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::network::{Grid, Parameters, Topology};
 
-    /// A row of five nodes, two ranks on each; L 10 ns, G 2 ns, g 1 ns, a link's byte 1 ns.
+    /// A row of five nodes with two ranks each; L 10 ns, G 2 ns, g 1 ns, a link's byte 1 ns.
     fn network() -> Network {
         let parameters = Parameters {
             latency: Time::nanoseconds(10),
@@ -121,7 +121,7 @@ mod tests {
         let at = Time::nanoseconds(5);
         // Three hops and 100 bytes: 5 + 3 * 10 + 200, and the engine for 200 + 1.
         assert_eq!(links.carry(&network, 0, 6, 100, at), passage(235, 206));
-        // Inside a node one L, and another byte.
+        // Inside a node one L, and the time for a byte inside.
         assert_eq!(links.carry(&network, 0, 1, 100, at), passage(5 + 10 + 300, 5 + 301));
         // Without bytes no link is taken.
         assert_eq!(links.carry(&network, 0, 6, 0, at), passage(35, 6));
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(links.carry(&network, 0, 4, 100, at(0)), passage(220, 201));
         // From node 1 to 2 at 20: the link is free at 110, 90 later.
         assert_eq!(links.carry(&network, 2, 4, 50, at(20)), passage(110 + 10 + 100, 110 + 101));
-        // Back there is another link.
+        // The way back uses another link.
         assert_eq!(links.carry(&network, 4, 2, 50, at(20)), passage(20 + 10 + 100, 20 + 101));
         assert_eq!(links.busiest(&network), Some(Used { link: 2, bytes: 150, busy: at(150) }));
         assert_eq!(network.topology.link_name(2), "node (1) to +X");
@@ -147,10 +147,12 @@ mod tests {
         let network = network();
         let mut links = Links::new(&network);
         let at = Time::nanoseconds;
-        // From node 1 to 2 the link is taken until 100; a transfer from node 0 to 2 would be there at 10 and waits 90.
+        // The link from node 1 to 2 is taken until 100; a transfer from node 0 to 2 would arrive there at 10 and waits
+        // 90.
         assert_eq!(links.carry(&network, 2, 4, 100, at(0)), passage(210, 201));
         assert_eq!(links.carry(&network, 0, 4, 50, at(0)), passage(90 + 20 + 100, 101));
-        // From node 0 to 3 the second of three links is taken until 150: from 60 on that is 80 to wait, with the engine.
+        // From node 0 to 3 the second of three links is taken until 150: from 60 on that is a wait of 80, with the
+        // engine.
         assert_eq!(links.carry(&network, 0, 6, 50, at(60)), passage(60 + 80 + 30 + 100, 60 + 80 + 101));
     }
 

@@ -1,15 +1,15 @@
-//! Networks as arithmetic: which links lie between two nodes, what a transfer costs, and who waits for whom on a link.
+//! A network model in closed form: the links between two nodes, the cost of a transfer, and contention on links.
 //!
-//! No threads, no clock, no randomness: the same questions get the same answers. Nothing here knows what ranks do
-//! together; that is for who asks.
+//! It uses no threads, no clock and no random numbers, so it is deterministic. It does not depend on what the ranks do
+//! together.
 //!
 //! ```text
-//! time          virtual time, whole femtoseconds
-//! parameters    LogGP: what a hop, a byte, a command and a call cost; engines of a node
-//! topology      the shapes by name; grid, fat_tree, dragonfly: where their links are
-//! network       a topology with its parameters and so many ranks on each node
-//! links         links in use: until when, and how much went over each
-//! ports         receiving sides of engines: who waits for whom at a receiver
+//! time          virtual time in whole femtoseconds
+//! parameters    LogGP: the cost of a hop, a byte, a command and a call; engines of a node
+//! topology      topologies by name; grid, fat_tree, dragonfly: their links and routes
+//! model         a network: a topology with its parameters and a number of ranks on each node
+//! links         links in use: until when, and how much each carried
+//! ports         receiving sides of engines: transfers that queue at a receiver
 //! ```
 
 mod dragonfly;

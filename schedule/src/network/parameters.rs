@@ -1,34 +1,34 @@
-//! What things cost: the parameters of LogGP, an engine's and a link's.
+//! The cost parameters of the network: LogGP's, those of engines and of links.
 //!
 //! Sources: Alexandrov, Ionescu, Schauser, Scheiman, "LogGP: incorporating long messages into the LogP model" (1995);
 //! the values are those that Morie and others used for FX100 in their study of broadcasts run by its interface.
 
 use super::time::Time;
 
-/// What a network's parts cost.
+/// The cost parameters of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
-    /// L: a hop's latency.
+    /// L: latency of a hop.
     pub latency: Time,
-    /// G: an engine's time for a byte between nodes.
+    /// G: time of an engine for a byte between nodes.
     pub byte: Time,
-    /// G where both ends are on one node.
+    /// G if both ends are on one node.
     pub byte_inside: Time,
-    /// g: what an engine needs for a command besides its bytes.
+    /// g: time of an engine for a command, besides its bytes.
     pub gap: Time,
-    /// o: what a call takes of the host's time.
+    /// o: host time of a call.
     pub overhead: Time,
-    /// A link's time for a byte.
+    /// Time of a link for a byte.
     pub link_byte: Time,
-    /// What it takes to combine a byte with another, at the destination.
+    /// Time to combine a byte with another, at the destination.
     pub reduce_byte: Time,
-    /// Engines of a node, each of which does one command at a time.
+    /// Engines of a node, each of which runs one command at a time.
     pub engines: u32,
 }
 
 impl Default for Parameters {
-    /// L = 100 ns, G = 0.104762 ns, g = 1 ns, four engines, links of 12.5 GB/s. The study has no overhead, and combines
-    /// nothing: a byte combined is taken for 0.05 ns, 20 GB/s.
+    /// L = 100 ns, G = 0.104762 ns, g = 1 ns, four engines, links of 12.5 GB/s. The study has no overhead, and no
+    /// reductions: the 0.05 ns for a combined byte (20 GB/s) are assumed.
     fn default() -> Parameters {
         let byte = Time::femtoseconds(104_762);
         Parameters {
@@ -45,14 +45,14 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// What lies between a command's beginning and the arrival of its last byte, if nobody is in the way: `hops` L
-    /// + m G. Inside a node at least one L, as a transfer passes the engine there, too.
+    /// Time from a command's beginning to the arrival of its last byte, without contention: `hops` L + m G. Inside a
+    /// node at least one L, as a transfer passes the engine there, too.
     pub fn flight(&self, hops: u64, bytes: u64) -> Time {
         let byte = if hops == 0 { self.byte_inside } else { self.byte };
         self.latency * hops.max(1) + byte * bytes
     }
 
-    /// How long an engine is taken by a command: m G + g.
+    /// Time that a command takes of an engine: m G + g.
     pub fn occupied(&self, hops: u64, bytes: u64) -> Time {
         let byte = if hops == 0 { self.byte_inside } else { self.byte };
         byte * bytes + self.gap

@@ -1,12 +1,13 @@
-//! The receiving sides of engines. Each takes one transfer at a time, so transfers from many senders to one receiver
-//! queue there. The sender does not wait meanwhile: what has come over the links has left them.
+//! The receiving sides of engines. Each receives one transfer at a time, so transfers from many senders to one receiver
+//! queue there. The sender does not wait meanwhile: the transfers have left the links.
 //!
-//! Transfers are asked for in the order in which they begin, and come in another one: a near one comes before a far one
-//! that began earlier. So a port keeps the times when it is taken, and a transfer gets the first time that is long enough.
+//! Transfers are requested in the order in which they begin, but arrive in a different one: a near one arrives before a
+//! distant one that began earlier. So a port keeps the intervals in which it is taken, and a transfer gets the first
+//! gap that is long enough.
 
 use super::time::Time;
 
-/// The receiving sides of all engines, in pages that are made when first touched.
+/// The receiving sides of all engines, in pages that are allocated when first touched.
 #[derive(Debug)]
 pub struct Ports {
     pages: Vec<Option<Box<[Port; PAGE]>>>,
@@ -15,14 +16,14 @@ pub struct Ports {
 
 const PAGE: usize = 256;
 
-/// When it is taken: from when until when, in order, with time between them.
+/// The intervals in which the port is taken, in order, with gaps between them.
 #[derive(Default, Debug)]
 struct Port {
     taken: Vec<(Time, Time)>,
 }
 
 impl Ports {
-    /// So many on each of so many nodes, all free.
+    /// Creates the ports of `per_node` engines on each of `nodes` nodes, all free.
     pub fn new(nodes: u64, engines: u32) -> Ports {
         let pages = nodes.saturating_mul(u64::from(engines.max(1))).div_ceil(PAGE as u64);
         let mut all = Vec::new();
@@ -30,8 +31,8 @@ impl Ports {
         Ports { pages: all, nodes }
     }
 
-    /// Takes a node's port for so long, from when a transfer comes on, or later if it is taken then: from when. Nobody
-    /// asks later for what comes before `now`.
+    /// Reserves a node's port for a duration, from the arrival of a transfer on or in the next gap. Returns the
+    /// beginning. Later requests never ask for times before `now`.
     pub fn take(&mut self, node: u64, engine: u64, now: Time, comes: Time, lasts: Time) -> Time {
         let number = (engine * self.nodes + node) as usize;
         let page = &mut self.pages[number / PAGE];
@@ -79,7 +80,7 @@ mod tests {
         let mut take = |comes, lasts| ports.take(1, 1, ns(0), ns(comes), ns(lasts));
         assert_eq!(take(10, 5), ns(10));
         assert_eq!(take(10, 5), ns(15));
-        // One from far away, which comes late, keeps nobody from the time before it.
+        // A transfer from a distant node, which arrives late, leaves the time before it free.
         assert_eq!(take(100, 10), ns(100));
         assert_eq!(take(12, 80), ns(20));
         assert_eq!(take(12, 1), ns(110));

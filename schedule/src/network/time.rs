@@ -1,30 +1,30 @@
-//! Virtual time: whole femtoseconds, so that sums do not depend on their order.
+//! Virtual time in whole femtoseconds, so that sums do not depend on their order.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// A moment or a length of virtual time. It ends at five hours, where it stays.
+/// A point or duration of virtual time. The maximum is five hours, where it saturates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time(u64);
 
-/// Femtoseconds of a second.
+/// Femtoseconds in a second.
 const SECOND: f64 = 1e15;
 
 impl Time {
-    /// The beginning, or no time.
+    /// The beginning of time, or a duration of zero.
     pub const ZERO: Time = Time(0);
 
-    /// So many femtoseconds.
+    /// Creates a time of that many femtoseconds.
     pub const fn femtoseconds(count: u64) -> Time {
         Time(count)
     }
 
-    /// So many nanoseconds.
+    /// Creates a time of that many nanoseconds.
     pub const fn nanoseconds(count: u64) -> Time {
         Time(count.saturating_mul(1_000_000))
     }
 
-    /// That many seconds, rounded to the femtosecond; none for what is no length.
+    /// Converts seconds, rounded to the femtosecond; zero for values that are no duration.
     pub fn of_seconds(seconds: f64) -> Time {
         Time((seconds * SECOND).round() as u64)
     }
@@ -71,7 +71,7 @@ impl Mul<u64> for Time {
 }
 
 impl fmt::Display for Time {
-    /// With four digits and the unit that fits.
+    /// Four digits and a fitting unit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("s", SECOND), ("ms", 1e12), ("us", 1e9), ("ns", 1e6)];
         let count = self.0 as f64;

@@ -5,10 +5,10 @@ use super::fat_tree::FatTree;
 use super::grid::{DIMENSIONS_MAX, Grid};
 use std::fmt;
 
-/// How nodes are linked. Nodes have numbers from 0 on, and so have links, of which each carries one direction.
+/// A topology. Nodes are numbered from 0 on, and so are links, each of which carries one direction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Topology {
-    /// One switch that is never in the way, for so many nodes: each has a link to it, and one from it.
+    /// One switch without contention for that many nodes: each node has a link to it, and one from it.
     Crossbar(u64),
     /// Switches in levels.
     FatTree(FatTree),
@@ -18,35 +18,35 @@ pub enum Topology {
     Dragonfly(Dragonfly),
 }
 
-/// Why a text names no topology.
+/// Why a text is no topology.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WrongTopology {
-    /// No kind is called so.
+    /// The kind is unknown.
     Kind(String),
-    /// What follows the kind is not what it wants, which is this.
+    /// The parameters after the kind are invalid; the text says what is expected.
     Form(&'static str),
-    /// It has room for so many nodes only.
+    /// The topology has too few nodes.
     TooSmall {
-        /// Nodes that it has.
+        /// Nodes of the topology.
         has: u64,
         /// Nodes that are needed.
         needs: u64,
     },
-    /// It has more links than anybody can look at.
+    /// The topology has too many links for the simulation.
     TooLarge,
 }
 
-/// Most nodes of a topology: more than a rank's number can tell apart.
+/// The most nodes of a topology: rank numbers distinguish no more.
 const NODES_MAX: u64 = 1 << 28;
-/// Most links: their state is found by pages, and the table of those would be larger than what it is for.
+/// The most links: their state is found by pages, and a larger page table would outweigh what it saves.
 const LINKS_MAX: u64 = 1 << 32;
 
 impl Topology {
-    /// The kinds' names.
+    /// The names of the kinds.
     pub const KINDS: [&'static str; 5] = ["crossbar", "fat-tree", "torus", "mesh", "dragonfly"];
 
-    /// What a text names, for at least so many nodes: `crossbar`, `fat-tree:ARITY`, `torus` (of three sides that differ
-    /// little), `torus:AxBx..`, `mesh:AxBx..`, `dragonfly:GROUPSxROUTERSxNODES`.
+    /// Parses a topology for at least `nodes` nodes: `crossbar`, `fat-tree:ARITY`, `torus` (with three sides that
+    /// differ little), `torus:AxBx..`, `mesh:AxBx..`, `dragonfly:GROUPSxROUTERSxNODES`.
     pub fn parse(text: &str, nodes: u64) -> Result<Topology, WrongTopology> {
         let (kind, rest) = text.split_once(':').map_or((text, None), |(kind, rest)| (kind, Some(rest)));
         let sides = rest.map(sides);
@@ -79,7 +79,7 @@ impl Topology {
         if has < nodes { Err(WrongTopology::TooSmall { has, needs: nodes }) } else { Ok(topology) }
     }
 
-    /// Nodes.
+    /// Number of nodes.
     pub fn nodes(&self) -> u64 {
         match self {
             Topology::Crossbar(nodes) => *nodes,
@@ -89,7 +89,7 @@ impl Topology {
         }
     }
 
-    /// Numbers of links are below this.
+    /// All link numbers are below this.
     pub fn links(&self) -> u64 {
         match self {
             Topology::Crossbar(nodes) => nodes.saturating_mul(2),
@@ -99,7 +99,7 @@ impl Topology {
         }
     }
 
-    /// Links between two nodes; none from a node to itself.
+    /// Number of links between two nodes; 0 from a node to itself.
     pub fn hops(&self, from: u64, to: u64) -> u64 {
         match self {
             Topology::Crossbar(_) => 2 * u64::from(from != to),
@@ -109,7 +109,7 @@ impl Topology {
         }
     }
 
-    /// Appends the links between two nodes, in the order in which they are passed: always the same.
+    /// Appends the links between two nodes, in the order in which a transfer passes them. The route is always the same.
     pub fn route(&self, from: u64, to: u64, links: &mut Vec<u64>) {
         match self {
             Topology::Crossbar(_) if from == to => {}
@@ -120,7 +120,7 @@ impl Topology {
         }
     }
 
-    /// A link in words.
+    /// Describes a link.
     pub fn link_name(&self, link: u64) -> String {
         match self {
             Topology::Crossbar(_) if link.is_multiple_of(2) => format!("link from node {}", link / 2),
@@ -132,7 +132,7 @@ impl Topology {
     }
 }
 
-/// `4x3x2`: the numbers, if they are some, none is 0, and their product is no more than a topology may have.
+/// Parses numbers such as `4x3x2`. Returns `None` if one is 0, or their product exceeds the largest topology.
 fn sides(text: &str) -> Option<Vec<u64>> {
     let sides: Option<Vec<u64>> = text.split('x').map(|side| side.parse().ok()).collect();
     let sides = sides.filter(|sides| sides.len() <= DIMENSIONS_MAX && !sides.contains(&0))?;
@@ -141,7 +141,7 @@ fn sides(text: &str) -> Option<Vec<u64>> {
 }
 
 impl fmt::Display for Topology {
-    /// As [`Topology::parse`] reads it.
+    /// The form that [`Topology::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Topology::Crossbar(_) => write!(f, "crossbar"),

@@ -1,4 +1,4 @@
-//! Why a simulation did not come to its end.
+//! Why a simulation did not finish.
 
 use super::super::{FaultSite, Name};
 use crate::network::Time;
@@ -7,36 +7,36 @@ use std::fmt;
 /// A step or an end of a start that waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BlockedStep {
-    /// Which.
+    /// The step or end.
     pub at: FaultSite,
-    /// For which of its rank's signals.
+    /// The signal of its rank that it waits for.
     pub signal: Name,
-    /// What that has counted, in all starts.
+    /// The count of the signal over all starts.
     pub reached: u64,
-    /// What it would have to.
+    /// The count that is needed.
     pub wanted: u64,
 }
 
-/// Why a simulation did not come to its end.
+/// Why a simulation did not finish.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SimulationError {
-    /// There are more ranks than the network has room for.
+    /// The network has too few nodes for the ranks.
     NoRoom {
-        /// Ranks.
+        /// Ranks of the schedule.
         ranks: usize,
-        /// Ranks that it has room for.
+        /// Ranks that the network has room for.
         room: u64,
     },
-    /// A step names a rank or a signal that is not there.
+    /// A step names a rank or a signal that does not exist.
     NoSuch {
-        /// Which.
+        /// The step.
         at: FaultSite,
     },
-    /// Nothing happens any more, but some ranks are not done.
+    /// A deadlock: no event is left, but some ranks are not done.
     BlockedStep {
-        /// Since when.
+        /// The time of the last event.
         since: Time,
-        /// How many ranks.
+        /// Number of ranks that are not done.
         ranks: usize,
         /// What the first of them wait for.
         first: Vec<BlockedStep>,

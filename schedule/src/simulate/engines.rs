@@ -1,9 +1,9 @@
-//! The engines of all nodes: when each is free, and what waits for it.
+//! The engines of all nodes: when each is free, and which queues wait for it.
 
 use crate::network::Time;
 use std::collections::VecDeque;
 
-/// A queue of a rank, by its place among the rank's.
+/// A queue of a rank, by its index among the rank's queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct QueueHead {
     pub(super) rank: u32,
@@ -15,11 +15,11 @@ pub(super) struct QueueHead {
 struct Engine {
     free: Time,
     waiting: VecDeque<QueueHead>,
-    /// Whether it is to be looked at when it is free.
+    /// True if an event is scheduled for the time when it is free.
     is_called: bool,
 }
 
-/// All of them.
+/// The engines of all nodes.
 #[derive(Debug)]
 pub(super) struct Engines {
     all: Vec<Engine>,
@@ -27,7 +27,7 @@ pub(super) struct Engines {
 }
 
 impl Engines {
-    /// So many on each of so many nodes.
+    /// Creates `per_node` engines on each of `nodes` nodes.
     pub(super) fn new(nodes: u64, per_node: u32) -> Engines {
         let per_node = u64::from(per_node.max(1));
         let mut all = Vec::new();
@@ -35,8 +35,8 @@ impl Engines {
         Engines { all, per_node }
     }
 
-    /// The engine of a queue: where its node's engines begin, and the number of the queue and that of its rank on the
-    /// node, so that ranks of a node do not all use the first one.
+    /// The engine of a queue. It depends on the queue's number and the rank's place on the node, so that the ranks of a
+    /// node do not all use the first engine.
     pub(super) fn of(&self, node: u64, queue: u16, place: u64) -> usize {
         (node * self.per_node + self.number(queue, place)) as usize
     }
@@ -46,31 +46,32 @@ impl Engines {
         (u64::from(queue) + place) % self.per_node
     }
 
-    /// Whether it is free and nobody waits for it.
+    /// Returns true if the engine is free and no queue waits for it.
     pub(super) fn is_idle(&self, engine: usize, now: Time) -> bool {
         let engine = &self.all[engine];
         engine.free <= now && engine.waiting.is_empty()
     }
 
-    /// The engine is taken until then.
+    /// Marks the engine as taken until `until`.
     pub(super) fn take(&mut self, engine: usize, until: Time) {
         self.all[engine].free = until;
     }
 
-    /// Somebody waits for it. When it is to be looked at, if that is not settled yet.
+    /// Adds a queue to those waiting for the engine. Returns the time for which an event must be scheduled, if none is
+    /// yet.
     pub(super) fn wait(&mut self, engine: usize, head: QueueHead) -> Option<Time> {
         let engine = &mut self.all[engine];
         engine.waiting.push_back(head);
         (!std::mem::replace(&mut engine.is_called, true)).then_some(engine.free)
     }
 
-    /// Who is next, if it is free.
+    /// The next waiting queue, if the engine is free.
     pub(super) fn next(&mut self, engine: usize, now: Time) -> Option<QueueHead> {
         let engine = &mut self.all[engine];
         if engine.free <= now { engine.waiting.pop_front() } else { None }
     }
 
-    /// It was looked at: when it is to be looked at again, if somebody waits.
+    /// Ends the handling of an event. Returns the time of the next event, if a queue still waits.
     pub(super) fn looked_at(&mut self, engine: usize) -> Option<Time> {
         let engine = &mut self.all[engine];
         engine.is_called = !engine.waiting.is_empty();

@@ -1,4 +1,4 @@
-//! One event after the other.
+//! The event loop of the simulation.
 
 use super::super::{FaultSite, RankPart, Schedule, SignalId, Step, StepKind};
 use super::deadlock::{BlockedStep, SimulationError};
@@ -10,11 +10,11 @@ use crate::network::{Links, Network, Ports, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that is to happen.
+/// An event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct TimedEvent {
     at: Time,
-    /// Of events at the same time the one first that was settled first.
+    /// Events at the same time happen in the order in which they were scheduled.
     number: u64,
     what: What,
 }
@@ -23,17 +23,17 @@ struct TimedEvent {
 enum What {
     /// The call that starts has done its work.
     Started { rank: u32 },
-    /// The host has computed, or values are combined: what waited for that may go on.
+    /// The host has computed, or values are combined: steps that waited for that may begin.
     Computed { rank: u32 },
-    /// A signal counts further.
+    /// A signal is raised.
     Raised { rank: u32, signal: SignalId, amount: u64 },
     /// An engine may be free.
     Free { engine: usize },
 }
 
-/// How many events there are between two words to who watches.
+/// Number of events between two progress reports.
 const EVENTS_BETWEEN: u64 = 1 << 14;
-/// How many things are named that wait when nothing happens any more.
+/// The most waiting steps that a deadlock report names.
 const NAMED: usize = 4;
 
 struct EventLoop<'s> {
@@ -42,7 +42,7 @@ struct EventLoop<'s> {
     starts: u32,
     host: HostModel,
     watch: Option<Box<dyn FnMut(SimulationProgress) + 's>>,
-    /// Ranks that are not done.
+    /// Number of ranks that are not done.
     ranks: Vec<Option<Box<LiveRank>>>,
     engines: Engines,
     links: Links,
@@ -53,7 +53,7 @@ struct EventLoop<'s> {
     made: usize,
     /// Steps of all parts.
     prepared: u64,
-    /// The most of one rank.
+    /// Steps of the rank with the most.
     prepared_max: u64,
     ends: Vec<Time>,
     moves_from: Option<Time>,
@@ -103,7 +103,7 @@ pub(super) fn run(asked: Simulation<'_>) -> Result<SimulationReport, SimulationE
 }
 
 impl EventLoop<'_> {
-    /// All programs start at once; the part of each is made then.
+    /// Starts all programs at once; the part of each is computed then.
     fn start_all(&mut self) -> Result<(), SimulationError> {
         for rank in 0..self.schedule.ranks() {
             let part = self.schedule.part(rank);
@@ -122,7 +122,7 @@ impl EventLoop<'_> {
         Ok(())
     }
 
-    /// Whether the ranks and own signals that a part names are there.
+    /// Checks that the ranks and own signals that a part names exist.
     fn look_at(&self, part: &RankPart) -> Result<(), SimulationError> {
         let (ranks, signals) = (self.schedule.ranks(), part.counters().len());
         let is_there = |step: &Step| {
@@ -170,7 +170,7 @@ impl EventLoop<'_> {
             What::Computed { rank } => self.look_everywhere(rank),
             What::Free { engine } => self.free(engine),
             What::Raised { rank, signal, amount } => {
-                // A rank that is done waits for nothing: what is raised there counts for nobody.
+                // A rank that is done waits for nothing: further signals are ignored.
                 let Some(live) = &mut self.ranks[rank as usize] else { return Ok(()) };
                 if !live.raise(signal, amount) {
                     let at = FaultSite { rank: rank as usize, start: 0, step: None, is_end: false };
@@ -187,7 +187,7 @@ impl EventLoop<'_> {
         let compute = self.host.computes(rank, live.begun);
         live.start();
         if compute > Time::ZERO {
-            // What can begin in this very call does.
+            // Steps that are ready begin within this call.
             let lanes = live.lanes.len() as u16;
             (0..lanes).for_each(|lane| self.advance(rank, lane));
             let until = self.now + compute;
@@ -200,7 +200,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Begins what can begin at a rank, and ends its start if that can end.
+    /// Begins the steps of a rank that are ready, and ends its start if its conditions are met.
     fn look_everywhere(&mut self, rank: u32) {
         let Some(live) = &self.ranks[rank as usize] else { return };
         let lanes = live.lanes.len() as u16;
@@ -217,7 +217,7 @@ impl EventLoop<'_> {
         self.let_go(rank);
     }
 
-    /// Forgets a rank that is done.
+    /// Frees the state of a rank that is done.
     fn let_go(&mut self, rank: u32) {
         let starts = self.starts;
         let slot = &mut self.ranks[rank as usize];
@@ -226,7 +226,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Whether nobody is there to begin a rank's steps.
+    /// Returns true if no step of the rank can begin, because its host computes.
     fn is_away(&self, rank: u32) -> bool {
         let computes = |live: &LiveRank| live.computes > self.now;
         !self.host.offloaded && self.ranks[rank as usize].as_deref().is_some_and(computes)
@@ -258,7 +258,7 @@ impl EventLoop<'_> {
         self.engines.of(self.network.node_of(rank), queue, rank % self.network.per_node)
     }
 
-    /// An engine looks who waits for it.
+    /// An engine serves the queues that wait for it.
     fn free(&mut self, engine: usize) {
         while let Some(QueueHead { rank, lane }) = self.engines.next(engine, self.now) {
             if self.is_away(rank) {
@@ -276,7 +276,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// A step begins.
+    /// Begins a step.
     fn begin(&mut self, engine: usize, rank: u32, lane: u16) {
         let Some(live) = &mut self.ranks[rank as usize] else { return };
         let step = live.begin(lane);
@@ -296,7 +296,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// When a step's bytes are there, when its engine is free, and where they are.
+    /// The times when the bytes of a step arrive and when its engine is free, and the node of the bytes.
     fn carry_out(&mut self, rank: u32, step: &Step) -> (Time, Time, u32) {
         let costs = &self.network.parameters;
         let (from, to, bytes) = match step.action {
@@ -320,8 +320,8 @@ impl EventLoop<'_> {
         (arrives + combined, self.now + (passage.leaves - asked), to.rank)
     }
 
-    /// When the last byte is there of what would be there then if nobody else sent anything to that rank. The engine
-    /// that runs queues of this number for the receiver takes it.
+    /// Returns the arrival of the last byte, given the arrival without other senders to that rank. The bytes take the
+    /// engine that runs queues of this number for the receiver.
     fn received(&mut self, step: &Step, to: u32, bytes: u64, arrives: Time) -> Time {
         let costs = &self.network.parameters;
         let body = costs.byte * bytes;
@@ -331,13 +331,13 @@ impl EventLoop<'_> {
         self.ports.take(node, engine, self.now, arrives - body, lasts) + body
     }
 
-    /// How long a request travels from one rank to another.
+    /// Time of a request from one rank to another.
     fn request(&self, from: u32, to: u32) -> Time {
         self.network.parameters.latency * self.network.hops(from.into(), to.into())
     }
 
-    /// How long it takes to raise a signal of a rank, from where a step's bytes are. Where bytes have come to a node,
-    /// the engine that wrote them there writes the signal with them.
+    /// Time to raise a signal of a rank, from the place where a step's bytes are. On the node that received bytes, the
+    /// engine that wrote them raises the signal with them.
     fn news(&self, step: &Step, from: u32, to: u32) -> Time {
         let travels = self.request(from, to);
         let is_inside = step.action == StepKind::Nothing && from != to;
@@ -368,7 +368,7 @@ impl EventLoop<'_> {
         })
     }
 
-    /// What a rank waits for, with the numbers and names that its part has.
+    /// What a rank waits for, with the numbers and names of its part.
     fn waiting(&self, rank: usize) -> Vec<BlockedStep> {
         let Some(live) = &self.ranks[rank] else { return Vec::new() };
         let part = self.schedule.part(rank);

@@ -1,20 +1,19 @@
-//! What a schedule takes on a network, in virtual time: every step of every rank, one after the other.
+//! Simulates the steps of a schedule on a network, in virtual time.
 //!
-//! **What is modelled.** A step begins when the one before it in its queue has begun, its trigger is met, and the
-//! engine of its queue is free. Queue q of the l-th rank of a node runs on engine (q + l) modulo their number; it
-//! does one command at a time, and of several that are ready the one that was first. Bytes take m G + g of the engine
-//! and arrive L a hop and m G later (`crate::network`), later still where links are taken. At the receiver they
-//! take m G + g of the engine that runs queues of that number for the rank that gets them, one transfer after the other:
-//! so many senders to one receiver queue there. What a step raises is raised when its bytes are there: on the node that
-//! got them at once, elsewhere as much later as the news travels, L a hop. A step that has no bytes takes g of its engine;
-//! what it raises at its own rank comes at once, at another of the node after one L. What is moved between two others is
-//! asked for first: the request travels to where the bytes are.
-//! What one queue raises at one signal comes in order.
+//! **What is modelled.** A step begins when the previous one in its queue has begun, its trigger is met, and the engine
+//! of its queue is free. Queue q of the l-th rank of a node runs on engine (q + l) modulo their number. An engine runs
+//! one command at a time; of several that are ready, the one that was ready first. Bytes take m G + g of the engine and
+//! arrive L a hop and m G later (`crate::network`), later still if links are taken. At the receiver they take m G + g
+//! of the engine that runs queues of that number for the receiving rank, one transfer after the other, so many senders
+//! to one receiver queue there. Effects happen when the bytes have arrived: at once on the receiving node, and
+//! elsewhere after the travel time of L a hop. A step without bytes takes g of its engine; its effects at its own rank
+//! happen at once, those at another rank of the node after one L. For a copy between two other ranks, a request first
+//! travels to the source. The effects of one queue on one signal happen in order.
 //!
-//! **What is not.** The host's memory and caches, the time to look for commands, and what other programs do.
+//! **What is not.** The host's memory and caches, the time to poll for commands, and the load of other programs.
 //!
-//! The part of a rank is made when it starts, kept as its steps and counters, and let go when all are done. Equal
-//! questions get equal answers, to the femtosecond.
+//! The part of a rank is computed when it starts, kept as its steps and counters, and freed when all its starts are
+//! done. Results are deterministic to the femtosecond.
 
 mod deadlock;
 mod engines;
@@ -30,21 +29,22 @@ pub use report::SimulationReport;
 use super::{RankPart, Schedule};
 use crate::network::{Network, Time};
 
-/// What ranks do besides.
+/// What the hosts do besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostModel {
-    /// How long each computes between starting and waiting, in every start.
+    /// Time that each host computes between starting and waiting, in every start.
     pub compute: Time,
-    /// How much longer than that some compute: each a part of it, another one in each start, none to all.
+    /// The most that a host computes longer: a pseudo-random part of it, different in each start.
     pub varies: Time,
-    /// Whether its steps go on meanwhile. If not, they begin only while it is in a call: starting, or waiting.
+    /// True if the steps of a rank go on while its host computes. If false, they begin only while it is in a call:
+    /// starting, or waiting.
     pub offloaded: bool,
 }
 
 impl HostModel {
-    /// How long a rank computes in a start: what it takes longer looks like chance, and is the same each time.
+    /// Time that a rank computes in a start. The extra part looks random, but is equal in each simulation.
     fn computes(&self, rank: u32, start: u32) -> Time {
-        // The finalizer of SplitMix64 (Steele, Lea, Flood, 2014), of which 32 bits are plenty.
+        // The finalizer of SplitMix64 (Steele, Lea, Flood, 2014), of which 32 bits are enough.
         let mut bits = u64::from(start) << 32 | u64::from(rank);
         bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
         bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -55,20 +55,20 @@ impl HostModel {
     }
 }
 
-/// How far a simulation is.
+/// The progress of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SimulationProgress {
-    /// Ranks whose parts are made.
+    /// Ranks whose parts are computed.
     pub made: usize,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: usize,
     /// Steps that have begun.
     pub begun: u64,
-    /// Steps of the parts that are made, in all starts.
+    /// Steps of the parts that are computed, in all starts.
     pub commands: u64,
 }
 
-/// A simulation that is asked for.
+/// The parameters of a simulation.
 pub struct Simulation<'s> {
     schedule: &'s Schedule,
     network: &'s Network,
@@ -78,45 +78,48 @@ pub struct Simulation<'s> {
 }
 
 impl<'s> Simulation<'s> {
-    /// Of one start, while the hosts wait.
+    /// Simulates one start; hosts only wait.
     pub fn new(schedule: &'s Schedule, network: &'s Network) -> Simulation<'s> {
         let host = HostModel { compute: Time::ZERO, varies: Time::ZERO, offloaded: true };
         Simulation { schedule, network, starts: 1, host, watch: None }
     }
 
-    /// Of so many starts in a row: each rank starts again as soon as its last start is over. At least one.
+    /// Simulates `starts` starts in a row, at least one: each rank starts again as soon as its last start is over.
     pub fn starts(mut self, starts: u32) -> Simulation<'s> {
         self.starts = starts.max(1);
         self
     }
 
-    /// With hosts that compute.
+    /// Lets the hosts compute.
     pub fn host(mut self, host: HostModel) -> Simulation<'s> {
         self.host = host;
         self
     }
 
-    /// Tells now and then how far it is.
+    /// Reports the progress from time to time.
     pub fn watch(mut self, watch: impl FnMut(SimulationProgress) + 's) -> Simulation<'s> {
         self.watch = Some(Box::new(watch));
         self
     }
 
-    /// Runs it. Takes some hundred bytes for each rank that is not done, and as much again for each of its steps.
+    /// Runs the simulation. Takes some hundred bytes for each rank that is not done, and as much again for each of its
+    /// steps.
     pub fn run(self) -> Result<SimulationReport, SimulationError> {
         event_loop::run(self)
     }
 }
 
 impl RankPart {
-    /// Roughly the bytes that a simulation takes for the rank of this part.
+    /// Estimates the bytes that a simulation takes for the rank of this part.
     pub fn simulation_bytes(&self) -> u64 {
         rank::bytes(self)
     }
 }
 
 impl Schedule {
-    /// What one start takes on a network; or where it gets stuck.
+    /// Simulates one start on a network.
+    ///
+    /// Errors: a deadlock, or a schedule that does not fit the network.
     pub fn simulate(&self, network: &Network) -> Result<SimulationReport, SimulationError> {
         Simulation::new(self, network).run()
     }

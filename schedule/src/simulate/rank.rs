@@ -1,4 +1,4 @@
-//! A rank that is under way: what is left of its part, and how far it is.
+//! The state of a running rank: the rest of its part, and its progress.
 
 use super::super::{RankPart, START, SignalId, Step, StepKind, StepTrigger};
 use crate::network::Time;
@@ -7,44 +7,44 @@ use std::collections::BTreeMap;
 /// A queue of a rank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveQueue {
-    /// Its number.
+    /// The number of the queue.
     pub(crate) queue: u16,
-    /// Where its steps begin and end among those of the rank.
+    /// The range of its steps among those of the rank.
     first: u32,
     end: u32,
-    /// The next one, and the start to which it belongs.
+    /// The next step, and the start to which it belongs.
     next: u32,
     pub(crate) start: u32,
-    /// Whether the next one waits for its engine.
+    /// True if the next step waits for its engine.
     pub(crate) waits: bool,
-    /// When its last reduction ends: the next one begins then.
+    /// When its last reduction ends: the next reduction begins then.
     combines: Time,
 }
 
-/// A rank.
+/// A running rank.
 #[derive(Debug)]
 pub(crate) struct LiveRank {
-    /// In the order of their queues.
+    /// The steps, in the order of their queues.
     steps: Box<[Step]>,
     pub(crate) lanes: Box<[LiveQueue]>,
-    /// Of each signal: what it has counted, and what it counts in a start.
+    /// For each signal: its count, and its total in a start.
     counts: Box<[(u64, u64)]>,
     finish: Box<[StepTrigger]>,
-    /// Starts that have begun, and that are over.
+    /// Starts that have begun, and starts that are over.
     pub(crate) begun: u32,
     pub(crate) ended: u32,
-    /// Until when its host computes.
+    /// The time until which its host computes.
     pub(crate) computes: Time,
-    /// When what was raised last by each queue at each signal comes there.
+    /// For each queue and signal, the arrival of the last effect.
     last: BTreeMap<(u16, u32, SignalId), Time>,
-    /// How many of those there are to be before they are looked through.
+    /// Number of entries at which that table is cleaned up.
     last_many: usize,
 }
 
-/// A condition that is not met.
+/// An unmet trigger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnmetTrigger {
-    /// The queue, and how many of its steps come before; `None`: the end of the start.
+    /// The queue, and the number of its steps before; `None` for the end of the start.
     pub(crate) step: Option<(u16, u32)>,
     pub(crate) start: u32,
     pub(crate) signal: SignalId,
@@ -52,15 +52,15 @@ pub(crate) struct UnmetTrigger {
     pub(crate) wanted: u64,
 }
 
-/// Keep this many of the last effects without looking whether they have come.
+/// Number of last effects that are kept without a clean-up.
 const LAST_FEW: usize = 16;
 
-/// What a rank takes besides what its part has: itself, its engines and where it receives, and when it ended.
+/// Bytes of a rank besides its part: itself, its engines and ports, and its end.
 const RANK_BYTES: u64 = 500;
-/// What an effect takes while it is on its way, and until what follows it in its queue need not wait for it.
+/// Bytes of an effect while it is in flight, and until later effects of its queue need not wait for it.
 const EFFECT_BYTES: u64 = 64;
 
-/// Roughly the bytes that a rank takes until it is done, by its part.
+/// Estimates the bytes that a rank takes until it is done.
 pub(super) fn bytes(part: &RankPart) -> u64 {
     let effects: usize = part.steps().iter().map(|step| step.effects().count()).sum();
     let mut queues: Vec<u16> = part.steps().iter().map(|step| step.queue.0).collect();
@@ -102,7 +102,7 @@ impl LiveRank {
         }
     }
 
-    /// Its program starts.
+    /// Starts the program of the rank.
     pub(crate) fn start(&mut self) {
         self.begun += 1;
         self.raise(START, 1);

@@ -1,4 +1,4 @@
-//! The count of words on ranks that are threads or simulated: equal to the serial count, whatever the words are.
+//! The count of words on ranks that are threads or simulated: equal to the serial count.
 #![allow(clippy::unwrap_used)]
 
 use flate2::Compression;
@@ -10,7 +10,8 @@ use tasuki::{Sim, sim};
 use tasuki_examples::kmer::{Counts, Shape, count, serial};
 use tempfile::TempDir;
 
-/// A genome of two sequences in which some words are frequent, with letters that are none; the same in each run.
+/// A genome of two sequences in which some words are frequent, with letters other than A, C, G and T. It is the same
+/// in each run.
 fn genome(letters: usize) -> String {
     let mut state = 88_172_645_463_325_252_u64;
     let mut next = || {
@@ -42,13 +43,13 @@ fn file(folder: &TempDir, letters: usize) -> PathBuf {
 }
 
 fn is_equal(counts: Option<Counts>, path: &Path, shape: Shape) -> bool {
-    let (counts, judge) = (counts.unwrap(), serial(path, shape).unwrap());
-    assert!(judge.distinct() > 0, "there is something to count");
-    counts.difference(&judge).is_none() && counts == judge
+    let (counts, reference) = (counts.unwrap(), serial(path, shape).unwrap());
+    assert!(reference.distinct() > 0, "the file has words");
+    counts.difference(&reference).is_none() && counts == reference
 }
 
 #[test]
-fn every_count_is_that_of_the_serial_run() {
+fn every_count_equals_the_serial_count() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, 20_000);
     for (k, canonical) in [(1, false), (4, true), (11, false), (31, true)] {
@@ -91,9 +92,9 @@ fn run(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
 #[test]
 fn the_program_prints_the_most_frequent_and_draws_the_histogram() {
     let folder = tempfile::tempdir().unwrap();
-    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    packed.write_all(genome(5_000).as_bytes()).unwrap();
-    std::fs::write(folder.path().join("genome.fa.gz"), packed.finish().unwrap()).unwrap();
+    let mut compressed = GzEncoder::new(Vec::new(), Compression::default());
+    compressed.write_all(genome(5_000).as_bytes()).unwrap();
+    std::fs::write(folder.path().join("genome.fa.gz"), compressed.finish().unwrap()).unwrap();
     let (code, out, err) = run(&folder, &["-k", "4", "--canonical", "--check", "genome.fa.gz"]);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     assert!(out.contains("AAAA") && out.contains("equal to the serial count\nhistogram: kmer.svg"), "{out}");

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use tasuki_examples::heat::check_writable;
 use tempfile::TempDir;
 
-/// A folder for one test.
+/// A temporary folder for one test.
 struct Folder(TempDir);
 
 impl Folder {
@@ -33,7 +33,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn alone_hello_is_a_job_of_one_and_ring_a_ring_of_one() {
+fn hello_and_ring_run_alone_as_jobs_of_one_rank() {
     let folder = Folder::new();
     let hello = folder.run(env!("CARGO_BIN_EXE_hello"), NOTHING);
     assert_eq!((text(&hello.stdout), text(&hello.stderr)), ("rank 0 of 1\n", ""));
@@ -42,7 +42,7 @@ fn alone_hello_is_a_job_of_one_and_ring_a_ring_of_one() {
 }
 
 #[test]
-fn heat_writes_a_png_of_the_size_promised() {
+fn heat_writes_a_png_with_the_plate_s_proportions() {
     let folder = Folder::new();
     let heat = folder.run(HEAT, &["--rows", "30", "--columns", "40", "--iterations", "50"]);
     assert!(heat.status.success(), "{heat:?}");
@@ -58,11 +58,11 @@ fn heat_writes_a_png_of_the_size_promised() {
 }
 
 #[test]
-fn heat_is_the_same_to_the_bit_in_all_ways() {
+fn heat_writes_the_same_picture_with_all_exchange_methods() {
     let folder = Folder::new();
-    let picture = |way| {
+    let picture = |method| {
         let heat =
-            folder.run(HEAT, &["--rows", "30", "--iterations", "50", "--by", way, "--output", "heat.png"]);
+            folder.run(HEAT, &["--rows", "30", "--iterations", "50", "--by", method, "--output", "heat.png"]);
         assert!(text(&heat.stdout).contains("bit for bit as the serial run; see heat.png"), "{heat:?}");
         fs::read(folder.0.path().join("heat.png")).unwrap()
     };
@@ -72,7 +72,7 @@ fn heat_is_the_same_to_the_bit_in_all_ways() {
 }
 
 #[test]
-fn without_a_check_heat_says_so() {
+fn heat_without_a_check_says_that_it_was_not_compared() {
     let folder = Folder::new();
     let heat = folder.run(HEAT, &["--rows", "9", "--iterations", "2", "--no-check", "--output", "a.png"]);
     assert!(text(&heat.stdout).contains("not compared with the serial run; see a.png"), "{heat:?}");
@@ -80,7 +80,7 @@ fn without_a_check_heat_says_so() {
 }
 
 #[test]
-fn wrong_options_are_misuse_and_named() {
+fn wrong_options_are_named_and_end_with_code_2() {
     let folder = Folder::new();
     let cases = [
         (["--rows", "0"], "at least one row"),
@@ -98,16 +98,16 @@ fn wrong_options_are_misuse_and_named() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_an_error_before_any_work() {
+fn an_output_that_cannot_be_written_is_an_error_before_any_work() {
     let folder = Folder::new();
-    // So many iterations that the test would not end if the work came first.
+    // The number of iterations is so large that the test would not end if the work came first.
     let heat = folder.run(HEAT, &["--output", "no/heat.png", "--iterations", "1000000000000"]);
     assert_eq!(heat.status.code(), Some(1), "{heat:?}");
     assert!(text(&heat.stderr).contains("cannot write no/heat.png: No such file or directory"), "{heat:?}");
 }
 
 #[test]
-fn asking_whether_a_place_can_be_written_changes_nothing_there() {
+fn check_writable_changes_no_file() {
     let folder = Folder::new();
     let (old, new) = (folder.0.path().join("old.png"), folder.0.path().join("new.png"));
     fs::write(&old, "a picture").unwrap();

@@ -1,21 +1,22 @@
-//! The training on ranks that are threads or simulated: losses and weights are those of one processor to the bit.
+//! The training on ranks that are threads or simulated: losses and weights equal those of the serial run in every
+//! bit.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 use tasuki::{Sim, local, sim};
-use tasuki_examples::sgd::{Recipe, Task, Training, Way, serial, train};
+use tasuki_examples::sgd::{Method, Recipe, Task, Training, serial, train};
 use tempfile::TempDir;
 
-const WAYS: [Way; 2] = [Way::Blocking, Way::Persistent];
+const METHODS: [Method; 2] = [Method::Blocking, Method::Persistent];
 
-/// A batch that no number of ranks divides.
+/// A training whose batch no number of ranks divides.
 fn recipe() -> Recipe {
     let task = Task { inputs: 7, classes: 3, seed: 4 };
     Recipe { task, hidden: 11, batch: 75, steps: 40, rate: 0.3 }
 }
 
-/// Equal to the serial training, and something was learned.
-fn is_right(training: &Training) {
+/// Checks that the training equals the serial one and that the network learned something.
+fn check_training(training: &Training) {
     let (losses, weights) = serial(&recipe(), |_| ());
     assert_eq!(training.losses, losses);
     assert_eq!([&training.network.first, &training.network.last].map(|layer| layer.weights()), weights);
@@ -24,29 +25,29 @@ fn is_right(training: &Training) {
 }
 
 #[test]
-fn every_loss_and_weight_is_that_of_the_serial_run() {
-    for way in WAYS {
+fn losses_and_weights_equal_the_serial_run_on_threads() {
+    for method in METHODS {
         for ranks in [1, 2, 3, 7] {
-            let trainings = local(ranks, |job| train(way, job, &recipe(), |_| ())).unwrap();
-            trainings.iter().for_each(is_right);
+            let trainings = local(ranks, |job| train(method, job, &recipe(), |_| ())).unwrap();
+            trainings.iter().for_each(check_training);
         }
     }
 }
 
 #[test]
-fn every_seed_of_the_simulator_gives_the_serial_training() {
+fn losses_and_weights_equal_the_serial_run_in_the_simulator() {
     for seed in 0..3 {
-        for way in WAYS {
-            let outcome = sim(Sim::seed(seed).ranks(3), |job| train(way, job, &recipe(), |_| ())).unwrap();
-            is_right(outcome.values[2].as_ref().unwrap());
+        for method in METHODS {
+            let outcome = sim(Sim::seed(seed).ranks(3), |job| train(method, job, &recipe(), |_| ())).unwrap();
+            check_training(outcome.values[2].as_ref().unwrap());
         }
     }
 }
 
 #[test]
-fn all_ranks_stop_where_weights_leave_all_bounds() {
+fn all_ranks_stop_when_the_weights_diverge() {
     let wild = Recipe { rate: 1e6, ..recipe() };
-    let trainings = local(3, |job| train(Way::Persistent, job, &wild, |_| ())).unwrap();
+    let trainings = local(3, |job| train(Method::Persistent, job, &wild, |_| ())).unwrap();
     let steps: Vec<usize> = trainings.iter().map(|training| training.losses.len()).collect();
     assert!(steps[0] < 40 && steps.iter().all(|&step| step == steps[0]), "{steps:?}");
 }
@@ -59,7 +60,7 @@ fn run(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn the_program_prints_both_ways_and_draws_the_loss() {
+fn the_program_prints_both_methods_and_draws_the_loss() {
     let folder = tempfile::tempdir().unwrap();
     let (code, out, err) = run(&folder, &["--steps", "20", "--hidden", "16"]);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
@@ -78,7 +79,7 @@ fn wrong_arguments_are_named() {
         (["--by", "post"], 2, "blocking, persistent, both"),
         (["--step", "3"], 2, "--steps"),
         (["--output", "no/sgd.svg"], 1, "cannot write no/sgd.svg: No such file or directory"),
-        (["--rate", "1000"], 1, "take a --rate below 1000"),
+        (["--rate", "1000"], 1, "choose a --rate below 1000"),
     ] {
         let (found, _, err) = run(&folder, &arguments);
         assert!(found == Some(code) && err.contains(named), "{arguments:?}: {err}");

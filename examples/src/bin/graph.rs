@@ -1,5 +1,5 @@
-//! Breadth-first search of an R-MAT graph by handlers, and by messages. How it works stands in
-//! `tasuki_examples::graph`.
+//! Breadth-first search of an R-MAT graph by handlers and by messages. `tasuki_examples::graph` describes how it
+//! works.
 
 use clap::{Parser, ValueEnum};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
-use tasuki_examples::graph::{Part, Rmat, Search, Way, distances, handlers};
-use tasuki_examples::{bar, ranks};
+use tasuki_examples::graph::{Method, Part, Rmat, Search, distances, handlers};
+use tasuki_examples::{progress_bar, ranks};
 
-/// What the progress bar shows.
+/// The template of the progress bar.
 const BAR: &str = "{wide_bar} {pos} of {len} searches, {elapsed}";
 
 /// Search a generated graph from several roots, level by level, on all ranks.
@@ -24,16 +24,16 @@ struct Options {
     /// Edges for each vertex
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1024))]
     edges: u64,
-    /// How many roots
+    /// Number of roots
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     roots: u32,
-    /// Which graph
+    /// Seed of the graph
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How owners are told of their vertices
+    /// How ranks send visits to the owners of vertices
     #[arg(long, value_enum, default_value = "both")]
     by: By,
-    /// Compare the distances with those of a search by one processor
+    /// Compare the distances with those of a serial search
     #[arg(long)]
     check: bool,
 }
@@ -46,11 +46,11 @@ enum By {
 }
 
 impl By {
-    fn ways(self) -> &'static [Way] {
+    fn methods(self) -> &'static [Method] {
         match self {
-            By::Handlers => &[Way::Handlers],
-            By::Messages => &[Way::Messages],
-            By::Both => &[Way::Handlers, Way::Messages],
+            By::Handlers => &[Method::Handlers],
+            By::Messages => &[Method::Messages],
+            By::Both => &[Method::Handlers, Method::Messages],
         }
     }
 }
@@ -62,15 +62,15 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     let mut search = Search::new(job, Part::new(&graph, job.rank(), job.size()))?;
     let whole = (is_first && options.check).then(|| Part::new(&graph, Rank(0), 1));
     let roots = roots(job, &graph, search.part(), options.roots)?;
-    let ways = options.by.ways();
-    let bar = if is_first { bar::shown(BAR) } else { bar::hidden() };
-    bar.set_length((roots.len() * ways.len()) as u64);
-    let mut rates = vec![Vec::new(); ways.len()];
+    let methods = options.by.methods();
+    let bar = if is_first { progress_bar::visible(BAR) } else { progress_bar::hidden() };
+    bar.set_length((roots.len() * methods.len()) as u64);
+    let mut rates = vec![Vec::new(); methods.len()];
     for &root in &roots {
-        for (way, rates) in ways.iter().zip(&mut rates) {
+        for (method, rates) in methods.iter().zip(&mut rates) {
             job.barrier()?;
             let start = job.clock();
-            let edges = search.run(root, *way)?;
+            let edges = search.run(root, *method)?;
             rates.push(
                 edges as f64 / (job.clock() - start).as_secs_f64().max(Duration::from_nanos(1).as_secs_f64()),
             );
@@ -85,34 +85,35 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     }
     bar.finish_and_clear();
     if is_first {
-        report(job, options, ways, &mut rates);
+        report(job, options, methods, &mut rates);
     }
     job.barrier()
 }
 
-/// Roots that have edges, equally spread.
+/// Finds roots that have edges, evenly spread over the vertices.
 fn roots(job: &Job, graph: &Rmat, part: &Part, wanted: u32) -> tasuki::Result<Vec<u32>> {
     let vertices = graph.vertices();
     let mut roots: Vec<u32> = Vec::new();
     let step = (vertices / u64::from(wanted)).max(1);
     for first in (0..vertices).step_by(step as usize) {
-        let mine = (first..first + step).map(|vertex| (vertex % vertices) as u32).find(|&vertex| {
+        let own = (first..first + step).map(|vertex| (vertex % vertices) as u32).find(|&vertex| {
             part.owner(vertex) == job.rank() && !part.neighbours(part.place(vertex)).is_empty()
         });
-        let least = job.world().allreduce(&[mine.unwrap_or(u32::MAX)], Min)?[0];
+        let least = job.world().allreduce(&[own.unwrap_or(u32::MAX)], Min)?[0];
         if least != u32::MAX && roots.len() < wanted as usize {
             roots.push(least);
         }
     }
     if roots.is_empty() {
         return Err(Error::new(Cause::Program(
-            "the graph has no edges: take another --seed or --scale".into(),
+            "the graph has no edges: choose another --seed or --scale".into(),
         )));
     }
     Ok(roots)
 }
 
-/// Each vertex is found exactly where one processor finds it, one step further than where it was found from.
+/// Checks that the search has reached the same vertices as the serial search, and that each vertex is one step
+/// further from the root than its parent.
 fn compare(whole: &Part, root: u32, tree: &[Option<u32>]) -> tasuki::Result<()> {
     let distances = distances(whole, root);
     let wrong = |vertex: usize| {
@@ -122,8 +123,8 @@ fn compare(whole: &Part, root: u32, tree: &[Option<u32>]) -> tasuki::Result<()> 
             None => from.is_none(),
             Some(0) => from == Some(root),
             Some(distance) => {
-                let joined = from.is_some_and(|from| whole.neighbours(vertex).contains(&from));
-                joined && steps == Some(distance - 1)
+                let is_neighbour = from.is_some_and(|from| whole.neighbours(vertex).contains(&from));
+                is_neighbour && steps == Some(distance - 1)
             }
         };
         !is_right
@@ -132,21 +133,22 @@ fn compare(whole: &Part, root: u32, tree: &[Option<u32>]) -> tasuki::Result<()> 
         None => Ok(()),
         Some(vertex) => {
             let (from, distance) = (tree[vertex], distances[vertex]);
-            let text = format!("from root {root}: vertex {vertex}, at {distance:?}, was found from {from:?}");
+            let text =
+                format!("from root {root}: vertex {vertex}, at distance {distance:?}, has parent {from:?}");
             Err(Error::new(Cause::Program(text)))
         }
     }
 }
 
-fn report(job: &Job, options: &Options, ways: &[Way], rates: &mut [Vec<f64>]) {
+fn report(job: &Job, options: &Options, methods: &[Method], rates: &mut [Vec<f64>]) {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY).set_header(["by", "million edges a second", "least - most"]);
-    for (way, rates) in ways.iter().zip(rates) {
+    for (method, rates) in methods.iter().zip(rates) {
         rates.sort_by(f64::total_cmp);
         let million = |rate: f64| format!("{:.1}", rate / 1e6);
         let (least, most) = (rates.first().copied(), rates.last().copied());
         let range = format!("{} - {}", million(least.unwrap_or(0.0)), million(most.unwrap_or(0.0)));
-        table.add_row([format!("{way:?}").to_lowercase(), million(rates[rates.len() / 2]), range]);
+        table.add_row([format!("{method:?}").to_lowercase(), million(rates[rates.len() / 2]), range]);
     }
     for column in 1..3 {
         if let Some(column) = table.column_mut(column) {
@@ -157,7 +159,7 @@ fn report(job: &Job, options: &Options, ways: &[Way], rates: &mut [Vec<f64>]) {
     let checked = if options.check { "equal to" } else { "not compared with" };
     let Options { scale, edges, .. } = options;
     let ranks = ranks(job.size());
-    println!("2^{scale} vertices, {edges} edges for each, on {ranks}; {checked} the search by one processor");
+    println!("2^{scale} vertices, {edges} edges for each, on {ranks}; {checked} the serial search");
 }
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
-//! The temperature of a plate in which a hot and a cold sash are wound into each other: Laplace's equation, a strip
-//! of rows on each rank. See `tasuki_examples::heat` for how it works.
+//! The temperature of a plate that contains a hot and a cold spiral: Laplace's equation, with a strip of rows on each
+//! rank. `tasuki_examples::heat` describes how it works.
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
-use tasuki_examples::heat::{Picture, Plate, Solution, Way, check_writable, serial, solve_by};
+use tasuki_examples::heat::{Method, Picture, Plate, Solution, check_writable, serial, solve_by};
 use tasuki_examples::ranks;
 
-/// Compute the temperature of a plate on all ranks and paint it.
+/// Compute the temperature of a plate on all ranks and draw it.
 #[derive(Parser)]
 #[command(name = "heat", after_help = "Example: tasuki run -n 4 heat --rows 300 --columns 400")]
 struct Options {
@@ -24,8 +24,8 @@ struct Options {
     #[arg(long, default_value_t = 2000)]
     iterations: usize,
     /// How neighbours exchange rows
-    #[arg(long, value_enum, default_value_t = Way::Puts)]
-    by: Way,
+    #[arg(long, value_enum, default_value_t = Method::Puts)]
+    by: Method,
     /// Where rank 0 writes the picture
     #[arg(long, default_value = "heat.png")]
     output: PathBuf,
@@ -44,7 +44,7 @@ fn app(job: &Job, plate: Plate, options: &Options) -> tasuki::Result<()> {
     }
 }
 
-/// What rank 0 does with the solution: check, paint, tell.
+/// Checks, draws and prints the solution on rank 0.
 fn report(solution: &Solution, options: &Options) -> tasuki::Result<()> {
     let Solution { field, residual, parts, .. } = solution;
     let difference = if options.no_check {
@@ -56,8 +56,8 @@ fn report(solution: &Solution, options: &Options) -> tasuki::Result<()> {
         return Err(Error::new(Cause::Program(format!("the solution {difference}"))));
     }
     let rows: Vec<usize> = parts.iter().map(|part| part.rows as usize).collect();
-    let painted = Picture::paint(field, &rows).save(&options.output);
-    painted.map_err(|error| unwritable(&options.output, &error))?;
+    let written = Picture::draw_field(field, &rows).save(&options.output);
+    written.map_err(|error| unwritable(&options.output, &error))?;
     let checked = if options.no_check { "not compared with" } else { "bit for bit as" };
     let picture = options.output.display();
     let ranks = ranks(parts.len());
@@ -66,7 +66,7 @@ fn report(solution: &Solution, options: &Options) -> tasuki::Result<()> {
     Ok(())
 }
 
-/// How fast it went: by the slowest rank, since the others waited for it.
+/// The time of an iteration on the slowest rank, for which the other ranks waited.
 fn speed(solution: &Solution, options: &Options) -> String {
     let nanoseconds = solution.parts.iter().map(|part| part.nanoseconds).max().unwrap_or(0);
     let each = nanoseconds as f64 / options.iterations.max(1) as f64;

@@ -1,4 +1,4 @@
-//! Every rank says who it is.
+//! Each rank prints its number and the number of ranks.
 
 use tasuki::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Counts the words of k letters of a genome in a hash table that lies on all ranks. How it works stands in
-//! `tasuki_examples::kmer`.
+//! Counts the words of k letters of a genome in a hash table that is distributed over all ranks.
+//! `tasuki_examples::kmer` describes how it works.
 
 use clap::Parser;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
@@ -9,18 +9,18 @@ use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
 use tasuki_examples::kmer::{Counts, K_MAX, Shape, count, histogram, serial};
-use tasuki_examples::{bar, ranks};
+use tasuki_examples::{progress_bar, ranks};
 
-/// Words that are printed.
+/// The number of words that are printed.
 const TOP: usize = 10;
-/// What the progress bar shows.
+/// The template of the progress bar.
 const BAR: &str = "{wide_bar} {human_pos} of {human_len} words, {elapsed}";
 
 /// Count the words of k letters of a FASTA file on all ranks.
 #[derive(Parser)]
 #[command(name = "kmer", after_help = "Example: tasuki run -n 4 kmer -k 8 --canonical lambda_virus.fa")]
 struct Options {
-    /// The file, plain or packed by gzip
+    /// FASTA file, plain or compressed by gzip
     file: PathBuf,
     /// Letters of a word
     #[arg(short, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=i64::from(K_MAX)))]
@@ -31,14 +31,14 @@ struct Options {
     /// Where rank 0 writes the histogram of counts
     #[arg(long, default_value = "kmer.svg")]
     output: PathBuf,
-    /// Compare with a count by one processor
+    /// Compare with a serial count
     #[arg(long)]
     check: bool,
 }
 
 fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     let shape = Shape { k: options.k, canonical: options.canonical };
-    let bar = if job.rank() == Rank(0) { bar::shown(BAR) } else { bar::hidden() };
+    let bar = if job.rank() == Rank(0) { progress_bar::visible(BAR) } else { progress_bar::hidden() };
     let counts = count(job, &options.file, shape, |passed, windows| {
         bar.set_length(windows);
         bar.set_position(passed);
@@ -47,7 +47,7 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     counts.map_or(Ok(()), |counts| report(job, &counts, options))
 }
 
-/// What rank 0 does with the counts: check, draw, tell.
+/// Checks, draws and prints the counts on rank 0.
 fn report(job: &Job, counts: &Counts, options: &Options) -> tasuki::Result<()> {
     let failed = |why: String| Error::new(Cause::Program(why));
     if options.check

@@ -1,5 +1,6 @@
-//! A stream of frames goes through all ranks, each of which works on every frame. Receives stand ahead of the frames,
-//! and sends end behind them, as futures: no rank waits for one frame while it could work on another.
+//! A stream of frames passes through all ranks, and each rank works on every frame. Receives are posted ahead of the
+//! frames and sends are awaited later, as futures, so that no rank waits for one frame while it could work on
+//! another.
 
 use clap::Parser;
 use std::collections::VecDeque;
@@ -7,9 +8,9 @@ use std::process::ExitCode;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error, RecvRequest, SendRequest};
 
-/// Frames that may be under way between two ranks: as many slots in turn.
+/// The number of frames in flight between two ranks. They use that many slots in turn.
 const DEPTH: usize = 4;
-/// Bytes of frames, in turn: some fit into a line, some go through a ring in many pieces.
+/// Sizes of the frames in bytes, in turn. Some fit into a cache line, some pass through a ring in many pieces.
 const SIZES: [usize; 5] = [24, 300, 5000, 70_000, 300_000];
 const FRAME_MAX: usize = 300_000;
 
@@ -17,18 +18,18 @@ const FRAME_MAX: usize = 300_000;
 #[derive(Parser)]
 #[command(name = "pipeline", after_help = "Example: tasuki run -n 4 pipeline --frames 1000")]
 struct Options {
-    /// How many frames
+    /// Number of frames
     #[arg(long, default_value_t = 200)]
     frames: usize,
 }
 
-/// One rank's stage.
+/// The stage of one rank.
 struct Stage<'job> {
     job: &'job Job,
     frames: usize,
     incoming: VecDeque<RecvRequest<u8>>,
     outgoing: VecDeque<SendRequest<u8>>,
-    /// Receives posted.
+    /// The number of receives posted so far.
     posted: usize,
     bytes: usize,
 }
@@ -37,13 +38,13 @@ fn slot(frame: usize) -> Slot {
     Slot((frame % DEPTH) as u32)
 }
 
-/// The bytes of a frame as the first rank makes it.
-fn made(frame: usize) -> Vec<u8> {
+/// The bytes of a frame when the first rank makes it.
+fn new_frame(frame: usize) -> Vec<u8> {
     let first = frame as u8;
     (0..SIZES[frame % SIZES.len()]).map(|place| first.wrapping_add(place as u8)).collect()
 }
 
-/// What every rank does to a frame, so that the last one can tell whether all have had it.
+/// The work of a rank on a frame, by which the last rank can check that all ranks had the frame.
 fn work(frame: &mut [u8], rank: Rank) {
     frame.iter_mut().for_each(|byte| *byte = byte.wrapping_mul(3).wrapping_add(rank.0 as u8));
 }
@@ -53,16 +54,16 @@ impl Stage<'_> {
         self.job.rank().index() + 1 == self.job.size()
     }
 
-    /// All frames, in their order.
+    /// Processes all frames in order.
     async fn run(mut self) -> tasuki::Result<usize> {
         for frame in 0..self.frames {
-            let mut bytes = self.take(frame).await?;
+            let mut bytes = self.receive(frame).await?;
             self.bytes += bytes.len();
             work(&mut bytes, self.job.rank());
             if self.is_last() {
                 self.check(frame, &bytes)?;
             } else {
-                self.pass_on(frame, bytes).await?;
+                self.forward(frame, bytes).await?;
             }
         }
         for sending in self.outgoing {
@@ -71,10 +72,10 @@ impl Stage<'_> {
         Ok(self.bytes)
     }
 
-    /// The frame, from the rank before, while the next ones are on their way; the first rank makes it.
-    async fn take(&mut self, frame: usize) -> tasuki::Result<Vec<u8>> {
+    /// Receives the frame from the previous rank while the next frames are in flight. The first rank makes the frame.
+    async fn receive(&mut self, frame: usize) -> tasuki::Result<Vec<u8>> {
         if self.job.rank() == Rank(0) {
-            return Ok(made(frame));
+            return Ok(new_frame(frame));
         }
         while self.posted < self.frames.min(frame + DEPTH) {
             let buffer = vec![0; FRAME_MAX];
@@ -91,8 +92,8 @@ impl Stage<'_> {
         Ok(bytes)
     }
 
-    /// To the rank after, when the frame that had the slot before has been taken.
-    async fn pass_on(&mut self, frame: usize, bytes: Vec<u8>) -> tasuki::Result<()> {
+    /// Sends the frame to the next rank when the previous frame of the same slot has been received.
+    async fn forward(&mut self, frame: usize, bytes: Vec<u8>) -> tasuki::Result<()> {
         if self.outgoing.len() == DEPTH
             && let Some(earliest) = self.outgoing.pop_front()
         {
@@ -103,12 +104,12 @@ impl Stage<'_> {
     }
 
     fn check(&self, frame: usize, bytes: &[u8]) -> tasuki::Result<()> {
-        let mut expected = made(frame);
+        let mut expected = new_frame(frame);
         self.job.ranks().for_each(|rank| work(&mut expected, rank));
         if bytes == expected {
             return Ok(());
         }
-        Err(Error::new(Cause::Program(format!("frame {frame} came out wrong"))))
+        Err(Error::new(Cause::Program(format!("frame {frame} has wrong bytes"))))
     }
 }
 
@@ -122,7 +123,10 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     if is_last {
         let seconds = (job.clock() - begin).as_secs_f64();
         let (frames, megabytes) = (options.frames, bytes as f64 / 1e6);
-        println!("{frames} frames of {megabytes:.1} MB in all came through {} ranks, all right", job.size());
+        println!(
+            "{frames} frames, {megabytes:.1} MB in total, passed through {} ranks and are correct",
+            job.size()
+        );
         println!("{:.0} frames/s, {:.0} MB/s at each rank", frames as f64 / seconds, megabytes / seconds);
     }
     job.barrier()

@@ -1,19 +1,20 @@
-//! A token goes once around all ranks, each adding one. Nobody receives it: it is put into the next one's memory.
+//! A token passes once around all ranks, and each rank adds one. No rank receives a message: each puts the token into
+//! the memory of the next rank.
 
 use tasuki::prelude::*;
 
 fn app(job: &Job) -> tasuki::Result<()> {
-    let token = job.alloc::<u64>(1)?; // one word on every rank
-    let here = job.signal()?; // and a counter
+    let token = job.alloc::<u64>(1)?; // one value on every rank
+    let arrived = job.signal()?; // and a counter
     let next = job.rank_after(1);
     if job.rank() == Rank(0) {
-        job.put_signal(token.on(next), &[1], here.on(next), 1)?;
+        job.put_signal(token.on(next), &[1], arrived.on(next), 1)?;
     }
-    here.wait_at_least(1)?; // then the token is in our memory
+    arrived.wait_at_least(1)?; // now the token is in this rank's memory
     let hops = token.get(0)?;
     println!("rank {}: the token comes with hop {hops}", job.rank());
     if job.rank() != Rank(0) {
-        job.put_signal(token.on(next), &[hops + 1], here.on(next), 1)?;
+        job.put_signal(token.on(next), &[hops + 1], arrived.on(next), 1)?;
     }
     Ok(())
 }

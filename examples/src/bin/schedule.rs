@@ -1,5 +1,6 @@
-//! A collective of one's own: a broadcast down two trees, each of which carries half of the bytes. It is proven, drawn,
-//! timed on a torus of 100,000 ranks, and run. docs/guide/schedules.md goes through it.
+//! A collective of the program's own: a broadcast along two trees, each of which carries half of the bytes. The
+//! program proves it, draws it, simulates it on a torus of 100,000 ranks, and runs it. docs/guide/schedules.md explains
+//! it.
 
 use clap::Parser;
 use std::error::Error;
@@ -9,7 +10,7 @@ use tasuki::prelude::*;
 use tasuki::schedule::{BYTES_MAX, Builder, CollectiveKind, Network, Shape, Topology};
 use tasuki_schedule::{View, picture};
 
-/// Prove, draw, simulate and run a broadcast that was written in twelve lines.
+/// Prove, draw, simulate and run a broadcast that is written in twelve lines.
 #[derive(Parser)]
 #[command(name = "schedule", after_help = "Example: tasuki run -n 4 schedule --bytes 64000")]
 struct Options {
@@ -24,11 +25,11 @@ struct Options {
     output: PathBuf,
 }
 
-/// Most ranks of the simulation.
+/// The largest number of simulated ranks.
 const SIMULATED_MAX: u64 = 1_000_000;
-/// Ranks of the picture.
+/// The number of ranks in the picture.
 const DRAWN: usize = 8;
-/// How often the plan is started.
+/// The number of starts of the plan.
 const STARTS: u8 = 3;
 
 fn two_trees(b: &mut Builder) {
@@ -59,14 +60,14 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
         plan.start()?;
         plan.wait()?;
         if plan.to_vec()? != message {
-            return Err(tasuki::Error::program("other bytes have come than were sent"));
+            return Err(tasuki::Error::program("the received bytes differ from those that were sent"));
         }
     }
     println!("rank {}: {} bytes as they were sent, {STARTS} times", job.rank(), options.bytes);
     Ok(())
 }
 
-/// What is known without running it.
+/// Proves, draws and simulates the schedule, which needs no run.
 fn study(options: &Options, shape: impl Fn(usize) -> Shape) -> Result<(), Box<dyn Error + Send + Sync>> {
     let schedule = shape(DRAWN).build("two trees", two_trees);
     let proven = schedule.check()?;
@@ -92,7 +93,7 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_chapter_shows_these_lines() {
+    fn the_documentation_quotes_this_schedule() {
         let (program, chapter) =
             (include_str!("schedule.rs"), include_str!("../../../docs/guide/schedules.md"));
         let begin = program.find("fn two_trees").expect("the function");

@@ -1,5 +1,5 @@
-//! Trains a small classifier on all ranks, with gradients that are added up while the next are computed. How it works
-//! stands in `tasuki_examples::sgd`.
+//! Trains a small classifier on all ranks. The gradients of one layer are summed over the ranks while others are
+//! computed. `tasuki_examples::sgd` describes how it works.
 
 use clap::{Parser, ValueEnum, value_parser};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tasuki::prelude::*;
 use tasuki_examples::heat::check_writable;
-use tasuki_examples::sgd::{Recipe, Task, Training, Way, curve, serial, train};
-use tasuki_examples::{bar, ranks};
+use tasuki_examples::sgd::{Method, Recipe, Task, Training, curve, serial, train};
+use tasuki_examples::{progress_bar, ranks};
 
-/// What the progress bar shows.
+/// The template of the progress bar.
 const BAR: &str = "{wide_bar} {msg}, {pos} of {len} steps, {elapsed}";
 
 /// Train a perceptron of two layers on generated samples, on all ranks.
@@ -23,7 +23,7 @@ struct Options {
     /// Steps
     #[arg(long, default_value_t = 300, value_parser = value_parser!(u32).range(1..=1_000_000))]
     steps: u32,
-    /// Samples of a step, on all ranks together
+    /// Samples of a step on all ranks together
     #[arg(long, default_value_t = 512, value_parser = value_parser!(u32).range(1..=1_000_000))]
     batch: u32,
     /// Coordinates of a sample
@@ -35,19 +35,19 @@ struct Options {
     /// Classes of samples
     #[arg(long, default_value_t = 8, value_parser = value_parser!(u32).range(2..=1000))]
     classes: u32,
-    /// How far a step goes down the mean gradient
+    /// Learning rate: the factor of the mean gradient in a step
     #[arg(long, default_value_t = 0.2, allow_negative_numbers = true, value_parser = rate)]
     rate: f64,
-    /// Which samples
+    /// Seed of the samples
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How gradients are added up over ranks
+    /// How gradients are summed over the ranks
     #[arg(long, value_enum, default_value = "both")]
     by: By,
-    /// Where rank 0 writes the loss by steps
+    /// Where rank 0 writes the picture of the loss
     #[arg(long, default_value = "sgd.svg")]
     output: PathBuf,
-    /// Do not compare with a training by one processor
+    /// Do not compare with a serial training
     #[arg(long)]
     no_check: bool,
 }
@@ -60,18 +60,22 @@ enum By {
 }
 
 impl By {
-    fn ways(self) -> &'static [Way] {
+    fn methods(self) -> &'static [Method] {
         match self {
-            By::Blocking => &[Way::Blocking],
-            By::Persistent => &[Way::Persistent],
-            By::Both => &[Way::Blocking, Way::Persistent],
+            By::Blocking => &[Method::Blocking],
+            By::Persistent => &[Method::Persistent],
+            By::Both => &[Method::Blocking, Method::Persistent],
         }
     }
 }
 
 fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| "not a number".to_string())?;
-    if rate > 0.0 && rate <= 1000.0 { Ok(rate) } else { Err("it is above 0 and at most 1000".into()) }
+    if rate > 0.0 && rate <= 1000.0 {
+        Ok(rate)
+    } else {
+        Err("the rate must be above 0 and at most 1000".into())
+    }
 }
 
 impl Options {
@@ -88,13 +92,13 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     if is_first {
         check_writable(&options.output).map_err(|error| unwritable(options, &error))?;
     }
-    let bar = if is_first { bar::shown(BAR) } else { bar::hidden() };
+    let bar = if is_first { progress_bar::visible(BAR) } else { progress_bar::hidden() };
     let mut trainings = Vec::new();
-    for &way in options.by.ways() {
-        bar.set_message(word(way));
+    for &method in options.by.methods() {
+        bar.set_message(label(method));
         bar.set_length(recipe.steps as u64);
-        job.barrier()?; // so that nobody's time contains others' preparation
-        trainings.push((way, train(way, job, &recipe, |done| bar.set_position(done as u64))?));
+        job.barrier()?; // so that no rank's time includes the preparation of another rank
+        trainings.push((method, train(method, job, &recipe, |done| bar.set_position(done as u64))?));
     }
     if is_first {
         report(job, &trainings, options, &bar)?;
@@ -103,10 +107,10 @@ fn app(job: &Job, options: &Options) -> tasuki::Result<()> {
     Ok(())
 }
 
-/// What rank 0 does with what came of it: check, draw, tell.
+/// Checks, draws and prints the trainings on rank 0.
 fn report(
     job: &Job,
-    trainings: &[(Way, Training)],
+    trainings: &[(Method, Training)],
     options: &Options,
     bar: &ProgressBar,
 ) -> tasuki::Result<()> {
@@ -115,15 +119,15 @@ fn report(
     if let Some((_, training)) = diverged {
         let step = training.losses.len() + 1;
         let rate = recipe.rate;
-        let text = format!("weights leave all bounds in step {step}: take a --rate below {rate}");
+        let text = format!("the weights diverge in step {step}: choose a --rate below {rate}");
         return Err(tasuki::Error::program(text));
     }
     if !options.no_check {
-        bar.set_message("one processor");
+        bar.set_message("serial run");
         let (losses, weights) = serial(&recipe, |done| bar.set_position(done as u64));
-        for (way, training) in trainings {
+        for (method, training) in trainings {
             compare(training, &losses, &weights)
-                .map_err(|text| tasuki::Error::program(format!("{}: {text}", word(*way))))?;
+                .map_err(|text| tasuki::Error::program(format!("{}: {text}", label(*method))))?;
         }
     }
     bar.finish_and_clear();
@@ -137,7 +141,7 @@ fn report(
     Ok(())
 }
 
-/// The same to the bit, or where not.
+/// Checks that losses and weights equal those of the serial run in every bit.
 fn compare(training: &Training, losses: &[f64], weights: &[Vec<f32>; 2]) -> Result<(), String> {
     let pairs = training.losses.iter().zip(losses);
     if let Some(step) = pairs.clone().position(|(ours, serial)| ours.to_bits() != serial.to_bits()) {
@@ -151,25 +155,18 @@ fn compare(training: &Training, losses: &[f64], weights: &[Vec<f32>; 2]) -> Resu
     }
 }
 
-fn table(trainings: &[(Way, Training)], recipe: &Recipe) -> Table {
+fn table(trainings: &[(Method, Training)], recipe: &Recipe) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY);
-    table.set_header([
-        "gradients by",
-        "us a step, median",
-        "all steps",
-        "loss, first",
-        "last",
-        "right of new",
-    ]);
-    for (way, training) in trainings {
+    table.set_header(["gradients by", "us a step, median", "all steps", "loss, first", "last", "accuracy"]);
+    for (method, training) in trainings {
         let mut times = training.times.clone();
         times.sort();
         let median = times[times.len() / 2].as_secs_f64() * 1e6;
         let all = times.iter().sum::<Duration>().as_secs_f64();
         let loss = |loss: Option<&f64>| loss.map_or_else(String::new, |loss| format!("{loss:.4}"));
         table.add_row([
-            word(*way).to_string(),
+            label(*method).to_string(),
             format!("{median:.1}"),
             format!("{all:.3} s"),
             loss(training.losses.first()),
@@ -185,10 +182,10 @@ fn table(trainings: &[(Way, Training)], recipe: &Recipe) -> Table {
     table
 }
 
-fn word(way: Way) -> &'static str {
-    match way {
-        Way::Blocking => "blocking calls",
-        Way::Persistent => "persistent plans",
+fn label(method: Method) -> &'static str {
+    match method {
+        Method::Blocking => "blocking calls",
+        Method::Persistent => "persistent plans",
     }
 }
 

@@ -1,29 +1,29 @@
-//! Breadth-first search of a generated graph whose vertices lie on all ranks.
+//! Breadth-first search of a generated graph whose vertices are distributed over all ranks.
 //!
-//! A vertex belongs to the rank that its number names, modulo the ranks; who searches a vertex tells the owners of its
-//! neighbours where they were found from. Two ways to tell them ([`Way`]): *handlers*, called with some hundred visits
-//! at a time while the search goes on; or *messages*, exchanged by all ranks after each level. Both are level by level,
-//! and find each vertex at the same distance from the root as a search by one processor does ([`distances`]).
+//! The owner of a vertex is the rank equal to its number modulo the number of ranks. When a rank searches a vertex,
+//! it tells the owners of the neighbours about the visit. There are two methods ([`Method`]): *handlers*, each called
+//! with some hundred visits while the search goes on; or *messages*, which all ranks exchange after each level. Both
+//! search level by level and find the same distances from the root as a serial search ([`distances`]).
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
 //! | rmat | the edges, as a pure function of seed and number |
 //! | part | a rank's vertices with their neighbours |
-//! | found | where a rank's vertices were found from, and which are searched next |
-//! | visits | both ways to tell owners |
-//! | search | the search of one root, level by level |
-//! | serial | the same by one processor |
+//! | parents | the parents of a rank's vertices, and the vertices to search next |
+//! | visits | both methods to send visits to owners |
+//! | search | the search from one root, level by level |
+//! | serial | the same search without ranks |
 
-mod found;
+mod parents;
 mod part;
 mod rmat;
 mod search;
 mod serial;
 mod visits;
 
-pub use found::{Found, Visit};
+pub use parents::{Parents, Visit};
 pub use part::Part;
 pub use rmat::Rmat;
-pub use search::{Search, Way};
+pub use search::{Method, Search};
 pub use serial::distances;
 pub use visits::handlers;

@@ -3,23 +3,25 @@
 use super::rmat::Rmat;
 use tasuki::prelude::*;
 
-/// Vertices whose number, modulo the ranks, is the rank's, and the neighbours of each, one list behind the other.
+/// The vertices of one rank and the list of neighbours of each, one list behind the other. A vertex belongs to the
+/// rank equal to its number modulo the number of ranks.
 #[derive(Clone, Debug)]
 pub struct Part {
     rank: u32,
     ranks: u32,
-    /// Where the neighbours of each vertex begin; one more at the end.
+    /// The beginning of each vertex's list, and the end of the last list.
     begins: Vec<usize>,
     neighbours: Vec<u32>,
 }
 
 impl Part {
-    /// The part of a rank, of so many. Each edge joins both its ends; edges of a vertex to itself are left out.
+    /// The part of `rank` among `ranks` ranks. An edge is in the lists of both its ends. Edges from a vertex to
+    /// itself are left out.
     pub fn new(graph: &Rmat, rank: Rank, ranks: usize) -> Part {
         let (rank, ranks) = (rank.0, ranks as u32);
         let count = (graph.vertices() as usize).saturating_sub(rank as usize).div_ceil(ranks as usize);
         let mut part = Part { rank, ranks, begins: vec![0; count + 1], neighbours: Vec::new() };
-        // Once to count, once to fill: so no list is larger than it must be.
+        // The first pass counts and the second pass fills, so that no list is larger than necessary.
         part.each_end(graph, |part, place, _| part.begins[place] += 1);
         let mut sum = 0;
         for begin in &mut part.begins {
@@ -30,7 +32,7 @@ impl Part {
             part.neighbours[part.begins[place]] = other;
             part.begins[place] += 1;
         });
-        part.begins.rotate_right(1); // each was moved on to where the next one begins
+        part.begins.rotate_right(1); // each beginning was advanced to that of the next list
         part.begins[0] = 0;
         part
     }
@@ -38,39 +40,39 @@ impl Part {
     fn each_end(&mut self, graph: &Rmat, mut take: impl FnMut(&mut Part, usize, u32)) {
         for number in 0..graph.edges() {
             let [one, two] = graph.edge(number);
-            for (mine, other) in [(one, two), (two, one)] {
-                if mine != other && self.owner(mine).0 == self.rank {
-                    let place = self.place(mine);
+            for (own, other) in [(one, two), (two, one)] {
+                if own != other && self.owner(own).0 == self.rank {
+                    let place = self.place(own);
                     take(self, place, other);
                 }
             }
         }
     }
 
-    /// Whose vertex it is.
+    /// The rank that owns the vertex.
     #[inline]
     pub fn owner(&self, vertex: u32) -> Rank {
         Rank(vertex % self.ranks)
     }
 
-    /// Its place among its owner's.
+    /// The index of the vertex on its owner.
     #[inline]
     pub fn place(&self, vertex: u32) -> usize {
         (vertex / self.ranks) as usize
     }
 
-    /// The vertex of this rank at that place.
+    /// The vertex of this rank with that index.
     #[inline]
     pub fn vertex(&self, place: usize) -> u32 {
         place as u32 * self.ranks + self.rank
     }
 
-    /// How many vertices the rank has.
+    /// The number of vertices of the rank.
     pub fn count(&self) -> usize {
         self.begins.len() - 1
     }
 
-    /// The neighbours of the vertex at that place.
+    /// The neighbours of the vertex with that index.
     #[inline]
     pub fn neighbours(&self, place: usize) -> &[u32] {
         &self.neighbours[self.begins[place]..self.begins[place + 1]]
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_together_are_the_graph() {
+    fn the_parts_form_the_whole_graph() {
         let graph = Rmat { scale: 7, edge_factor: 4, seed: 3 };
         let whole = Part::new(&graph, Rank(0), 1);
         assert!(whole.count() == 128 && whole.neighbours.len() > 256);
@@ -96,7 +98,10 @@ mod tests {
                     assert_eq!((part.owner(vertex), part.place(vertex)), (Rank(rank), place));
                     assert_eq!(part.neighbours(place), whole.neighbours(vertex as usize));
                     let back = |other: &u32| whole.neighbours(*other as usize).contains(&vertex);
-                    assert!(part.neighbours(place).iter().all(back), "an edge joins both its ends");
+                    assert!(
+                        part.neighbours(place).iter().all(back),
+                        "an edge is in the lists of both its ends"
+                    );
                 }
             }
             assert_eq!(count, 128);

@@ -1,44 +1,44 @@
-//! A graph with few vertices of many edges: R-MAT.
+//! R-MAT graphs, in which few vertices have many edges.
 //!
-//! Each bit of an edge's two ends is drawn from the four quarters of the matrix with the probabilities of Graph500
-//! (0.57, 0.19, 0.19, 0.05); the numbers of vertices are scrambled then.
+//! Each bit of the two ends of an edge is drawn from the four quarters of the adjacency matrix with the probabilities
+//! of Graph500 (0.57, 0.19, 0.19, 0.05). Then the vertex numbers are permuted.
 //!
 //! Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: a recursive model for graph mining" (2004); Graph500 specification.
 
-use crate::random::mixed;
+use crate::random::hash64;
 
-/// Which graph.
+/// The parameters of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rmat {
-    /// There are 2^scale vertices.
+    /// The graph has 2^scale vertices.
     pub scale: u32,
     /// Edges for each vertex.
     pub edge_factor: u64,
-    /// Which of such graphs.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
 impl Rmat {
-    /// How many vertices there are.
+    /// The number of vertices.
     pub fn vertices(&self) -> u64 {
         1 << self.scale
     }
 
-    /// How many edges are drawn, those to itself and those that are drawn twice included.
+    /// The number of edges drawn, including duplicates and edges from a vertex to itself.
     pub fn edges(&self) -> u64 {
         self.edge_factor << self.scale
     }
 
-    /// The ends of an edge.
+    /// The two ends of an edge.
     pub fn edge(&self, number: u64) -> [u32; 2] {
-        let own = mixed(self.seed ^ mixed(number));
+        let own = hash64(self.seed ^ hash64(number));
         let mut random = own;
         let mut ends = [0_u64; 2];
         for bit in 0..self.scale {
             if bit > 0 && bit % 4 == 0 {
-                random = mixed(own.wrapping_add(u64::from(bit))); // the one before is used up
+                random = hash64(own.wrapping_add(u64::from(bit))); // all bits of the previous one are used
             }
-            // Sixteen bits decide one quarter.
+            // Sixteen bits choose one quarter.
             let share = (random & 0xffff) as f64 / 65536.0;
             random >>= 16;
             let [down, right] = match share {
@@ -49,13 +49,13 @@ impl Rmat {
             };
             ends = [ends[0] << 1 | down, ends[1] << 1 | right];
         }
-        ends.map(|end| self.scrambled(end))
+        ends.map(|end| self.permuted(end))
     }
 
-    /// Another number for each vertex: steps that can each be undone, so no two become one.
-    fn scrambled(&self, vertex: u64) -> u32 {
+    /// Permutes the vertex numbers. Each step can be inverted, so that no two vertices get the same number.
+    fn permuted(&self, vertex: u64) -> u32 {
         let mask = self.vertices() - 1;
-        let odd = mixed(self.seed) | 1;
+        let odd = hash64(self.seed) | 1;
         let half = self.scale.div_ceil(2);
         let turned = vertex.wrapping_mul(odd) & mask;
         ((turned ^ turned >> half).wrapping_mul(odd) & mask) as u32
@@ -68,10 +68,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn scrambling_loses_no_vertex() {
+    fn the_permutation_is_a_bijection() {
         for scale in [1, 2, 7, 12] {
             let graph = Rmat { scale, edge_factor: 1, seed: 9 };
-            let all: BTreeSet<u32> = (0..graph.vertices()).map(|vertex| graph.scrambled(vertex)).collect();
+            let all: BTreeSet<u32> = (0..graph.vertices()).map(|vertex| graph.permuted(vertex)).collect();
             assert_eq!(all.len() as u64, graph.vertices());
         }
     }
@@ -86,9 +86,9 @@ mod tests {
         degrees.sort_unstable();
         let largest: u64 = degrees.iter().rev().take(102).sum();
         let all: u64 = degrees.iter().sum();
-        assert!(largest * 5 > all * 2, "a tenth of the vertices has {largest} of {all} ends");
+        assert!(largest * 5 > all * 2, "a tenth of the vertices has only {largest} of {all} ends");
         let touched = degrees.iter().filter(|&&degree| degree > 0).count();
-        assert!(touched > 512, "{touched} of 1024 vertices have an edge");
+        assert!(touched > 512, "only {touched} of 1024 vertices have an edge");
         assert_ne!(graph.edge(3), Rmat { seed: 2, ..graph }.edge(3));
     }
 }

@@ -1,37 +1,38 @@
-//! The search of one root, level by level.
+//! The search from one root, level by level.
 
-use super::found::{Found, Visit};
+use super::parents::{Parents, Visit};
 use super::part::Part;
-use super::visits::{Called, Exchanged};
+use super::visits::{HandlerVisits, MessageVisits};
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
 
-/// How owners are told that their vertices were reached.
+/// How visits reach the owners of vertices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Method {
     /// By handlers, while the search goes on.
     Handlers,
     /// By messages after each level.
     Messages,
 }
 
-/// A search that a job can do again and again.
+/// A search that a job can repeat from several roots.
 #[derive(Debug)]
 pub struct Search<'j> {
     job: &'j Job,
     part: Part,
-    found: &'j Found,
-    called: Called<'j>,
-    exchanged: Exchanged<'j>,
+    parents: &'j Parents,
+    by_handlers: HandlerVisits<'j>,
+    by_messages: MessageVisits<'j>,
 }
 
 impl<'j> Search<'j> {
-    /// Of that part of the graph, which is this rank's. Collective; the job has the [`handlers`](super::handlers).
+    /// Prepares searches; `part` is this rank's part of the graph. Collective. The job must have the
+    /// [`handlers`](super::handlers).
     pub fn new(job: &'j Job, part: Part) -> tasuki::Result<Search<'j>> {
         let none = || Error::new(Cause::Program("the job was started without handlers".into()));
-        let found = job.local::<Found>().ok_or_else(none)?;
-        let (called, exchanged) = (Called::new(job)?, Exchanged::new(job));
-        Ok(Search { job, part, found, called, exchanged })
+        let parents = job.local::<Parents>().ok_or_else(none)?;
+        let (by_handlers, by_messages) = (HandlerVisits::new(job)?, MessageVisits::new(job));
+        Ok(Search { job, part, parents, by_handlers, by_messages })
     }
 
     /// This rank's vertices.
@@ -39,60 +40,61 @@ impl<'j> Search<'j> {
         &self.part
     }
 
-    /// Finds all that can be reached from the root. The number of edges of what was found, of all ranks together.
+    /// Finds all vertices that can be reached from the root. Returns the number of their edges on all ranks together.
     ///
-    /// Collective. A sum of a word for each level, and by handlers a barrier, beside the visits.
-    pub fn run(&mut self, root: u32, way: Way) -> tasuki::Result<u64> {
-        self.found.vertices().begin(self.part.count());
+    /// Collective. Cost, besides the visits: for each level an allreduce of a word, and a barrier if the method is
+    /// handlers.
+    pub fn run(&mut self, root: u32, method: Method) -> tasuki::Result<u64> {
+        self.parents.lock().begin(self.part.count());
         if self.part.owner(root) == self.job.rank() {
             let place = self.part.place(root) as u32;
-            self.found.vertices().visit(&[Visit { place, from: root }]);
+            self.parents.lock().visit(&[Visit { place, from: root }]);
         }
-        self.job.barrier()?; // nobody is visited before it has begun
+        self.job.barrier()?; // no vertex is visited before its owner has reset its state
         let (mut level, mut edges) = (Vec::new(), 0);
         loop {
-            self.found.vertices().take_next(&mut level);
+            self.parents.lock().take_next(&mut level);
             if self.job.world().allreduce(&[level.len() as u64], Sum)?[0] == 0 {
                 break;
             }
-            edges += self.visit_neighbours(&level, way)?;
+            edges += self.visit_neighbours(&level, method)?;
         }
         Ok(self.job.world().allreduce(&[edges], Sum)?[0] / 2)
     }
 
-    /// Tells the owners of all neighbours; how many there are.
-    fn visit_neighbours(&mut self, level: &[u32], way: Way) -> tasuki::Result<u64> {
+    /// Sends visits to the owners of all neighbours. Returns the number of neighbours.
+    fn visit_neighbours(&mut self, level: &[u32], method: Method) -> tasuki::Result<u64> {
         let mut edges = 0;
         for &place in level {
             let (from, neighbours) = (self.part.vertex(place as usize), self.part.neighbours(place as usize));
             edges += neighbours.len() as u64;
             for &other in neighbours {
                 let visit = Visit { place: self.part.place(other) as u32, from };
-                match way {
-                    Way::Handlers => self.called.add(self.part.owner(other), visit)?,
-                    Way::Messages => self.exchanged.add(self.part.owner(other), visit),
+                match method {
+                    Method::Handlers => self.by_handlers.add(self.part.owner(other), visit)?,
+                    Method::Messages => self.by_messages.add(self.part.owner(other), visit),
                 }
             }
         }
-        match way {
-            Way::Handlers => {
-                self.called.finish()?;
-                self.job.barrier()?; // others still visit this rank's vertices before it
+        match method {
+            Method::Handlers => {
+                self.by_handlers.finish()?;
+                self.job.barrier()?; // until then other ranks may visit this rank's vertices
             }
-            Way::Messages => self.exchanged.finish(self.found)?,
+            Method::Messages => self.by_messages.finish(self.parents)?,
         }
         Ok(edges)
     }
 
-    /// Where each vertex of the graph was found from, by its number; on rank 0. Collective.
+    /// The parent of each vertex of the graph, by vertex number, on rank 0. Collective.
     pub fn tree(&self, vertices: usize) -> tasuki::Result<Option<Vec<Option<u32>>>> {
         const NONE: i64 = -1;
         let most = vertices.div_ceil(self.job.size());
-        let mut mine = vec![NONE; most];
-        for (place, from) in mine.iter_mut().take(self.part.count()).enumerate() {
-            *from = self.found.vertices().from(place).map_or(NONE, i64::from);
+        let mut own = vec![NONE; most];
+        for (place, from) in own.iter_mut().take(self.part.count()).enumerate() {
+            *from = self.parents.lock().from(place).map_or(NONE, i64::from);
         }
-        let Some(all) = self.job.world().gather(&mine, Rank(0))? else { return Ok(None) };
+        let Some(all) = self.job.world().gather(&own, Rank(0))? else { return Ok(None) };
         let of = |vertex: usize| all[vertex % self.job.size() * most + vertex / self.job.size()];
         Ok(Some((0..vertices).map(|vertex| u32::try_from(of(vertex)).ok()).collect()))
     }

@@ -1,8 +1,8 @@
-//! The search by one processor.
+//! The search without ranks.
 
 use super::part::Part;
 
-/// How far each vertex of the whole graph is from the root; `None` for those that cannot be reached.
+/// The distance of each vertex of the whole graph from the root; `None` for vertices that cannot be reached.
 pub fn distances(whole: &Part, root: u32) -> Vec<Option<u32>> {
     let mut distances = vec![None; whole.count()];
     distances[root as usize] = Some(0);

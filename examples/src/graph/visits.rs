@@ -1,65 +1,65 @@
-//! Telling owners which of their vertices were reached.
+//! The two methods to send visits to the owners of the vertices.
 
-use super::found::{Found, Visit};
+use super::parents::{Parents, Visit};
 use bytemuck::Zeroable;
 use tasuki::prelude::*;
 use tasuki::{Cause, Handler};
 
-/// Visits that travel together. The owner is kept from its own search while it takes them.
-const TOGETHER: usize = 1024;
-/// Blocks of visits for each owner: one is filled while the other travels.
+/// The number of visits in one call of a handler. While the owner runs the handler, its own search is interrupted.
+const VISITS_PER_CALL: usize = 1024;
+/// Blocks of visits for each owner: one is filled while the other is in flight.
 const BLOCKS: usize = 2;
 const HANDLER: &str = "visit";
 
-/// The handlers of a job that searches by them.
+/// The handlers that a job needs for [`Method::Handlers`](super::Method::Handlers).
 pub fn handlers() -> Handlers {
-    let visit = |cx: &HandlerCx<'_>, visits: &[Visit]| cx.local::<Found>().vertices().visit(visits);
-    Handlers::new().local(Found::default).add_many(HANDLER, visit)
+    let visit = |cx: &HandlerCx<'_>, visits: &[Visit]| cx.local::<Parents>().lock().visit(visits);
+    Handlers::new().local(Parents::default).add_many(HANDLER, visit)
 }
 
-/// Visits on their way to the handlers of their owners.
+/// Sends visits by calls of handlers.
 #[derive(Debug)]
-pub(super) struct Called<'j> {
+pub(super) struct HandlerVisits<'j> {
     job: &'j Job,
     handler: Handler,
-    owners: Vec<Owner<'j>>,
+    owners: Vec<OwnerVisits<'j>>,
 }
 
-/// What goes to one owner.
+/// The visits for one owner.
 #[derive(Debug)]
-struct Owner<'j> {
+struct OwnerVisits<'j> {
     rank: Rank,
     filling: Vec<Visit>,
     blocks: Array<Visit>,
-    /// Blocks that it was called with,
+    /// The number of calls for blocks so far.
     called: u64,
-    /// and that it has taken.
+    /// Counts the calls whose handlers have run.
     taken: Signal<'j>,
 }
 
-impl<'j> Called<'j> {
+impl<'j> HandlerVisits<'j> {
     /// Collective.
-    pub(super) fn new(job: &'j Job) -> tasuki::Result<Called<'j>> {
+    pub(super) fn new(job: &'j Job) -> tasuki::Result<HandlerVisits<'j>> {
         let owner = |rank| {
-            let (blocks, taken) = (job.alloc_local(BLOCKS * TOGETHER)?, job.signal()?);
-            Ok(Owner { rank, filling: Vec::with_capacity(TOGETHER), blocks, called: 0, taken })
+            let (blocks, taken) = (job.alloc_local(BLOCKS * VISITS_PER_CALL)?, job.signal()?);
+            Ok(OwnerVisits { rank, filling: Vec::with_capacity(VISITS_PER_CALL), blocks, called: 0, taken })
         };
         let owners = job.ranks().map(owner).collect::<tasuki::Result<_>>()?;
-        Ok(Called { job, handler: job.handler(HANDLER)?, owners })
+        Ok(HandlerVisits { job, handler: job.handler(HANDLER)?, owners })
     }
 
-    /// One more visit, of a vertex of that rank.
+    /// Adds a visit of a vertex of that owner.
     #[inline]
     pub(super) fn add(&mut self, owner: Rank, visit: Visit) -> tasuki::Result<()> {
         let owner = &mut self.owners[owner.index()];
         owner.filling.push(visit);
-        if owner.filling.len() < TOGETHER {
+        if owner.filling.len() < VISITS_PER_CALL {
             return Ok(());
         }
         owner.send(self.job, self.handler)
     }
 
-    /// Returns when all visits have been taken.
+    /// Returns when the handlers have run for all visits.
     pub(super) fn finish(&mut self) -> tasuki::Result<()> {
         for owner in &mut self.owners {
             owner.send(self.job, self.handler)?;
@@ -68,28 +68,28 @@ impl<'j> Called<'j> {
     }
 }
 
-impl Owner<'_> {
+impl OwnerVisits<'_> {
     fn send(&mut self, job: &Job, handler: Handler) -> tasuki::Result<()> {
         let count = self.filling.len();
         if count == 0 {
             return Ok(());
         }
         if self.rank == job.rank() {
-            if let Some(found) = job.local::<Found>() {
-                found.vertices().visit(&self.filling);
+            if let Some(parents) = job.local::<Parents>() {
+                parents.lock().visit(&self.filling);
             }
             self.filling.clear();
             return Ok(());
         }
-        // The block of two calls ago.
+        // The block was used two calls ago.
         self.taken.wait_at_least((self.called + 1).saturating_sub(BLOCKS as u64))?;
-        let block = self.called as usize % BLOCKS * TOGETHER;
+        let block = self.called as usize % BLOCKS * VISITS_PER_CALL;
         self.blocks.write(block, &self.filling)?;
         let from = self.blocks.pointer().at(block);
         let taken = self.taken.on(job.rank()).add(1);
         loop {
             match job.call_with(self.rank, handler, from, count, taken) {
-                // Others call it, too: what was called before is taken first.
+                // Other ranks call this owner, too. The earlier calls must run first.
                 Err(error) if matches!(error.cause(), Cause::Full { .. }) => {
                     self.taken.wait_at_least(self.called)?;
                 }
@@ -102,16 +102,16 @@ impl Owner<'_> {
     }
 }
 
-/// Visits that are kept until the end of the level, and exchanged then.
+/// Collects visits until the end of the level and exchanges them then.
 #[derive(Debug)]
-pub(super) struct Exchanged<'j> {
+pub(super) struct MessageVisits<'j> {
     job: &'j Job,
     to: Vec<Vec<Visit>>,
 }
 
-impl<'j> Exchanged<'j> {
-    pub(super) fn new(job: &'j Job) -> Exchanged<'j> {
-        Exchanged { job, to: vec![Vec::new(); job.size()] }
+impl<'j> MessageVisits<'j> {
+    pub(super) fn new(job: &'j Job) -> MessageVisits<'j> {
+        MessageVisits { job, to: vec![Vec::new(); job.size()] }
     }
 
     #[inline]
@@ -119,8 +119,8 @@ impl<'j> Exchanged<'j> {
         self.to[owner.index()].push(visit);
     }
 
-    /// All ranks exchange what they have kept; each takes what is for it.
-    pub(super) fn finish(&mut self, found: &Found) -> tasuki::Result<()> {
+    /// Exchanges the collected visits of all ranks. Each rank applies those of its vertices.
+    pub(super) fn finish(&mut self, parents: &Parents) -> tasuki::Result<()> {
         let (world, me) = (self.job.world(), self.job.rank());
         let counts: Vec<u64> = self.to.iter().map(|visits| visits.len() as u64).collect();
         let all = world.allgather(&counts)?;
@@ -145,9 +145,9 @@ impl<'j> Exchanged<'j> {
             }
             scope.wait_all()
         })?;
-        let mut vertices = found.vertices();
-        vertices.visit(&self.to[me.index()]);
-        from.iter().for_each(|visits| vertices.visit(visits));
+        let mut parents = parents.lock();
+        parents.visit(&self.to[me.index()]);
+        from.iter().for_each(|visits| parents.visit(visits));
         self.to.iter_mut().for_each(Vec::clear);
         Ok(())
     }

@@ -1,40 +1,40 @@
-//! What the iteration needs of an exchange of rows between neighbours, and the ways there are.
+//! The exchange of rows between neighbours: the trait that the iteration uses, and the methods.
 
-use super::halo::Halo;
-use super::mail::Mail;
-use super::moved::Moved;
-use super::prepared::Prepared;
+use super::commands::CommandExchange;
+use super::messages::MessageExchange;
+use super::puts::PutExchange;
 use super::strip::Strip;
+use super::transfer_count::TransferCount;
 use tasuki::Job;
 
-/// An exchange of one rank with the ranks above and below. Row `k` is an outermost row of a strip as it is after `k`
-/// iterations; row 0 is sent by nobody, since every rank works out the start by itself.
+/// The exchange of one rank with the ranks above and below. Row `k` is an outermost row of a strip after `k`
+/// iterations. Row 0 is never sent, because every rank computes the initial values itself.
 pub trait Exchange {
     /// Waits for the neighbours' rows `iteration` and copies them into the ghost rows of the strip.
     fn take(&mut self, iteration: usize, strip: &mut Strip) -> tasuki::Result<()>;
 
-    /// Gives the outermost new rows of the strip, which are rows `iteration`, to the neighbours. Their values may be
-    /// used again at once.
+    /// Sends the outermost new rows of the strip, which are rows `iteration`, to the neighbours. Their values may be
+    /// reused when it returns.
     fn put(&mut self, iteration: usize, strip: &Strip) -> tasuki::Result<()>;
 
-    /// What was given, and what was waited for and copied out.
-    fn moved(&self) -> [Moved; 2];
+    /// The rows sent, and the rows waited for and copied out.
+    fn transfer_counts(&self) -> [TransferCount; 2];
 }
 
 /// How neighbours exchange rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Way {
-    /// Each puts its rows into the other's memory, with a signal
+pub enum Method {
+    /// Each rank puts its rows into the neighbour's memory, with a signal
     Puts,
-    /// Each sends its rows, and receives the other's
+    /// Each rank sends its rows and receives the neighbour's rows
     Messages,
-    /// Commands prepared once fetch the rows when a signal says so, by whichever of the two has time
+    /// Commands that are posted once fetch the rows; the rank that has time runs them
     Commands,
 }
 
-impl Way {
-    /// Makes the exchange for strips of `columns` columns. Collective; `above` and `below` say whether this rank's
-    /// strip has a neighbour there, which is then the rank before or after.
+impl Method {
+    /// Makes the exchange for strips of `columns` columns. Collective. `above` and `below` are true if this rank's
+    /// strip has a neighbour there, which is then the previous or the next rank.
     pub(super) fn exchange<'job>(
         self,
         job: &'job Job,
@@ -43,9 +43,9 @@ impl Way {
         below: bool,
     ) -> tasuki::Result<Box<dyn Exchange + 'job>> {
         Ok(match self {
-            Way::Puts => Box::new(Halo::new(job, columns, above, below)?),
-            Way::Messages => Box::new(Mail::new(job, columns, above, below)),
-            Way::Commands => Box::new(Prepared::new(job, columns, above, below)?),
+            Method::Puts => Box::new(PutExchange::new(job, columns, above, below)?),
+            Method::Messages => Box::new(MessageExchange::new(job, columns, above, below)),
+            Method::Commands => Box::new(CommandExchange::new(job, columns, above, below)?),
         })
     }
 }

@@ -1,47 +1,48 @@
-//! The temperature of a plate, by Laplace's equation and Jacobi's iteration, on any number of ranks.
+//! The temperature of a plate, by Laplace's equation and Jacobi iteration, on any number of ranks.
 //!
-//! The plate has `rows x columns` cells. In each iteration every cell becomes the mean of its four neighbours in
-//! the iteration before, but for those whose temperature is held ([`Plate`]). Each rank has a strip of whole rows
-//! ([`strip_of`]) in vectors of its own ([`Strip`]). What it needs of its neighbours, the rows next to its strip,
-//! they put into its memory with a signal ([`Halo`]); nobody asks and nobody answers. Or they send it as messages
-//! ([`Mail`]), for comparison: more copies, and nothing to prove. Or commands that were posted once fetch them
-//! ([`Prepared`]), by the rank that has time. At the end rank 0 gets the strips ([`solve`]), and may compare them with
-//! a run that knows nothing of ranks ([`serial`]): the same additions in the same order give the same bits.
+//! The plate has `rows x columns` cells. In each iteration every cell becomes the mean of its four neighbours in the
+//! previous iteration, except for cells whose temperature is held ([`Plate`]). Each rank has a strip of whole rows
+//! ([`strip_of`]) in vectors of its own ([`Strip`]). It needs the rows of its neighbours next to its strip. There are
+//! three methods to exchange them. With [`PutExchange`] each rank puts its rows into the neighbours' memory with a
+//! signal, and no rank replies. With [`MessageExchange`] ranks send the rows as messages, for comparison: more
+//! copies, but nothing to prove. With [`CommandExchange`] commands that were posted once fetch the rows, run by the
+//! rank that has time. At the end rank 0 gets the strips ([`solve`]) and may compare them with a run without ranks
+//! ([`serial`]): the same additions in the same order give the same bits.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
 //! | plate | the problem: sizes, held temperatures |
-//! | strip | one rank's rows, and the step |
-//! | exchange | what the iteration needs of an exchange between neighbours, and the ways there are |
-//! | halo | by puts, and why they need no answer |
-//! | mail | by messages |
-//! | prepared | by commands that are posted once |
+//! | strip | one rank's rows, and the iteration step |
+//! | exchange | the trait of an exchange between neighbours, and the methods |
+//! | puts | the exchange by puts, and why it needs no reply |
+//! | messages | the exchange by messages |
+//! | commands | the exchange by commands that are posted once |
 //! | solve | the run: iterate, gather, report |
-//! | serial | the same without ranks |
+//! | serial | the same iterations without ranks |
 //! | field | the temperatures of a whole plate |
-//! | moved | counts of what was communicated |
-//! | picture | PNG |
+//! | transfer_count | counts and times of transfers |
+//! | picture | the picture of the plate as PNG |
 
+mod commands;
 mod exchange;
 mod field;
-mod halo;
-mod mail;
-mod moved;
+mod messages;
 mod picture;
 mod plate;
-mod prepared;
+mod puts;
 mod serial;
 mod solve;
 mod strip;
+mod transfer_count;
 
-pub use exchange::{Exchange, Way};
+pub use commands::CommandExchange;
+pub use exchange::{Exchange, Method};
 pub use field::{Difference, Field};
-pub use halo::Halo;
-pub use mail::Mail;
-pub use moved::{Moved, Part};
+pub use messages::MessageExchange;
 pub use picture::{Picture, check_writable};
 pub use plate::{CELLS_MAX, Plate};
-pub use prepared::Prepared;
+pub use puts::PutExchange;
 pub use serial::serial;
 pub use solve::{Solution, solve, solve_by};
 pub use strip::{Strip, strip_of};
+pub use transfer_count::{RankReport, TransferCount};

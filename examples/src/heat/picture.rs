@@ -1,5 +1,5 @@
-//! The picture of a field: perceptually uniform colours from black (0) to pale yellow (1), lines of equal
-//! temperature at every twentieth between them, and ticks at the sides where one rank's rows end.
+//! The picture of a field: perceptually uniform colours from black (0) to pale yellow (1), lines of equal temperature
+//! at every twentieth, and ticks at both sides where one rank's rows end.
 
 use super::Field;
 use std::fs::{File, OpenOptions};
@@ -7,26 +7,27 @@ use std::io::{self, BufWriter, ErrorKind};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Pixels that each side has at least and at most. A plate that is longer than four times its width is stretched.
+/// The smallest and the largest length of a side in pixels. A plate whose sides have a ratio of more than four is
+/// stretched.
 const SIDE: RangeInclusive<usize> = 512..=2048;
-/// Pixels of the longer side where the plate leaves the choice.
+/// Pixels of the longer side within these limits.
 const LONGER_SIDE: f64 = 1024.0;
 
-/// Steps of temperature from line to line.
+/// Steps between lines of equal temperature: one line for each of so many fractions of the range.
 const LINES: f64 = 20.0;
-/// Half the width of a line in pixels, its soft edge included.
+/// Half the width of a line in pixels, including its soft edge.
 const LINE_REACH: f64 = 1.2;
-/// How strong every other line is, from 0 to 1, and those between.
+/// The opacity of every other line, from 0 to 1, and of the lines between them.
 const LINE_STRENGTHS: [f64; 2] = [0.5, 0.25];
-/// A line on a darker ground than this is white, on a lighter one black.
+/// A line is white where the temperature is below this value, and black above it.
 const DARK_BELOW: f64 = 0.52;
-/// Change of temperature per pixel below which there is no line: it would be a blot.
+/// Below this change of temperature per pixel no line is drawn: it would be a blot.
 const FLAT: f64 = 1e-5;
 
 /// Size of the ticks in pixels.
 const TICK: (usize, usize) = (24, 3);
 
-/// Pixels, ready to be written.
+/// The pixels of a picture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Picture {
     width: usize,
@@ -35,7 +36,7 @@ pub struct Picture {
     rgb: Vec<u8>,
 }
 
-/// Whether a picture can be written there, without leaving anything behind.
+/// Checks that a picture can be written to this path. Leaves no file behind.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -47,8 +48,8 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 }
 
 impl Picture {
-    /// Paints a field whose rows were dealt to ranks, `rows_by_rank` to each.
-    pub fn paint(field: &Field, rows_by_rank: &[usize]) -> Picture {
+    /// Draws a field whose rows are distributed over ranks; `rows_by_rank` has each rank's number of rows.
+    pub fn draw_field(field: &Field, rows_by_rank: &[usize]) -> Picture {
         let (rows, columns) = (field.plate().rows(), field.plate().columns());
         let scale = LONGER_SIDE / rows.max(columns) as f64;
         let side = |cells: usize| ((cells as f64 * scale) as usize).clamp(*SIDE.start(), *SIDE.end());
@@ -69,7 +70,7 @@ impl Picture {
         self.height
     }
 
-    /// Writes it as a PNG.
+    /// Writes the picture as PNG.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let file = BufWriter::new(File::create(path)?);
         let mut encoder = png::Encoder::new(file, self.width as u32, self.height as u32);
@@ -85,7 +86,7 @@ impl Picture {
         }
     }
 
-    /// Ticks where the rows of one rank end and those of another begin.
+    /// Draws ticks where the rows of one rank end and those of the next begin.
     fn mark(&mut self, rows: usize, rows_by_rank: &[usize]) {
         let ends = rows_by_rank.iter().scan(0, |end, rows| {
             *end += rows;
@@ -102,7 +103,7 @@ impl Picture {
     }
 }
 
-/// A field stretched over pixels.
+/// A field that is stretched over pixels.
 struct Canvas<'f> {
     field: &'f Field,
     width: usize,
@@ -120,8 +121,9 @@ impl Canvas<'_> {
         shades.map(|shade| (shade * (1.0 - strength) + line * strength).round() as u8)
     }
 
-    /// How strongly the line of temperature `nearest` covers a pixel that has `here`: its distance in pixels is that
-    /// in temperature over the slope. In a slope too steep for lines they fade.
+    /// The opacity of the line of temperature `nearest` at a pixel with temperature `here`. The distance to the line
+    /// in pixels is the difference of temperature divided by the slope. Lines fade where the slope is too steep for
+    /// them.
     fn line(&self, x: usize, y: usize, here: f64, nearest: f64) -> f64 {
         let right = self.value((x + 1).min(self.width - 1), y);
         let down = self.value(x, (y + 1).min(self.height - 1));
@@ -135,7 +137,7 @@ impl Canvas<'_> {
         (LINE_REACH - pixels).clamp(0.0, 1.0) * strength * (1.0 - crowded)
     }
 
-    /// The temperature at a pixel's middle, between the middles of the four cells around it.
+    /// The temperature at the centre of a pixel, interpolated between the centres of the four cells around it.
     fn value(&self, x: usize, y: usize) -> f64 {
         let plate = self.field.plate();
         let (left, right, across) = between(x, self.width, plate.columns());
@@ -145,7 +147,7 @@ impl Canvas<'_> {
     }
 }
 
-/// The cells before and behind the middle of a pixel, and how near it is to the second.
+/// The cells before and after the centre of a pixel, and the weight of the second one.
 fn between(pixel: usize, pixels: usize, cells: usize) -> (usize, usize, f64) {
     let place = (pixel as f64 + 0.5) / pixels as f64 * cells as f64 - 0.5;
     let place = place.clamp(0.0, (cells - 1) as f64);
@@ -159,11 +161,11 @@ mod tests {
     use crate::heat::{Plate, serial};
 
     fn picture(rows: usize, columns: usize) -> Picture {
-        Picture::paint(&serial(Plate::new(rows, columns).unwrap(), 3, |_| ()), &[])
+        Picture::draw_field(&serial(Plate::new(rows, columns).unwrap(), 3, |_| ()), &[])
     }
 
     #[test]
-    fn sides_follow_the_plate_within_limits() {
+    fn the_picture_has_the_plate_s_proportions_within_limits() {
         let sides = |rows, columns| {
             let picture = picture(rows, columns);
             (picture.height(), picture.width())
@@ -178,17 +180,17 @@ mod tests {
     fn hot_is_light_and_cold_is_dark() {
         let mut field = Field::new(Plate::new(2, 1).unwrap());
         field.rows_mut(1, 1)[0] = 1.0;
-        let picture = Picture::paint(&field, &[]);
+        let picture = Picture::draw_field(&field, &[]);
         let brightness = |pixel: &[u8]| pixel.iter().map(|&shade| u32::from(shade)).sum::<u32>();
         assert!(brightness(&picture.rgb[..3]) < 30);
         assert!(brightness(&picture.rgb[picture.rgb.len() - 3..]) > 500);
     }
 
     #[test]
-    fn ticks_stand_where_ranks_meet_and_nowhere_else() {
+    fn ticks_are_only_at_rank_boundaries() {
         let field = Field::new(Plate::new(4, 4).unwrap());
-        let plain = Picture::paint(&field, &[4, 0]);
-        let marked = Picture::paint(&field, &[1, 3]);
+        let plain = Picture::draw_field(&field, &[4, 0]);
+        let marked = Picture::draw_field(&field, &[1, 3]);
         let differing = (0..1024).filter(|y| {
             let row = y * 1024 * 3..(y + 1) * 1024 * 3;
             plain.rgb[row.clone()] != marked.rgb[row]
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_not_a_place_for_a_picture() {
+    fn check_writable_refuses_folders_and_missing_folders() {
         assert!(check_writable(Path::new("/")).is_err());
         assert!(check_writable(Path::new("no such folder/heat.png")).is_err());
     }

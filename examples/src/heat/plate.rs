@@ -1,21 +1,23 @@
-//! The plate: its cells, and where and at what its temperature is held.
+//! The plate: its cells, and the cells whose temperature is held.
 //!
-//! Two sashes lie in it, wound into each other, one hot (1) and one cold (0). Along its rim two warm and two cold
-//! stretches follow each other. All is made of half circles and polynomials, with `+ - * /` and comparisons only:
-//! every rank works it out for itself, and all processors agree to the last bit.
+//! The plate contains two interleaved spirals, one hot (1) and one cold (0). Along its rim two warm and two cold
+//! stretches alternate. The shapes are half circles and polynomials, computed with `+ - * /` and comparisons only:
+//! every rank computes them itself, and all processors get the same bits.
 
-/// Most cells: a run with its check keeps about six numbers of 8 bytes for each, so this is 3 GiB.
+/// The largest number of cells. A run with its check keeps about six numbers of 8 bytes for each cell, so this is 3
+/// GiB.
 pub const CELLS_MAX: usize = 1 << 26;
 
-/// What cells begin with that are not held: the mean of hot and cold.
+/// The initial temperature of cells that are not held: the mean of hot and cold.
 const START: f64 = 0.5;
 
-/// Half circles of a sash: one and a half turns.
+/// Half circles of a spiral: one and a half turns.
 const HALF_TURNS: usize = 3;
-/// Distance of the two centres of the half circles from the plate's, in its shorter sides. The radius grows by
-/// twice this at each half turn, and the sashes end at `(2 * HALF_TURNS + 1) * CENTRE` = 0.42 of 0.5.
+/// The distance of the two centres of the half circles from the centre of the plate, in units of the plate's shorter
+/// side. The radius grows by twice this distance at each half turn, and the spirals end at `(2 * HALF_TURNS + 1) *
+/// CENTRE` = 0.42 of 0.5.
 const CENTRE: f64 = 0.06;
-/// Half the width of a sash, in the plate's shorter sides.
+/// Half the width of a spiral, in units of the plate's shorter side.
 const HALF_WIDTH: f64 = 0.016;
 
 /// A plate of `rows x columns` cells inside a rim that is one cell wide and not counted.
@@ -26,7 +28,7 @@ pub struct Plate {
 }
 
 impl Plate {
-    /// A plate of at least one and at most [`CELLS_MAX`] cells, or a sentence that says what is wrong.
+    /// Makes a plate of 1 to [`CELLS_MAX`] cells, or returns a sentence that says what is wrong.
     pub fn new(rows: usize, columns: usize) -> Result<Plate, String> {
         if rows == 0 || columns == 0 {
             return Err("a plate has at least one row and one column".into());
@@ -47,7 +49,7 @@ impl Plate {
         self.columns
     }
 
-    /// The temperature at which a cell is held, if it is. Row and column 0 and the last, `rows + 1` and
+    /// The temperature at which a cell is held, if it is held. Row and column 0 and the last ones, `rows + 1` and
     /// `columns + 1`, are the rim, which is held everywhere.
     pub fn held(&self, row: usize, column: usize) -> Option<f64> {
         let (down, right) = (row as f64 / (self.rows + 1) as f64, column as f64 / (self.columns + 1) as f64);
@@ -56,39 +58,39 @@ impl Plate {
             (_, last) if last == self.columns + 1 => 1.0 + down,
             (last, _) if last == self.rows + 1 => 3.0 - right,
             (_, 0) => 4.0 - down,
-            _ => return self.sash(row, column),
+            _ => return self.spiral(row, column),
         };
         Some(rim(around / 4.0))
     }
 
-    /// What a cell has before the first iteration.
+    /// The temperature of a cell before the first iteration.
     pub fn start(&self, row: usize, column: usize) -> f64 {
         self.held(row, column).unwrap_or(START)
     }
 
-    /// The temperature of the sash that lies over a cell.
-    fn sash(&self, row: usize, column: usize) -> Option<f64> {
+    /// The temperature of the spiral that covers a cell, if one does.
+    fn spiral(&self, row: usize, column: usize) -> Option<f64> {
         let side = self.rows.min(self.columns) as f64;
         let from_middle = |at: usize, of: usize| (at as f64 - (of + 1) as f64 / 2.0) / side;
         let (x, y) = (from_middle(column, self.columns), from_middle(row, self.rows));
-        if over_hot(x, y) {
+        if hot_covers(x, y) {
             return Some(1.0);
         }
-        over_hot(-x, -y).then_some(0.0) // the cold sash is the hot one turned by half a turn
+        hot_covers(-x, -y).then_some(0.0) // the cold spiral is the hot one turned by half a turn
     }
 }
 
-/// Whether the hot sash lies over a point: above the middle its even half circles, around one centre, below it the
-/// odd ones, around the other; round ends.
-fn over_hot(x: f64, y: f64) -> bool {
+/// Returns true if the hot spiral covers a point. Above the middle it consists of the even half circles around one
+/// centre, below the middle of the odd ones around the other centre. Its ends are round.
+fn hot_covers(x: f64, y: f64) -> bool {
     let (centre, first) = if y < 0.0 { (CENTRE, 0) } else { (-CENTRE, 1) };
     let on_arc = (first..HALF_TURNS).step_by(2).any(|turn| {
         let radius = radius(turn);
         let (inner, outer) = (radius - HALF_WIDTH, radius + HALF_WIDTH);
-        (inner * inner..=outer * outer).contains(&squares(x - centre, y))
+        (inner * inner..=outer * outer).contains(&squared_distance(x - centre, y))
     });
     let ends = [CENTRE - radius(0), CENTRE + radius(HALF_TURNS - 1)];
-    on_arc || ends.iter().any(|end| squares(x - end, y) <= HALF_WIDTH * HALF_WIDTH)
+    on_arc || ends.iter().any(|end| squared_distance(x - end, y) <= HALF_WIDTH * HALF_WIDTH)
 }
 
 /// The radius of a half circle.
@@ -96,11 +98,11 @@ fn radius(turn: usize) -> f64 {
     2.0 * CENTRE * (turn + 1) as f64
 }
 
-fn squares(x: f64, y: f64) -> f64 {
+fn squared_distance(x: f64, y: f64) -> f64 {
     x * x + y * y
 }
 
-/// The rim's temperature: two smooth bumps along the way around, which runs from 0 to 1.
+/// The temperature of the rim: two smooth bumps along the way around, which runs from 0 to 1.
 fn rim(around: f64) -> f64 {
     let along = (2.0 * around + 0.55) % 1.0;
     let bump = 4.0 * along * (1.0 - along);
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rim_is_held_everywhere_and_goes_around_without_a_jump() {
+    fn the_rim_is_held_everywhere_and_is_continuous() {
         let plate = Plate::new(200, 300).unwrap();
         let top = (0..=301).map(|column| (0, column));
         let right = (0..=201).map(|row| (row, 301));
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sashes_mirror_each_other_and_do_not_touch() {
+    fn the_spirals_mirror_each_other_and_do_not_touch() {
         let plate = Plate::new(300, 300).unwrap();
         let mut held = [0, 0];
         for (row, column) in (1..=300).flat_map(|row| (1..=300).map(move |column| (row, column))) {
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_plates_are_refused() {
+    fn plates_of_invalid_sizes_are_refused() {
         assert!(Plate::new(0, 5).unwrap_err().contains("at least one"));
         assert!(Plate::new(1 << 14, 1 << 13).unwrap_err().contains("3 GiB"));
         assert!(Plate::new(usize::MAX, 2).is_err());

@@ -1,8 +1,9 @@
-//! The same iterations by one processor on one grid, written without the rest so that it can judge it.
+//! The same iterations without ranks on one grid, written independently of the parallel code so that it can check it.
 
 use super::{Field, Plate};
 
-/// The plate after `iterations` iterations. `progress` is told after each how many are done.
+/// The plate after `iterations` iterations. `progress` is called after each iteration with the number of iterations
+/// done.
 pub fn serial(plate: Plate, iterations: usize, mut progress: impl FnMut(usize)) -> Field {
     let (rows, columns) = (plate.rows(), plate.columns());
     let width = columns + 2;
@@ -24,8 +25,8 @@ pub fn serial(plate: Plate, iterations: usize, mut progress: impl FnMut(usize)) 
     field
 }
 
-/// Computes all cells from the first inner one to the last, as if they were one long row: that changes the rim, too,
-/// which is held.
+/// Computes all cells from the first inner one to the last as if they were one long row. This also changes the rim,
+/// which the caller restores.
 fn relax(old: &[f64], new: &mut [f64], width: usize) {
     let first = width + 1;
     let count = old.len() - 2 * first;
@@ -52,14 +53,14 @@ mod tests {
         assert_eq!(serial(plate, 0, |_| ()).at(0, 0), plate.start(1, 1));
     }
 
-    /// The larger the number of iterations, the nearer every cell is to the mean of its neighbours.
+    /// The more iterations, the nearer every cell is to the mean of its neighbours.
     #[test]
-    fn it_converges() {
+    fn the_iteration_converges() {
         let plate = Plate::new(20, 20).unwrap();
         let change = |iterations| {
             let difference =
                 serial(plate, iterations, |_| ()).difference(&serial(plate, iterations + 1, |_| ()));
-            difference.map_or(0.0, |difference| difference.most)
+            difference.map_or(0.0, |difference| difference.max)
         };
         assert!(change(10) > 1e-3);
         assert!(change(500) < 1e-6);

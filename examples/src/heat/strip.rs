@@ -1,40 +1,41 @@
-//! One rank's rows of the plate, with room for a row of each neighbour, and Jacobi's step on them.
+//! One rank's rows of the plate, with ghost rows for the neighbours, and Jacobi's step on them.
 
 use super::Plate;
 use std::ops::Range;
 
-/// The rows of `rank`, counted from 0, when `rows` are dealt to `ranks`: as even as can be, the first ranks one
-/// more where it does not divide, the last ones none where there are fewer rows than ranks.
+/// The rows of `rank`, counted from 0, when `rows` rows are distributed over `ranks` ranks as evenly as possible: the
+/// first ranks get one more row if the division leaves a remainder; the last ranks get none if there are fewer rows
+/// than ranks.
 pub fn strip_of(rows: usize, ranks: usize, rank: usize) -> Range<usize> {
-    let (each, more) = (rows / ranks, rows % ranks);
-    let first = rank * each + rank.min(more);
-    first..first + each + usize::from(rank < more)
+    let (each, remainder) = (rows / ranks, rows % ranks);
+    let first = rank * each + rank.min(remainder);
+    first..first + each + usize::from(rank < remainder)
 }
 
-/// A strip in two iterations: the old one is read, the new one written.
+/// A strip in two iterations: the old one is read, the new one is written.
 ///
-/// Rows are counted from 1; row 0 and the row behind the last are ghost rows: the neighbours' nearest rows, or the
+/// Rows are counted from 1. Row 0 and the row after the last are ghost rows: the nearest row of a neighbour, or the
 /// rim.
 #[derive(Debug)]
 pub struct Strip {
     rows: usize,
-    /// Columns of the plate with the rim on both sides.
+    /// Columns of the plate, including the rim on both sides.
     width: usize,
     old: Vec<f64>,
     new: Vec<f64>,
     held: Held,
 }
 
-/// The cells that keep their temperature: column and temperature, row by row.
+/// The cells whose temperature is held: column and temperature, row by row.
 #[derive(Debug)]
 struct Held {
     cells: Vec<(usize, f64)>,
-    /// Where the cells of row `i + 1` begin; one more at the end.
+    /// The beginning of the cells of row `i + 1`, and the end of the last row.
     begin: Vec<usize>,
 }
 
 impl Strip {
-    /// The rows `own` of the plate, counted from 0, as they are before the first iteration.
+    /// The rows `own` of the plate, counted from 0, before the first iteration.
     pub fn new(plate: Plate, own: Range<usize>) -> Strip {
         let width = plate.columns() + 2;
         let with_ghosts = own.start..own.end + 2;
@@ -44,7 +45,7 @@ impl Strip {
         Strip { rows: own.len(), width, old: values.clone(), new: values, held }
     }
 
-    /// How many rows, without ghosts.
+    /// The number of rows without ghost rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -64,7 +65,7 @@ impl Strip {
         self.ghost(0)
     }
 
-    /// The ghost row below the strip.
+    /// The ghost row below the strip in the old iteration, without the rim.
     pub fn ghost_below(&mut self) -> &mut [f64] {
         self.ghost(self.rows + 1)
     }
@@ -85,15 +86,15 @@ impl Strip {
         }
     }
 
-    /// By how much the step has changed a cell at most. Of `old` it is the residual in the maximum norm: how far a
-    /// cell is from the mean of its neighbours.
+    /// The largest change of a cell in the step. It is the residual of `old` in the maximum norm: the largest
+    /// distance of a cell from the mean of its neighbours.
     pub fn change(&self) -> f64 {
         let rows = 1..self.rows + 1;
-        rows.map(|row| most_apart(self.new_row(row), self.old_row(row))).fold(0.0, f64::max)
+        rows.map(|row| max_difference(self.new_row(row), self.old_row(row))).fold(0.0, f64::max)
     }
 
-    /// The new iteration becomes the old one.
-    pub fn turn(&mut self) {
+    /// Makes the new iteration the old one.
+    pub fn swap(&mut self) {
         std::mem::swap(&mut self.old, &mut self.new);
     }
 
@@ -106,7 +107,7 @@ fn inner(values: &[f64], width: usize, row: usize) -> &[f64] {
     &values[row * width + 1..(row + 1) * width - 1]
 }
 
-fn most_apart(one: &[f64], two: &[f64]) -> f64 {
+fn max_difference(one: &[f64], two: &[f64]) -> f64 {
     one.iter().zip(two).map(|(one, two)| (one - two).abs()).fold(0.0, f64::max)
 }
 
@@ -141,7 +142,7 @@ mod tests {
         }
     }
 
-    /// 2 + x - 3 y + x y is harmonic also in the sense of the four neighbours: a step must not change it.
+    /// 2 + x - 3 y + x y is harmonic also for the mean of four neighbours: a step must not change it.
     #[test]
     fn a_step_keeps_a_harmonic_field() {
         let mut strip = Strip::new(Plate::new(5, 9).unwrap(), 0..5);
@@ -154,7 +155,7 @@ mod tests {
         strip.new.fill(f64::NAN);
         (1..=5).for_each(|row| strip.relax(row));
         assert_eq!(
-            (1..=5).map(|row| most_apart(strip.new_row(row), strip.old_row(row))).fold(0.0, f64::max),
+            (1..=5).map(|row| max_difference(strip.new_row(row), strip.old_row(row))).fold(0.0, f64::max),
             0.0
         );
         assert!(strip.new_row(3).iter().all(|value| value.is_finite()));
@@ -166,7 +167,7 @@ mod tests {
         let mut strip = Strip::new(plate, 10..50);
         for _ in 0..5 {
             (1..=40).for_each(|row| strip.relax(row));
-            strip.turn();
+            strip.swap();
         }
         let mut changed = 0;
         for (row, column) in (1..=40).flat_map(|row| (1..=60).map(move |column| (row, column))) {

@@ -1,4 +1,4 @@
-//! The run on all ranks: share the windows, fill the table, then rank 0 gets it.
+//! The run on all ranks: divide the windows, fill the table, gather it on rank 0.
 
 use super::counts::Counts;
 use super::fasta::Fasta;
@@ -9,15 +9,15 @@ use std::path::Path;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
 
-/// Windows that a rank takes in a row.
+/// The number of consecutive windows in a block.
 const BLOCK: u64 = 1024;
 
-/// Counts the words of a file; rank 0 is given the outcome, the others nothing.
+/// Counts the words of a file. Returns the result on rank 0 and `None` on the other ranks.
 ///
-/// Collective: all ranks with the same file, which is read twice by each, and the same shape. `progress` is told
-/// before each block of this rank how many windows have been passed, and how many there are. Costs a load and an
-/// addition in another rank's memory for each window, and a compare-and-swap for each different word; two words of
-/// memory for each bucket, of which there are twice as many as there can be different words.
+/// Collective: all ranks pass the same file, which each reads twice, and the same shape. Before each block of this
+/// rank, `progress` is called with the number of windows passed and the number of all windows. Cost: for each window
+/// a load and an addition in another rank's memory; for each different word a compare-and-swap; two words of memory
+/// for each bucket, and twice as many buckets as there can be different words.
 pub fn count(
     job: &Job,
     path: &Path,
@@ -43,10 +43,10 @@ pub fn count(
         }
         table.add(job, word)
     })?;
-    job.barrier()?; // all have counted
+    job.barrier()?; // all ranks have counted
     progress(windows, windows);
     let counts = if job.rank() == Rank(0) { Some(gather(job, &table, shape)?) } else { None };
-    job.barrier()?; // rank 0 has them: the memory may go
+    job.barrier()?; // rank 0 has the counts: the memory may be freed
     Ok(counts)
 }
 
@@ -58,31 +58,31 @@ fn gather(job: &Job, table: &Table, shape: Shape) -> tasuki::Result<Counts> {
     Ok(Counts::new(shape, all))
 }
 
-/// What ends the reading of a file before its end.
-enum Ended {
-    ByFile(io::Error),
-    ByTaker(Error),
+/// The reason why reading a file stopped before its end.
+enum ReadError {
+    File(io::Error),
+    Callback(Error),
 }
 
-impl From<io::Error> for Ended {
-    fn from(error: io::Error) -> Ended {
-        Ended::ByFile(error)
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> ReadError {
+        ReadError::File(error)
     }
 }
 
-/// Hands on each word of a file, in order.
+/// Passes each word of a file to `take`, in order.
 pub(super) fn each_word(
     path: &Path,
     shape: Shape,
     mut take: impl FnMut(Word) -> tasuki::Result<()>,
 ) -> tasuki::Result<()> {
     let mut window = shape.words();
-    let letter = |letter| window.push(letter).map_or(Ok(()), &mut take).map_err(Ended::ByTaker);
-    let read = Fasta::open(path).map_err(Ended::ByFile).and_then(|fasta| fasta.read(letter));
-    read.map_err(|ended| match ended {
-        Ended::ByFile(error) => {
+    let letter = |letter| window.push(letter).map_or(Ok(()), &mut take).map_err(ReadError::Callback);
+    let read = Fasta::open(path).map_err(ReadError::File).and_then(|fasta| fasta.read(letter));
+    read.map_err(|error| match error {
+        ReadError::File(error) => {
             Error::new(Cause::Program(format!("cannot read {}: {error}", path.display())))
         }
-        Ended::ByTaker(error) => error,
+        ReadError::Callback(error) => error,
     })
 }

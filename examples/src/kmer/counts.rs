@@ -1,4 +1,4 @@
-//! How often each word occurs: the outcome, and the same by one processor with a table of the standard library.
+//! The result: how often each word occurs. Also the serial count, with a table of the standard library.
 
 use super::count::each_word;
 use super::word::{Shape, Word};
@@ -10,33 +10,33 @@ use std::path::Path;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counts {
     shape: Shape,
-    /// By word.
+    /// Sorted by word.
     sorted: Vec<(Word, u64)>,
 }
 
 impl Counts {
-    /// Counts of different words, in any order.
+    /// Makes the result from counts of different words, in any order.
     pub fn new(shape: Shape, mut counts: Vec<(Word, u64)>) -> Counts {
         counts.sort_unstable();
         Counts { shape, sorted: counts }
     }
 
-    /// Which words were counted.
+    /// The kind of words that were counted.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// How many different words there are.
+    /// The number of different words.
     pub fn distinct(&self) -> usize {
         self.sorted.len()
     }
 
-    /// How many words there are.
+    /// The number of all words.
     pub fn total(&self) -> u64 {
         self.sorted.iter().map(|(_, count)| count).sum()
     }
 
-    /// The most frequent words, in letters; equally frequent ones in the order of the alphabet.
+    /// The most frequent words, in letters. Equally frequent words are in alphabetical order.
     pub fn top(&self, how_many: usize) -> Vec<(String, u64)> {
         let mut all: Vec<(Reverse<u64>, Word)> =
             self.sorted.iter().map(|&(word, count)| (Reverse(count), word)).collect();
@@ -45,30 +45,25 @@ impl Counts {
         first.map(|(Reverse(count), word)| (self.shape.letters(word), count)).collect()
     }
 
-    /// How many words occur once, twice, ...; only counts that occur.
+    /// The number of words that occur once, twice, and so on; only for counts that occur.
     pub fn histogram(&self) -> BTreeMap<u64, u64> {
         let mut histogram = BTreeMap::new();
         self.sorted.iter().for_each(|(_, count)| *histogram.entry(*count).or_insert(0) += 1);
         histogram
     }
 
-    /// Where these counts differ first from others that should be the same.
+    /// Describes the first difference from other counts; `None` if they are equal.
     pub fn difference(&self, other: &Counts) -> Option<String> {
-        let [ours, theirs] =
+        let [own, others] =
             [self, other].map(|counts| counts.sorted.iter().copied().collect::<BTreeMap<_, _>>());
-        let words = ours.keys().chain(theirs.keys());
-        let differs = words.filter(|word| ours.get(word) != theirs.get(word)).min()?;
+        let words = own.keys().chain(others.keys());
+        let differs = words.filter(|word| own.get(word) != others.get(word)).min()?;
         let of = |counts: &BTreeMap<Word, u64>| counts.get(differs).copied().unwrap_or(0);
-        Some(format!(
-            "{} occurs {} times, and {} times",
-            self.shape.letters(*differs),
-            of(&ours),
-            of(&theirs)
-        ))
+        Some(format!("{} occurs {} times, and {} times", self.shape.letters(*differs), of(&own), of(&others)))
     }
 }
 
-/// The count without ranks.
+/// Counts the words without ranks.
 pub fn serial(path: &Path, shape: Shape) -> tasuki::Result<Counts> {
     let mut counts: HashMap<Word, u64> = HashMap::new();
     each_word(path, shape, |word| {
@@ -83,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_frequent_come_first_and_the_histogram_counts_counts() {
+    fn top_is_sorted_by_count_and_the_histogram_counts_words() {
         let shape = Shape { k: 2, canonical: false };
         let counts = Counts::new(shape, vec![(4, 2), (0, 2), (1, 9), (15, 1)]);
         let top: Vec<_> = counts.top(3);

@@ -3,13 +3,13 @@
 use super::counts::Counts;
 use plotters::prelude::*;
 
-/// Pixels.
+/// Width and height in pixels.
 const SIZE: (u32, u32) = (900, 500);
-/// Bars at most; the last one stands for all larger counts, too.
+/// The largest number of bars. The last bar also contains all larger counts.
 const BARS: u64 = 60;
 const COLOR: RGBColor = RGBColor(31, 95, 160);
 
-/// Draws it; the text of the file.
+/// Draws the histogram and returns the text of the file.
 pub fn histogram(counts: &Counts) -> Result<String, String> {
     let mut bars = vec![0_u64; BARS as usize + 1];
     for (count, words) in counts.histogram() {
@@ -20,7 +20,7 @@ pub fn histogram(counts: &Counts) -> Result<String, String> {
     Ok(svg)
 }
 
-/// The number of words has a logarithmic axis: many occur once, few often.
+/// The axis for the number of words is logarithmic, because many words occur once and few occur often.
 fn draw(svg: &mut String, counts: &Counts, bars: &[u64]) -> Result<(), Box<dyn std::error::Error>> {
     let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     root.fill(&WHITE)?;

@@ -1,34 +1,34 @@
-//! A hash table whose buckets lie on all ranks.
+//! A hash table whose buckets are distributed over all ranks.
 
 use super::word::Word;
 use tasuki::prelude::*;
 use tasuki::{Cause, Error};
 
-/// Buckets that each rank has beyond twice its share, because words do not spread evenly.
+/// Buckets that each rank has beyond twice its share, because words are not spread evenly.
 const SPARE: u64 = 64;
 
-/// The table: on each rank a row of buckets, a key and a count each.
+/// The table: an array of buckets on each rank, each with a key and a count.
 pub struct Table {
-    /// 0 where nobody has claimed the bucket, else one more than the word.
+    /// 0 for a free bucket, otherwise the word plus one.
     keys: Array<u64>,
     counts: Array<u64>,
     size: u64,
 }
 
 impl Table {
-    /// A table with room for so many different words.
+    /// Makes a table with room for `words_max` different words.
     ///
-    /// Collective: all ranks with the same number. Costs 32 bytes and more a word, spread over the ranks.
+    /// Collective: all ranks pass the same number. Cost: 32 bytes or more for each word, distributed over the ranks.
     pub fn new(job: &Job, words_max: u64) -> tasuki::Result<Table> {
         let size = job.size() as u64;
         let buckets = (2 * words_max.div_ceil(size) + SPARE) as usize;
         Ok(Table { keys: job.alloc(buckets)?, counts: job.alloc(buckets)?, size })
     }
 
-    /// Counts one more of a word. Any rank may, at any time: of several that claim a bucket at once one succeeds, and
-    /// the others see by whom and for which word.
+    /// Adds one to the count of a word. Any rank may call it at any time. If several ranks claim a bucket at once,
+    /// one succeeds, and the others see which word has it.
     pub fn add(&self, job: &Job, word: Word) -> tasuki::Result<()> {
-        let (hash, key) = (spread(word), word + 1);
+        let (hash, key) = (hash(word), word + 1);
         let owner = Rank((hash % self.size) as u32);
         let buckets = self.keys.len();
         let first = (hash / self.size % buckets as u64) as usize;
@@ -42,22 +42,22 @@ impl Table {
                 return job.fetch_add(self.counts.on(owner).at(bucket), 1).map(drop);
             }
         }
-        Err(Error::new(Cause::Program(format!("the {buckets} buckets of rank {owner} are all taken"))))
+        Err(Error::new(Cause::Program(format!("all {buckets} buckets of rank {owner} are in use"))))
     }
 
-    /// All words of a rank with their counts, in no order. To be asked once all have counted, and met.
+    /// All words of a rank with their counts, in any order. Call it after a barrier that follows all additions.
     pub fn of(&self, job: &Job, rank: Rank) -> tasuki::Result<Vec<(Word, u64)>> {
         let [mut keys, mut counts] = [&self.keys, &self.counts].map(|array| vec![0; array.len()]);
         job.get(self.keys.on(rank), &mut keys)?;
         job.get(self.counts.on(rank), &mut counts)?;
-        let taken = keys.into_iter().zip(counts).filter(|(key, _)| *key != 0);
-        Ok(taken.map(|(key, count)| (key - 1, count)).collect())
+        let used = keys.into_iter().zip(counts).filter(|(key, _)| *key != 0);
+        Ok(used.map(|(key, count)| (key - 1, count)).collect())
     }
 }
 
-/// A number whose bits each depend on all bits of the word: the finalizer of Steele, Lea and Flood's SplitMix
+/// A hash in which each bit depends on all bits of the word: the finalizer of SplitMix by Steele, Lea and Flood
 /// (OOPSLA 2014).
-fn spread(word: Word) -> u64 {
+fn hash(word: Word) -> u64 {
     let once = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let twice = (once ^ once >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     twice ^ twice >> 31
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_all_ranks_meet_in_one_bucket() {
+    fn all_ranks_count_a_word_in_one_bucket() {
         let tables = tasuki::local(3, |job| {
             let table = Table::new(job, 10)?;
             for word in [0, 7, 7] {
@@ -92,6 +92,6 @@ mod tests {
             let table = Table::new(job, 1)?;
             (0..1000).try_for_each(|word| table.add(job, word))
         });
-        assert!(outcome.unwrap_err().to_string().contains("the 66 buckets of rank 0 are all taken"));
+        assert!(outcome.unwrap_err().to_string().contains("all 66 buckets of rank 0 are in use"));
     }
 }

@@ -1,28 +1,29 @@
 //! Words of k letters as numbers.
 
-/// Longest word: two bits a letter, and the number after the largest must fit, too.
+/// The largest k: a word has two bits for each letter, and the largest word plus one must fit, too.
 pub const K_MAX: u32 = 31;
 
-/// A word: two bits a letter (A, C, G, T), the first in the highest of 2k bits.
+/// A word: two bits for each letter (A, C, G, T), the first letter in the highest of 2k bits.
 pub type Word = u64;
 
-/// Which words are counted.
+/// The kind of words that are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Letters of a word, 1 to [`K_MAX`].
     pub k: u32,
-    /// Whether a word and its reverse complement, the same place on the other strand, count as one: the smaller.
+    /// If true, a word and its reverse complement (the same place on the other strand) count as one word, the smaller
+    /// of the two.
     pub canonical: bool,
 }
 
 impl Shape {
-    /// How many words there can be.
+    /// The number of possible words.
     pub fn words_max(self) -> u64 {
         1 << (2 * self.k)
     }
 
-    /// Slides a window of k letters over a sequence, letter by letter. What is no letter of A, C, G, T in either case
-    /// begins anew: no word contains it.
+    /// Makes a window that slides over a sequence letter by letter. A character other than A, C, G and T, in either
+    /// case, empties the window, so that no word contains it.
     pub fn words(self) -> Window {
         Window { shape: self, forward: 0, backward: 0, filled: 0 }
     }
@@ -44,7 +45,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Takes the next letter; the word that it completes.
+    /// Adds the next letter. Returns the word that it completes.
     pub fn push(&mut self, letter: u8) -> Option<Word> {
         let Some(code) = code(letter) else {
             self.filled = 0;
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_slides_and_begins_anew_at_what_is_no_letter() {
+    fn a_window_slides_and_is_emptied_by_other_characters() {
         assert_eq!(words(3, false, "ACGTnacg"), ["ACG", "CGT", "ACG"]);
         assert!(words(4, false, "ACGNTAC").is_empty());
         assert_eq!(words(1, false, "TG"), ["T", "G"]);
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_and_its_reverse_complement_are_one() {
+    fn a_word_and_its_reverse_complement_count_as_one() {
         assert_eq!(words(3, true, "ACG"), words(3, true, "CGT"));
         assert_eq!(words(3, true, "TTTAAA"), ["AAA", "TAA", "TAA", "AAA"]);
     }

@@ -1,27 +1,28 @@
-//! A small classifier, trained on all ranks by stochastic gradient descent: each rank sees its share of a batch, and
-//! the ranks add up their gradients.
+//! A small classifier, trained on all ranks by stochastic gradient descent. Each rank processes its share of a batch,
+//! and the ranks sum their gradients.
 //!
-//! The classifier is a perceptron of two layers ([`Network`]). Its gradient is found from the back: that of the last
-//! layer is known while the first layer's is still to be computed. So its sum over all ranks, a plan that is prepared
-//! once ([`tasuki::Plan`]), is started then and goes on meanwhile; that of the first layer goes on while the samples of
-//! the next step are drawn. With blocking calls ([`Way::Blocking`]) nothing is computed meanwhile.
+//! The classifier is a perceptron of two layers ([`Network`]). Its gradient is computed from the last layer to the
+//! first, so the last layer's gradient is known while the first layer's is still being computed. Its sum over all
+//! ranks, a plan that is prepared once ([`tasuki::Plan`]), is started then and goes on meanwhile. The sum of the
+//! first layer goes on while the samples of the next step are drawn. With blocking calls ([`Method::Blocking`])
+//! nothing is computed meanwhile.
 //!
-//! **The outcome does not depend on the ranks.** Sums of floating point numbers depend on their order, so the loss
-//! would drift from that of one processor, the more the longer it runs. Here a batch is cut into blocks of [`BLOCK`]
-//! samples, whoever has them. Within a block values are added up in the order of samples; what a block comes to is
-//! rounded to a multiple of 2^-32, and such numbers are added up exactly, in any order ([`Sum`]). The loss of every
-//! step and the weights at the end are those of [`serial()`] to the bit: the tolerance is zero.
+//! **The result does not depend on the number of ranks.** Sums of floating point numbers depend on their order, so
+//! the loss would drift away from that of a serial run. Here a batch is divided into blocks of [`BLOCK`] samples,
+//! independently of the ranks. Within a block values are summed in the order of the samples. The sum of a block is
+//! rounded to a multiple of 2^-32, and such numbers are summed exactly, in any order ([`Sum`]). The loss of every
+//! step and the final weights equal those of [`serial()`] in every bit: the tolerance is zero.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
-//! | task | what is learned: samples as a pure function of seed and number |
+//! | task | the problem: samples as a pure function of seed and number |
 //! | layer | a layer: forward, backward, gradient, descent |
 //! | network | two layers, and the gradient of a batch in two parts |
 //! | sum | exact sums of blocks |
-//! | reduction | sums over all ranks, by either way |
+//! | reduction | sums over all ranks, by either method |
 //! | train | the steps of a rank |
-//! | serial | the same by one processor, written without the rest so that it can judge it |
-//! | picture | the loss by steps, as SVG |
+//! | serial | the same training without ranks, written independently so that it can check the parallel code |
+//! | picture | the loss of each step as SVG |
 
 mod layer;
 mod network;
@@ -35,23 +36,23 @@ mod train;
 pub use layer::Layer;
 pub use network::{Network, Pass};
 pub use picture::curve;
-pub use reduction::Way;
+pub use reduction::Method;
 pub use serial::serial;
 pub use sum::{BLOCK, Sum};
 pub use task::{Sample, Task};
 pub use train::{Training, train};
 
-/// How to train.
+/// The parameters of a training.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Recipe {
-    /// What is learned.
+    /// The problem to learn.
     pub task: Task,
     /// Units of the hidden layer.
     pub hidden: usize,
-    /// Samples of a step, on all ranks together.
+    /// Samples of a step on all ranks together.
     pub batch: usize,
-    /// How many steps.
+    /// Number of steps.
     pub steps: usize,
-    /// How far a step goes down the mean gradient.
+    /// The learning rate: the factor of the mean gradient in a step.
     pub rate: f64,
 }

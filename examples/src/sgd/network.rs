@@ -1,5 +1,5 @@
-//! Two layers: what comes out of the first counts where it is positive, what comes out of the second says how likely
-//! each class is.
+//! A network of two layers: the hidden units are the positive outputs of the first layer, the outputs of the second
+//! layer give the probabilities of the classes.
 
 use super::Recipe;
 use super::layer::Layer;
@@ -15,23 +15,23 @@ pub struct Network {
     pub last: Layer,
 }
 
-/// One rank's part of a step, from forward through both layers to their gradients.
+/// One rank's part of a step: forward through both layers, then the gradients of both.
 #[derive(Debug)]
 pub struct Pass {
-    /// What comes out of the first layer, for one sample after the other.
+    /// The hidden units, one sample after the other.
     units: Vec<f32>,
-    /// How the loss grows with what comes out of the last layer.
+    /// The derivatives of the loss by the outputs of the last layer.
     slopes: Vec<f32>,
-    /// How it grows with what comes out of the first layer, for one sample.
+    /// The derivatives of the loss by the outputs of the first layer, for one sample.
     back: Vec<f32>,
     /// The gradient of the first layer.
     pub first: Sum,
-    /// The gradient of the last layer, and the loss behind it.
+    /// The gradient of the last layer, followed by the loss.
     pub last: Sum,
 }
 
 impl Network {
-    /// One that knows nothing.
+    /// A network with random weights.
     pub fn new(recipe: &Recipe) -> Network {
         let Recipe { task, hidden, .. } = *recipe;
         Network {
@@ -46,8 +46,8 @@ impl Network {
         self.last.forward(units, outputs);
     }
 
-    /// The class that it takes a point for.
-    pub fn guess(&self, sample: &Sample) -> usize {
+    /// The most probable class of a sample.
+    pub fn classify(&self, sample: &Sample) -> usize {
         let mut units = vec![0.0; self.first.outputs()];
         let mut outputs = vec![0.0; self.last.outputs()];
         self.forward(sample, &mut units, &mut outputs);
@@ -57,7 +57,7 @@ impl Network {
 }
 
 impl Pass {
-    /// For so many samples at most.
+    /// Allocates memory for at most `samples_max` samples.
     pub fn new(network: &Network, samples_max: usize) -> Pass {
         let (hidden, classes) = (network.first.outputs(), network.last.outputs());
         Pass {
@@ -69,7 +69,7 @@ impl Pass {
         }
     }
 
-    /// The loss, and the gradient of the last layer.
+    /// Computes the loss and the gradient of the last layer.
     pub fn last(&mut self, network: &Network, samples: &[Sample]) {
         let Network { first, last } = network;
         self.last.clear();
@@ -77,18 +77,18 @@ impl Pass {
         let rows = rows.zip(self.slopes.chunks_exact_mut(last.outputs()));
         for (number, (sample, (units, slopes))) in samples.iter().zip(rows).enumerate() {
             network.forward(sample, units, slopes);
-            let loss = slopes_of_loss(slopes, sample.class);
+            let loss = softmax_loss(slopes, sample.class);
             last.gradient(units, slopes, &mut self.last);
             if let Some(sum) = self.last.block().last_mut() {
                 *sum += loss;
             }
             if (number + 1) % BLOCK == 0 || number + 1 == samples.len() {
-                self.last.close();
+                self.last.close_block();
             }
         }
     }
 
-    /// The gradient of the first layer, after that of the last.
+    /// Computes the gradient of the first layer, after that of the last.
     pub fn first(&mut self, network: &Network, samples: &[Sample]) {
         let Network { first, last } = network;
         self.first.clear();
@@ -101,15 +101,15 @@ impl Pass {
             }
             first.gradient(&sample.point, &self.back, &mut self.first);
             if (number + 1) % BLOCK == 0 || number + 1 == samples.len() {
-                self.first.close();
+                self.first.close_block();
             }
         }
     }
 }
 
-/// Makes likelihoods of what came out (softmax), and of these the slopes of the loss, which is returned: minus the
-/// logarithm of how likely the right class is.
-fn slopes_of_loss(outputs: &mut [f32], class: usize) -> f32 {
+/// Turns the outputs into probabilities (softmax), and these into the derivatives of the loss. Returns the loss:
+/// minus the logarithm of the probability of the right class.
+fn softmax_loss(outputs: &mut [f32], class: usize) -> f32 {
     let most = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     outputs.iter_mut().for_each(|output| *output = (*output - most).exp());
     let all: f32 = outputs.iter().fold(0.0, |sum, output| sum + output);

@@ -1,19 +1,19 @@
-//! The loss by steps as SVG: each step, and the mean of some around it.
+//! The loss as SVG: of each step, and the mean of the steps around it.
 
 use super::Recipe;
 use plotters::prelude::*;
 
-/// Pixels.
+/// Width and height in pixels.
 const SIZE: (u32, u32) = (900, 500);
 const MARGIN_RIGHT: u32 = 36;
 const STEPS: RGBColor = RGBColor(170, 200, 228);
 const MEAN: RGBColor = RGBColor(31, 95, 160);
 const GUESSED: RGBColor = RGBColor(200, 110, 30);
 const FRAME: RGBColor = RGBColor(200, 200, 200);
-/// The mean is of a window of one part in so many.
+/// The window of the mean is this fraction (1 / WINDOWS) of all steps.
 const WINDOWS: usize = 25;
 
-/// Draws the losses; the text of the file.
+/// Draws the losses and returns the text of the file.
 pub fn curve(losses: &[f64], recipe: &Recipe, ranks: &str) -> Result<String, String> {
     let mut svg = String::new();
     draw(&mut svg, losses, recipe, ranks).map_err(|error| format!("the loss cannot be drawn: {error}"))?;
@@ -37,7 +37,7 @@ fn draw(
     let mut chart = ChartBuilder::on(&root)
         .caption(title, ("sans-serif", 22))
         .margin(16)
-        .margin_right(MARGIN_RIGHT) // the last label stands half beside the frame
+        .margin_right(MARGIN_RIGHT) // half of the last label is outside the frame
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d(1.0..end, 0.0..most)?;
@@ -61,8 +61,8 @@ fn draw(
     let means = means(losses);
     for (name, points, colour, width) in [
         ("of each step", points(losses), STEPS, 1),
-        ("mean of steps around", points(&means), MEAN, 2),
-        ("of a mere guess", ends, GUESSED, 1),
+        ("mean of neighbouring steps", points(&means), MEAN, 2),
+        ("of random guesses", ends, GUESSED, 1),
     ] {
         chart
             .draw_series(LineSeries::new(points, colour.stroke_width(width)))?
@@ -80,7 +80,7 @@ fn draw(
     Ok(())
 }
 
-/// The mean of each step and those around it, as many on either side.
+/// The mean of each step and the same number of steps on both sides.
 fn means(losses: &[f64]) -> Vec<f64> {
     let half = losses.len() / WINDOWS / 2;
     let mean = |at: usize| {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_has_a_line_for_each_series_and_says_what_was_trained() {
+    fn the_picture_has_a_line_for_each_series_and_names_the_network() {
         let task = Task { inputs: 3, classes: 4, seed: 1 };
         let recipe = Recipe { task, hidden: 5, batch: 7, steps: 100, rate: 0.1 };
         let losses: Vec<f64> = (0..100).map(|step| 1.3 / f64::from(step + 1)).collect();

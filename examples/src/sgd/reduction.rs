@@ -1,12 +1,12 @@
-//! Sums of whole numbers over all ranks: by a plan that goes on while the rank computes, or by a blocking call.
+//! Sums of integers over all ranks: by a plan that goes on while the rank computes, or by a blocking call.
 
 use super::sum::Sum;
 use tasuki::{Communicator, Plan};
 
-/// How gradients are added up over ranks.
+/// How gradients are summed over the ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Way {
-    /// By a call that returns when the sums are there.
+pub enum Method {
+    /// By a blocking collective call.
     Blocking,
     /// By a plan that is prepared once and started in each step.
     Persistent,
@@ -15,22 +15,28 @@ pub enum Way {
 /// The sums of one layer.
 #[derive(Debug)]
 pub(super) enum Reduction<'c> {
-    /// By blocking calls in this communicator.
+    /// By blocking calls of this communicator.
     Blocking(&'c Communicator),
     /// By this plan.
     Persistent(Plan<i64>),
 }
 
 impl<'c> Reduction<'c> {
-    /// Of as many words as these sums have. Collective.
-    pub(super) fn new(way: Way, world: &'c Communicator, sum: &mut Sum) -> tasuki::Result<Reduction<'c>> {
-        Ok(match way {
-            Way::Blocking => Reduction::Blocking(world),
-            Way::Persistent => Reduction::Persistent(world.allreduce_init(sum.words().len(), tasuki::Sum)?),
+    /// Prepares the reduction of as many words as `sum` has. Collective.
+    pub(super) fn new(
+        method: Method,
+        world: &'c Communicator,
+        sum: &mut Sum,
+    ) -> tasuki::Result<Reduction<'c>> {
+        Ok(match method {
+            Method::Blocking => Reduction::Blocking(world),
+            Method::Persistent => {
+                Reduction::Persistent(world.allreduce_init(sum.words().len(), tasuki::Sum)?)
+            }
         })
     }
 
-    /// Begins to add up; blocking, ends it, too.
+    /// Begins the reduction. A blocking reduction is complete when it returns.
     pub(super) fn start(&mut self, sum: &mut Sum) -> tasuki::Result<()> {
         match self {
             Reduction::Blocking(world) => world.allreduce_in_place(sum.words(), tasuki::Sum),
@@ -41,7 +47,7 @@ impl<'c> Reduction<'c> {
         }
     }
 
-    /// Returns when the sums are there, in place of what this rank gave.
+    /// Returns when `sum` has the sums over all ranks.
     pub(super) fn wait(&mut self, sum: &mut Sum) -> tasuki::Result<()> {
         match self {
             Reduction::Blocking(_) => Ok(()),

@@ -1,22 +1,22 @@
-//! The same training by one processor, sample by sample as a textbook has it.
+//! The same training without ranks, sample by sample as in a textbook.
 
-use super::task::{Sample, between};
+use super::task::{Sample, signed_unit};
 use super::{BLOCK, Recipe, Sum};
-use crate::random::mixed;
+use crate::random::hash64;
 
 /// Weights `[input][output]`, and the biases as the last input.
 type Weights = Vec<Vec<f32>>;
 
-/// The loss of each step, and the weights of both layers at the end. `progress` is told after each step how many are
-/// done.
+/// Returns the loss of each step and the final weights of both layers. `progress` is called after each step with the
+/// number of steps done.
 pub fn serial(recipe: &Recipe, mut progress: impl FnMut(usize)) -> (Vec<f64>, [Vec<f32>; 2]) {
     let Recipe { task, hidden, batch, .. } = *recipe;
-    let mut first = beginning(task.inputs, hidden, task.seed ^ 1);
-    let mut last = beginning(hidden, task.classes, task.seed ^ 2);
+    let mut first = initial_weights(task.inputs, hidden, task.seed ^ 1);
+    let mut last = initial_weights(hidden, task.classes, task.seed ^ 2);
     let mut losses = Vec::new();
     let mut sample = Sample::default();
     for step in 0..recipe.steps {
-        let (mut of_first, mut of_last) = (zeros(&first), zeros(&last));
+        let (mut sums_first, mut sums_last) = (zeros(&first), zeros(&last));
         let mut loss = 0;
         for block in (0..batch).step_by(BLOCK) {
             let (mut block_first, mut block_last, mut block_loss) = (blank(&first), blank(&last), 0.0);
@@ -24,21 +24,21 @@ pub fn serial(recipe: &Recipe, mut progress: impl FnMut(usize)) -> (Vec<f64>, [V
                 task.draw((step * batch + number) as u64, &mut sample);
                 block_loss += learn(&sample, (&first, &last), (&mut block_first, &mut block_last));
             }
-            add(&mut of_first, &block_first);
-            add(&mut of_last, &block_last);
+            add(&mut sums_first, &block_first);
+            add(&mut sums_last, &block_last);
             loss += Sum::rounded(block_loss);
         }
-        descend(&mut first, &of_first, recipe.rate / batch as f64);
-        descend(&mut last, &of_last, recipe.rate / batch as f64);
+        descend(&mut first, &sums_first, recipe.rate / batch as f64);
+        descend(&mut last, &sums_last, recipe.rate / batch as f64);
         losses.push(Sum::value(loss) / batch as f64);
         progress(step + 1);
     }
     (losses, [first.concat(), last.concat()])
 }
 
-fn beginning(inputs: usize, outputs: usize, seed: u64) -> Weights {
+fn initial_weights(inputs: usize, outputs: usize, seed: u64) -> Weights {
     let size = (3.0 / inputs as f32).sqrt();
-    let weight = |place: usize| size * between(mixed(mixed(seed) ^ place as u64));
+    let weight = |place: usize| size * signed_unit(hash64(hash64(seed) ^ place as u64));
     let row = |input: usize| (0..outputs).map(|output| weight(input * outputs + output)).collect();
     (0..inputs).map(row).chain([vec![0.0; outputs]]).collect()
 }
@@ -51,11 +51,11 @@ fn blank(weights: &Weights) -> Weights {
     weights.iter().map(|row| vec![0.0; row.len()]).collect()
 }
 
-/// Adds the gradients of one sample; its loss.
+/// Adds the gradients of one sample to those of both layers. Returns the sample's loss.
 fn learn(
     sample: &Sample,
     (first, last): (&Weights, &Weights),
-    (of_first, of_last): (&mut Weights, &mut Weights),
+    (sums_first, sums_last): (&mut Weights, &mut Weights),
 ) -> f32 {
     let out = |weights: &Weights, inputs: &[f32], output: usize| {
         let bias = weights[inputs.len()][output];
@@ -70,13 +70,13 @@ fn learn(
     let loss = -slopes[sample.class].max(f32::MIN_POSITIVE).ln();
     slopes[sample.class] -= 1.0;
     for (class, slope) in slopes.iter().enumerate() {
-        (0..units.len()).for_each(|unit| of_last[unit][class] += units[unit] * slope);
-        of_last[units.len()][class] += slope;
+        (0..units.len()).for_each(|unit| sums_last[unit][class] += units[unit] * slope);
+        sums_last[units.len()][class] += slope;
     }
     for unit in (0..units.len()).filter(|&unit| units[unit] > 0.0) {
         let slope = (0..slopes.len()).fold(0.0, |sum, class| sum + last[unit][class] * slopes[class]);
-        (0..sample.point.len()).for_each(|input| of_first[input][unit] += sample.point[input] * slope);
-        of_first[sample.point.len()][unit] += slope;
+        (0..sample.point.len()).for_each(|input| sums_first[input][unit] += sample.point[input] * slope);
+        sums_first[sample.point.len()][unit] += slope;
     }
     loss
 }

@@ -1,50 +1,50 @@
-//! What is learned: to tell from which of some classes a point is. Each class has points around several centres, with
-//! so much noise that no straight line parts them.
+//! The problem to learn: the class of a point. Each class has points around several centres, with so much noise that
+//! no straight line separates the classes.
 
-use crate::random::mixed;
+use crate::random::hash64;
 
-/// Centres of a class.
+/// The number of centres of a class.
 const CENTRES: u64 = 4;
-/// A coordinate is that of its centre, which is 1 or -1, and at most this.
+/// The largest distance of a coordinate from that of its centre, which is 1 or -1.
 const NOISE: f32 = 2.5;
 
-/// Which samples there are.
+/// The parameters of the samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Task {
     /// Coordinates of a point.
     pub inputs: usize,
-    /// How many classes.
+    /// Number of classes.
     pub classes: usize,
-    /// Which of such tasks.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// A point, and its class.
+/// A point and its class.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Sample {
-    /// Its coordinates.
+    /// The coordinates.
     pub point: Vec<f32>,
-    /// From which class it is.
+    /// The class.
     pub class: usize,
 }
 
 impl Task {
-    /// Draws sample number `number`: the same whoever asks, however often.
+    /// Draws sample number `number`. The same number always gives the same sample.
     pub fn draw(&self, number: u64, sample: &mut Sample) {
-        let own = mixed(self.seed ^ mixed(number));
+        let own = hash64(self.seed ^ hash64(number));
         sample.class = (own % self.classes as u64) as usize;
-        let centre = mixed(self.seed).wrapping_add(sample.class as u64 * CENTRES + (own >> 32) % CENTRES);
+        let centre = hash64(self.seed).wrapping_add(sample.class as u64 * CENTRES + (own >> 32) % CENTRES);
         let coordinate = |place: u64| {
-            let side = if mixed(mixed(centre) ^ place) & 1 == 0 { 1.0 } else { -1.0 };
-            side + NOISE * between(mixed(own.wrapping_add(place)))
+            let side = if hash64(hash64(centre) ^ place) & 1 == 0 { 1.0 } else { -1.0 };
+            side + NOISE * signed_unit(hash64(own.wrapping_add(place)))
         };
         sample.point.clear();
         sample.point.extend((0..self.inputs as u64).map(coordinate));
     }
 }
 
-/// A number from -1 to 1, of the highest bits.
-pub(super) fn between(bits: u64) -> f32 {
+/// A number from -1 to 1, made of the highest bits.
+pub(super) fn signed_unit(bits: u64) -> f32 {
     (bits >> 40) as f32 / (1 << 23) as f32 - 1.0
 }
 
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn numbers_are_between_minus_one_and_one() {
-        assert_eq!([0, u64::MAX >> 1, 1 << 63].map(between), [-1.0, -1.0 / (1 << 23) as f32, 0.0]);
-        assert!(between(u64::MAX) < 1.0);
+        assert_eq!([0, u64::MAX >> 1, 1 << 63].map(signed_unit), [-1.0, -1.0 / (1 << 23) as f32, 0.0]);
+        assert!(signed_unit(u64::MAX) < 1.0);
     }
 }

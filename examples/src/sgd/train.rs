@@ -1,7 +1,7 @@
-//! The steps of a rank: which samples are its own, and what goes on while gradients are added up.
+//! The steps of a rank: its share of the samples, and the work that goes on while gradients are summed.
 
 use super::network::{Network, Pass};
-use super::reduction::{Reduction, Way};
+use super::reduction::{Method, Reduction};
 use super::sum::{BLOCK, Sum};
 use super::task::Sample;
 use super::{Recipe, Task};
@@ -9,37 +9,37 @@ use std::ops::Range;
 use std::time::Duration;
 use tasuki::Job;
 
-/// Samples that nobody learned from, to try the network on.
-const TRIED: u64 = 2000;
-/// Their numbers begin here.
-const TRIED_FROM: u64 = 1 << 60;
+/// The number of samples that test the network. They are not used for training.
+const TEST_SAMPLES: u64 = 2000;
+/// The number of the first test sample.
+const TEST_FIRST: u64 = 1 << 60;
 
-/// What came of it, the same on all ranks but for the times.
+/// The result of a training, equal on all ranks except for the times.
 #[derive(Debug)]
 pub struct Training {
-    /// What was learned.
+    /// The trained network.
     pub network: Network,
-    /// The mean loss of a sample in each step. Fewer than there should be where weights have left all bounds.
+    /// The mean loss of a sample in each step. If the weights diverged, there are fewer losses than steps.
     pub losses: Vec<f64>,
-    /// How long each step took.
+    /// The duration of each step.
     pub times: Vec<Duration>,
 }
 
 impl Training {
-    /// The part of new samples that the network takes for what they are.
+    /// The fraction of the test samples that the network classifies correctly.
     pub fn accuracy(&self, task: &Task) -> f64 {
         let mut sample = Sample::default();
-        let right = (TRIED_FROM..TRIED_FROM + TRIED).filter(|&number| {
+        let right = (TEST_FIRST..TEST_FIRST + TEST_SAMPLES).filter(|&number| {
             task.draw(number, &mut sample);
-            self.network.guess(&sample) == sample.class
+            self.network.classify(&sample) == sample.class
         });
-        right.count() as f64 / TRIED as f64
+        right.count() as f64 / TEST_SAMPLES as f64
     }
 }
 
-/// Trains. `progress` is told after each step how many are done. Collective.
+/// Trains a network. `progress` is called after each step with the number of steps done. Collective.
 pub fn train(
-    way: Way,
+    method: Method,
     job: &Job,
     recipe: &Recipe,
     mut progress: impl FnMut(usize),
@@ -47,8 +47,8 @@ pub fn train(
     let network = Network::new(recipe);
     let own = share(recipe.batch, job.size(), job.rank().index());
     let mut pass = Pass::new(&network, own.len());
-    let mut first = Reduction::new(way, job.world(), &mut pass.first)?;
-    let mut last = Reduction::new(way, job.world(), &mut pass.last)?;
+    let mut first = Reduction::new(method, job.world(), &mut pass.first)?;
+    let mut last = Reduction::new(method, job.world(), &mut pass.last)?;
     let mut training = Training { network, losses: Vec::new(), times: Vec::new() };
     let mut samples = vec![Sample::default(); own.len()];
     let draw = |step: usize, samples: &mut [Sample]| {
@@ -62,13 +62,13 @@ pub fn train(
         let network = &mut training.network;
         pass.last(network, &samples);
         last.start(&mut pass.last)?;
-        pass.first(network, &samples); // while the last layer's gradients are added up
+        pass.first(network, &samples); // while the last layer's gradients are summed
         first.start(&mut pass.first)?;
-        draw(step + 1, &mut samples); // while the first layer's are
+        draw(step + 1, &mut samples); // while the first layer's gradients are summed
         last.wait(&mut pass.last)?;
         first.wait(&mut pass.first)?;
-        if !(pass.last.is_sound() && pass.first.is_sound()) {
-            break; // on all ranks: they have the same sums
+        if !(pass.last.is_valid() && pass.first.is_valid()) {
+            break; // all ranks stop, because they have the same sums
         }
         network.last.descend(pass.last.values(), by);
         network.first.descend(pass.first.values(), by);
@@ -80,7 +80,7 @@ pub fn train(
     Ok(training)
 }
 
-/// The samples of a batch that are a rank's: whole blocks.
+/// The samples of a batch that belong to a rank: whole blocks.
 fn share(batch: usize, ranks: usize, rank: usize) -> Range<usize> {
     let blocks = batch.div_ceil(BLOCK);
     let [start, end] = [rank, rank + 1].map(|rank| (blocks * rank / ranks * BLOCK).min(batch));
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_whole_blocks_and_leave_nothing_out() {
+    fn shares_are_whole_blocks_and_cover_the_batch() {
         for (batch, ranks) in [(1, 3), (100, 1), (100, 7), (512, 4), (500, 40)] {
             let shares: Vec<_> = (0..ranks).map(|rank| share(batch, ranks, rank)).collect();
             assert!(shares.iter().all(|share| share.start.is_multiple_of(BLOCK) || share.start == batch));

@@ -57,12 +57,12 @@ fn finish(solution: &Solution, args: &RankArgs) -> tasuki::Result<()> {
     let told = |done| now_and_then(done, args.iterations, News::Compared);
     let difference = field.difference(&serial(field.plate(), args.iterations, told));
     let rows: Vec<usize> = solution.parts.iter().map(|part| part.rows as usize).collect();
-    let picture = Picture::paint(field, &rows);
+    let picture = Picture::draw_field(field, &rows);
     picture.save(&args.output).map_err(|error| unwritable(args, &error))?;
     News::Done(Report {
         iterations: args.iterations,
         residual: solution.residual,
-        difference: difference.map(|difference| difference.most),
+        difference: difference.map(|difference| difference.max),
         pixels: (picture.width(), picture.height()),
         gathered: solution.gathered.into(),
         rows: solution.parts.iter().map(Row::from).collect(),

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, pres
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use tasuki_core::os::affinity;
-use tasuki_examples::heat::{Moved, Part};
+use tasuki_examples::heat::{RankReport, TransferCount};
 
 /// Columns that everything fits into.
 const WIDTH: u16 = 100;
@@ -39,22 +39,22 @@ pub(super) struct Row {
     rows: u64,
     put: Transfers,
     seconds: f64,
-    /// Part of the time spent in puts.
+    /// RankReport of the time spent in puts.
     share_put: f64,
-    /// Part of the time spent waiting for neighbours, and copying what they had put.
+    /// RankReport of the time spent waiting for neighbours, and copying what they had put.
     share_taken: f64,
 }
 
-impl From<Moved> for Transfers {
-    fn from(moved: Moved) -> Transfers {
-        let Moved { count, bytes, .. } = moved;
+impl From<TransferCount> for Transfers {
+    fn from(moved: TransferCount) -> Transfers {
+        let TransferCount { count, bytes, .. } = moved;
         Transfers { count, bytes, gigabytes_per_second: moved.gigabytes_per_second() }
     }
 }
 
-impl From<&Part> for Row {
-    fn from(part: &Part) -> Row {
-        let share = |moved: &Moved| moved.nanoseconds as f64 / part.nanoseconds.max(1) as f64;
+impl From<&RankReport> for Row {
+    fn from(part: &RankReport) -> Row {
+        let share = |moved: &TransferCount| moved.nanoseconds as f64 / part.nanoseconds.max(1) as f64;
         Row {
             rows: part.rows,
             put: part.put.into(),

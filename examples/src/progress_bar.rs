@@ -1,25 +1,26 @@
-//! Progress bars of ranks. A rank's standard error is a pipe to its launcher; if that goes on to a terminal, the
-//! variable TASUKI_TERMINAL tells how wide it is, and a line that ends with `\r` goes out at once.
+//! Progress bars of ranks. The standard error of a rank is a pipe to its launcher. If the launcher's standard error
+//! is a terminal, the variable TASUKI_TERMINAL has its width, and the launcher passes a line that ends with `\r` on
+//! at once.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use std::io::{self, Write, stderr};
 use std::sync::{Mutex, PoisonError};
 
-/// More nobody sees.
-const DRAWINGS_A_SECOND: u8 = 10;
+/// More drawings per second are not visible.
+const DRAWS_PER_SECOND: u8 = 10;
 
-/// A bar by a template of indicatif's, drawn where somebody sees it. Its length is not known yet. It must fit in a
-/// line, as one with a `{wide_bar}` does.
-pub fn shown(template: &str) -> ProgressBar {
+/// A bar with a template of indicatif, drawn if the launcher has a terminal. Its length is not set yet. It must fit
+/// into one line, as a bar with `{wide_bar}` does.
+pub fn visible(template: &str) -> ProgressBar {
     let bar = ProgressBar::no_length();
     if let Some(columns) = columns() {
-        let target = Launched { columns, line: Mutex::default() };
-        bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(target), DRAWINGS_A_SECOND));
+        let target = LauncherTerminal { columns, line: Mutex::default() };
+        bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(target), DRAWS_PER_SECOND));
     }
     bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// A bar that is not drawn: for the other ranks.
+/// A bar that is never drawn, for the other ranks.
 pub fn hidden() -> ProgressBar {
     ProgressBar::hidden()
 }
@@ -29,27 +30,27 @@ fn columns() -> Option<u16> {
     std::env::var("TASUKI_TERMINAL").ok()?.parse().ok()
 }
 
-/// The launcher's terminal: what a bar draws is one line, sent whole when it is drawn.
+/// The launcher's terminal. A bar draws one line, which is sent as a whole.
 #[derive(Debug)]
-struct Launched {
+struct LauncherTerminal {
     columns: u16,
     line: Mutex<String>,
 }
 
-impl Launched {
+impl LauncherTerminal {
     fn add(&self, text: &str) -> io::Result<()> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
         Ok(())
     }
 }
 
-impl TermLike for Launched {
-    /// One less: a terminal may go to the next line after a full one.
+impl TermLike for LauncherTerminal {
+    /// One column less, because a terminal may move to the next line after a full line.
     fn width(&self) -> u16 {
         self.columns.saturating_sub(1).max(1)
     }
 
-    // The cursor stands at the beginning of the only line, always.
+    // The cursor is always at the beginning of the only line.
     fn move_cursor_up(&self, _: usize) -> io::Result<()> {
         Ok(())
     }
@@ -76,7 +77,7 @@ impl TermLike for Launched {
     }
 
     fn clear_line(&self) -> io::Result<()> {
-        self.add("\x1b[K") // behind a label
+        self.add("\x1b[K") // to the end of the line: a label may precede it
     }
 
     fn flush(&self) -> io::Result<()> {
